@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"palmares/internal/store"
+)
+
+// Exit codes: 1 for what failed, 2 for what was asked wrongly.
+const (
+	exitOK = iota
+	exitFailed
+	exitUsage
+)
+
+// commandLine is every setting and command there is.
+type commandLine struct {
+	settings
+	Verbose bool `help:"Show the cause of an error, too." env:"PALMARES_VERBOSE"`
+
+	Serve    serveCommand    `cmd:"" help:"Serve the catalog over HTTP."`
+	Import   importCommand   `cmd:"" help:"Publish a feed: all of it, or on any error nothing."`
+	Export   exportCommand   `cmd:"" help:"Write the catalog as a feed."`
+	Generate generateCommand `cmd:"" help:"Write a synthetic feed, for load tests."`
+	Migrate  migrateCommand  `cmd:"" help:"Show or apply the database's migrations."`
+	Version  versionCommand  `cmd:"" help:"Tell which palmares this is."`
+}
+
+// terminal is where a command reads and writes.
+type terminal struct {
+	in       *os.File
+	out, err io.Writer
+}
+
+// run is the whole program but for the process around it.
+func run(ctx context.Context, args []string, term terminal) (code int) {
+	var line commandLine
+	parser, err := kong.New(&line, kong.Name("palmares"),
+		kong.Description("A catalog of tested AI tools: scores, comparisons, prices and reviews."),
+		kong.Writers(term.out, term.err),
+		kong.Exit(func(code int) { panic(helpShown(code)) }),
+	)
+	if err != nil {
+		panic(err) // the struct above is wrong
+	}
+	defer func() {
+		if shown, ok := recover().(helpShown); ok {
+			code = int(shown)
+		}
+	}()
+	command, err := parser.Parse(args)
+	if err == nil {
+		err = line.settings.check()
+	}
+	if err != nil {
+		fmt.Fprintf(term.err, "palmares: %v\n", err)
+		return exitUsage
+	}
+	command.BindTo(ctx, (*context.Context)(nil))
+	if err := command.Run(&line.settings, term); err != nil {
+		complain(term.err, err, line.Verbose)
+		return exitFailed
+	}
+	return exitOK
+}
+
+// helpShown unwinds to run when the parser has printed help and wants to exit.
+type helpShown int
+
+// complain tells an error in our words; the cause, in a library's, only when
+// asked for.
+func complain(w io.Writer, err error, verbose bool) {
+	if errors.Is(err, context.Canceled) {
+		fmt.Fprintln(w, "palmares: interrupted: nothing was changed")
+		return
+	}
+	fmt.Fprintf(w, "palmares: %v\n", err)
+	var fault *store.Fault
+	if verbose && errors.As(err, &fault) && fault.Cause != nil {
+		fmt.Fprintf(w, "cause: %v\n", fault.Cause)
+	}
+}
+
+// openStore opens the database that the settings name.
+func openStore(ctx context.Context, s *settings) (*store.Store, error) {
+	return store.Open(ctx, store.Config{DatabaseURL: s.DatabaseURL, DataDir: s.DataDir})
+}
+
+// openMigrated also applies what migrations are missing.
+func openMigrated(ctx context.Context, s *settings) (*store.Store, error) {
+	db, err := openStore(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := db.Migrate(ctx); err != nil {
+		_ = db.Close()
+		return nil, err
+	}
+	return db, nil
+}

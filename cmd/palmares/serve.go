@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+
+	"palmares/ent"
+	"palmares/internal/feed"
+	"palmares/internal/feed/demo"
+	"palmares/internal/store"
+)
+
+const (
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 30 * time.Second
+	writeTimeout      = 60 * time.Second
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 32 << 10
+
+	// drainTimeout is how long an orderly end waits for requests in flight.
+	drainTimeout = 30 * time.Second
+)
+
+type serveCommand struct {
+	Demo bool `help:"Fill an empty database with the demo catalog."`
+}
+
+// Run serves until ctx ends and every request in flight is answered.
+func (c *serveCommand) Run(ctx context.Context, s *settings, term terminal) error {
+	log := newLogger(term.err)
+	p, err := newProgram(ctx, s, log, c.Demo)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	p.printAddresses(term.out)
+	return p.serve(ctx)
+}
+
+// newLogger writes lines for people on a terminal and JSON for machines.
+func newLogger(w io.Writer) *slog.Logger {
+	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		return slog.New(slog.NewTextHandler(w, nil))
+	}
+	return slog.New(slog.NewJSONHandler(w, nil))
+}
+
+// program is the server as a value: what the tests start is what ships.
+type program struct {
+	settings *settings
+	log      *slog.Logger
+	store    *store.Store
+	listener net.Listener
+	server   *http.Server
+	health   health
+}
+
+// newProgram opens everything that serving needs. Its address is then known.
+func newProgram(ctx context.Context, s *settings, log *slog.Logger, fillDemo bool) (*program, error) {
+	db, err := openMigrated(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	p := &program{settings: s, log: log, store: db, health: health{store: db}}
+	if fillDemo {
+		if err := p.fillDemo(ctx); err != nil {
+			p.close()
+			return nil, err
+		}
+	}
+	release, err := db.CurrentRelease(ctx)
+	if err != nil {
+		p.close()
+		return nil, err
+	}
+	p.health.release.Store(release)
+	if p.listener, err = net.Listen("tcp", s.Listen); err != nil {
+		p.close()
+		return nil, fmt.Errorf("cannot listen on %s: %s", s.Listen, listenProblem(err))
+	}
+	p.server = &http.Server{
+		Handler:           p.handler(),
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	return p, nil
+}
+
+func (p *program) close() {
+	if p.listener != nil {
+		_ = p.listener.Close()
+	}
+	_ = p.store.Close()
+}
+
+// fillDemo imports the demo catalog, unless there is a catalog already.
+func (p *program) fillDemo(ctx context.Context) error {
+	release, err := p.store.CurrentRelease(ctx)
+	if err != nil || release != nil {
+		return err
+	}
+	_, err = feed.Import(ctx, p.store, embedded(demo.Catalog), feed.Options{})
+	return err
+}
+
+// handler is the way every request takes.
+func (p *program) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", p.health.alive)
+	mux.HandleFunc("GET /readyz", p.health.ready)
+	return mux
+}
+
+// serve answers requests until ctx ends, and then those still in flight.
+func (p *program) serve(ctx context.Context) error {
+	var background sync.WaitGroup
+	defer background.Wait()
+	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWatching()
+	background.Go(func() { p.store.Watch(watching, p.log, p.publish) })
+
+	failed := make(chan error, 1)
+	go func() { failed <- p.server.Serve(p.listener) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serving failed: %w", err)
+	case <-ctx.Done():
+	}
+	p.log.Info("ending: answering what is in flight")
+	p.health.draining.Store(true)
+	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	if err := p.server.Shutdown(draining); err != nil {
+		return errors.New("some requests were still unanswered after " + drainTimeout.String())
+	}
+	return nil
+}
+
+// publish makes a new release the one that is served.
+func (p *program) publish(release *ent.Release) {
+	if last := p.health.release.Swap(release); last == nil || last.ID != release.ID {
+		p.log.Info("new release", "release", release.ID, "updated_at", release.FeedDate)
+	}
+}
+
+func (p *program) printAddresses(w io.Writer) {
+	catalog := "no catalog yet: import a feed"
+	if release := p.health.release.Load(); release != nil {
+		catalog = fmt.Sprintf("release %d of %s", release.ID, release.FeedDate)
+	}
+	base := "http://" + p.listener.Addr().String()
+	fmt.Fprintf(w, "palmares serves %s on %s\n\n", catalog, p.store.Describe())
+	fmt.Fprintf(w, "  %s/healthz   alive\n", base)
+	fmt.Fprintf(w, "  %s/readyz    ready, and the release that is served\n\n", base)
+}
+
+func listenProblem(err error) string {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err.Error()
+	}
+	return err.Error()
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// settings come from flags and the environment. They are plain text to the
+// parser and checked here, because the parser's own errors repeat values, and
+// some values are secrets.
+type settings struct {
+	Listen         string `help:"Address to serve on." default:"127.0.0.1:8080" env:"PALMARES_LISTEN" placeholder:"HOST:PORT"`
+	DataDir        string `help:"Where the embedded database lives." default:"./data" env:"PALMARES_DATA_DIR" placeholder:"DIR"`
+	DatabaseURL    string `help:"PostgreSQL to use instead of the embedded database." env:"DATABASE_URL" placeholder:"postgres://…"`
+	ServiceName    string `help:"The service's public name, for the credit line." default:"palmares" env:"SERVICE_NAME"`
+	ServiceURL     string `help:"The service's public address, for the credit line. Default: the public URL." env:"SERVICE_URL" placeholder:"URL"`
+	PublicURL      string `help:"Where readers reach this server. Default: http:// and the listen address." env:"PUBLIC_URL" placeholder:"URL"`
+	TrustedProxies string `help:"Proxies whose X-Forwarded-For counts: addresses and networks, separated by commas." env:"TRUSTED_PROXIES" placeholder:"CIDR,…"`
+
+	proxies []netip.Prefix
+}
+
+// check tells the first wrong setting and fills in what follows from others.
+func (s *settings) check() error {
+	if err := checkListen(s.Listen); err != nil {
+		return fmt.Errorf("PALMARES_LISTEN: %w", err)
+	}
+	if strings.TrimSpace(s.DataDir) == "" {
+		return fmt.Errorf("PALMARES_DATA_DIR: is blank")
+	}
+	if err := checkDatabaseURL(s.DatabaseURL); err != nil {
+		return fmt.Errorf("DATABASE_URL: %w", err)
+	}
+	if strings.TrimSpace(s.ServiceName) == "" {
+		return fmt.Errorf("SERVICE_NAME: is blank")
+	}
+	if s.PublicURL == "" {
+		s.PublicURL = "http://" + s.Listen
+	}
+	if err := checkWebURL(s.PublicURL); err != nil {
+		return fmt.Errorf("PUBLIC_URL: %w", err)
+	}
+	if s.ServiceURL == "" {
+		s.ServiceURL = s.PublicURL
+	}
+	if err := checkWebURL(s.ServiceURL); err != nil {
+		return fmt.Errorf("SERVICE_URL: %w", err)
+	}
+	var err error
+	if s.proxies, err = parseProxies(s.TrustedProxies); err != nil {
+		return fmt.Errorf("TRUSTED_PROXIES: %w", err)
+	}
+	return nil
+}
+
+func checkListen(address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("%q is not an address of the form host:port", address)
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		return fmt.Errorf("%q is not a port from 0 to 65535", port)
+	}
+	return nil
+}
+
+// checkDatabaseURL repeats nothing of the address: it may hold a password.
+func checkDatabaseURL(address string) error {
+	if address == "" {
+		return nil
+	}
+	u, err := url.Parse(address)
+	if err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
+		return fmt.Errorf("is not an address of the form postgres://user:password@host:port/database")
+	}
+	if strings.Trim(u.Path, "/") == "" {
+		return fmt.Errorf("names no database, as in postgres://host:port/database")
+	}
+	return nil
+}
+
+func checkWebURL(address string) error {
+	u, err := url.Parse(address)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return fmt.Errorf("%q is not an absolute http or https address", address)
+	}
+	return nil
+}
+
+// parseProxies takes single addresses and networks.
+func parseProxies(list string) ([]netip.Prefix, error) {
+	var proxies []netip.Prefix
+	for item := range strings.SplitSeq(list, ",") {
+		item = strings.TrimSpace(item)
+		if item == "" {
+			continue
+		}
+		if address, err := netip.ParseAddr(item); err == nil {
+			proxies = append(proxies, netip.PrefixFrom(address, address.BitLen()))
+			continue
+		}
+		network, err := netip.ParsePrefix(item)
+		if err != nil {
+			return nil, fmt.Errorf("%q is neither an address nor a network such as 10.0.0.0/8", item)
+		}
+		proxies = append(proxies, network.Masked())
+	}
+	return proxies, nil
+}

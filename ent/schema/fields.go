@@ -1,0 +1,24 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
+	"entgo.io/ent/schema/field"
+)
+
+// pricingModels are the interface's spellings, shared by tools and price changes.
+var pricingModels = []string{"gratuit", "freemium", "payant"}
+
+// slugID makes the slug the primary key.
+func slugID() ent.Field {
+	return field.String("id").StorageKey("slug").NotEmpty().MaxLen(80).Immutable()
+}
+
+// fingerprint lets an import tell an unchanged record without reading it.
+func fingerprint() ent.Field {
+	return field.String("fingerprint").
+		Comment("Hash of the feed record that this row was last written from.")
+}
+
+func activeOnly() *entsql.IndexAnnotation  { return entsql.IndexWhere("retired_at IS NULL") }
+func retiredOnly() *entsql.IndexAnnotation { return entsql.IndexWhere("retired_at IS NOT NULL") }

@@ -1,0 +1,34 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema/edge"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+)
+
+// JournalEntry tells one change that a release made: what it was, what it is.
+type JournalEntry struct{ ent.Schema }
+
+// Fields of a journal entry.
+func (JournalEntry) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int("release_number"),
+		field.String("kind").NotEmpty().Comment("As in internal/journal, for example tool.updated."),
+		field.String("slug").Comment("Of the record that changed."),
+		field.Text("before").Optional().Nillable().Comment("JSON; null for what is new."),
+		field.Text("after").Optional().Nillable().Comment("JSON; null for what is gone."),
+	}
+}
+
+// Edges of a journal entry.
+func (JournalEntry) Edges() []ent.Edge {
+	return []ent.Edge{
+		edge.From("release", Release.Type).Ref("journal").Field("release_number").Unique().Required(),
+	}
+}
+
+// Indexes of a journal entry.
+func (JournalEntry) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("release_number").StorageKey("journal_by_release")}
+}

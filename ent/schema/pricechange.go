@@ -1,0 +1,39 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema/edge"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+)
+
+// PriceChange is one entry of a tool's price history. Entries of one tool
+// are inserted oldest first, so the id orders those of the same day.
+type PriceChange struct{ ent.Schema }
+
+// Fields of a price change.
+func (PriceChange) Fields() []ent.Field {
+	return []ent.Field{
+		field.String("tool_slug"),
+		field.String("changed_at"),
+		field.Enum("pricing").Values(pricingModels...),
+		field.String("price"),
+		field.Enum("previous_pricing").Values(pricingModels...),
+		field.String("previous_price"),
+		field.String("digest").Comment("Hash of the entry: what makes it one of a kind within its tool."),
+	}
+}
+
+// Edges of a price change.
+func (PriceChange) Edges() []ent.Edge {
+	return []ent.Edge{
+		edge.From("tool", Tool.Type).Ref("price_changes").Field("tool_slug").Unique().Required(),
+	}
+}
+
+// Indexes of a price change: no entry twice, whatever a feed repeats.
+func (PriceChange) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("tool_slug", "digest").Unique().StorageKey("price_changes_once"),
+	}
+}

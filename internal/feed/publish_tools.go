@@ -1,0 +1,302 @@
+package feed
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"palmares/ent"
+	"palmares/ent/pricechange"
+	"palmares/ent/section"
+	"palmares/ent/tool"
+	"palmares/internal/journal"
+)
+
+// writeTools brings active and retired tools to what the feed says.
+func (p *publication) writeTools(ctx context.Context) error {
+	differing := map[string]string{}
+	for slug, line := range p.snap.tools {
+		if p.stored.toolMayDiffer(slug, line) {
+			differing[slug] = line.fingerprint
+		}
+	}
+	p.report.Tools.Unchanged = len(p.snap.tools) - len(differing)
+	return p.changedRecords(ctx, "writing tools", []string{typeTool, typeRetired}, differing, func(records []record) error {
+		return p.writeToolBatch(ctx, records)
+	})
+}
+
+// toolBatch collects the rows of one batch of tools.
+type toolBatch struct {
+	before       map[string]*ent.Tool // as they were stored
+	priceDigests map[string][]string  // of their stored price changes
+	rows         []*ent.ToolCreate
+	reviewGone   []string // slugs whose sections go
+	sections     []*ent.SectionCreate
+	prices       []*ent.PriceChangeCreate
+}
+
+func (p *publication) writeToolBatch(ctx context.Context, records []record) error {
+	batch, err := p.loadToolBatch(ctx, records)
+	if err != nil {
+		return err
+	}
+	for _, rec := range records {
+		switch rec := rec.(type) {
+		case *Tool:
+			err = p.addTool(ctx, batch, rec)
+		case *Retired:
+			err = p.addRetired(ctx, batch, rec)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return p.flushToolBatch(ctx, batch)
+}
+
+// loadToolBatch reads the stored side of the records.
+func (p *publication) loadToolBatch(ctx context.Context, records []record) (*toolBatch, error) {
+	batch := &toolBatch{before: map[string]*ent.Tool{}, priceDigests: map[string][]string{}}
+	var slugs []string
+	for _, rec := range records {
+		if _, exists := p.stored.tools[rec.recordSlug()]; exists {
+			slugs = append(slugs, rec.recordSlug())
+		}
+	}
+	if len(slugs) == 0 {
+		return batch, nil
+	}
+	tools, err := p.tx.Tool.Query().Where(tool.IDIn(slugs...)).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range tools {
+		batch.before[row.ID] = row
+	}
+	prices, err := p.tx.PriceChange.Query().Where(pricechange.ToolSlugIn(slugs...)).
+		Select(pricechange.FieldToolSlug, pricechange.FieldDigest).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range prices {
+		batch.priceDigests[row.ToolSlug] = append(batch.priceDigests[row.ToolSlug], row.Digest)
+	}
+	return batch, nil
+}
+
+func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *Tool) error {
+	line, before := p.snap.tools[t.Slug], batch.before[t.Slug]
+	prices := newPrices(t, before, batch.priceDigests[t.Slug])
+	changed := before == nil || before.Fingerprint != line.fingerprint
+	if !changed {
+		p.report.Tools.Unchanged++
+		if len(prices) == 0 {
+			return nil
+		}
+	}
+
+	digests := slices.Clone(batch.priceDigests[t.Slug])
+	for _, price := range prices {
+		digests = append(digests, price.digest())
+		create := p.tx.PriceChange.Create()
+		priceChangeRow(create, t.Slug, price.PriceChange)
+		batch.prices = append(batch.prices, create)
+	}
+	create := p.tx.Tool.Create()
+	toolRow(create, t, line, historyHash(digests))
+	batch.rows = append(batch.rows, create)
+	if before == nil || before.SectionsHash != line.sectionsHash {
+		p.replaceSections(batch, before, t)
+	}
+
+	if changed {
+		kind := journal.ToolUpdated
+		if before == nil || isRetired(before) {
+			kind = journal.ToolCreated
+			p.report.Tools.Created++
+		} else {
+			p.report.Tools.Updated++
+		}
+		if err := p.tell(ctx, kind, t.Slug, toolState(before), summary(t)); err != nil {
+			return err
+		}
+	}
+	return p.tellPrices(ctx, t.Slug, prices)
+}
+
+func (p *publication) addRetired(ctx context.Context, batch *toolBatch, r *Retired) error {
+	line, before := p.snap.tools[r.Slug], batch.before[r.Slug]
+	create := p.tx.Tool.Create()
+	retiredRow(create, r, line, historyHash(batch.priceDigests[r.Slug]))
+	batch.rows = append(batch.rows, create)
+
+	kind := journal.ToolUpdated
+	if before == nil || !isRetired(before) {
+		kind = journal.ToolRetired
+		p.report.Tools.Retired++
+		batch.reviewGone = append(batch.reviewGone, r.Slug)
+	} else {
+		p.report.Tools.Updated++
+	}
+	return p.tell(ctx, kind, r.Slug, toolState(before), summary(r))
+}
+
+func (p *publication) replaceSections(batch *toolBatch, before *ent.Tool, t *Tool) {
+	if before != nil {
+		batch.reviewGone = append(batch.reviewGone, t.Slug)
+	}
+	for position, s := range t.Sections {
+		batch.sections = append(batch.sections, p.tx.Section.Create().
+			SetToolSlug(t.Slug).SetPosition(position).SetSection(s.Section).SetText(s.Text))
+	}
+}
+
+func (p *publication) flushToolBatch(ctx context.Context, batch *toolBatch) error {
+	if err := upsertTools(ctx, p.tx, batch.rows); err != nil {
+		return err
+	}
+	if len(batch.reviewGone) > 0 {
+		if _, err := p.tx.Section.Delete().Where(section.ToolSlugIn(batch.reviewGone...)).Exec(ctx); err != nil {
+			return err
+		}
+	}
+	err := inBatches(batch.sections, insertBatch, func(rows []*ent.SectionCreate) error {
+		return p.tx.Section.CreateBulk(rows...).Exec(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	return inBatches(batch.prices, insertBatch, func(rows []*ent.PriceChangeCreate) error {
+		return p.tx.PriceChange.CreateBulk(rows...).Exec(ctx)
+	})
+}
+
+// newPrice is a price change that the catalog does not have yet.
+type newPrice struct {
+	PriceChange
+	seen bool // by this import, rather than told by the feed
+}
+
+// newPrices lists, oldest first, what the feed tells that is not stored, and
+// the change since the last import unless the feed tells that one itself.
+func newPrices(t *Tool, before *ent.Tool, stored []string) []newPrice {
+	var prices []newPrice
+	known := slices.Clone(stored)
+	add := func(price newPrice) {
+		if d := price.digest(); !slices.Contains(known, d) {
+			known = append(known, d)
+			prices = append(prices, price)
+		}
+	}
+	// A history is told newest first; the stable sort keeps one day's order.
+	history := slices.Clone(t.PriceHistory)
+	slices.Reverse(history)
+	slices.SortStableFunc(history, func(a, b PriceChange) int { return strings.Compare(a.ChangedAt, b.ChangedAt) })
+	for _, change := range history {
+		add(newPrice{PriceChange: change})
+	}
+
+	if before == nil || isRetired(before) || (string(before.Pricing) == t.Pricing && before.Price == t.Price) {
+		return prices
+	}
+	change := PriceChange{
+		ChangedAt: t.UpdatedAt, Pricing: t.Pricing, Price: t.Price,
+		PreviousPricing: string(before.Pricing), PreviousPrice: before.Price,
+	}
+	for i, told := range prices {
+		if told.sameStep(change) {
+			prices[i].seen = true
+			return prices
+		}
+	}
+	add(newPrice{change, true})
+	return prices
+}
+
+func (p *publication) tellPrices(ctx context.Context, slug string, prices []newPrice) error {
+	p.report.PriceChanges += len(prices)
+	for _, price := range prices {
+		kind := journal.PriceBackfilled
+		if price.seen {
+			kind = journal.PriceChanged
+		}
+		type state struct {
+			Pricing   string `json:"pricing"`
+			Price     string `json:"price"`
+			ChangedAt string `json:"changed_at,omitzero"`
+		}
+		err := p.tell(ctx, kind, slug,
+			encode(state{Pricing: price.PreviousPricing, Price: price.PreviousPrice}),
+			encode(state{Pricing: price.Pricing, Price: price.Price, ChangedAt: price.ChangedAt}))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeTools deletes what the feed no longer has; reviews and histories go
+// with their tool.
+func (p *publication) removeTools(ctx context.Context) error {
+	return inBatches(missingFrom(p.snap.tools, p.stored.tools), upsertBatch, func(slugs []string) error {
+		rows, err := p.tx.Tool.Query().Where(tool.IDIn(slugs...)).Order(tool.ByID()).All(ctx)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			p.report.Tools.Removed++
+			if err := p.tell(ctx, journal.ToolRemoved, row.ID, toolState(row), nil); err != nil {
+				return err
+			}
+		}
+		_, err = p.tx.Tool.Delete().Where(tool.IDIn(slugs...)).Exec(ctx)
+		return err
+	})
+}
+
+// updateEmbeddings tells whose document changed, came or went, and moves the
+// mark where only the mark moved: one tool's score can push another out.
+func (p *publication) updateEmbeddings(ctx context.Context) error {
+	slugs := map[string]bool{}
+	for slug, stored := range p.stored.tools {
+		if stored.inEmbeddings {
+			slugs[slug] = true
+		}
+	}
+	for slug, line := range p.snap.tools {
+		if line.inEmbeddings {
+			slugs[slug] = true
+		}
+	}
+	moved := map[bool][]string{}
+	for _, slug := range sortedKeys(slugs) {
+		stored, line := p.stored.tools[slug], p.snap.tools[slug]
+		var before, after []byte
+		if stored.inEmbeddings {
+			before = documentState(stored.sectionsHash)
+		}
+		if line != nil && line.inEmbeddings {
+			after = documentState(line.sectionsHash)
+		}
+		if string(before) == string(after) {
+			continue
+		}
+		if err := p.tell(ctx, journal.EmbeddingsChanged, slug, before, after); err != nil {
+			return err
+		}
+		moved[after != nil] = append(moved[after != nil], slug)
+	}
+	for in, slugs := range moved {
+		if err := p.tx.Tool.Update().Where(tool.IDIn(slugs...)).SetInEmbeddings(in).Exec(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func documentState(hash string) []byte {
+	return encode(struct {
+		Hash string `json:"hash"`
+	}{hash})
+}

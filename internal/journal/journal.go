@@ -1,0 +1,81 @@
+// Package journal keeps one entry for each change that a release made to the
+// catalog. It is what every way of telling changes reads; what a change is,
+// the import decides.
+package journal
+
+import (
+	"context"
+
+	"palmares/ent"
+)
+
+// The kinds of changes. A tool that comes back from retirement is created
+// again, and its entry tells what it was.
+const (
+	CategoryCreated   = "category.created"
+	CategoryUpdated   = "category.updated"
+	CategoryRemoved   = "category.removed"
+	ToolCreated       = "tool.created"
+	ToolUpdated       = "tool.updated"
+	ToolRetired       = "tool.retired"
+	ToolRemoved       = "tool.removed"
+	PriceChanged      = "price.changed"    // this import saw the price change
+	PriceBackfilled   = "price.backfilled" // the feed told of an older change
+	ComparisonCreated = "comparatif.created"
+	ComparisonUpdated = "comparatif.updated"
+	ComparisonRemoved = "comparatif.removed"
+	EmbeddingsChanged = "embeddings.changed" // null: not in the set
+)
+
+// Entry is one change. Before and After are JSON; nil for what was not there.
+type Entry struct {
+	Kind          string
+	Slug          string
+	Before, After []byte
+}
+
+// batch is how many entries go into one statement.
+const batch = 1000
+
+// Writer collects the entries of one release and writes them in batches.
+type Writer struct {
+	tx      *ent.Tx
+	release int
+	waiting []Entry
+}
+
+// NewWriter writes for a release that tx has already stored.
+func NewWriter(tx *ent.Tx, release int) *Writer {
+	return &Writer{tx: tx, release: release}
+}
+
+// Add takes an entry.
+func (w *Writer) Add(ctx context.Context, entry Entry) error {
+	w.waiting = append(w.waiting, entry)
+	if len(w.waiting) < batch {
+		return nil
+	}
+	return w.Flush(ctx)
+}
+
+// Flush writes what is waiting.
+func (w *Writer) Flush(ctx context.Context) error {
+	entries := w.waiting
+	w.waiting = w.waiting[:0]
+	if len(entries) == 0 {
+		return nil
+	}
+	return w.tx.JournalEntry.MapCreateBulk(entries, func(create *ent.JournalEntryCreate, i int) {
+		e := entries[i]
+		create.SetReleaseNumber(w.release).SetKind(e.Kind).SetSlug(e.Slug).
+			SetNillableBefore(text(e.Before)).SetNillableAfter(text(e.After))
+	}).Exec(ctx)
+}
+
+func text(data []byte) *string {
+	if data == nil {
+		return nil
+	}
+	s := string(data)
+	return &s
+}

@@ -1,0 +1,58 @@
+package store
+
+import (
+	"database/sql"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"entgo.io/ent/dialect"
+	_ "modernc.org/sqlite" // the SQLite driver, pure Go: nothing to install
+)
+
+const (
+	databaseFile = "palmares.db"
+
+	// busyMillis is how long a writer waits for another process's writer.
+	busyMillis = 10_000
+	// walLimit is what the write-ahead log shrinks back to after a large import.
+	walLimit = 64 << 20
+)
+
+func openSQLite(cfg Config) (*Store, error) {
+	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
+		return nil, &Fault{Message: fmt.Sprintf("cannot create the data directory %s", cfg.DataDir), Cause: err}
+	}
+	path, err := filepath.Abs(filepath.Join(cfg.DataDir, databaseFile))
+	if err != nil {
+		return nil, err
+	}
+
+	// One writer: SQLite has one write lock, and a queue in the process is
+	// fairer than connections that poll for it. Its transactions are
+	// immediate, since a read that turns into a write cannot wait for the lock.
+	writer, err := sql.Open("sqlite", sqliteDSN(path, url.Values{"_txlock": {"immediate"}},
+		"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)", fmt.Sprintf("journal_size_limit(%d)", walLimit)))
+	if err != nil {
+		return nil, err
+	}
+	writer.SetMaxOpenConns(1)
+
+	readers := max(4, runtime.NumCPU())
+	reader, err := sql.Open("sqlite", sqliteDSN(path, url.Values{}, "query_only(1)"))
+	if err != nil {
+		return nil, err
+	}
+	reader.SetMaxOpenConns(readers)
+	reader.SetMaxIdleConns(readers)
+	return &Store{dialect: dialect.SQLite, reader: reader, writer: writer}, nil
+}
+
+// sqliteDSN puts the pragmas into the name, so that every connection of a
+// pool has them, not only the first.
+func sqliteDSN(path string, params url.Values, pragmas ...string) string {
+	params["_pragma"] = append([]string{fmt.Sprintf("busy_timeout(%d)", busyMillis)}, pragmas...)
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: params.Encode()}).String()
+}

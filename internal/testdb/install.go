@@ -1,0 +1,112 @@
+package testdb
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Need is a program of the system that the tests cannot do without.
+type Need struct {
+	What     string
+	find     func() string       // where it is, or ""
+	packages map[string][]string // by package manager
+}
+
+// PostgreSQL is found in its server's folder, which is seldom in PATH.
+var PostgreSQL = Need{
+	What: "PostgreSQL",
+	find: func() string {
+		if path, err := exec.LookPath("initdb"); err == nil {
+			return filepath.Dir(path)
+		}
+		var found []string
+		for _, pattern := range []string{
+			"/usr/lib/postgresql/*/bin/initdb",
+			"/usr/pgsql-*/bin/initdb",
+			"/usr/libexec/postgresql*/initdb",
+			"/opt/homebrew/opt/postgresql*/bin/initdb",
+			"/usr/local/opt/postgresql*/bin/initdb",
+		} {
+			matches, _ := filepath.Glob(pattern)
+			found = append(found, matches...)
+		}
+		if len(found) == 0 {
+			return ""
+		}
+		slices.Sort(found)
+		return filepath.Dir(found[len(found)-1])
+	},
+	packages: map[string][]string{
+		"apt-get": {"postgresql"}, "dnf": {"postgresql-server"}, "apk": {"postgresql"}, "brew": {"postgresql"},
+	},
+}
+
+// CCompiler is what the race detector is built with.
+var CCompiler = Need{
+	What: "a C compiler",
+	find: func() string {
+		for _, name := range []string{os.Getenv("CC"), "gcc", "cc", "clang"} {
+			if path, err := exec.LookPath(name); name != "" && err == nil {
+				return path
+			}
+		}
+		return ""
+	},
+	packages: map[string][]string{
+		"apt-get": {"gcc", "libc6-dev"}, "dnf": {"gcc"}, "apk": {"gcc", "musl-dev"}, "brew": {"gcc"},
+	},
+}
+
+// Ensure returns where the program is, after installing it if it must and
+// can; else its error is the one line that says what to install.
+func (n Need) Ensure() (string, error) {
+	if path := n.find(); path != "" {
+		return path, nil
+	}
+	manager := packageManager()
+	if manager == "" {
+		return "", fmt.Errorf("the tests need %s: install it with your system's package manager", n.What)
+	}
+	install := append([]string{manager, "install", "-y"}, n.packages[manager]...)
+	switch manager {
+	case "apk":
+		install = append([]string{"apk", "add"}, n.packages[manager]...)
+	case "brew":
+		install = append([]string{"brew", "install"}, n.packages[manager]...)
+	}
+	advice := fmt.Errorf("the tests need %s: run %s", n.What, strings.Join(install, " "))
+	if os.Geteuid() != 0 && manager != "brew" {
+		return "", advice
+	}
+	fmt.Fprintf(os.Stderr, "installing %s: %s\n", n.What, strings.Join(install, " "))
+	if manager == "apt-get" {
+		_ = run("apt-get", "update", "-q") // an old list may still do; the install tells
+	}
+	if err := run(install...); err != nil {
+		return "", advice
+	}
+	if path := n.find(); path != "" {
+		return path, nil
+	}
+	return "", advice
+}
+
+func packageManager() string {
+	for _, name := range []string{"apt-get", "dnf", "apk", "brew"} {
+		if _, err := exec.LookPath(name); err == nil {
+			return name
+		}
+	}
+	return ""
+}
+
+func run(command ...string) error {
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	return cmd.Run()
+}

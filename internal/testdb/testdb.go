@@ -1,0 +1,87 @@
+// Package testdb gives each test a real database of its own, on SQLite and on
+// PostgreSQL, and starts the PostgreSQL cluster they need. Only tests and the
+// tools of the Makefile import it.
+package testdb
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"palmares/internal/store"
+)
+
+// URLVariable names the cluster's address in the environment. Whoever it
+// belongs to must be allowed to create databases.
+const URLVariable = "TEST_DATABASE_URL"
+
+// Each runs test once on each kind of database, with where a new and empty
+// one is.
+func Each(t *testing.T, test func(t *testing.T, cfg store.Config)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) { test(t, SQLite(t)) })
+	t.Run("postgres", func(t *testing.T) { test(t, Postgres(t)) })
+}
+
+// EachStore is Each with the database opened and migrated.
+func EachStore(t *testing.T, test func(t *testing.T, s *store.Store)) {
+	t.Helper()
+	Each(t, func(t *testing.T, cfg store.Config) { test(t, Open(t, cfg)) })
+}
+
+// Open opens and migrates a database, and closes it when the test ends.
+func Open(t testing.TB, cfg store.Config) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	if _, err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// SQLite is a new embedded database in a folder that goes with the test.
+func SQLite(t testing.TB) store.Config {
+	return store.Config{DataDir: t.TempDir()}
+}
+
+var databases atomic.Int64
+
+// Postgres is a new database of the test cluster, dropped with the test.
+func Postgres(t testing.TB) store.Config {
+	t.Helper()
+	admin := os.Getenv(URLVariable)
+	if admin == "" {
+		t.Fatalf("no PostgreSQL to test on: run make test, or set %s", URLVariable)
+	}
+	name := fmt.Sprintf("palmares_test_%d_%d", os.Getpid(), databases.Add(1))
+	adminExec(t, admin, "CREATE DATABASE "+name)
+	t.Cleanup(func() { adminExec(t, admin, "DROP DATABASE "+name+" WITH (FORCE)") })
+
+	u, err := url.Parse(admin)
+	if err != nil {
+		t.Fatalf("%s is not a valid address", URLVariable)
+	}
+	u.Path = "/" + name
+	return store.Config{DatabaseURL: u.String(), DataDir: t.TempDir()}
+}
+
+func adminExec(t testing.TB, url, statement string) {
+	t.Helper()
+	db, err := sql.Open("postgres", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(context.Background(), statement); err != nil {
+		t.Fatalf("%s: %v", strings.Fields(statement)[0], err)
+	}
+}

@@ -1,0 +1,83 @@
+// Withpostgres runs a command beside a throw-away PostgreSQL cluster, whose
+// address it puts into TEST_DATABASE_URL; a cluster already named there is
+// used as it is. What the machine lacks is installed first where that is
+// possible.
+//
+//	go run ./internal/testdb/withpostgres go test -race ./...
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"palmares/internal/testdb"
+)
+
+func main() {
+	durable := flag.Bool("durable", false, "keep the server's promises to the disk, as a real one does: for benchmarks")
+	flag.Parse()
+	code, err := run(*durable, flag.Args())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "withpostgres:", err)
+	}
+	os.Exit(code)
+}
+
+func run(durable bool, command []string) (int, error) {
+	if len(command) == 0 {
+		return 2, errors.New("which command?")
+	}
+	if _, err := testdb.CCompiler.Ensure(); err != nil {
+		return 1, err
+	}
+	if os.Getenv(testdb.URLVariable) == "" {
+		stop, err := startCluster(durable)
+		if err != nil {
+			return 1, err
+		}
+		defer stop()
+	}
+
+	// A Ctrl-C reaches the command by itself; what is left here is to tidy up.
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := cmd.Start(); err != nil {
+		return 1, err
+	}
+	go func() {
+		<-ctx.Done()
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+	}()
+	var exit *exec.ExitError
+	switch err := cmd.Wait(); {
+	case errors.As(err, &exit):
+		return max(exit.ExitCode(), 1), nil
+	case err != nil:
+		return 1, err
+	}
+	return 0, nil
+}
+
+func startCluster(durable bool) (stop func(), err error) {
+	bin, err := testdb.PostgreSQL.Ensure()
+	if err != nil {
+		return nil, err
+	}
+	var options []string
+	if !durable {
+		options = []string{"fsync=off", "synchronous_commit=off", "full_page_writes=off"}
+	}
+	cluster, err := testdb.StartCluster(context.Background(), bin, options...)
+	if err != nil {
+		return nil, err
+	}
+	return cluster.Stop, os.Setenv(testdb.URLVariable, cluster.URL)
+}
