@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/term"
@@ -26,9 +27,6 @@ const (
 	writeTimeout      = 60 * time.Second
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 32 << 10
-
-	// drainTimeout is how long an orderly end waits for requests in flight.
-	drainTimeout = 30 * time.Second
 )
 
 type serveCommand struct {
@@ -63,6 +61,7 @@ type program struct {
 	listener net.Listener
 	server   *http.Server
 	health   health
+	conns    connCounter
 }
 
 // newProgram opens everything that serving needs. Its address is then known.
@@ -95,6 +94,7 @@ func newProgram(ctx context.Context, s *settings, log *slog.Logger, fillDemo boo
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		ConnState:         p.conns.track,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	return p, nil
@@ -122,7 +122,7 @@ func (p *program) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", p.health.alive)
 	mux.HandleFunc("GET /readyz", p.health.ready)
-	return mux
+	return p.closeWhenDraining(mux)
 }
 
 // serve answers requests until ctx ends, and then those still in flight.
@@ -140,14 +140,7 @@ func (p *program) serve(ctx context.Context) error {
 		return fmt.Errorf("serving failed: %w", err)
 	case <-ctx.Done():
 	}
-	p.log.Info("ending: answering what is in flight")
-	p.health.draining.Store(true)
-	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
-	defer cancel()
-	if err := p.server.Shutdown(draining); err != nil {
-		return errors.New("some requests were still unanswered after " + drainTimeout.String())
-	}
-	return nil
+	return p.drain()
 }
 
 // publish makes a new release the one that is served.
@@ -168,10 +161,15 @@ func (p *program) printAddresses(w io.Writer) {
 	fmt.Fprintf(w, "  %s/readyz    ready, and the release that is served\n\n", base)
 }
 
+// listenProblem says in our words why an address cannot be had.
 func listenProblem(err error) string {
-	var op *net.OpError
-	if errors.As(err, &op) {
-		return op.Err.Error()
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return "the address is already in use"
+	case errors.Is(err, syscall.EACCES):
+		return "the port is reserved"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return "this machine does not have that address"
 	}
-	return err.Error()
+	return "the address cannot be used"
 }

@@ -41,23 +41,29 @@ func readCatalog(ctx context.Context, tx *ent.Tx) (*catalog, error) {
 	for _, row := range categories {
 		c.categories[row.ID] = row
 	}
-	tools, err := tx.Tool.Query().Select(tool.FieldID, tool.FieldFingerprint, tool.FieldHistoryHash,
-		tool.FieldSectionsHash, tool.FieldRetiredAt, tool.FieldInEmbeddings).All(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range tools {
+	err = inPages(func(after string) ([]*ent.Tool, error) {
+		return tx.Tool.Query().Where(tool.IDGT(after)).Order(tool.ByID()).Limit(pageSize).
+			Select(tool.FieldID, tool.FieldFingerprint, tool.FieldHistoryHash,
+				tool.FieldSectionsHash, tool.FieldRetiredAt, tool.FieldInEmbeddings).All(ctx)
+	}, func(row *ent.Tool) string {
 		c.tools[row.ID] = storedTool{row.Fingerprint, row.HistoryHash, row.SectionsHash, isRetired(row), row.InEmbeddings}
 		if !isRetired(row) {
 			c.active++
 		}
-	}
-	comparisons, err := tx.Comparison.Query().Select(comparison.FieldID, comparison.FieldFingerprint).All(ctx)
+		return row.ID
+	})
 	if err != nil {
 		return nil, err
 	}
-	for _, row := range comparisons {
+	err = inPages(func(after string) ([]*ent.Comparison, error) {
+		return tx.Comparison.Query().Where(comparison.IDGT(after)).Order(comparison.ByID()).Limit(pageSize).
+			Select(comparison.FieldID, comparison.FieldFingerprint).All(ctx)
+	}, func(row *ent.Comparison) string {
 		c.comparisons[row.ID] = row.Fingerprint
+		return row.ID
+	})
+	if err != nil {
+		return nil, err
 	}
 	return c, nil
 }

@@ -19,9 +19,6 @@ import (
 // ErrEmptyCatalog is an export before the first import.
 var ErrEmptyCatalog = errors.New("the catalog is empty: nothing has been imported yet")
 
-// exportBatch is how many tools are held at once, with their reviews.
-const exportBatch = 500
-
 // Export writes the catalog as a feed, each type in the order of its slugs:
 // the same catalog gives the same bytes on every database.
 func Export(ctx context.Context, s *store.Store, w io.Writer) error {
@@ -55,7 +52,7 @@ func exportCategories(ctx context.Context, tx *ent.Tx, out *Writer) error {
 
 func exportTools(ctx context.Context, tx *ent.Tx, out *Writer) error {
 	query := func(after string) ([]*ent.Tool, error) {
-		return tx.Tool.Query().Where(tool.RetiredAtIsNil(), tool.IDGT(after)).Order(tool.ByID()).Limit(exportBatch).
+		return tx.Tool.Query().Where(tool.RetiredAtIsNil(), tool.IDGT(after)).Order(tool.ByID()).Limit(pageSize).
 			WithSections(func(q *ent.SectionQuery) { q.Order(section.ByPosition()) }).
 			WithPriceChanges(func(q *ent.PriceChangeQuery) {
 				q.Order(pricechange.ByChangedAt(entsql.OrderDesc()), pricechange.ByID(entsql.OrderDesc()))
@@ -77,7 +74,7 @@ func exportTools(ctx context.Context, tx *ent.Tx, out *Writer) error {
 
 func exportComparisons(ctx context.Context, tx *ent.Tx, out *Writer) error {
 	query := func(after string) ([]*ent.Comparison, error) {
-		return tx.Comparison.Query().Where(comparison.IDGT(after)).Order(comparison.ByID()).Limit(exportBatch).All(ctx)
+		return tx.Comparison.Query().Where(comparison.IDGT(after)).Order(comparison.ByID()).Limit(pageSize).All(ctx)
 	}
 	return inPages(query, func(row *ent.Comparison) string {
 		out.Write(comparisonRecord(row))
@@ -87,26 +84,10 @@ func exportComparisons(ctx context.Context, tx *ent.Tx, out *Writer) error {
 
 func exportRetired(ctx context.Context, tx *ent.Tx, out *Writer) error {
 	query := func(after string) ([]*ent.Tool, error) {
-		return tx.Tool.Query().Where(tool.RetiredAtNotNil(), tool.IDGT(after)).Order(tool.ByID()).Limit(exportBatch).All(ctx)
+		return tx.Tool.Query().Where(tool.RetiredAtNotNil(), tool.IDGT(after)).Order(tool.ByID()).Limit(pageSize).All(ctx)
 	}
 	return inPages(query, func(row *ent.Tool) string {
 		out.Write(retiredRecord(row))
 		return row.ID
 	})
-}
-
-// inPages calls each for every row, asking for the next page after the last slug.
-func inPages[Row any](query func(after string) ([]Row, error), each func(Row) (slug string)) error {
-	for after := ""; ; {
-		rows, err := query(after)
-		if err != nil {
-			return err
-		}
-		for _, row := range rows {
-			after = each(row)
-		}
-		if len(rows) < exportBatch {
-			return nil
-		}
-	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"golang.org/x/sync/errgroup"
+
 	"palmares/ent"
 	"palmares/internal/journal"
 	"palmares/internal/store"
@@ -135,8 +137,9 @@ func (p *publication) tell(ctx context.Context, kind, slug string, before, after
 }
 
 // changedRecords reads the feed again for the records of some types, and
-// gives those that differ to write, a batch at a time.
-func (p *publication) changedRecords(ctx context.Context, stage string, types []string, differing map[string]string, write func([]record) error) error {
+// gives those that differ to write, a batch at a time. The next batch is read
+// while the database takes the last.
+func (p *publication) changedRecords(ctx context.Context, stage string, types []string, differing map[string]string, write func(context.Context, []record) error) error {
 	if len(differing) == 0 {
 		return nil
 	}
@@ -144,13 +147,35 @@ func (p *publication) changedRecords(ctx context.Context, stage string, types []
 	if err != nil {
 		return err
 	}
-	var batch []record
-	flush := func() error {
-		defer func() { batch = batch[:0] }()
-		if len(batch) == 0 {
-			return nil
+	batches := make(chan []record, 1)
+	both, ctx := errgroup.WithContext(ctx)
+	both.Go(func() error {
+		defer close(batches)
+		return readAgain(ctx, reader, types, differing, batches)
+	})
+	both.Go(func() error {
+		for batch := range batches {
+			if err := write(ctx, batch); err != nil {
+				return err
+			}
 		}
-		return write(batch)
+		return nil
+	})
+	return both.Wait()
+}
+
+// readAgain sends the differing records on, and fails if the feed is not the
+// one that was checked.
+func readAgain(ctx context.Context, r io.Reader, types []string, differing map[string]string, batches chan<- []record) error {
+	var batch []record
+	send := func() error {
+		select {
+		case batches <- batch:
+			batch = nil
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	seen := 0
 	again := scanner{types: types, faults: &Faults{}}
@@ -165,13 +190,13 @@ func (p *publication) changedRecords(ctx context.Context, stage string, types []
 		if batch = append(batch, rec); len(batch) < upsertBatch {
 			return nil
 		}
-		return flush()
+		return send()
 	}
-	if err := again.scan(ctx, reader); err != nil {
+	if err := again.scan(ctx, r); err != nil {
 		return err
 	}
 	if again.faults.err() != nil || seen != len(differing) {
 		return errFeedMoved
 	}
-	return flush()
+	return send()
 }

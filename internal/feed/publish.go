@@ -49,9 +49,7 @@ func (p *publication) writeComparisons(ctx context.Context) error {
 		}
 	}
 	p.report.Comparisons.Unchanged = len(p.snap.comparisons) - len(differing)
-	return p.changedRecords(ctx, "writing comparisons", []string{typeComparison}, differing, func(records []record) error {
-		return p.writeComparisonBatch(ctx, records)
-	})
+	return p.changedRecords(ctx, "writing comparisons", []string{typeComparison}, differing, p.writeComparisonBatch)
 }
 
 func (p *publication) writeComparisonBatch(ctx context.Context, records []record) error {

@@ -21,9 +21,7 @@ func (p *publication) writeTools(ctx context.Context) error {
 		}
 	}
 	p.report.Tools.Unchanged = len(p.snap.tools) - len(differing)
-	return p.changedRecords(ctx, "writing tools", []string{typeTool, typeRetired}, differing, func(records []record) error {
-		return p.writeToolBatch(ctx, records)
-	})
+	return p.changedRecords(ctx, "writing tools", []string{typeTool, typeRetired}, differing, p.writeToolBatch)
 }
 
 // toolBatch collects the rows of one batch of tools.

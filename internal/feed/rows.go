@@ -2,7 +2,6 @@ package feed
 
 import (
 	"context"
-	"slices"
 
 	entsql "entgo.io/ent/dialect/sql"
 
@@ -108,23 +107,6 @@ func priceChangeRecord(row *ent.PriceChange) PriceChange {
 		ChangedAt: row.ChangedAt, Pricing: string(row.Pricing), Price: row.Price,
 		PreviousPricing: string(row.PreviousPricing), PreviousPrice: row.PreviousPrice,
 	}
-}
-
-// upsertBatch keeps a statement well under the databases' limits on
-// parameters: 32,766 on SQLite, 65,535 on PostgreSQL.
-const (
-	upsertBatch = 500
-	insertBatch = 2000 // of rows with few columns
-)
-
-// inBatches calls do with at most size items at a time.
-func inBatches[T any](items []T, size int, do func([]T) error) error {
-	for batch := range slices.Chunk(items, size) {
-		if err := do(batch); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func upsertCategories(ctx context.Context, tx *ent.Tx, rows []*ent.CategoryCreate) error {

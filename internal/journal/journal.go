@@ -34,8 +34,9 @@ type Entry struct {
 	Before, After []byte
 }
 
-// batch is how many entries go into one statement.
-const batch = 1000
+// batch is how many entries go into one statement: few, because the SQLite
+// driver's time to bind one grows with the square of its parameters.
+const batch = 150
 
 // Writer collects the entries of one release and writes them in batches.
 type Writer struct {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/lib/pq"
+	"github.com/lib/pq/pqerror"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
@@ -71,7 +72,7 @@ func meaning(err error) string {
 }
 
 // postgresMeaning reads an SQLSTATE, its class being the first two characters.
-func postgresMeaning(code pq.ErrorCode) string {
+func postgresMeaning(code pqerror.Code) string {
 	switch code {
 	case "55P03":
 		return saidBusy

@@ -15,10 +15,6 @@ const (
 	importLock    = 7_061_002
 )
 
-// lockWait is how long PostgreSQL waits for a lock that another process
-// holds: as long as SQLite does.
-const lockWait = busyMillis
-
 // releaseChannel carries a notification for each published release.
 const releaseChannel = "palmares_release"
 
@@ -32,7 +28,7 @@ func (s *Store) locked(ctx context.Context, lock int, write func(*ent.Tx) error)
 	return explain(inTx(ctx, s.Write, nil, func(tx *ent.Tx) error {
 		// A SQLite write transaction is immediate: it is the lock.
 		if s.dialect == dialect.Postgres {
-			statement := fmt.Sprintf("SET LOCAL lock_timeout = %d; SELECT pg_advisory_xact_lock(%d)", lockWait, lock)
+			statement := fmt.Sprintf("SET LOCAL lock_timeout = %d; SELECT pg_advisory_xact_lock(%d)", s.lockWait.Milliseconds(), lock)
 			if _, err := tx.ExecContext(ctx, statement); err != nil {
 				return err
 			}

@@ -88,7 +88,10 @@ func (s *Store) Migrate(ctx context.Context) ([]Migration, error) {
 		}
 		return nil
 	})
-	return done, err
+	if err != nil {
+		return nil, err
+	}
+	return done, nil
 }
 
 const (
@@ -154,7 +157,9 @@ func pending(steps []Migration) []Migration {
 func (s *Store) applied(ctx context.Context, db querier) (map[int]string, error) {
 	exists := `SELECT count(*) FROM sqlite_master WHERE name = 'schema_migrations'`
 	if s.dialect == dialect.Postgres {
-		exists = `SELECT count(to_regclass('schema_migrations'))`
+		// Read as a table, the system catalog is as fresh as the statement;
+		// to_regclass may answer from a cache older than the lock we waited for.
+		exists = `SELECT count(*) FROM pg_tables WHERE tablename = 'schema_migrations' AND schemaname = ANY (current_schemas(false))`
 	}
 	applied := map[int]string{}
 	var tables int

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"entgo.io/ent/dialect"
 	_ "modernc.org/sqlite" // the SQLite driver, pure Go: nothing to install
@@ -15,8 +16,9 @@ import (
 const (
 	databaseFile = "palmares.db"
 
-	// busyMillis is how long a writer waits for another process's writer.
-	busyMillis = 10_000
+	// writerCacheKB keeps the pages that an import touches from being written
+	// and read over and over; it is only taken as it is needed.
+	writerCacheKB = 64 << 10
 	// walLimit is what the write-ahead log shrinks back to after a large import.
 	walLimit = 64 << 20
 )
@@ -33,15 +35,16 @@ func openSQLite(cfg Config) (*Store, error) {
 	// One writer: SQLite has one write lock, and a queue in the process is
 	// fairer than connections that poll for it. Its transactions are
 	// immediate, since a read that turns into a write cannot wait for the lock.
-	writer, err := sql.Open("sqlite", sqliteDSN(path, url.Values{"_txlock": {"immediate"}},
-		"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)", fmt.Sprintf("journal_size_limit(%d)", walLimit)))
+	writer, err := sql.Open("sqlite", sqliteDSN(path, cfg.LockWait, url.Values{"_txlock": {"immediate"}},
+		"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
+		fmt.Sprintf("cache_size(-%d)", writerCacheKB), fmt.Sprintf("journal_size_limit(%d)", walLimit)))
 	if err != nil {
 		return nil, err
 	}
 	writer.SetMaxOpenConns(1)
 
 	readers := max(4, runtime.NumCPU())
-	reader, err := sql.Open("sqlite", sqliteDSN(path, url.Values{}, "query_only(1)"))
+	reader, err := sql.Open("sqlite", sqliteDSN(path, cfg.LockWait, url.Values{}, "query_only(1)"))
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +55,7 @@ func openSQLite(cfg Config) (*Store, error) {
 
 // sqliteDSN puts the pragmas into the name, so that every connection of a
 // pool has them, not only the first.
-func sqliteDSN(path string, params url.Values, pragmas ...string) string {
-	params["_pragma"] = append([]string{fmt.Sprintf("busy_timeout(%d)", busyMillis)}, pragmas...)
+func sqliteDSN(path string, wait time.Duration, params url.Values, pragmas ...string) string {
+	params["_pragma"] = append([]string{fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds())}, pragmas...)
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: params.Encode()}).String()
 }

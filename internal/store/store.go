@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
@@ -20,7 +21,10 @@ import (
 type Config struct {
 	DatabaseURL string // postgres://…; empty for SQLite in DataDir
 	DataDir     string
+	LockWait    time.Duration // for another process's import or migration; 10 s if zero
 }
+
+const defaultLockWait = 10 * time.Second
 
 // Store is an open database. Reads and writes have clients of their own:
 // SQLite wants a single writer beside its readers, and PostgreSQL readers may
@@ -29,14 +33,18 @@ type Store struct {
 	Read  *ent.Client
 	Write *ent.Client
 
-	dialect string
-	url     string // PostgreSQL only, for the listener
-	reader  *sql.DB
-	writer  *sql.DB
+	dialect  string
+	url      string // PostgreSQL only, for the listener
+	lockWait time.Duration
+	reader   *sql.DB
+	writer   *sql.DB
 }
 
 // Open connects to the database without changing it; see Migrate.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
+	if cfg.LockWait == 0 {
+		cfg.LockWait = defaultLockWait
+	}
 	open := openSQLite
 	if cfg.DatabaseURL != "" {
 		open = openPostgres
@@ -45,6 +53,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, explain(err)
 	}
+	s.lockWait = cfg.LockWait
 	s.Read = ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, s.reader)))
 	s.Write = ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, s.writer)))
 	if err := s.writer.PingContext(ctx); err != nil {

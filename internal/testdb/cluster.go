@@ -100,16 +100,27 @@ func (c *Cluster) unprivileged() (*syscall.SysProcAttr, error) {
 	if os.Geteuid() != 0 {
 		return attributes, nil
 	}
-	somebody, err := user.Lookup("postgres")
+	uid, gid, err := somebody()
 	if err != nil {
-		if somebody, err = user.Lookup("nobody"); err != nil {
-			return nil, errors.New("PostgreSQL does not run as root, and there is no user postgres or nobody to run it as")
-		}
+		return nil, err
 	}
-	uid, _ := strconv.Atoi(somebody.Uid)
-	gid, _ := strconv.Atoi(somebody.Gid)
 	attributes.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	return attributes, os.Chown(c.dir, uid, gid)
+}
+
+// somebody is a user without privileges.
+func somebody() (uid, gid int, err error) {
+	who, err := user.Lookup("postgres")
+	if err != nil {
+		if who, err = user.Lookup("nobody"); err != nil {
+			return 0, 0, errors.New("PostgreSQL does not run as root, and there is no user postgres or nobody to run it as")
+		}
+	}
+	if uid, err = strconv.Atoi(who.Uid); err != nil {
+		return 0, 0, err
+	}
+	gid, err = strconv.Atoi(who.Gid)
+	return uid, gid, err
 }
 
 func freePort() (int, error) {

@@ -43,6 +43,11 @@ func run(durable bool, command []string) (int, error) {
 		}
 		defer stop()
 	}
+	printNotes, err := testdb.CollectNotes()
+	if err != nil {
+		return 1, err
+	}
+	defer printNotes()
 
 	// A Ctrl-C reaches the command by itself; what is left here is to tidy up.
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -1,0 +1,54 @@
+# Everything palmares does for its developers. `make` alone lists it.
+
+GO      ?= go
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+
+# Starts a throw-away PostgreSQL beside a command, or uses TEST_DATABASE_URL.
+WITH_POSTGRES := CGO_ENABLED=0 $(GO) run ./internal/testdb/withpostgres
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## Build, and serve the demo catalog from an embedded database
+	./bin/palmares serve --demo
+
+.PHONY: build
+build: ## Build the program, bin/palmares
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/palmares ./cmd/palmares
+
+.PHONY: test
+test: ## Run all tests with the race detector, on SQLite and PostgreSQL
+	$(WITH_POSTGRES) env CGO_ENABLED=1 $(GO) test -race ./...
+
+.PHONY: fuzz
+fuzz: ## Look for feeds that break the reader, for FUZZTIME (default 1m)
+	$(GO) test ./internal/feed -run '^$$' -fuzz FuzzRead -fuzztime $(or $(FUZZTIME),1m)
+	$(GO) test ./internal/fold -run '^$$' -fuzz FuzzText -fuzztime $(or $(FUZZTIME),1m)
+
+.PHONY: bench
+bench: build ## Measure imports and the server's start on both databases
+	$(WITH_POSTGRES) -durable $(GO) run ./internal/testdb/bench ./bin/palmares
+
+.PHONY: generate
+generate: ## Write the generated code again
+	$(GO) generate ./...
+
+.PHONY: verify
+verify: ## Check that the generated code is what the schema asks for
+	$(GO) test ./cmd/palmares -run TestGeneratedCodeIsFresh -count 1
+
+.PHONY: migration
+migration: ## Write the next migration of both databases, from the schema (NAME=…)
+	@test -n "$(NAME)" || { echo "which name? make migration NAME=add_keys"; exit 2; }
+	$(WITH_POSTGRES) $(GO) run ./internal/store/newmigration $(NAME)
+
+.PHONY: lint
+lint: ## Check format and common mistakes
+	@test -z "$$(gofmt -l cmd internal ent/schema)" || { gofmt -l cmd internal ent/schema; echo "not formatted: run gofmt -w"; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./cmd/... ./internal/... ./ent/schema/...

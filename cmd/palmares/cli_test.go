@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"palmares/internal/feed/demo"
+	"palmares/internal/feed/synth"
+	"palmares/internal/store"
+	"palmares/internal/testdb"
+)
+
+func TestWrongSettings(t *testing.T) {
+	for name, c := range map[string]struct {
+		env  string
+		want string
+	}{
+		"listen without a port":    {"PALMARES_LISTEN=localhost", `palmares: PALMARES_LISTEN: "localhost" is not an address of the form host:port`},
+		"listen on a word":         {"PALMARES_LISTEN=:http-alt", `palmares: PALMARES_LISTEN: "http-alt" is not a port from 0 to 65535`},
+		"listen past the ports":    {"PALMARES_LISTEN=:70000", `palmares: PALMARES_LISTEN: "70000" is not a port from 0 to 65535`},
+		"blank data directory":     {"PALMARES_DATA_DIR= ", `palmares: PALMARES_DATA_DIR: is blank`},
+		"another database":         {"DATABASE_URL=mysql://u:geheim@h/db", `palmares: DATABASE_URL: is not an address of the form postgres://user:password@host:port/database`},
+		"a broken database":        {"DATABASE_URL=postgres://u:geheim@h:p%zz/db", `palmares: DATABASE_URL: is not an address of the form postgres://user:password@host:port/database`},
+		"no database named":        {"DATABASE_URL=postgres://u:geheim@h", `palmares: DATABASE_URL: names no database, as in postgres://host:port/database`},
+		"blank service name":       {"SERVICE_NAME=  ", `palmares: SERVICE_NAME: is blank`},
+		"service without a scheme": {"SERVICE_URL=palmares.example", `palmares: SERVICE_URL: "palmares.example" is not an absolute http or https address`},
+		"public by ftp":            {"PUBLIC_URL=ftp://palmares.example", `palmares: PUBLIC_URL: "ftp://palmares.example" is not an absolute http or https address`},
+		"proxies by name":          {"TRUSTED_PROXIES=10.0.0.0/8,proxy", `palmares: TRUSTED_PROXIES: "proxy" is neither an address nor a network such as 10.0.0.0/8`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := palmares(t, store.Config{DataDir: "data"}, "version")
+			cmd.Env = append(cmd.Env, c.env)
+			r := runs(t, cmd)
+			if r.code != 2 || r.err != c.want+"\n" || r.out != "" {
+				t.Errorf("exit %d: %q %q", r.code, r.err, r.out)
+			}
+			if strings.Contains(r.err, "geheim") {
+				t.Error("it shows the password")
+			}
+		})
+	}
+}
+
+func TestRightSettings(t *testing.T) {
+	s := settings{Listen: ":8080", DataDir: "d", ServiceName: "n", TrustedProxies: " 10.1.2.3/8, ::1 ,192.0.2.7"}
+	if err := s.check(); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.proxies) != 3 || s.proxies[0].String() != "10.0.0.0/8" || s.proxies[1].String() != "::1/128" {
+		t.Errorf("proxies: %v", s.proxies)
+	}
+	if s.ServiceURL != "http://:8080" && s.ServiceURL != s.PublicURL {
+		t.Errorf("service at %s, public at %s", s.ServiceURL, s.PublicURL)
+	}
+}
+
+func TestWrongCommandLines(t *testing.T) {
+	for _, args := range [][]string{{}, {"bogus"}, {"import"}, {"--bogus", "version"}, {"generate", "--tools", "0"}, {"generate", "--tools", "many"}, {"migrate"}} {
+		r := runs(t, palmares(t, store.Config{DataDir: "data"}, args...))
+		if r.code != 2 || strings.Count(r.err, "\n") != 1 || !strings.HasPrefix(r.err, "palmares: ") {
+			t.Errorf("%v: exit %d: %s", args, r.code, r.err)
+		}
+	}
+	if r := runs(t, palmares(t, store.Config{DataDir: "data"}, "--help")); r.code != 0 || !strings.Contains(r.out, "PALMARES_LISTEN") {
+		t.Errorf("help: exit %d: %s", r.code, r.out)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if r := succeeds(t, palmares(t, store.Config{DataDir: "data"}, "version")); !strings.HasPrefix(r.out, "palmares development (go1.") {
+		t.Errorf("got %q", r.out)
+	}
+}
+
+func TestImportAndExport(t *testing.T) {
+	const report = "" +
+		"               created  updated  unchanged  retired  removed\n" +
+		"   categories        8        0          0        -        0\n" +
+		"        tools       48        0          0       10        0\n" +
+		"  comparisons       14        0          0        -        0\n" +
+		"price changes: 24\n" +
+		"release: 1, of 2026-11-10\n"
+	file := writeFile(t, "demo.ndjson", demo.Catalog)
+	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+		dry := succeeds(t, palmares(t, cfg, "import", "--dry-run", file))
+		if want := strings.Replace(report, "release: 1, of 2026-11-10", "release: would be 1, of 2026-11-10 (dry run: nothing was written)", 1); dry.out != want {
+			t.Errorf("dry run:\n%s", dry.out)
+		}
+		if r := runs(t, palmares(t, cfg, "export")); r.code != 1 || r.err != "palmares: the catalog is empty: nothing has been imported yet\n" {
+			t.Errorf("export of nothing: exit %d: %s", r.code, r.err)
+		}
+
+		first := succeeds(t, palmares(t, cfg, "import", file))
+		if first.out != report || first.err != "checking\nwriting tools\nwriting comparisons\n" {
+			t.Errorf("first import:\n%s%s", first.out, first.err)
+		}
+		if r := succeeds(t, palmares(t, cfg, "export")); r.out != string(demo.Catalog) {
+			t.Error("the export is not what was imported")
+		}
+		out := filepath.Join(t.TempDir(), "catalog.ndjson.gz")
+		succeeds(t, palmares(t, cfg, "export", out))
+		again := succeeds(t, palmares(t, cfg, "import", out))
+		if !strings.HasSuffix(again.out, "price changes: 0\nrelease: none, nothing changed\n") {
+			t.Errorf("import of the export:\n%s", again.out)
+		}
+	})
+}
+
+func TestImportFromAPipe(t *testing.T) {
+	var compressed bytes.Buffer
+	w := gzip.NewWriter(&compressed)
+	_, _ = w.Write(demo.Catalog)
+	_ = w.Close()
+	for name, data := range map[string][]byte{"plain": demo.Catalog, "compressed": compressed.Bytes()} {
+		t.Run(name, func(t *testing.T) {
+			cmd := palmares(t, testdb.SQLite(t), "import", "-")
+			cmd.Stdin = io.MultiReader(bytes.NewReader(data)) // not a file: a pipe
+			if r := succeeds(t, cmd); !strings.Contains(r.out, "release: 1, of 2026-11-10") {
+				t.Errorf("got %s", r.out)
+			}
+		})
+	}
+}
+
+func TestImportOfWhatIsNone(t *testing.T) {
+	dir := t.TempDir()
+	wrong := writeFile(t, "wrong.ndjson", bytes.Replace(demo.Catalog, []byte(`"score":8.6`), []byte(`"score":86`), 1))
+	for name, c := range map[string]struct{ file, want string }{
+		"no file":     {filepath.Join(dir, "none"), "palmares: " + filepath.Join(dir, "none") + ": there is no such file\n"},
+		"a directory": {dir, "palmares: " + dir + ": is a directory\n"},
+		"a wrong feed": {wrong, "checking\nline 13: tool \"atelier-nova\": score: 86 is over 10\n" +
+			"palmares: the feed is wrong: nothing was changed\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := runs(t, palmares(t, testdb.SQLite(t), "import", c.file))
+			if r.code != 1 || r.err != c.want || r.out != "" {
+				t.Errorf("exit %d:\n%s", r.code, r.err)
+			}
+		})
+	}
+}
+
+func TestRefusedImport(t *testing.T) {
+	cfg := testdb.SQLite(t)
+	succeeds(t, palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog)))
+	other := synthFile(t, synth.Options{Tools: 20, Seed: 1, Revision: 320})
+	r := runs(t, palmares(t, cfg, "import", other))
+	if r.code != 1 || !strings.Contains(r.err, "palmares: the feed would remove or retire 48 of 48 active tools, more than a fifth: import it with --force if that is meant: nothing was changed") {
+		t.Errorf("exit %d: %s", r.code, r.err)
+	}
+	succeeds(t, palmares(t, cfg, "import", "--force", other))
+}
+
+func TestGenerate(t *testing.T) {
+	cfg := testdb.SQLite(t)
+	generated := succeeds(t, palmares(t, cfg, "generate", "--tools", "300", "--seed", "9"))
+	if again := succeeds(t, palmares(t, cfg, "generate", "--tools", "300", "--seed", "9")); again.out != generated.out {
+		t.Error("the same seed gives another feed")
+	}
+	file := filepath.Join(t.TempDir(), "feed.gz")
+	succeeds(t, palmares(t, cfg, "generate", "--tools", "300", "--seed", "9", file))
+	if r := succeeds(t, palmares(t, cfg, "import", file)); !strings.Contains(r.out, "tools      300") {
+		t.Errorf("got %s", r.out)
+	}
+}
+
+func TestMigrateCommands(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+		status := func() string { return succeeds(t, palmares(t, cfg, "migrate", "status")).out }
+		if got := status(); !strings.HasPrefix(got, "0001  catalog  pending\n") {
+			t.Errorf("before: %s", got)
+		}
+		if r := runs(t, palmares(t, cfg, "export")); r.code != 1 || !strings.Contains(r.err, "run palmares migrate up") {
+			t.Errorf("export: exit %d: %s", r.code, r.err)
+		}
+		if got := succeeds(t, palmares(t, cfg, "migrate", "up")).out; !strings.HasPrefix(got, "applied 0001 catalog\n") {
+			t.Errorf("up: %s", got)
+		}
+		if got := succeeds(t, palmares(t, cfg, "migrate", "up")).out; got != "nothing to do: every migration is in\n" {
+			t.Errorf("up again: %s", got)
+		}
+		if got := status(); !strings.HasPrefix(got, "0001  catalog  applied 20") {
+			t.Errorf("after: %s", got)
+		}
+	})
+}
+
+// An export is all or nothing: what was there before stays until it is whole.
+func TestFailedExportLeavesTheOldFile(t *testing.T) {
+	file := writeFile(t, "catalog.ndjson", []byte("old"))
+	if r := runs(t, palmares(t, testdb.SQLite(t), "export", file)); r.code != 1 {
+		t.Fatalf("exit %d", r.code)
+	}
+	if data, _ := os.ReadFile(file); string(data) != "old" {
+		t.Errorf("it now holds %q", data)
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(file), ".palmares-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"entgo.io/ent/entc"
+	"entgo.io/ent/entc/gen"
+)
+
+// TestWhoMayImportWhom keeps the floors of the house apart.
+func TestWhoMayImportWhom(t *testing.T) {
+	imports := importsOf(t)
+	within := func(path, part string) bool {
+		return path == "palmares/"+part || strings.HasPrefix(path, "palmares/"+part+"/")
+	}
+	for _, rule := range []struct {
+		who   string
+		never []string
+	}{
+		{"ent", []string{"graph", "rest", "auth", "cmd", "internal"}},
+		{"graph", []string{"rest", "cmd"}},
+		{"rest", []string{"ent", "cmd"}},
+		{"auth", []string{"graph", "rest", "cmd"}},
+		{"internal", []string{"cmd", "rest"}},
+		{"internal/problem", []string{"ent", "graph"}},
+		{"internal/middleware", []string{"ent", "graph"}},
+		{"internal/fold", []string{"ent", "graph", "internal/store"}},
+		{"internal/store", []string{"internal/feed", "graph"}},
+	} {
+		for who, imported := range imports {
+			if !within(who, rule.who) {
+				continue
+			}
+			for _, path := range imported {
+				for _, part := range rule.never {
+					if within(path, part) {
+						t.Errorf("%s imports %s", who, path)
+					}
+				}
+			}
+		}
+	}
+	for who, imported := range imports {
+		for _, path := range imported {
+			tool := within(who, "internal/testdb") || within(who, "internal/store/newmigration")
+			if within(path, "internal/testdb") && !tool {
+				t.Errorf("%s imports %s, which is for tests", who, path)
+			}
+		}
+	}
+}
+
+// importsOf lists what each package of ours imports directly, tests apart.
+func importsOf(t *testing.T) map[string][]string {
+	t.Helper()
+	list := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "palmares/...")
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	imports := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		imports[fields[0]] = fields[1:]
+	}
+	if len(imports) < 10 {
+		t.Fatalf("only %d packages are listed", len(imports))
+	}
+	return imports
+}
+
+// TestGeneratedCodeIsFresh generates ent again elsewhere and compares.
+func TestGeneratedCodeIsFresh(t *testing.T) {
+	committed, fresh := filepath.Join("..", "..", "ent"), t.TempDir()
+	config := &gen.Config{Target: fresh, Package: "palmares/ent", Features: featuresOf(t, filepath.Join(committed, "generate.go"))}
+	if err := entc.Generate(filepath.Join(committed, "schema"), config); err != nil {
+		t.Fatal(err)
+	}
+	want, got := goFiles(t, fresh), goFiles(t, committed)
+	for name, text := range want {
+		if got[name] != text {
+			t.Errorf("ent/%s is stale: run make generate", name)
+		}
+	}
+	for name := range got {
+		byHand := name == "generate.go" || strings.HasPrefix(name, "schema"+string(filepath.Separator))
+		if _, exists := want[name]; !exists && !byHand {
+			t.Errorf("ent/%s is no longer generated: delete it", name)
+		}
+	}
+}
+
+// featuresOf reads which features `go generate` asks for.
+func featuresOf(t *testing.T, file string) []gen.Feature {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "--feature ")
+	names, _, _ := strings.Cut(rest, " ")
+	var features []gen.Feature
+	for _, feature := range gen.AllFeatures {
+		if slices.Contains(strings.Split(names, ","), feature.Name) {
+			features = append(features, feature)
+		}
+	}
+	return features
+}
+
+// goFiles maps the names of all Go files below a folder to what they say.
+func goFiles(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		name, _ := filepath.Rel(dir, path)
+		files[name] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"palmares/internal/feed/demo"
+	"palmares/internal/feed/synth"
+	"palmares/internal/store"
+	"palmares/internal/testdb"
+)
+
+// server is a running process and where it listens.
+type server struct {
+	cmd     *exec.Cmd
+	address string // host:port
+	log     *strings.Builder
+	done    chan error
+}
+
+func startServer(t *testing.T, cfg store.Config, args ...string) *server {
+	t.Helper()
+	s := &server{cmd: palmares(t, cfg, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...), log: &strings.Builder{}, done: make(chan error, 1)}
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.cmd.Stderr = s.log
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for s.address == "" && lines.Scan() {
+		if _, after, found := strings.Cut(lines.Text(), "http://"); found {
+			s.address, _, _ = strings.Cut(after, "/")
+		}
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, out)
+		s.done <- s.cmd.Wait()
+	}()
+	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
+	if s.address == "" {
+		<-s.done
+		t.Fatalf("it prints no address:\n%s", s.log)
+	}
+	return s
+}
+
+// get returns the status and the decoded body.
+func (s *server) get(t *testing.T, path string) (int, map[string]any) {
+	t.Helper()
+	defer http.DefaultClient.CloseIdleConnections() // they would hold up the server's end
+	response, err := http.Get("http://" + s.address + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var body map[string]any
+	if err := json.NewDecoder(response.Body).Decode(&body); err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, body
+}
+
+// ends waits for an orderly end.
+func (s *server) ends(t *testing.T) {
+	t.Helper()
+	select {
+	case err := <-s.done:
+		if err != nil {
+			t.Errorf("it ends with %v:\n%s", err, s.log)
+		}
+	case <-time.After(10 * time.Second):
+		t.Errorf("it does not end:\n%s", s.log)
+	}
+}
+
+func TestServeDemo(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+		for _, start := range []string{"on an empty database", "on a filled one"} {
+			s := startServer(t, cfg, "--demo")
+			if code, body := s.get(t, "/healthz"); code != 200 || body["status"] != "alive" {
+				t.Errorf("%s: healthz: %d %v", start, code, body)
+			}
+			if code, body := s.get(t, "/readyz"); code != 200 || fmt.Sprint(body) != "map[release:1 status:ready updated_at:2026-11-10]" {
+				t.Errorf("%s: readyz: %d %v", start, code, body)
+			}
+			_ = s.cmd.Process.Signal(syscall.SIGTERM)
+			s.ends(t)
+		}
+		if r := succeeds(t, palmares(t, cfg, "export")); r.out != string(demo.Catalog) {
+			t.Error("the catalog is not the demo's")
+		}
+	})
+}
+
+func TestServerSeesImportsOfOthers(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+		s := startServer(t, cfg)
+		if code, body := s.get(t, "/readyz"); code != 200 || body["release"] != 0.0 {
+			t.Errorf("empty: %d %v", code, body)
+		}
+		for release := 1; release <= 2; release++ {
+			succeeds(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 50, Seed: 1, Revision: release})))
+			deadline := time.Now().Add(2 * time.Second)
+			for {
+				_, body := s.get(t, "/readyz")
+				if body["release"] == float64(release) {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("release %d is not seen within 2 s: %v", release, body)
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+		}
+	})
+}
+
+// A request that has begun when the server is told to end is still answered.
+func TestNoRequestIsCut(t *testing.T) {
+	s := startServer(t, testdb.SQLite(t), "--demo")
+	slow, err := net.Dial("tcp", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	fmt.Fprintf(slow, "GET /healthz HTTP/1.1\r\nHost: palmares\r\n")
+	idle, err := net.Dial("tcp", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idle.Close()
+	fmt.Fprintf(idle, "GET /healthz HTTP/1.1\r\nHost: palmares\r\n\r\n")
+	kept := bufio.NewReader(idle)
+	if response, err := http.ReadResponse(kept, nil); err != nil || response.Close {
+		t.Fatalf("the connection is not kept: %v", err)
+	} else {
+		_, _ = io.Copy(io.Discard, response.Body)
+	}
+	time.Sleep(100 * time.Millisecond) // the server has the first half of the slow one
+
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	for range 100 { // until it takes no new connections
+		probe, err := net.Dial("tcp", s.address)
+		if err != nil {
+			break
+		}
+		_ = probe.Close()
+		time.Sleep(20 * time.Millisecond)
+	}
+	fmt.Fprintf(idle, "GET /healthz HTTP/1.1\r\nHost: palmares\r\n\r\n")
+	if response, err := http.ReadResponse(kept, nil); err != nil || response.StatusCode != 200 || !response.Close {
+		t.Errorf("on the kept connection: %v %v", response, err)
+	}
+	fmt.Fprintf(slow, "\r\n")
+	if answer := readAll(t, slow); !strings.HasPrefix(answer, "HTTP/1.1 200 OK") || !strings.Contains(answer, `"alive"`) {
+		t.Errorf("got %q", answer)
+	}
+	s.ends(t)
+}
+
+func TestReadyTellsALostDatabase(t *testing.T) {
+	cfg := testdb.Postgres(t)
+	s := startServer(t, cfg, "--demo")
+	db := testdb.Open(t, cfg)
+	if _, err := db.Write.ExecContext(t.Context(), "ALTER TABLE schema_migrations RENAME TO elsewhere"); err != nil {
+		t.Fatal(err)
+	}
+	if code, body := s.get(t, "/readyz"); code != 503 || body["error"] != "the database lacks 1 migration(s): run palmares migrate up" {
+		t.Errorf("got %d %v", code, body)
+	}
+	if code, _ := s.get(t, "/healthz"); code != 200 {
+		t.Errorf("healthz: %d", code)
+	}
+}
+
+func TestAddressInUse(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	r := runs(t, palmares(t, testdb.SQLite(t), "serve", "--listen", taken.Addr().String()))
+	if want := "palmares: cannot listen on " + taken.Addr().String() + ": the address is already in use\n"; r.code != 1 || r.err != want {
+		t.Errorf("exit %d: %s", r.code, r.err)
+	}
+}
+
+func TestTenProcessesStartAtOnce(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		applied := 0
+		for range 10 {
+			cmd := palmares(t, cfg, "migrate", "up")
+			all.Go(func() {
+				r := runs(t, cmd)
+				mu.Lock()
+				defer mu.Unlock()
+				applied += strings.Count(r.out, "applied")
+				if r.code != 0 {
+					t.Errorf("exit %d: %s", r.code, r.err)
+				}
+			})
+		}
+		all.Wait()
+		status := succeeds(t, palmares(t, cfg, "migrate", "status"))
+		if steps := strings.Count(status.out, "\n"); applied != steps {
+			t.Errorf("%d migrations were applied %d times", steps, applied)
+		}
+	})
+}
