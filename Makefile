@@ -32,7 +32,7 @@ fuzz: ## Look for feeds that break the reader, for FUZZTIME (default 1m)
 
 .PHONY: bench
 bench: build ## Measure imports and the server's start on both databases
-	$(WITH_POSTGRES) -durable $(GO) run ./internal/testdb/bench ./bin/palmares
+	$(WITH_POSTGRES) -durable $(GO) run ./internal/bench ./bin/palmares
 
 .PHONY: generate
 generate: ## Write the generated code again

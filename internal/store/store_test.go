@@ -275,7 +275,7 @@ func TestFaultsAreInOurWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	missing := testdb.Postgres(t)
-	missing.DatabaseURL = strings.Replace(missing.DatabaseURL, "/palmares_test", "/no_such_database", 1)
+	missing.DatabaseURL = strings.Replace(missing.DatabaseURL, "/palmares_scratch", "/no_such_database", 1)
 
 	for name, c := range map[string]struct {
 		cfg  store.Config

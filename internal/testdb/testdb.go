@@ -4,13 +4,6 @@
 package testdb
 
 import (
-	"context"
-	"database/sql"
-	"fmt"
-	"net/url"
-	"os"
-	"strings"
-	"sync/atomic"
 	"testing"
 
 	"palmares/internal/store"
@@ -53,35 +46,17 @@ func SQLite(t testing.TB) store.Config {
 	return store.Config{DataDir: t.TempDir()}
 }
 
-var databases atomic.Int64
-
 // Postgres is a new database of the test cluster, dropped with the test.
 func Postgres(t testing.TB) store.Config {
 	t.Helper()
-	admin := os.Getenv(URLVariable)
-	if admin == "" {
-		t.Fatalf("no PostgreSQL to test on: run make test, or set %s", URLVariable)
-	}
-	name := fmt.Sprintf("palmares_test_%d_%d", os.Getpid(), databases.Add(1))
-	adminExec(t, admin, "CREATE DATABASE "+name)
-	t.Cleanup(func() { adminExec(t, admin, "DROP DATABASE "+name+" WITH (FORCE)") })
-
-	u, err := url.Parse(admin)
-	if err != nil {
-		t.Fatalf("%s is not a valid address", URLVariable)
-	}
-	u.Path = "/" + name
-	return store.Config{DatabaseURL: u.String(), DataDir: t.TempDir()}
-}
-
-func adminExec(t testing.TB, url, statement string) {
-	t.Helper()
-	db, err := sql.Open("postgres", url)
+	address, drop, err := Scratch(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-	if _, err := db.ExecContext(context.Background(), statement); err != nil {
-		t.Fatalf("%s: %v", strings.Fields(statement)[0], err)
-	}
+	t.Cleanup(func() {
+		if err := drop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return store.Config{DatabaseURL: address, DataDir: t.TempDir()}
 }

@@ -7,9 +7,7 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 
@@ -34,11 +32,11 @@ func write(ctx context.Context, name string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	scratch, drop, err := scratchDatabase(ctx)
+	scratch, drop, err := testdb.Scratch(ctx)
 	if err != nil {
 		return err
 	}
-	defer drop()
+	defer func() { _ = drop() }()
 	for folder, cfg := range map[string]store.Config{
 		"sqlite":   {DataDir: dir},
 		"postgres": {DatabaseURL: scratch},
@@ -74,25 +72,4 @@ func writeFor(ctx context.Context, folder, name string, cfg store.Config) error 
 	file := filepath.Join("internal", "store", "migrations", folder, fmt.Sprintf("%04d_%s.sql", len(steps)+1, name))
 	fmt.Println("wrote", file)
 	return os.WriteFile(file, []byte(drift+"\n"), 0o644)
-}
-
-// scratchDatabase is a new database beside the ones of the tests.
-func scratchDatabase(ctx context.Context) (address string, drop func(), err error) {
-	const name = "palmares_newmigration"
-	u, err := url.Parse(os.Getenv(testdb.URLVariable))
-	if err != nil {
-		return "", nil, err
-	}
-	admin, err := sql.Open("postgres", u.String())
-	if err != nil {
-		return "", nil, err
-	}
-	if _, err := admin.ExecContext(ctx, "CREATE DATABASE "+name); err != nil {
-		return "", nil, err
-	}
-	u.Path = "/" + name
-	return u.String(), func() {
-		_, _ = admin.ExecContext(ctx, "DROP DATABASE "+name+" WITH (FORCE)")
-		_ = admin.Close()
-	}, nil
 }
