@@ -13,11 +13,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rs/cors"
 	"golang.org/x/term"
 
 	"palmares/ent"
+	"palmares/graph"
 	"palmares/internal/feed"
 	"palmares/internal/feed/demo"
+	"palmares/internal/middleware"
 	"palmares/internal/store"
 )
 
@@ -117,12 +120,33 @@ func (p *program) fillDemo(ctx context.Context) error {
 	return err
 }
 
-// handler is the way every request takes.
+// handler is the way every request takes. The order is the policy.
 func (p *program) handler() http.Handler {
+	executor := graph.NewExecutor(graph.Config{Catalog: p.store, Credit: p.settings.credit(), Limits: p.settings.graphLimits(), Log: p.log})
+
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", p.health.alive)
 	mux.HandleFunc("GET /readyz", p.health.ready)
-	return p.closeWhenDraining(mux)
+	mux.Handle("/graphql", graph.NewHandler(executor))
+
+	return middleware.Chain(mux,
+		p.closeWhenDraining,       // first, so that every answer of a server that ends says so
+		middleware.RequestID,      // before the log, which tells it
+		middleware.Log(p.log),     // outside of recover, so that a panic has its line, too
+		middleware.Recover(p.log), // outside of all that could panic
+		openToAllOrigins,          // before anything is refused: a browser must be able to read why
+	)
+}
+
+// openToAllOrigins answers preflights and lets any page read the answers.
+func openToAllOrigins(next http.Handler) http.Handler {
+	return cors.New(cors.Options{
+		AllowedOrigins: []string{"*"},
+		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost},
+		AllowedHeaders: []string{"Authorization", "Content-Type", "If-None-Match"},
+		ExposedHeaders: []string{"X-GraphQL-Cost", "X-GraphQL-Cost-Limit", "X-Request-Id", "X-Service-Updated-At", "Retry-After"},
+		MaxAge:         24 * 60 * 60,
+	}).Handler(next)
 }
 
 // serve answers requests until ctx ends, and then those still in flight.
@@ -157,6 +181,7 @@ func (p *program) printAddresses(w io.Writer) {
 	}
 	base := "http://" + p.listener.Addr().String()
 	fmt.Fprintf(w, "palmares serves %s on %s\n\n", catalog, p.store.Describe())
+	fmt.Fprintf(w, "  %s/graphql   the catalog in GraphQL\n", base)
 	fmt.Fprintf(w, "  %s/healthz   alive\n", base)
 	fmt.Fprintf(w, "  %s/readyz    ready, and the release that is served\n\n", base)
 }

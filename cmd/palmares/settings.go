@@ -7,6 +7,9 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
+
+	"palmares/graph"
 )
 
 // settings come from flags and the environment. They are plain text to the
@@ -21,8 +24,26 @@ type settings struct {
 	PublicURL      string `help:"Where readers reach this server. Default: http:// and the listen address." env:"PUBLIC_URL" placeholder:"URL"`
 	TrustedProxies string `help:"Proxies whose X-Forwarded-For counts: addresses and networks, separated by commas." env:"TRUSTED_PROXIES" placeholder:"CIDR,…"`
 
+	GraphQL struct {
+		Body       int64         `help:"Bytes of a request's body." default:"100000" env:"PALMARES_GRAPHQL_BODY"`
+		Tokens     int           `help:"Tokens of a document." default:"4000" env:"PALMARES_GRAPHQL_TOKENS"`
+		Depth      int           `help:"Levels of fields." default:"12" env:"PALMARES_GRAPHQL_DEPTH"`
+		Fields     int           `help:"Fields of a document." default:"1000" env:"PALMARES_GRAPHQL_FIELDS"`
+		Aliases    int           `help:"Aliases of a document." default:"50" env:"PALMARES_GRAPHQL_ALIASES"`
+		Directives int           `help:"Directives of a document." default:"50" env:"PALMARES_GRAPHQL_DIRECTIVES"`
+		Cost       int           `help:"Cost of an operation." default:"20000" env:"PALMARES_GRAPHQL_COST"`
+		Time       time.Duration `help:"Time of an operation." default:"5s" env:"PALMARES_GRAPHQL_TIME"`
+	} `embed:"" prefix:"graphql-" group:"Limits of GraphQL requests"`
+
 	proxies []netip.Prefix
 }
+
+// credit is the line that reuse of the data must show.
+func (s *settings) credit() string {
+	return fmt.Sprintf("Source : %s (%s)", s.ServiceName, s.ServiceURL)
+}
+
+func (s *settings) graphLimits() graph.Limits { return graph.Limits(s.GraphQL) }
 
 // check tells the first wrong setting and fills in what follows from others.
 func (s *settings) check() error {
@@ -49,6 +70,9 @@ func (s *settings) check() error {
 	}
 	if err := checkWebURL(s.ServiceURL); err != nil {
 		return fmt.Errorf("SERVICE_URL: %w", err)
+	}
+	if l := s.GraphQL; l.Body < 1 || l.Tokens < 1 || l.Depth < 1 || l.Fields < 1 || l.Cost < 1 || l.Time <= 0 || l.Aliases < 0 || l.Directives < 0 {
+		return fmt.Errorf("PALMARES_GRAPHQL_…: a limit must be above 0")
 	}
 	var err error
 	if s.proxies, err = parseProxies(s.TrustedProxies); err != nil {

@@ -218,6 +218,7 @@ var (
 		{Name: "avis_url", Type: field.TypeString, Nullable: true},
 		{Name: "alternatives_url", Type: field.TypeString, Nullable: true},
 		{Name: "updated_at", Type: field.TypeString, Nullable: true},
+		{Name: "search_text", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "tier", Type: field.TypeInt, Nullable: true},
 		{Name: "mainstream", Type: field.TypeBool, Default: false},
 		{Name: "sections_hash", Type: field.TypeString, Nullable: true},
@@ -237,7 +238,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "tools_categories_tools",
-				Columns:    []*schema.Column{ToolsColumns[27]},
+				Columns:    []*schema.Column{ToolsColumns[28]},
 				RefColumns: []*schema.Column{CategoriesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
@@ -284,7 +285,7 @@ var (
 			{
 				Name:    "tools_by_category_score",
 				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[27], ToolsColumns[4], ToolsColumns[3], ToolsColumns[0]},
+				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[4], ToolsColumns[3], ToolsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					DescColumns: map[string]bool{
 						ToolsColumns[3].Name: true,
@@ -295,7 +296,45 @@ var (
 			{
 				Name:    "tools_by_category_name",
 				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[27], ToolsColumns[2], ToolsColumns[0]},
+				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[2], ToolsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "retired_at IS NULL",
+				},
+			},
+			{
+				Name:    "tools_by_update_desc",
+				Unique:  false,
+				Columns: []*schema.Column{ToolsColumns[17], ToolsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					DescColumns: map[string]bool{
+						ToolsColumns[17].Name: true,
+					},
+					Where: "retired_at IS NULL",
+				},
+			},
+			{
+				Name:    "tools_by_update_asc",
+				Unique:  false,
+				Columns: []*schema.Column{ToolsColumns[17], ToolsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "retired_at IS NULL",
+				},
+			},
+			{
+				Name:    "tools_by_price_desc",
+				Unique:  false,
+				Columns: []*schema.Column{ToolsColumns[9], ToolsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					DescColumns: map[string]bool{
+						ToolsColumns[9].Name: true,
+					},
+					Where: "retired_at IS NULL",
+				},
+			},
+			{
+				Name:    "tools_by_price_asc",
+				Unique:  false,
+				Columns: []*schema.Column{ToolsColumns[9], ToolsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "retired_at IS NULL",
 				},
@@ -311,10 +350,10 @@ var (
 			{
 				Name:    "tools_by_retirement",
 				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[24], ToolsColumns[0]},
+				Columns: []*schema.Column{ToolsColumns[25], ToolsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					DescColumns: map[string]bool{
-						ToolsColumns[24].Name: true,
+						ToolsColumns[25].Name: true,
 					},
 					Where: "retired_at IS NOT NULL",
 				},
@@ -322,10 +361,10 @@ var (
 			{
 				Name:    "tools_by_retirement_reason",
 				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[23], ToolsColumns[24], ToolsColumns[0]},
+				Columns: []*schema.Column{ToolsColumns[24], ToolsColumns[25], ToolsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					DescColumns: map[string]bool{
-						ToolsColumns[24].Name: true,
+						ToolsColumns[25].Name: true,
 					},
 					Where: "retired_at IS NOT NULL",
 				},
@@ -333,10 +372,10 @@ var (
 			{
 				Name:    "tools_by_retirement_category",
 				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[27], ToolsColumns[24], ToolsColumns[0]},
+				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[25], ToolsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					DescColumns: map[string]bool{
-						ToolsColumns[24].Name: true,
+						ToolsColumns[25].Name: true,
 					},
 					Where: "retired_at IS NOT NULL",
 				},

@@ -40,6 +40,8 @@ func (Tool) Fields() []ent.Field {
 		field.String("avis_url").Optional().Nillable(),
 		field.String("alternatives_url").Optional(),
 		field.String("updated_at").Optional(),
+		field.Text("search_text").Optional().
+			Comment("Name and tagline, folded as name_key is: what a search looks through."),
 		field.Int("tier").Optional().Comment("1 is the highest, 3 the lowest."),
 		field.Bool("mainstream").Default(false),
 		field.String("sections_hash").Optional().
@@ -87,6 +89,14 @@ func (Tool) Indexes() []ent.Index {
 		index.Fields("category_slug", "untested", "score", "id").StorageKey("tools_by_category_score").
 			Annotations(activeOnly(), entsql.DescColumns("score")),
 		index.Fields("category_slug", "name_key", "id").StorageKey("tools_by_category_name").
+			Annotations(activeOnly()),
+		index.Fields("updated_at", "id").StorageKey("tools_by_update_desc").
+			Annotations(activeOnly(), entsql.DescColumns("updated_at")),
+		index.Fields("updated_at", "id").StorageKey("tools_by_update_asc").
+			Annotations(activeOnly()),
+		index.Fields("price_amount", "id").StorageKey("tools_by_price_desc").
+			Annotations(activeOnly(), entsql.DescColumns("price_amount")),
+		index.Fields("price_amount", "id").StorageKey("tools_by_price_asc").
 			Annotations(activeOnly()),
 		index.Fields("obsolescence").StorageKey("tools_by_obsolescence").
 			Annotations(activeOnly()),

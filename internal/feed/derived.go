@@ -2,8 +2,9 @@ package feed
 
 import (
 	"cmp"
-	"math"
 	"slices"
+
+	"palmares/internal/mean"
 )
 
 // What follows from a whole feed: statistics and the embeddings set.
@@ -25,17 +26,8 @@ func (s *scoreStats) add(score *float64) {
 	}
 }
 
-// mean is rounded to two decimals; nil when nothing has a score.
-func (s *scoreStats) mean() *float64 {
-	if s.tested == 0 {
-		return nil
-	}
-	// The nudge is far above the error of the sum and far below a hundredth:
-	// a mean of exactly x.xx5 goes up, as it does on paper.
-	const nudge = 1e-7
-	mean := math.Round(s.sum/float64(s.tested)*100+nudge) / 100
-	return &mean
-}
+// mean is nil when nothing has a score.
+func (s *scoreStats) mean() *float64 { return mean.Of(s.sum, s.tested) }
 
 // totals are the statistics of a release.
 type totals struct {

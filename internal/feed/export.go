@@ -22,11 +22,7 @@ var ErrEmptyCatalog = errors.New("the catalog is empty: nothing has been importe
 // Export writes the catalog as a feed, each type in the order of its slugs:
 // the same catalog gives the same bytes on every database.
 func Export(ctx context.Context, s *store.Store, w io.Writer) error {
-	return s.Snapshot(ctx, func(tx *ent.Tx) error {
-		release, err := store.NewestRelease(ctx, tx.Release)
-		if err != nil {
-			return err
-		}
+	return s.Snapshot(ctx, func(tx *ent.Tx, release *ent.Release) error {
 		if release == nil {
 			return ErrEmptyCatalog
 		}

@@ -36,6 +36,7 @@ func toolRow(create *ent.ToolCreate, t *Tool, line *toolLine, historyHash string
 		SetNillableVerifiability(t.Verifiability).SetNillableObsolescence(t.Obsolescence).
 		SetTagline(t.Tagline).SetCanonicalURL(t.CanonicalURL).SetNillableAvisURL(t.AvisURL).
 		SetAlternativesURL(t.AlternativesURL).SetUpdatedAt(t.UpdatedAt).
+		SetSearchText(fold.Text(t.Name + "\n" + t.Tagline)).
 		SetTier(t.Tier).SetMainstream(t.Mainstream).
 		SetSectionsHash(line.sectionsHash).SetHistoryHash(historyHash).SetInEmbeddings(line.inEmbeddings).
 		SetFingerprint(line.fingerprint)

@@ -99,10 +99,17 @@ func NewestRelease(ctx context.Context, releases *ent.ReleaseClient) (*ent.Relea
 	return rel, err
 }
 
-// Snapshot runs read in a transaction that sees one state of the database
-// from its first statement to its last.
-func (s *Store) Snapshot(ctx context.Context, read func(*ent.Tx) error) error {
-	return explain(inTx(ctx, s.Read, &sql.TxOptions{ReadOnly: true, Isolation: s.snapshotIsolation()}, read))
+// Snapshot runs read in a transaction that sees one release of the catalog
+// from its first statement to its last; nil before the first import.
+func (s *Store) Snapshot(ctx context.Context, read func(*ent.Tx, *ent.Release) error) error {
+	opts := &sql.TxOptions{ReadOnly: true, Isolation: s.snapshotIsolation()}
+	return explain(inTx(ctx, s.Read, opts, func(tx *ent.Tx) error {
+		release, err := NewestRelease(ctx, tx.Release)
+		if err != nil {
+			return err
+		}
+		return read(tx, release)
+	}))
 }
 
 // snapshotIsolation is what keeps a transaction on one state: PostgreSQL must

@@ -186,7 +186,7 @@ func TestReadersSeeWholeStates(t *testing.T) {
 			t.Errorf("after: %d categories, %v", count(), err)
 		}
 
-		err = s.Snapshot(t.Context(), func(tx *ent.Tx) error {
+		err = s.Snapshot(t.Context(), func(tx *ent.Tx, _ *ent.Release) error {
 			before := tx.Category.Query().CountX(t.Context())
 			s.Write.Category.Create().SetID("y").SetLabel("Y").SetFingerprint("").SaveX(t.Context())
 			if after := tx.Category.Query().CountX(t.Context()); after != before {

@@ -1,0 +1,129 @@
+package graph
+
+import (
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"palmares/internal/problem"
+)
+
+// The cost of an operation is roughly how many fields its answer can hold:
+// each field costs 1, and what a list holds is counted as often as the list
+// may be long. It is worked out before anything is read.
+
+// listSizes are the lengths to expect of lists that no argument bounds.
+var listSizes = map[string]int{
+	"comparisons": 4, "priceHistory": 4, "chunks": 6, "categories": 20,
+	"toolGroups": 20, "scoreHistogram": 10, "priceChangeCounts": 100,
+}
+
+// defaultSlice is the length of a connection's slice when nothing is said.
+const defaultSlice = 50
+
+// pricing walks one operation. A fragment is priced once for each length of
+// the list it stands in.
+type pricing struct {
+	vars  map[string]any
+	known map[pricedFragment]int
+	keyed bool // something in it needs an API key
+}
+
+type pricedFragment struct {
+	name string
+	size int
+}
+
+// price returns the cost of an operation, and whether it reads embeddings.
+func price(op *ast.OperationDefinition, vars map[string]any) (cost int, needsKey bool) {
+	p := &pricing{vars: vars, known: map[pricedFragment]int{}}
+	cost = p.selections(op.SelectionSet, 1)
+	return cost, p.keyed
+}
+
+func checkCost(cost int, limits Limits) *problem.Problem {
+	if cost > limits.Cost {
+		return problem.New(problem.TooComplex, "The operation costs %d, more than %d: ask for fewer items or fields at once.", cost, limits.Cost)
+	}
+	return nil
+}
+
+// selections prices what stands in a page or connection of a given size.
+func (p *pricing) selections(set ast.SelectionSet, size int) int {
+	cost := 0
+	for _, selection := range set {
+		switch s := selection.(type) {
+		case *ast.Field:
+			cost = sum(cost, p.field(s, size))
+		case *ast.InlineFragment:
+			cost = sum(cost, p.selections(s.SelectionSet, size))
+		case *ast.FragmentSpread:
+			key := pricedFragment{s.Name, size}
+			inner, known := p.known[key]
+			if !known && s.Definition != nil {
+				inner = p.selections(s.Definition.SelectionSet, size)
+				p.known[key] = inner
+			}
+			cost = sum(cost, inner)
+		}
+	}
+	return cost
+}
+
+func (p *pricing) field(f *ast.Field, size int) int {
+	if f.Definition == nil || len(f.SelectionSet) == 0 {
+		return 1
+	}
+	if f.Definition.Type.Name() == "EmbeddingsDocument" {
+		p.keyed = true
+	}
+	times := 1
+	if f.Definition.Type.NamedType == "" {
+		times = p.length(f, size)
+	}
+	return min(1+times*p.selections(f.SelectionSet, p.sizeOf(f)), enough)
+}
+
+// length is how many items a list may have.
+func (p *pricing) length(f *ast.Field, size int) int {
+	switch f.Name {
+	case "items", "edges", "nodes":
+		return size
+	}
+	if limit, ok := p.argument(f, "limit"); ok {
+		return limit
+	}
+	if expected, ok := listSizes[f.Name]; ok {
+		return expected
+	}
+	return 1
+}
+
+// sizeOf is how many items the page or connection that a field gives may have.
+func (p *pricing) sizeOf(f *ast.Field) int {
+	for _, name := range []string{"limit", "first", "last"} {
+		if n, ok := p.argument(f, name); ok {
+			return n
+		}
+	}
+	return defaultSlice
+}
+
+// argument is an integer argument, within what it may be at all.
+func (p *pricing) argument(f *ast.Field, name string) (int, bool) {
+	definition := f.Definition.Arguments.ForName(name)
+	if definition == nil {
+		return 0, false
+	}
+	value := definition.DefaultValue
+	if given := f.Arguments.ForName(name); given != nil {
+		value = given.Value
+	}
+	if value == nil {
+		return 0, false
+	}
+	raw, err := value.Value(p.vars)
+	if err != nil || raw == nil {
+		return 0, false
+	}
+	n, ok := wholeNumber(raw)
+	return max(0, min(n, maxSlice)), ok
+}

@@ -1,0 +1,194 @@
+package graph
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/99designs/gqlgen/graphql/executor"
+	"github.com/99designs/gqlgen/graphql/handler/extension"
+	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+	"github.com/vektah/gqlparser/v2/validator"
+
+	"palmares/auth"
+	"palmares/ent"
+	"palmares/graph/generated"
+	"palmares/internal/problem"
+)
+
+// Catalog gives a reader one state of the data for a whole operation.
+type Catalog interface {
+	Snapshot(ctx context.Context, read func(*ent.Tx, *ent.Release) error) error
+}
+
+// Config is what an executor is made of.
+type Config struct {
+	Catalog Catalog
+	Credit  string // the line that reuse of the data must show
+	Limits  Limits
+	Log     *slog.Logger
+}
+
+// Executor answers operations, for GraphQL callers and for REST alike.
+type Executor struct {
+	catalog   Catalog
+	credit    string
+	limits    Limits
+	log       *slog.Logger
+	documents *documents
+	counts    *lru.Cache[countKey, int]
+	gqlgen    *executor.Executor
+}
+
+// Request is one operation to answer.
+type Request struct {
+	Query         string
+	OperationName string
+	Variables     map[string]any
+}
+
+// Answer is what came of it.
+type Answer struct {
+	Data    json.RawMessage // nil when the request was refused before execution
+	Errors  gqlerror.List
+	Cost    int
+	Release *ent.Release // that the data is of; nil before the first import, or without data
+}
+
+// Refused tells that nothing was executed.
+func (a *Answer) Refused() bool { return a.Data == nil }
+
+const keptCounts = 10_000
+
+// NewExecutor builds the one executor.
+func NewExecutor(cfg Config) *Executor {
+	schema := generated.NewExecutableSchema(generated.Config{Resolvers: &Resolver{}})
+	counts, err := lru.New[countKey, int](keptCounts)
+	if err != nil {
+		panic(err) // the size above is wrong
+	}
+	e := &Executor{
+		catalog: cfg.Catalog, credit: cfg.Credit, limits: cfg.Limits, log: cfg.Log,
+		documents: newDocuments(schema.Schema(), cfg.Limits), counts: counts,
+		gqlgen: executor.New(schema),
+	}
+	e.gqlgen.SetQueryCache(handed{})
+	e.gqlgen.Use(extension.Introspection{})
+	e.gqlgen.SetErrorPresenter(func(ctx context.Context, err error) *gqlerror.Error { return present(ctx, e.log, err) })
+	e.gqlgen.SetRecoverFunc(func(ctx context.Context, caught any) error {
+		return &problem.Problem{Code: problem.Internal, Message: "Something went wrong on our side.",
+			Cause: fmt.Errorf("panic: %v\n%s", caught, debug.Stack())}
+	})
+	return e
+}
+
+// Execute answers one operation. It never fails: what goes wrong is told in
+// the answer.
+func (e *Executor) Execute(ctx context.Context, req Request) *Answer {
+	ctx = graphql.StartOperationTrace(ctx)
+	doc, errs := e.documents.get(req.Query)
+	if errs != nil {
+		return e.refuse(ctx, errs)
+	}
+	op, errs := operationOf(doc, req.OperationName)
+	if errs != nil {
+		return e.refuse(ctx, errs)
+	}
+	ctx = withDocument(ctx, doc)
+	if _, err := validator.VariableValues(e.documents.schema, op, req.Variables); err != nil {
+		return e.refuse(ctx, coded(string(problem.BadInput), gqlerror.List{asGraphQLError(err)}))
+	}
+	opCtx, errs := e.gqlgen.CreateOperationContext(ctx, &graphql.RawParams{
+		Query: req.Query, OperationName: req.OperationName, Variables: req.Variables,
+	})
+	if errs != nil {
+		return e.refuse(ctx, coded(string(problem.BadInput), errs))
+	}
+	cost, needsKey := price(op, opCtx.Variables)
+	var refusal *problem.Problem
+	switch {
+	case needsKey && !auth.CallerFrom(ctx).MayReadEmbeddings():
+		refusal = problem.New(problem.Unauthenticated, "Embeddings need an API key.")
+	default:
+		refusal = checkCost(cost, e.limits)
+	}
+	if refusal != nil {
+		answer := e.refuse(ctx, refused(refusal))
+		answer.Cost = cost
+		return answer
+	}
+	return e.run(ctx, opCtx, cost)
+}
+
+// run executes an operation that is known to be good, within its time.
+func (e *Executor) run(ctx context.Context, opCtx *graphql.OperationContext, cost int) *Answer {
+	ctx, cancel := context.WithTimeout(ctx, e.limits.Time)
+	defer cancel()
+	answer := &Answer{Cost: cost}
+	dispatch := func(ctx context.Context) {
+		handler, ctx := e.gqlgen.DispatchOperation(ctx, opCtx)
+		if response := handler(ctx); response != nil {
+			answer.Data, answer.Errors = response.Data, response.Errors
+		}
+	}
+	if !readsCatalog(opCtx.Operation) {
+		dispatch(ctx)
+		return answer
+	}
+	err := e.catalog.Snapshot(ctx, func(tx *ent.Tx, release *ent.Release) error {
+		answer.Release = release
+		dispatch(withReading(ctx, newReading(tx, release, e)))
+		return nil
+	})
+	switch {
+	case ctx.Err() != nil:
+		err = ctx.Err() // whatever it looked like to the database
+	case err == nil && answer.Data != nil:
+		return answer
+	}
+	p := problem.Of(err)
+	if p.Code == problem.Internal {
+		p = &problem.Problem{Code: problem.Unavailable, Message: "The catalog cannot be read at the moment.", Cause: err}
+	}
+	if !errors.Is(err, context.Canceled) {
+		e.log.Error("an operation failed", "code", p.Code, "cause", err, "request_id", problem.RequestID(ctx))
+	}
+	failed := e.refuse(ctx, refused(p))
+	failed.Cost = cost
+	return failed
+}
+
+func (e *Executor) refuse(ctx context.Context, errs gqlerror.List) *Answer {
+	for _, err := range errs {
+		withRequestID(ctx, err)
+	}
+	return &Answer{Errors: errs}
+}
+
+// operationOf picks the operation that a request names.
+func operationOf(doc *ast.QueryDocument, name string) (*ast.OperationDefinition, gqlerror.List) {
+	if name == "" && len(doc.Operations) > 1 {
+		return nil, refused(problem.New(problem.BadInput, "The document has several operations: name one with operationName."))
+	}
+	op := doc.Operations.ForName(name)
+	if op == nil {
+		return nil, refused(problem.New(problem.BadInput, "The document has no operation of that name."))
+	}
+	return op, nil
+}
+
+// readsCatalog tells questions about the data from those about the schema.
+func readsCatalog(op *ast.OperationDefinition) bool {
+	for _, selection := range op.SelectionSet {
+		if field, ok := selection.(*ast.Field); !ok || (field.Name != "__schema" && field.Name != "__type" && field.Name != "__typename") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,123 @@
+package graph
+
+import (
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"palmares/internal/problem"
+)
+
+// guard measures a document before anything else looks at it: validation and
+// execution both take longer than linear time on documents made to hurt. A
+// fragment is measured once, however often it is spread, so the guard itself
+// is linear.
+type guard struct {
+	fragments map[string]*ast.FragmentDefinition
+	measured  map[string]*measure
+}
+
+// measure is the size of a selection with its fragments written out.
+type measure struct {
+	depth, fields, aliases, directives int
+	// metaLists is how many lists of the schema's own description are nested:
+	// each level multiplies the answer.
+	metaLists int
+}
+
+const (
+	// enough stops counts from overflowing when fragments double them.
+	enough = 1_000_000
+	// maxMetaLists is more than any tool's introspection needs.
+	maxMetaLists = 3
+)
+
+func checkSize(doc *ast.QueryDocument, limits Limits) *problem.Problem {
+	g := &guard{fragments: map[string]*ast.FragmentDefinition{}, measured: map[string]*measure{}}
+	for _, f := range doc.Fragments {
+		g.fragments[f.Name] = f
+	}
+	var whole measure
+	for _, op := range doc.Operations {
+		m := g.selections(op.SelectionSet, false)
+		m.directives = sum(m.directives, len(op.Directives))
+		whole = whole.beside(m)
+	}
+	for _, over := range []struct {
+		what       string
+		got, limit int
+	}{
+		{"levels of fields", whole.depth, limits.Depth},
+		{"fields", whole.fields, limits.Fields},
+		{"aliases", whole.aliases, limits.Aliases},
+		{"directives", whole.directives, limits.Directives},
+		{"nested lists of the schema", whole.metaLists, maxMetaLists},
+	} {
+		if over.got > over.limit {
+			return problem.New(problem.TooComplex, "The document has more than %d %s.", over.limit, over.what)
+		}
+	}
+	return nil
+}
+
+// beside adds what stands next to it.
+func (m measure) beside(other measure) measure {
+	return measure{
+		depth: max(m.depth, other.depth), fields: sum(m.fields, other.fields), aliases: sum(m.aliases, other.aliases),
+		directives: sum(m.directives, other.directives), metaLists: max(m.metaLists, other.metaLists),
+	}
+}
+
+func (g *guard) selections(set ast.SelectionSet, meta bool) measure {
+	var all measure
+	for _, selection := range set {
+		switch s := selection.(type) {
+		case *ast.Field:
+			all = all.beside(g.field(s, meta))
+		case *ast.InlineFragment:
+			inner := g.selections(s.SelectionSet, meta)
+			inner.directives = sum(inner.directives, len(s.Directives))
+			all = all.beside(inner)
+		case *ast.FragmentSpread:
+			inner := g.fragment(s.Name, meta)
+			inner.directives = sum(inner.directives, len(s.Directives))
+			all = all.beside(inner)
+		}
+	}
+	return all
+}
+
+func (g *guard) field(f *ast.Field, meta bool) measure {
+	meta = meta || f.Name == "__schema" || f.Name == "__type"
+	m := g.selections(f.SelectionSet, meta)
+	m.fields = sum(m.fields, 1)
+	m.directives = sum(m.directives, len(f.Directives))
+	if f.Alias != "" && f.Alias != f.Name {
+		m.aliases = sum(m.aliases, 1)
+	}
+	if !meta { // tools that read the schema go deep, along chains that end
+		m.depth++
+	} else if f.Name == "fields" || f.Name == "inputFields" || f.Name == "interfaces" || f.Name == "possibleTypes" {
+		m.metaLists++
+	}
+	return m
+}
+
+func (g *guard) fragment(name string, meta bool) measure {
+	key := name
+	if meta {
+		key = "meta " + name // its depth is counted otherwise there
+	}
+	if known := g.measured[key]; known != nil {
+		return *known
+	}
+	definition := g.fragments[name]
+	if definition == nil {
+		return measure{} // validation will say so
+	}
+	g.measured[key] = &measure{} // a cycle ends here; validation will say so
+	m := g.selections(definition.SelectionSet, meta)
+	m.directives = sum(m.directives, len(definition.Directives))
+	g.measured[key] = &m
+	return m
+}
+
+func sum(a, b int) int { return min(a+b, enough) }

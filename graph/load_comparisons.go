@@ -1,0 +1,215 @@
+package graph
+
+import (
+	"context"
+
+	entsql "entgo.io/ent/dialect/sql"
+
+	"palmares/ent"
+	"palmares/ent/comparison"
+	"palmares/ent/predicate"
+	"palmares/ent/tool"
+	"palmares/graph/model"
+)
+
+func comparisonModel(row *ent.Comparison) *model.Comparison {
+	return &model.Comparison{
+		Slug: row.ID, Title: row.Title, WinnerNote: row.WinnerNote, UpdatedAt: row.UpdatedAt, CanonicalURL: row.CanonicalURL,
+	}
+}
+
+// fillComparisons turns rows into comparisons with the tools they set against
+// each other, read together.
+func (r *reading) fillComparisons(ctx context.Context, rows []*ent.Comparison, s selection) ([]*model.Comparison, error) {
+	comparisons := mapped(rows, comparisonModel)
+	if len(rows) == 0 || !s.has("toolA", "toolB", "winner", "winnerName") {
+		return comparisons, nil
+	}
+	seen := map[string]bool{}
+	var slugs []string
+	for _, row := range rows {
+		for _, slug := range []string{row.ToolASlug, row.ToolBSlug} {
+			if !seen[slug] {
+				seen[slug] = true
+				slugs = append(slugs, slug)
+			}
+		}
+	}
+	tools, err := r.comparedTools(ctx, slugs, s.of("toolA", "toolB", "winner"))
+	if err != nil {
+		return nil, err
+	}
+	for i, row := range rows {
+		c := comparisons[i]
+		c.ToolA, c.ToolB, c.Winner = tools[row.ToolASlug], tools[row.ToolBSlug], tools[row.WinnerSlug]
+		c.WinnerName = c.Winner.GetName()
+	}
+	return comparisons, nil
+}
+
+// comparedTools reads tools, active and retired, by slug.
+func (r *reading) comparedTools(ctx context.Context, slugs []string, s selection) (map[string]model.ComparedTool, error) {
+	active, retired := s.as("Tool", "ComparedTool"), s.as("RetiredTool", "ComparedTool")
+	columns := columnsFor(active, append(columnsFor(retired), tool.FieldName, tool.FieldRetiredAt)...)
+	rows, err := r.tx.Tool.Query().Where(tool.IDIn(slugs...)).Select(columns...).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var activeRows, retiredRows []*ent.Tool
+	for _, row := range rows {
+		if row.RetiredAt == "" {
+			activeRows = append(activeRows, row)
+		} else {
+			retiredRows = append(retiredRows, row)
+		}
+	}
+	bySlug := make(map[string]model.ComparedTool, len(rows))
+	tools, err := r.fillTools(ctx, activeRows, active)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range tools {
+		bySlug[t.Slug] = t
+	}
+	gone, err := r.fillRetired(ctx, retiredRows, retired)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range gone {
+		bySlug[t.Slug] = t
+	}
+	return bySlug, nil
+}
+
+// comparisonsOf reads the published comparisons that cite any of the tools.
+func (r *reading) comparisonsOf(ctx context.Context, tools []*ent.Tool, s selection) (map[string][]*model.Comparison, error) {
+	slugs := slugsOf(tools)
+	rows, err := r.tx.Comparison.Query().
+		Where(comparison.Published(true), comparison.Or(comparison.ToolASlugIn(slugs...), comparison.ToolBSlugIn(slugs...))).
+		Order(comparisonOrder.apply).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	comparisons, err := r.fillComparisons(ctx, rows, s)
+	if err != nil {
+		return nil, err
+	}
+	cited := make(map[string][]*model.Comparison, len(tools))
+	for _, slug := range slugs {
+		cited[slug] = []*model.Comparison{}
+	}
+	for i, row := range rows {
+		cite := func(slug string) {
+			if list, asked := cited[slug]; asked {
+				cited[slug] = append(list, comparisons[i])
+			}
+		}
+		cite(row.ToolASlug)
+		if row.ToolBSlug != row.ToolASlug {
+			cite(row.ToolBSlug)
+		}
+	}
+	return cited, nil
+}
+
+// comparison reads a published one; nil for none.
+func (r *reading) comparison(ctx context.Context, slug string, s selection) (*model.Comparison, error) {
+	if err := checkText("slug", slug, maxSlugText); err != nil {
+		return nil, err
+	}
+	rows, err := r.tx.Comparison.Query().Where(comparison.ID(slug), comparison.Published(true)).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.fillComparisons(ctx, rows, s)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return found[0], nil
+}
+
+// comparisonsWhere are the published ones, with a tool of a category if asked.
+func comparisonsWhere(category *string) ([]predicate.Comparison, string, error) {
+	where := []predicate.Comparison{comparison.Published(true)}
+	if category == nil {
+		return where, "comparisons", nil
+	}
+	if err := checkText("category", *category, maxSlugText); err != nil {
+		return nil, "", err
+	}
+	inCategory := func(s *entsql.Selector) {
+		members := func() *entsql.Selector {
+			t := entsql.Table(tool.Table)
+			return entsql.Select(t.C(tool.FieldID)).From(t).Where(entsql.EQ(t.C(tool.FieldCategorySlug), *category))
+		}
+		s.Where(entsql.Or(
+			entsql.In(s.C(comparison.FieldToolASlug), members()),
+			entsql.In(s.C(comparison.FieldToolBSlug), members()),
+		))
+	}
+	return append(where, inCategory), "comparisons " + *category, nil
+}
+
+func (r *reading) countComparisons(ctx context.Context, key string, where []predicate.Comparison) (int, error) {
+	return r.count(key, func() (int, error) { return r.tx.Comparison.Query().Where(where...).Count(ctx) })
+}
+
+func (r *reading) comparisonPage(ctx context.Context, category *string, page, limit int, s selection) (*model.ComparisonPage, error) {
+	if err := checkPaging(page, limit); err != nil {
+		return nil, err
+	}
+	where, key, err := comparisonsWhere(category)
+	if err != nil {
+		return nil, err
+	}
+	total, err := r.countComparisons(ctx, key, where)
+	if err != nil {
+		return nil, err
+	}
+	result := &model.ComparisonPage{Items: []*model.Comparison{}, Meta: meta(total, page, limit)}
+	offset := (page - 1) * limit
+	if offset >= total || !s.has("items") {
+		return result, nil
+	}
+	rows, err := r.tx.Comparison.Query().Where(where...).Order(comparisonOrder.apply).Limit(limit).Offset(offset).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	result.Items, err = r.fillComparisons(ctx, rows, s.of("items"))
+	return result, err
+}
+
+func (r *reading) comparisonSlice(ctx context.Context, category *string, sl *slice, s selection) (*model.ComparisonConnection, error) {
+	where, key, err := comparisonsWhere(category)
+	if err != nil {
+		return nil, err
+	}
+	result := &model.ComparisonConnection{Edges: []*model.ComparisonEdge{}, Nodes: []*model.Comparison{}}
+	if s.has("totalCount") {
+		if result.TotalCount, err = r.countComparisons(ctx, key, where); err != nil {
+			return nil, err
+		}
+	}
+	query := r.tx.Comparison.Query().Where(where...)
+	if sl.after != nil {
+		query.Where(sl.order.past(sl.after))
+	}
+	if sl.before != nil {
+		query.Where(sl.order.reversed().past(sl.before))
+	}
+	rows, err := query.Order(sl.direction().apply).Limit(sl.size + 1).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cursorOf := func(row *ent.Comparison) string { return sl.cursor([]any{row.UpdatedAt, row.ID}) }
+	rows, result.PageInfo = ends(sl, rows, cursorOf)
+	asked := s.of("nodes")
+	asked.set = append(asked.set, s.of("edges").of("node").set...)
+	if result.Nodes, err = r.fillComparisons(ctx, rows, asked); err != nil {
+		return nil, err
+	}
+	for i, node := range result.Nodes {
+		result.Edges = append(result.Edges, &model.ComparisonEdge{Cursor: cursorOf(rows[i]), Node: node})
+	}
+	return result, nil
+}

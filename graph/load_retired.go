@@ -1,0 +1,138 @@
+package graph
+
+import (
+	"context"
+
+	"palmares/ent"
+	"palmares/ent/predicate"
+	"palmares/ent/tool"
+	"palmares/graph/model"
+)
+
+func retiredModel(row *ent.Tool) *model.RetiredTool {
+	return &model.RetiredTool{
+		Slug: row.ID, Name: row.Name, Score: row.Score, CategorySlug: row.CategorySlug,
+		Reason: model.RetirementReason(row.RetiredReason), RetiredAt: row.RetiredAt, Note: row.RetiredNote,
+		Comparisons: []*model.Comparison{},
+	}
+}
+
+// fillRetired turns rows into retired tools with all that hangs on them.
+func (r *reading) fillRetired(ctx context.Context, rows []*ent.Tool, s selection) ([]*model.RetiredTool, error) {
+	tools := mapped(rows, retiredModel)
+	if len(rows) == 0 {
+		return tools, nil
+	}
+	if s.has("category") {
+		categories, err := r.categoriesOf(ctx, rows, s.of("category"))
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range tools {
+			t.Category = categories[t.CategorySlug]
+		}
+	}
+	if s.has("comparisons") {
+		cited, err := r.comparisonsOf(ctx, rows, s.of("comparisons"))
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range tools {
+			t.Comparisons = cited[t.Slug]
+		}
+	}
+	return tools, nil
+}
+
+// retiredTool reads one; nil for none.
+func (r *reading) retiredTool(ctx context.Context, slug string, s selection) (*model.RetiredTool, error) {
+	if err := checkText("slug", slug, maxSlugText); err != nil {
+		return nil, err
+	}
+	rows, err := r.tx.Tool.Query().Where(tool.ID(slug), tool.RetiredAtNotNil()).Select(columnsFor(s)...).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.fillRetired(ctx, rows, s)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return found[0], nil
+}
+
+// retiredWhere are the retired tools, by reason and category if asked, and
+// the name of their count.
+func retiredWhere(reason *model.RetirementReason, category *string) ([]predicate.Tool, string, error) {
+	where, key := []predicate.Tool{tool.RetiredAtNotNil()}, "retired"
+	if reason != nil {
+		where = append(where, tool.RetiredReasonEQ(tool.RetiredReason(*reason)))
+		key += " for " + string(*reason)
+	}
+	if category != nil {
+		if err := checkText("category", *category, maxSlugText); err != nil {
+			return nil, "", err
+		}
+		where = append(where, tool.CategorySlug(*category))
+		key += " in " + *category
+	}
+	return where, key, nil
+}
+
+func (r *reading) countRetired(ctx context.Context, key string, where []predicate.Tool) (int, error) {
+	return r.count(key, func() (int, error) { return r.tx.Tool.Query().Where(where...).Count(ctx) })
+}
+
+func (r *reading) retiredPage(ctx context.Context, reason *model.RetirementReason, category *string, page, limit int, s selection) (*model.RetiredToolPage, error) {
+	if err := checkPaging(page, limit); err != nil {
+		return nil, err
+	}
+	where, key, err := retiredWhere(reason, category)
+	if err != nil {
+		return nil, err
+	}
+	total, err := r.countRetired(ctx, key, where)
+	if err != nil {
+		return nil, err
+	}
+	result := &model.RetiredToolPage{Items: []*model.RetiredTool{}, Meta: meta(total, page, limit)}
+	offset := (page - 1) * limit
+	if offset >= total || !s.has("items") {
+		return result, nil
+	}
+	asked := s.of("items")
+	rows, err := r.tx.Tool.Query().Where(where...).Order(retiredOrder.apply).Limit(limit).Offset(offset).
+		Select(columnsFor(asked)...).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	result.Items, err = r.fillRetired(ctx, rows, asked)
+	return result, err
+}
+
+func (r *reading) retiredSlice(ctx context.Context, reason *model.RetirementReason, category *string, sl *slice, s selection) (*model.RetiredToolConnection, error) {
+	where, key, err := retiredWhere(reason, category)
+	if err != nil {
+		return nil, err
+	}
+	result := &model.RetiredToolConnection{Edges: []*model.RetiredToolEdge{}, Nodes: []*model.RetiredTool{}}
+	if s.has("totalCount") {
+		if result.TotalCount, err = r.countRetired(ctx, key, where); err != nil {
+			return nil, err
+		}
+	}
+	asked := s.of("nodes")
+	asked.set = append(asked.set, s.of("edges").of("node").set...)
+	rows, err := r.sliceOfTools(ctx, where, sl, columnsFor(asked, sl.order.columns()...))
+	if err != nil {
+		return nil, err
+	}
+	cursorOf := func(row *ent.Tool) string { return sl.cursor(sl.order.keysOfTool(row)) }
+	rows, result.PageInfo = ends(sl, rows, cursorOf)
+	if result.Nodes, err = r.fillRetired(ctx, rows, asked); err != nil {
+		return nil, err
+	}
+	for i, node := range result.Nodes {
+		result.Edges = append(result.Edges, &model.RetiredToolEdge{Cursor: cursorOf(rows[i]), Node: node})
+	}
+	return result, nil
+}

@@ -1,0 +1,191 @@
+package graph
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"palmares/ent"
+	"palmares/ent/predicate"
+	"palmares/ent/tool"
+	"palmares/graph/model"
+)
+
+// toolColumns are the stored columns that each field is made of. Fields that
+// need more than their tool's own row name the key to find it by.
+var toolColumns = map[string][]string{
+	"slug": {}, "name": {tool.FieldName}, "domain": {tool.FieldDomain},
+	"categorySlug": {tool.FieldCategorySlug}, "category": {tool.FieldCategorySlug},
+	"icp": {tool.FieldIcp}, "icpCode": {tool.FieldIcp}, "pricing": {tool.FieldPricing},
+	"price": {tool.FieldPrice}, "priceAmount": {tool.FieldPriceAmount}, "pricePeriod": {tool.FieldPricePeriod},
+	"score": {tool.FieldScore}, "verifiability": {tool.FieldVerifiability}, "obsolescence": {tool.FieldObsolescence},
+	"tagline": {tool.FieldTagline}, "canonicalUrl": {tool.FieldCanonicalURL}, "avisUrl": {tool.FieldAvisURL},
+	"alternativesUrl": {tool.FieldAlternativesURL}, "updatedAt": {tool.FieldUpdatedAt},
+	"tier": {tool.FieldTier}, "mainstream": {tool.FieldMainstream},
+	"reason": {tool.FieldRetiredReason}, "retiredAt": {tool.FieldRetiredAt}, "note": {tool.FieldRetiredNote},
+	"embeddings": {tool.FieldName, tool.FieldCategorySlug, tool.FieldScore, tool.FieldVerifiability, tool.FieldCanonicalURL,
+		tool.FieldAvisURL, tool.FieldUpdatedAt, tool.FieldInEmbeddings, tool.FieldSectionsHash},
+}
+
+// columnsFor lists what to read for a selection, each column once.
+func columnsFor(s selection, also ...string) []string {
+	columns := append([]string{tool.FieldID}, also...)
+	for _, field := range s.fields() {
+		columns = append(columns, toolColumns[field.Name]...)
+	}
+	slices.Sort(columns)
+	return slices.Compact(columns)
+}
+
+var icpCodes = map[model.Icp]string{
+	model.IcpVibeCoder: "vibe-coder", model.IcpAgenticEngineer: "agentic-engineer", model.IcpMixte: "mixte",
+}
+
+func toolModel(row *ent.Tool) *model.Tool {
+	return &model.Tool{
+		Slug: row.ID, Name: row.Name, Domain: row.Domain, CategorySlug: row.CategorySlug,
+		Icp: model.Icp(strings.ReplaceAll(string(row.Icp), "-", "_")), IcpCode: string(row.Icp),
+		Pricing: model.Pricing(row.Pricing), Price: row.Price, PriceAmount: row.PriceAmount, PricePeriod: row.PricePeriod,
+		Score: row.Score, Verifiability: row.Verifiability, Obsolescence: row.Obsolescence,
+		Tagline: row.Tagline, CanonicalURL: row.CanonicalURL, AvisURL: row.AvisURL, AlternativesURL: row.AlternativesURL,
+		UpdatedAt: row.UpdatedAt, Tier: row.Tier, Mainstream: row.Mainstream,
+		Comparisons: []*model.Comparison{}, PriceHistory: []*model.PriceChange{},
+	}
+}
+
+// tool reads one active tool; nil for none.
+func (r *reading) tool(ctx context.Context, slug string, s selection) (*model.Tool, error) {
+	if err := checkText("slug", slug, maxSlugText); err != nil {
+		return nil, err
+	}
+	tools, err := r.tools(ctx, s, nil, []predicate.Tool{tool.ID(slug), tool.RetiredAtIsNil()}, nil)
+	if err != nil || len(tools) == 0 {
+		return nil, err
+	}
+	return tools[0], nil
+}
+
+// tools reads tools and everything that the selection asks of them.
+func (r *reading) tools(ctx context.Context, s selection, o order, where []predicate.Tool, limit func(*ent.ToolQuery)) ([]*model.Tool, error) {
+	query := r.tx.Tool.Query().Where(where...).Order(o.apply)
+	if limit != nil {
+		limit(query)
+	}
+	rows, err := query.Select(columnsFor(s)...).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.fillTools(ctx, rows, s)
+}
+
+// fillTools turns rows into tools with all that hangs on them.
+func (r *reading) fillTools(ctx context.Context, rows []*ent.Tool, s selection) ([]*model.Tool, error) {
+	tools := mapped(rows, toolModel)
+	if len(rows) == 0 {
+		return tools, nil
+	}
+	if s.has("category") {
+		categories, err := r.categoriesOf(ctx, rows, s.of("category"))
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range tools {
+			t.Category = categories[t.CategorySlug]
+		}
+	}
+	if s.has("comparisons") {
+		cited, err := r.comparisonsOf(ctx, rows, s.of("comparisons"))
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range tools {
+			t.Comparisons = cited[t.Slug]
+		}
+	}
+	if s.has("priceHistory") {
+		if err := r.fillPriceHistory(ctx, tools); err != nil {
+			return nil, err
+		}
+	}
+	if s.has("embeddings") {
+		documents, err := r.documentsOf(ctx, rows, s.of("embeddings"))
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range tools {
+			t.Embeddings = documents[t.Slug]
+		}
+	}
+	return tools, nil
+}
+
+func (r *reading) toolPage(ctx context.Context, filter *model.ToolFilter, sort model.ToolSort, page, limit int, s selection) (*model.ToolPage, error) {
+	if err := checkPaging(page, limit); err != nil {
+		return nil, err
+	}
+	where, err := toolsWhere(filter)
+	if err != nil {
+		return nil, err
+	}
+	total, err := r.countTools(ctx, filter, where)
+	if err != nil {
+		return nil, err
+	}
+	result := &model.ToolPage{Items: []*model.Tool{}, Meta: meta(total, page, limit)}
+	if offset := (page - 1) * limit; offset < total && s.has("items") {
+		result.Items, err = r.tools(ctx, s.of("items"), toolOrders[sort], where, func(q *ent.ToolQuery) { q.Limit(limit).Offset(offset) })
+	}
+	return result, err
+}
+
+func (r *reading) countTools(ctx context.Context, filter *model.ToolFilter, where []predicate.Tool) (int, error) {
+	if filter == nil && r.release != nil {
+		return r.release.ToolsTotal, nil
+	}
+	return r.count(filterKey(filter), func() (int, error) { return r.tx.Tool.Query().Where(where...).Count(ctx) })
+}
+
+func (r *reading) toolSlice(ctx context.Context, filter *model.ToolFilter, sl *slice, s selection) (*model.ToolConnection, error) {
+	where, err := toolsWhere(filter)
+	if err != nil {
+		return nil, err
+	}
+	result := &model.ToolConnection{Edges: []*model.ToolEdge{}, Nodes: []*model.Tool{}}
+	if s.has("totalCount") {
+		if result.TotalCount, err = r.countTools(ctx, filter, where); err != nil {
+			return nil, err
+		}
+	}
+	asked := s.of("nodes")
+	asked.set = append(asked.set, s.of("edges").of("node").set...)
+	rows, err := r.sliceOfTools(ctx, where, sl, columnsFor(asked, sl.order.columns()...))
+	if err != nil {
+		return nil, err
+	}
+	cursorOf := func(row *ent.Tool) string { return sl.cursor(sl.order.keysOfTool(row)) }
+	rows, result.PageInfo = ends(sl, rows, cursorOf)
+	if result.Nodes, err = r.fillTools(ctx, rows, asked); err != nil {
+		return nil, err
+	}
+	for i, node := range result.Nodes {
+		result.Edges = append(result.Edges, &model.ToolEdge{Cursor: cursorOf(rows[i]), Node: node})
+	}
+	return result, nil
+}
+
+// sliceOfTools reads one row more than the slice holds, to see whether any follow.
+func (r *reading) sliceOfTools(ctx context.Context, where []predicate.Tool, sl *slice, columns []string) ([]*ent.Tool, error) {
+	query := r.tx.Tool.Query().Where(where...)
+	if sl.after != nil {
+		query.Where(sl.order.past(sl.after))
+	}
+	if sl.before != nil {
+		query.Where(sl.order.reversed().past(sl.before))
+	}
+	return query.Order(sl.direction().apply).Limit(sl.size + 1).Select(columns...).All(ctx)
+}
+
+// slugsOf are the slugs of tools, for what is found by them.
+func slugsOf(rows []*ent.Tool) []string {
+	return mapped(rows, func(row *ent.Tool) string { return row.ID })
+}

@@ -1,0 +1,68 @@
+package graph
+
+import (
+	"context"
+	"sync"
+
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"palmares/ent"
+	"palmares/graph/model"
+)
+
+// reading is one operation at work on one release.
+type reading struct {
+	// Root fields are resolved side by side, but a transaction is one
+	// connection: it answers one of them at a time.
+	mu       sync.Mutex
+	tx       *ent.Tx
+	release  *ent.Release // nil before the first import
+	executor *Executor
+	// categoryTools are lists asked for with arguments, by what was asked;
+	// askedOfTools are the fields asked of them.
+	categoryTools map[categoryToolsKey][]*model.Tool
+	askedOfTools  map[firstTools]ast.SelectionSet
+}
+
+func newReading(tx *ent.Tx, release *ent.Release, e *Executor) *reading {
+	return &reading{
+		tx: tx, release: release, executor: e,
+		categoryTools: map[categoryToolsKey][]*model.Tool{}, askedOfTools: map[firstTools]ast.SelectionSet{},
+	}
+}
+
+type readingKey struct{}
+
+func withReading(ctx context.Context, r *reading) context.Context {
+	return context.WithValue(ctx, readingKey{}, r)
+}
+
+// read lets a resolver use the operation's transaction, alone.
+func read[T any](ctx context.Context, do func(*reading) (T, error)) (T, error) {
+	r := ctx.Value(readingKey{}).(*reading)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return do(r)
+}
+
+// countKey names a count that holds as long as its release.
+type countKey struct {
+	release int
+	what    string
+}
+
+// count asks once for each release and filter, however many pages are read.
+func (r *reading) count(what string, ask func() (int, error)) (int, error) {
+	if r.release == nil {
+		return 0, nil
+	}
+	key := countKey{r.release.ID, what}
+	if n, ok := r.executor.counts.Get(key); ok {
+		return n, nil
+	}
+	n, err := ask()
+	if err == nil {
+		r.executor.counts.Add(key, n)
+	}
+	return n, err
+}

@@ -1,0 +1,98 @@
+// Package middleware holds the links of the chain that know nothing of the
+// catalog: a request's id, its log line, and what a panic answers.
+package middleware
+
+import (
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"palmares/internal/problem"
+)
+
+// Link wraps a handler.
+type Link func(http.Handler) http.Handler
+
+// Chain puts links around a handler, the first outermost.
+func Chain(handler http.Handler, links ...Link) http.Handler {
+	for i := len(links) - 1; i >= 0; i-- {
+		handler = links[i](handler)
+	}
+	return handler
+}
+
+// RequestID names each request, for the log and for its errors.
+func RequestID(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := rand.Text()
+		w.Header().Set("X-Request-Id", id)
+		next.ServeHTTP(w, r.WithContext(problem.WithRequestID(r.Context(), id)))
+	})
+}
+
+// Log writes a line for each request: its path, never its query, which may
+// hold anything.
+func Log(log *slog.Logger) Link {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			start := time.Now()
+			watched := &statusWriter{ResponseWriter: w}
+			defer func() {
+				log.Info("request", "method", r.Method, "path", r.URL.Path, "status", watched.status,
+					"bytes", watched.bytes, "took", time.Since(start), "request_id", problem.RequestID(r.Context()))
+			}()
+			next.ServeHTTP(watched, r)
+		})
+	}
+}
+
+// Recover turns a panic into an answer that shows nothing of it.
+func Recover(log *slog.Logger) Link {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			defer func() {
+				caught := recover()
+				if caught == nil {
+					return
+				}
+				if caught == http.ErrAbortHandler {
+					panic(caught) // the server's own way to drop a connection
+				}
+				log.Error("a handler panicked", "panic", caught, "stack", string(debug.Stack()), "request_id", problem.RequestID(r.Context()))
+				w.Header().Set("Content-Type", "application/json")
+				w.Header().Set("Cache-Control", "no-store")
+				w.WriteHeader(http.StatusInternalServerError)
+				_, _ = w.Write([]byte(`{"error":"Something went wrong on our side."}` + "\n"))
+			}()
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+// statusWriter remembers what was answered.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *statusWriter) Write(data []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	n, err := w.ResponseWriter.Write(data)
+	w.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
