@@ -5,7 +5,8 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo deve
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 # Starts a throw-away PostgreSQL beside a command, or uses TEST_DATABASE_URL.
-WITH_POSTGRES := CGO_ENABLED=0 $(GO) run ./internal/testdb/withpostgres
+# It is built first because "go run" would not pass signals on to it.
+WITH_POSTGRES := CGO_ENABLED=0 $(GO) build -o bin/withpostgres ./internal/testdb/withpostgres && bin/withpostgres
 
 .DEFAULT_GOAL := help
 
@@ -23,7 +24,7 @@ build: ## Build the program, bin/palmares
 
 .PHONY: test
 test: ## Run all tests with the race detector, on SQLite and PostgreSQL
-	$(WITH_POSTGRES) env CGO_ENABLED=1 $(GO) test -race ./...
+	$(WITH_POSTGRES) -compiler env CGO_ENABLED=1 $(GO) test -race ./...
 
 .PHONY: fuzz
 fuzz: ## Look for feeds that break the reader, for FUZZTIME (default 1m)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 
 	"github.com/alecthomas/kong"
 
@@ -50,8 +51,12 @@ func run(ctx context.Context, args []string, term terminal) (code int) {
 		panic(err) // the struct above is wrong
 	}
 	defer func() {
-		if shown, ok := recover().(helpShown); ok {
-			code = int(shown)
+		switch caught := recover().(type) {
+		case nil:
+		case helpShown:
+			code = int(caught)
+		default:
+			panic(caught)
 		}
 	}()
 	command, err := parser.Parse(args)
@@ -59,7 +64,7 @@ func run(ctx context.Context, args []string, term terminal) (code int) {
 		err = line.settings.check()
 	}
 	if err != nil {
-		fmt.Fprintf(term.err, "palmares: %v\n", err)
+		fmt.Fprintf(term.err, "palmares: %s\n", withoutCredentials(err.Error()))
 		return exitUsage
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
@@ -73,12 +78,18 @@ func run(ctx context.Context, args []string, term terminal) (code int) {
 // helpShown unwinds to run when the parser has printed help and wants to exit.
 type helpShown int
 
+// credentials are what an address holds before its @.
+var credentials = regexp.MustCompile(`://[^/@\s]*@`)
+
+// withoutCredentials keeps a password out of the parser's errors, which repeat
+// what they do not understand.
+func withoutCredentials(text string) string { return credentials.ReplaceAllString(text, "://…@") }
+
 // complain tells an error in our words; the cause, in a library's, only when
 // asked for.
 func complain(w io.Writer, err error, verbose bool) {
 	if errors.Is(err, context.Canceled) {
-		fmt.Fprintln(w, "palmares: interrupted: nothing was changed")
-		return
+		err = errors.New("interrupted")
 	}
 	fmt.Fprintf(w, "palmares: %v\n", err)
 	var fault *store.Fault

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,6 +27,8 @@ func TestWrongSettings(t *testing.T) {
 		"blank data directory":     {"PALMARES_DATA_DIR= ", `palmares: PALMARES_DATA_DIR: is blank`},
 		"another database":         {"DATABASE_URL=mysql://u:geheim@h/db", `palmares: DATABASE_URL: is not an address of the form postgres://user:password@host:port/database`},
 		"a broken database":        {"DATABASE_URL=postgres://u:geheim@h:p%zz/db", `palmares: DATABASE_URL: is not an address of the form postgres://user:password@host:port/database`},
+		"a wrong parameter":        {"DATABASE_URL=postgres://h/db?sslmode=disablepassword=geheim", `palmares: DATABASE_URL: has a part that is not understood`},
+		"a port past the ports":    {"DATABASE_URL=postgres://u:geheim@h:99999/db", `palmares: DATABASE_URL: has a part that is not understood`},
 		"no database named":        {"DATABASE_URL=postgres://u:geheim@h", `palmares: DATABASE_URL: names no database, as in postgres://host:port/database`},
 		"blank service name":       {"SERVICE_NAME=  ", `palmares: SERVICE_NAME: is blank`},
 		"service without a scheme": {"SERVICE_URL=palmares.example", `palmares: SERVICE_URL: "palmares.example" is not an absolute http or https address`},
@@ -48,14 +51,16 @@ func TestWrongSettings(t *testing.T) {
 
 func TestRightSettings(t *testing.T) {
 	s := settings{Listen: ":8080", DataDir: "d", ServiceName: "n", TrustedProxies: " 10.1.2.3/8, ::1 ,192.0.2.7"}
+	s.GraphQL.Body, s.GraphQL.Tokens, s.GraphQL.Depth, s.GraphQL.Fields, s.GraphQL.Cost, s.GraphQL.Time = 1, 1, 1, 1, 1, 1
 	if err := s.check(); err != nil {
 		t.Fatal(err)
 	}
 	if len(s.proxies) != 3 || s.proxies[0].String() != "10.0.0.0/8" || s.proxies[1].String() != "::1/128" {
 		t.Errorf("proxies: %v", s.proxies)
 	}
-	if s.ServiceURL != "http://:8080" && s.ServiceURL != s.PublicURL {
-		t.Errorf("service at %s, public at %s", s.ServiceURL, s.PublicURL)
+	s.servedAt(&net.TCPAddr{IP: net.IPv6unspecified, Port: 8080})
+	if s.PublicURL != "http://localhost:8080" || s.credit() != "Source : n (http://localhost:8080)" {
+		t.Errorf("public at %s, credit %s", s.PublicURL, s.credit())
 	}
 }
 
@@ -88,7 +93,7 @@ func TestImportAndExport(t *testing.T) {
 	file := writeFile(t, "demo.ndjson", demo.Catalog)
 	testdb.Each(t, func(t *testing.T, cfg store.Config) {
 		dry := succeeds(t, palmares(t, cfg, "import", "--dry-run", file))
-		if want := strings.Replace(report, "release: 1, of 2026-11-10", "release: would be 1, of 2026-11-10 (dry run: nothing was written)", 1); dry.out != want {
+		if want := strings.Replace(report, "release: 1, of 2026-11-10", "release: would be 1, of 2026-11-10 (dry run: nothing was imported)", 1); dry.out != want {
 			t.Errorf("dry run:\n%s", dry.out)
 		}
 		if r := runs(t, palmares(t, cfg, "export")); r.code != 1 || r.err != "palmares: the catalog is empty: nothing has been imported yet\n" {
@@ -96,7 +101,7 @@ func TestImportAndExport(t *testing.T) {
 		}
 
 		first := succeeds(t, palmares(t, cfg, "import", file))
-		if first.out != report || first.err != "checking\nwriting tools\nwriting comparisons\n" {
+		if first.out != report || first.err != "checking\nwriting categories\nwriting tools\nwriting comparisons\n" {
 			t.Errorf("first import:\n%s%s", first.out, first.err)
 		}
 		if r := succeeds(t, palmares(t, cfg, "export")); r.out != string(demo.Catalog) {
@@ -131,10 +136,10 @@ func TestImportOfWhatIsNone(t *testing.T) {
 	dir := t.TempDir()
 	wrong := writeFile(t, "wrong.ndjson", bytes.Replace(demo.Catalog, []byte(`"score":8.6`), []byte(`"score":86`), 1))
 	for name, c := range map[string]struct{ file, want string }{
-		"no file":     {filepath.Join(dir, "none"), "palmares: " + filepath.Join(dir, "none") + ": there is no such file\n"},
+		"no file":     {filepath.Join(dir, "none"), "palmares: " + filepath.Join(dir, "none") + ": there is no such file or folder\n"},
 		"a directory": {dir, "palmares: " + dir + ": is a directory\n"},
 		"a wrong feed": {wrong, "checking\nline 13: tool \"atelier-nova\": score: 86 is over 10\n" +
-			"palmares: the feed is wrong: nothing was changed\n"},
+			"palmares: nothing was changed: the feed is wrong\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := runs(t, palmares(t, testdb.SQLite(t), "import", c.file))
@@ -150,7 +155,7 @@ func TestRefusedImport(t *testing.T) {
 	succeeds(t, palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog)))
 	other := synthFile(t, synth.Options{Tools: 20, Seed: 1, Revision: 320})
 	r := runs(t, palmares(t, cfg, "import", other))
-	if r.code != 1 || !strings.Contains(r.err, "palmares: the feed would remove or retire 48 of 48 active tools, more than a fifth: import it with --force if that is meant: nothing was changed") {
+	if r.code != 1 || !strings.Contains(r.err, "palmares: nothing was changed: the feed would remove or retire 48 of 48 active tools, more than a fifth: import it with --force if that is meant") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 	succeeds(t, palmares(t, cfg, "import", "--force", other))

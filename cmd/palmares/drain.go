@@ -16,6 +16,8 @@ const (
 	lameDuck = readHeaderTimeout
 	// drainTimeout is how long answers may take after that.
 	drainTimeout = 30 * time.Second
+	// backgroundTimeout is how long work that nobody waits for may take to end.
+	backgroundTimeout = 2 * time.Second
 )
 
 // drain ends serving without cutting a request. The standard library's

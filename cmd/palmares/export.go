@@ -1,16 +1,13 @@
 package main
 
 import (
-	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"palmares/internal/feed"
 	"palmares/internal/feed/synth"
+	"palmares/internal/store"
 )
 
 type exportCommand struct {
@@ -19,7 +16,7 @@ type exportCommand struct {
 
 // Run writes the catalog as a feed.
 func (c *exportCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	db, err := openStore(ctx, s)
+	db, err := store.Open(ctx, store.Config{DatabaseURL: s.DatabaseURL, DataDir: s.DataDir, MustExist: true})
 	if err != nil {
 		return err
 	}
@@ -49,44 +46,8 @@ func (c *generateCommand) Validate() error {
 }
 
 // Run writes a synthetic feed.
-func (c *generateCommand) Run(term terminal) error {
+func (c *generateCommand) Run(ctx context.Context, term terminal) error {
 	return writeFeed(c.File, term.out, func(w io.Writer) error {
-		return synth.Write(w, synth.Options{Tools: c.Tools, Seed: c.Seed, Revision: c.Revision})
+		return synth.Write(ctx, w, synth.Options{Tools: c.Tools, Seed: c.Seed, Revision: c.Revision})
 	})
-}
-
-// writeFeed writes to standard output or, all or nothing, to a file.
-func writeFeed(name string, stdout io.Writer, write func(io.Writer) error) (err error) {
-	if name == "" || name == "-" {
-		return write(stdout)
-	}
-	file, err := os.CreateTemp(filepath.Dir(name), ".palmares-")
-	if err != nil {
-		return fmt.Errorf("%s: %s", name, fileProblem(err))
-	}
-	defer func() {
-		_ = file.Close()
-		if err != nil {
-			_ = os.Remove(file.Name())
-		}
-	}()
-	if strings.HasSuffix(name, ".gz") {
-		compressed := gzip.NewWriter(file)
-		if err := write(compressed); err != nil {
-			return err
-		}
-		if err := compressed.Close(); err != nil {
-			return fmt.Errorf("%s: %s", name, fileProblem(err))
-		}
-	} else if err := write(file); err != nil {
-		return err
-	}
-	// A feed that is published is not a secret; temporary files are.
-	if err := file.Chmod(0o644); err != nil {
-		return fmt.Errorf("%s: %s", name, fileProblem(err))
-	}
-	if err := file.Sync(); err != nil {
-		return fmt.Errorf("%s: %s", name, fileProblem(err))
-	}
-	return os.Rename(file.Name(), name)
 }

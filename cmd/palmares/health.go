@@ -36,7 +36,7 @@ func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
-	if err := h.store.CheckMigrated(ctx); err != nil {
+	if err := h.store.Ready(ctx); err != nil {
 		writeStatus(w, http.StatusServiceUnavailable, map[string]any{"error": err.Error()})
 		return
 	}

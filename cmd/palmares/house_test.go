@@ -45,6 +45,19 @@ func TestWhoMayImportWhom(t *testing.T) {
 			}
 		}
 	}
+	for floor, allowed := range map[string][]string{
+		"graph": {"graph", "ent", "auth", "internal/problem", "internal/fold", "internal/mean"},
+		"rest":  {"rest", "graph", "auth", "internal/problem", "internal/cache", "internal/quota"},
+	} {
+		for who, imported := range imports {
+			for _, path := range imported {
+				ours := within(who, floor) && strings.HasPrefix(path, "palmares/")
+				if ours && !slices.ContainsFunc(allowed, func(part string) bool { return within(path, part) }) {
+					t.Errorf("%s imports %s", who, path)
+				}
+			}
+		}
+	}
 	for who, imported := range imports {
 		tool := within(who, "internal/testdb") || within(who, "internal/bench") || within(who, "internal/store/newmigration")
 		for _, path := range imported {

@@ -1,15 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 
 	"palmares/internal/feed"
+	"palmares/internal/store"
 )
 
 type importCommand struct {
@@ -20,7 +19,7 @@ type importCommand struct {
 
 // Run imports a feed and prints what changed.
 func (c *importCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	source, err := openFeed(c.File, term.in)
+	source, err := openFeed(ctx, c.File, term.in)
 	if err != nil {
 		return err
 	}
@@ -33,21 +32,38 @@ func (c *importCommand) Run(ctx context.Context, s *settings, term terminal) err
 
 	bar := newProgress(term.err)
 	report, err := feed.Import(ctx, db, source, feed.Options{Force: c.Force, DryRun: c.DryRun, Progress: bar.update})
-	bar.end()
-	var faults *feed.Faults
-	if errors.As(err, &faults) {
-		fmt.Fprintln(term.err, faults)
-		return errors.New("the feed is wrong: nothing was changed")
-	}
+	bar.end(err == nil)
 	if err != nil {
-		return fmt.Errorf("%w: nothing was changed", err)
+		return importProblem(err, term.err)
 	}
-	return report.Print(term.out)
+	if err := report.Print(term.out); err != nil {
+		// The import itself is done: failing now would only make someone do it again.
+		fmt.Fprintln(term.err, "palmares: the import is done, but its report cannot be written")
+	}
+	return nil
 }
+
+// importProblem tells what is wrong and what came of it.
+func importProblem(err error, w io.Writer) error {
+	var faults *feed.Faults
+	var database *store.Fault
+	switch {
+	case errors.As(err, &faults):
+		fmt.Fprintln(w, faults)
+		return errors.New("nothing was changed: the feed is wrong")
+	case errors.As(err, &database) && database.Unsure:
+		return fmt.Errorf("%w: import the feed again, which changes nothing if it is in", err)
+	case errors.Is(err, context.Canceled):
+		return errInterrupted
+	}
+	return fmt.Errorf("nothing was changed: %w", err)
+}
+
+var errInterrupted = errors.New("nothing was changed: interrupted")
 
 // openFeed opens a feed that can be read more than once: what is not a file,
 // such as a pipe, is copied to one that nobody else sees.
-func openFeed(name string, stdin *os.File) (io.ReadSeekCloser, error) {
+func openFeed(ctx context.Context, name string, stdin *os.File) (io.ReadSeekCloser, error) {
 	file := stdin
 	if name != "-" {
 		var err error
@@ -65,10 +81,11 @@ func openFeed(name string, stdin *os.File) (io.ReadSeekCloser, error) {
 		return file, nil
 	}
 	defer file.Close()
-	return spool(file)
+	defer context.AfterFunc(ctx, func() { _ = file.Close() })() // a signal ends the waiting
+	return spool(ctx, file)
 }
 
-func spool(from io.Reader) (io.ReadSeekCloser, error) {
+func spool(ctx context.Context, from io.Reader) (io.ReadSeekCloser, error) {
 	file, err := os.CreateTemp("", "palmares-feed-")
 	if err != nil {
 		return nil, fmt.Errorf("cannot keep the feed in a temporary file: %s", fileProblem(err))
@@ -76,24 +93,10 @@ func spool(from io.Reader) (io.ReadSeekCloser, error) {
 	_ = os.Remove(file.Name()) // it lives on until it is closed
 	if _, err := io.Copy(file, from); err != nil {
 		_ = file.Close()
+		if ctx.Err() != nil {
+			return nil, errInterrupted
+		}
 		return nil, fmt.Errorf("cannot keep the feed in a temporary file: %s", fileProblem(err))
 	}
 	return file, nil
 }
-
-// fileProblem says what is wrong with a file, without the system's call names.
-func fileProblem(err error) string {
-	var path *fs.PathError
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "there is no such file"
-	case errors.Is(err, fs.ErrPermission):
-		return "may not be opened"
-	case errors.As(err, &path):
-		return path.Err.Error()
-	}
-	return err.Error()
-}
-
-// embedded is a feed that is part of the program.
-func embedded(data []byte) io.ReadSeeker { return bytes.NewReader(data) }

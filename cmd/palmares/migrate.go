@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"text/tabwriter"
 )
 
@@ -48,11 +49,13 @@ func (migrateUpCommand) Run(ctx context.Context, s *settings, term terminal) err
 	if err != nil {
 		return err
 	}
-	if len(done) == 0 {
-		fmt.Fprintln(term.out, "nothing to do: every migration is in")
-	}
+	text := ""
 	for _, step := range done {
-		fmt.Fprintf(term.out, "applied %04d %s\n", step.Version, step.Name)
+		text += fmt.Sprintf("applied %04d %s\n", step.Version, step.Name)
 	}
-	return nil
+	if text == "" {
+		text = "nothing to do: every migration is in\n"
+	}
+	_, err = io.WriteString(term.out, text)
+	return err
 }

@@ -115,7 +115,7 @@ func succeeds(t testing.TB, cmd *exec.Cmd) result {
 func synthFile(t testing.TB, opts synth.Options) string {
 	t.Helper()
 	var buf bytes.Buffer
-	if err := synth.Write(&buf, opts); err != nil {
+	if err := synth.Write(t.Context(), &buf, opts); err != nil {
 		t.Fatal(err)
 	}
 	return writeFile(t, "feed.ndjson", buf.Bytes())

@@ -31,7 +31,7 @@ const (
 
 func (p *progress) update(stage string, done, total int64) {
 	if stage != p.stage {
-		p.end()
+		p.end(true)
 		p.stage = stage
 		if !p.bar {
 			fmt.Fprintln(p.w, stage)
@@ -46,16 +46,18 @@ func (p *progress) draw(done, total int64) {
 	p.drawn = time.Now()
 	full := barWidth
 	if total > 0 {
-		full = int(barWidth * done / total)
+		full = min(int(barWidth*done/total), barWidth) // a file may grow while it is read
 	}
 	fmt.Fprintf(p.w, "\r%-20s [%s%s] %3d %%", p.stage,
 		strings.Repeat("#", full), strings.Repeat(".", barWidth-full), 100*full/barWidth)
 }
 
-// end completes the bar that is on the screen.
-func (p *progress) end() {
+// end leaves the bar that is on the screen, full if all went well.
+func (p *progress) end(well bool) {
 	if p.bar && p.stage != "" {
-		p.draw(1, 1)
+		if well {
+			p.draw(1, 1)
+		}
 		fmt.Fprintln(p.w)
 	}
 	p.stage = ""

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"sync"
 	"syscall"
 	"time"
 
@@ -90,6 +90,7 @@ func newProgram(ctx context.Context, s *settings, log *slog.Logger, fillDemo boo
 		p.close()
 		return nil, fmt.Errorf("cannot listen on %s: %s", s.Listen, listenProblem(err))
 	}
+	s.servedAt(p.listener.Addr().(*net.TCPAddr))
 	p.server = &http.Server{
 		Handler:           p.handler(),
 		ReadHeaderTimeout: readHeaderTimeout,
@@ -116,7 +117,7 @@ func (p *program) fillDemo(ctx context.Context) error {
 	if err != nil || release != nil {
 		return err
 	}
-	_, err = feed.Import(ctx, p.store, embedded(demo.Catalog), feed.Options{})
+	_, err = feed.Import(ctx, p.store, bytes.NewReader(demo.Catalog), feed.Options{})
 	return err
 }
 
@@ -151,11 +152,19 @@ func openToAllOrigins(next http.Handler) http.Handler {
 
 // serve answers requests until ctx ends, and then those still in flight.
 func (p *program) serve(ctx context.Context) error {
-	var background sync.WaitGroup
-	defer background.Wait()
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopWatching()
-	background.Go(func() { p.store.Watch(watching, p.log, p.publish) })
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		p.store.Watch(watching, p.log, p.publish)
+	}()
+	defer func() {
+		stopWatching()
+		select {
+		case <-watched:
+		case <-time.After(backgroundTimeout): // a frozen database must not keep us
+		}
+	}()
 
 	failed := make(chan error, 1)
 	go func() { failed <- p.server.Serve(p.listener) }()
@@ -179,7 +188,7 @@ func (p *program) printAddresses(w io.Writer) {
 	if release := p.health.release.Load(); release != nil {
 		catalog = fmt.Sprintf("release %d of %s", release.ID, release.FeedDate)
 	}
-	base := "http://" + p.listener.Addr().String()
+	base := p.settings.PublicURL
 	fmt.Fprintf(w, "palmares serves %s on %s\n\n", catalog, p.store.Describe())
 	fmt.Fprintf(w, "  %s/graphql   the catalog in GraphQL\n", base)
 	fmt.Fprintf(w, "  %s/healthz   alive\n", base)

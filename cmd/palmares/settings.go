@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -10,14 +11,15 @@ import (
 	"time"
 
 	"palmares/graph"
+	"palmares/internal/store"
 )
 
 // settings come from flags and the environment. They are plain text to the
 // parser and checked here, because the parser's own errors repeat values, and
 // some values are secrets.
 type settings struct {
-	Listen         string `help:"Address to serve on." default:"127.0.0.1:8080" env:"PALMARES_LISTEN" placeholder:"HOST:PORT"`
-	DataDir        string `help:"Where the embedded database lives." default:"./data" env:"PALMARES_DATA_DIR" placeholder:"DIR"`
+	Listen         string `help:"Address to serve on (${default})." default:"127.0.0.1:8080" env:"PALMARES_LISTEN" placeholder:"HOST:PORT"`
+	DataDir        string `help:"Where the embedded database lives (${default})." default:"./data" env:"PALMARES_DATA_DIR" placeholder:"DIR"`
 	DatabaseURL    string `help:"PostgreSQL to use instead of the embedded database." env:"DATABASE_URL" placeholder:"postgres://…"`
 	ServiceName    string `help:"The service's public name, for the credit line." default:"palmares" env:"SERVICE_NAME"`
 	ServiceURL     string `help:"The service's public address, for the credit line. Default: the public URL." env:"SERVICE_URL" placeholder:"URL"`
@@ -36,6 +38,16 @@ type settings struct {
 	} `embed:"" prefix:"graphql-" group:"Limits of GraphQL requests"`
 
 	proxies []netip.Prefix
+}
+
+// servedAt fills in the addresses that follow from where the server listens.
+func (s *settings) servedAt(address *net.TCPAddr) {
+	host := address.IP.String()
+	if address.IP.IsUnspecified() {
+		host = "localhost"
+	}
+	s.PublicURL = cmp.Or(s.PublicURL, "http://"+net.JoinHostPort(host, strconv.Itoa(address.Port)))
+	s.ServiceURL = cmp.Or(s.ServiceURL, s.PublicURL)
 }
 
 // credit is the line that reuse of the data must show.
@@ -59,14 +71,8 @@ func (s *settings) check() error {
 	if strings.TrimSpace(s.ServiceName) == "" {
 		return fmt.Errorf("SERVICE_NAME: is blank")
 	}
-	if s.PublicURL == "" {
-		s.PublicURL = "http://" + s.Listen
-	}
 	if err := checkWebURL(s.PublicURL); err != nil {
 		return fmt.Errorf("PUBLIC_URL: %w", err)
-	}
-	if s.ServiceURL == "" {
-		s.ServiceURL = s.PublicURL
 	}
 	if err := checkWebURL(s.ServiceURL); err != nil {
 		return fmt.Errorf("SERVICE_URL: %w", err)
@@ -86,7 +92,7 @@ func checkListen(address string) error {
 	if err != nil {
 		return fmt.Errorf("%q is not an address of the form host:port", address)
 	}
-	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return fmt.Errorf("%q is not a port from 0 to 65535", port)
 	}
 	return nil
@@ -104,10 +110,17 @@ func checkDatabaseURL(address string) error {
 	if strings.Trim(u.Path, "/") == "" {
 		return fmt.Errorf("names no database, as in postgres://host:port/database")
 	}
+	if store.CheckURL(address) != nil {
+		return fmt.Errorf("has a part that is not understood")
+	}
 	return nil
 }
 
+// checkWebURL takes none, too: see servedAt.
 func checkWebURL(address string) error {
+	if address == "" {
+		return nil
+	}
 	u, err := url.Parse(address)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return fmt.Errorf("%q is not an absolute http or https address", address)

@@ -9,6 +9,9 @@ const (
 	// PostgreSQL little.
 	upsertBatch = 40
 	insertBatch = 200 // of rows with few columns
+	// batchBytes is how much text of the feed a batch may bring before it is
+	// written, however few its records.
+	batchBytes = 256 << 10
 	// pageSize is how many rows are held at once, reviews included.
 	pageSize = 500
 )

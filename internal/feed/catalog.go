@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"palmares/ent"
+	"palmares/ent/category"
 	"palmares/ent/comparison"
 	"palmares/ent/tool"
 	"palmares/internal/store"
@@ -13,10 +14,16 @@ import (
 // catalog is what the database holds, as little of it as a comparison needs.
 type catalog struct {
 	release     *ent.Release // nil before the first import
-	categories  map[string]*ent.Category
+	categories  map[string]*storedCategory
 	tools       map[string]storedTool // active and retired
 	comparisons map[string]string     // fingerprints
 	active      int
+}
+
+type storedCategory struct {
+	fingerprint string
+	toolCount   int
+	avgScore    *float64
 }
 
 type storedTool struct {
@@ -26,7 +33,7 @@ type storedTool struct {
 
 func readCatalog(ctx context.Context, tx *ent.Tx) (*catalog, error) {
 	c := &catalog{
-		categories:  map[string]*ent.Category{},
+		categories:  map[string]*storedCategory{},
 		tools:       map[string]storedTool{},
 		comparisons: map[string]string{},
 	}
@@ -34,12 +41,15 @@ func readCatalog(ctx context.Context, tx *ent.Tx) (*catalog, error) {
 	if c.release, err = store.NewestRelease(ctx, tx.Release); err != nil {
 		return nil, err
 	}
-	categories, err := tx.Category.Query().All(ctx)
+	err = inPages(func(after string) ([]*ent.Category, error) {
+		return tx.Category.Query().Where(category.IDGT(after)).Order(category.ByID()).Limit(pageSize).
+			Select(category.FieldID, category.FieldFingerprint, category.FieldToolCount, category.FieldAvgScore).All(ctx)
+	}, func(row *ent.Category) string {
+		c.categories[row.ID] = &storedCategory{row.Fingerprint, row.ToolCount, row.AvgScore}
+		return row.ID
+	})
 	if err != nil {
 		return nil, err
-	}
-	for _, row := range categories {
-		c.categories[row.ID] = row
 	}
 	err = inPages(func(after string) ([]*ent.Tool, error) {
 		return tx.Tool.Query().Where(tool.IDGT(after)).Order(tool.ByID()).Limit(pageSize).

@@ -5,6 +5,6 @@
 //
 // An import reads the feed more than once, so that a large one never has to
 // fit in memory. The first reading checks everything and keeps a few bytes
-// for each record (snapshot.go); that is compared with the catalog (diff.go);
+// for each record (snapshot.go); that is compared with the catalog (catalog.go);
 // later readings fetch the few records that changed (import.go).
 package feed

@@ -2,6 +2,7 @@ package feed
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -68,6 +69,16 @@ func label(recordType, slug string) string {
 		return recordType
 	}
 	return recordType + " " + quote(slug)
+}
+
+var plainKey = regexp.MustCompile(`^[A-Za-z0-9_]{1,64}$`)
+
+// keyText repeats a key of the feed's own making.
+func keyText(name string) string {
+	if plainKey.MatchString(name) {
+		return name
+	}
+	return quote(name)
 }
 
 // quote repeats what was given, cut to a readable length.

@@ -79,7 +79,7 @@ func TestDiskFullDuringImport(t *testing.T) {
 			"ALTER TABLE sections SET TABLESPACE " + name,
 		} {
 			if _, err := s.Write.ExecContext(t.Context(), statement); err != nil {
-				t.Fatal(err)
+				testdb.CannotRun(t, "the server does not let us use a disk of our own")
 			}
 		}
 		t.Cleanup(func() {

@@ -49,7 +49,7 @@ func (f fields[R]) read(dec *jsontext.Decoder, rec *R, report reporter) error {
 		i, known := f.index[name]
 		switch {
 		case !known:
-			report(name, "is not a known field")
+			report(keyText(name), "is not a known field")
 		case seen&(1<<i) != 0:
 			report(name, "is given twice")
 		default:

@@ -29,7 +29,7 @@ var toolFields = newFields(
 	may("avis_url", orNull(func(t *Tool) **string { return &t.AvisURL }, checkLink)),
 	must("alternatives_url", link(func(t *Tool) *string { return &t.AlternativesURL })),
 	must("updated_at", date(func(t *Tool) *string { return &t.UpdatedAt })),
-	may("tier", whole(func(t *Tool) *int { return &t.Tier }, 1, 3)),
+	may("tier", whole(func(t *Tool) *int { return (*int)(&t.Tier) }, 1, 3)),
 	may("mainstream", flag(func(t *Tool) *bool { return &t.Mainstream })),
 	may("obsolescence", scale(func(t *Tool) **float64 { return &t.Obsolescence })),
 	may("sections", list(func(t *Tool) *[]Section { return &t.Sections }, sectionFields)),
@@ -56,7 +56,7 @@ var comparisonFields = newFields(
 	must("tool_b", slug(func(c *Comparison) *string { return &c.ToolB })),
 	must("winner", slug(func(c *Comparison) *string { return &c.Winner })),
 	must("winner_note", text(func(c *Comparison) *string { return &c.WinnerNote })),
-	may("published", flag(func(c *Comparison) *bool { return &c.Published })),
+	may("published", flag(func(c *Comparison) *bool { return (*bool)(&c.Published) })),
 	must("updated_at", date(func(c *Comparison) *string { return &c.UpdatedAt })),
 	must("canonical_url", link(func(c *Comparison) *string { return &c.CanonicalURL })),
 )

@@ -25,7 +25,7 @@ type Options struct {
 var errDryRun = errors.New("dry run")
 
 // errFeedMoved is told when a later reading meets another feed than the first.
-var errFeedMoved = errors.New("the feed changed while it was being read: nothing was imported")
+var errFeedMoved = errors.New("the feed changed while it was being read")
 
 // Import publishes a feed: the whole of it, or on any error nothing. The
 // error is *Faults for a wrong feed, *Refusal for an unwanted one.
@@ -168,10 +168,11 @@ func (p *publication) changedRecords(ctx context.Context, stage string, types []
 // one that was checked.
 func readAgain(ctx context.Context, r io.Reader, types []string, differing map[string]string, batches chan<- []record) error {
 	var batch []record
+	size := 0
 	send := func() error {
 		select {
 		case batches <- batch:
-			batch = nil
+			batch, size = nil, 0
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
@@ -187,7 +188,8 @@ func readAgain(ctx context.Context, r io.Reader, types []string, differing map[s
 		if seen++; !sound || digest(summary(rec)) != fingerprint {
 			return errFeedMoved
 		}
-		if batch = append(batch, rec); len(batch) < upsertBatch {
+		batch, size = append(batch, rec), size+again.size
+		if len(batch) < upsertBatch && size < batchBytes {
 			return nil
 		}
 		return send()

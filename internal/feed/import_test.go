@@ -161,7 +161,7 @@ func TestJournalTellsBeforeAndAfter(t *testing.T) {
 		if err != nil || len(entries) != 2 {
 			t.Fatalf("%d entries, %v", len(entries), err)
 		}
-		const tool = `{"slug":"a","name":"Outil a","domain":"a.example","category":"code","icp":"mixte","pricing":"payant","price":"%s","score":7.5,"verifiability":null,"tagline":"Un outil.","canonical_url":"https://palmares.example/a","avis_url":null,"alternatives_url":"https://palmares.example/alt/a","updated_at":"%s","tier":3,"mainstream":false,"obsolescence":null,"sections_hash":"%s"}`
+		const tool = `{"slug":"a","name":"Outil a","domain":"a.example","category":"code","icp":"mixte","pricing":"payant","price":"%s","score":7.5,"tagline":"Un outil.","canonical_url":"https://palmares.example/a","alternatives_url":"https://palmares.example/alt/a","updated_at":"%s","sections_hash":"%s"}`
 		hash := feed.SectionsHash([]feed.Section{{Section: "verdict", Text: "Bien."}})
 		want := func(price, date string) string { return fmt.Sprintf(tool, price, date, hash) }
 		expect(t, "tool before", *entries[0].Before, want("20 €/mois", "2026-11-01"))
@@ -300,9 +300,9 @@ func TestWrongFeedChangesNothing(t *testing.T) {
 	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, catalogOf("2026-11-01", aTool("a")))
 		before := export(t, s)
-		wrong := strings.Replace(string(catalogOf("2026-11-02", aTool("a"), aTool("b"))), `"tier":3`, `"tier":9`, 1)
+		wrong := strings.Replace(string(catalogOf("2026-11-02", aTool("a"), aTool("b"))), `"score":7.5`, `"score":75`, 1)
 		_, err := feed.Import(t.Context(), s, strings.NewReader(wrong), feed.Options{})
-		if err == nil || err.Error() != `line 3: tool "a": tier: 9 is not from 1 to 3` {
+		if err == nil || err.Error() != `line 3: tool "a": score: 75 is over 10` {
 			t.Errorf("got %v", err)
 		}
 		expect(t, "catalog", export(t, s), before)
@@ -381,7 +381,7 @@ func numbers(c *ent.Category) string {
 func TestEmbeddingsSet(t *testing.T) {
 	is := func(tier int, mainstream bool, score float64) func(*feed.Tool) {
 		return func(t *feed.Tool) {
-			t.Tier, t.Mainstream, t.Score = tier, mainstream, &score
+			t.Tier, t.Mainstream, t.Score = feed.Tier(tier), mainstream, &score
 			if score < 0 {
 				t.Score = nil
 			}
@@ -433,9 +433,18 @@ func TestEmbeddingsSetIsBounded(t *testing.T) {
 		expect(t, "how many", s.Read.Tool.Query().Where(tool.InEmbeddings(true)).CountX(t.Context()), 300)
 		expect(t, "the last in, the first out", []bool{in("m299"), in("m300")}, []bool{true, false})
 
+		// A better one pushes the last out, and lets it back in by going.
+		better := aTool("zz", func(t *feed.Tool) { t.Tier = 1 })
+		publish(t, s, catalogOf("2026-11-01", append(many(5), better)...))
+		expect(t, "after one came", []bool{in("zz"), in("m298"), in("m299")}, []bool{true, true, false})
+		unscored := aTool("zz", func(t *feed.Tool) { t.Tier, t.Mainstream, t.Score = 2, true, nil })
+		publish(t, s, catalogOf("2026-11-01", append(many(5), unscored)...))
+		expect(t, "unscored ones are the last", []bool{in("zz"), in("m299"), in("m300")}, []bool{false, true, false})
+		publish(t, s, catalogOf("2026-11-01", many(5)...))
+
 		publish(t, s, catalogOf("2026-11-02", many(5)[1:]...))
 		expect(t, "after one left", []bool{in("m300"), in("m301")}, []bool{true, false})
-		expect(t, "told", journalOf(t, s, 2), []string{"tool.removed m000", "embeddings.changed m000", "embeddings.changed m300"})
+		expect(t, "told", journalOf(t, s, 5), []string{"tool.removed m000", "embeddings.changed m000", "embeddings.changed m300"})
 	})
 }
 
@@ -454,5 +463,86 @@ func TestLongTextsFitEveryDatabase(t *testing.T) {
 	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, data)
 		expect(t, "export", export(t, s) == string(data), true)
+	})
+}
+
+// What was read from a line fits into one again, also after an export has
+// written it its own way.
+func TestLongestLineComesBack(t *testing.T) {
+	const limit = 1 << 20
+	shortest := aTool("a")
+	fill := limit - len(feed.Line(shortest)) + len(shortest.Sections[0].Text)
+	shortest.Sections[0].Text = strings.Repeat("a", fill)
+	if n := len(feed.Line(shortest)); n != limit {
+		t.Fatalf("the line has %d bytes", n)
+	}
+	data := catalogOf("2026-11-01", shortest)
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, data)
+		expect(t, "import of the export", publish(t, s, []byte(export(t, s))).Release, 0)
+	})
+}
+
+func TestHistoryThatNoLineCanTell(t *testing.T) {
+	with := func(year int) *feed.Tool {
+		return aTool("a", func(t *feed.Tool) {
+			for i := range 5000 {
+				t.PriceHistory = append(t.PriceHistory, feed.PriceChange{
+					ChangedAt: fmt.Sprintf("%d-01-01", year), Pricing: "payant", Price: fmt.Sprintf("%d €/mois", i),
+					PreviousPricing: "payant", PreviousPrice: "0 €/mois",
+				})
+			}
+		})
+	}
+	s := testdb.Open(t, testdb.SQLite(t))
+	publish(t, s, catalogOf("2026-11-01", with(2020)))
+	before := export(t, s)
+	_, err := feed.Import(t.Context(), s, bytes.NewReader(catalogOf("2026-11-02", with(2021))), feed.Options{})
+	want := `line 3: tool "a": price_history: with what the catalog already has, the tool no longer fits a line of 1 MiB`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+	expect(t, "the catalog is as before", export(t, s) == before, true)
+}
+
+func TestStoredKeys(t *testing.T) {
+	zero := -0.0
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, catalogOf("2026-11-01", aTool("a", func(t *feed.Tool) {
+			t.Name, t.Tagline, t.Price, t.Score = "Écritoire & Cie", "Très net.", "19,90 €/poste et par mois", &zero
+		})))
+		row := s.Read.Tool.GetX(t.Context(), "a")
+		expect(t, "keys", []any{row.NameKey, row.SearchText, row.PriceAmount, row.PricePeriod, row.Untested},
+			[]any{"ecritoire & cie", "ecritoire & cie\ntres net.", 19.9, "poste et par mois", false})
+	})
+}
+
+// More changes than one statement takes are all told, each as what it is.
+func TestJournalOfManyChanges(t *testing.T) {
+	const tools = 400
+	catalog := func(tagline, label, title string) []byte {
+		records := []any{&feed.Category{Slug: "voix", Label: label}}
+		for i := range tools {
+			records = append(records, aTool(fmt.Sprintf("t%03d", i), func(t *feed.Tool) { t.Tagline = tagline }))
+		}
+		duel := aComparison("duel", "t000", "t001")
+		duel.Title = title
+		return catalogOf("2026-11-01", append(records, duel)...)
+	}
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, catalog("Un.", "Voix", "Lequel ?"))
+		publish(t, s, catalog("Deux.", "La voix", "Qui donc ?"))
+		told := journalOf(t, s, 2)
+		expect(t, "entries", len(told), tools+2)
+		expect(t, "first and last", []string{told[0], told[1], told[tools], told[tools+1]},
+			[]string{"category.updated voix", "tool.updated t000", "tool.updated t399", "comparatif.updated duel"})
+		for kind, want := range map[string][2]string{
+			"category.updated": {`{"slug":"voix","label":"Voix"}`, `{"slug":"voix","label":"La voix"}`}, "comparatif.updated": {"Lequel ?", "Qui donc ?"},
+		} {
+			entry := s.Read.JournalEntry.Query().Where(journalentry.Kind(kind)).OnlyX(t.Context())
+			if !strings.Contains(*entry.Before, want[0]) || !strings.Contains(*entry.After, want[1]) {
+				t.Errorf("%s: from %s to %s", kind, *entry.Before, *entry.After)
+			}
+		}
 	})
 }

@@ -1,9 +1,12 @@
 package feed
 
-import (
-	"fmt"
-	"io"
-)
+import "io"
+
+// InputError is a feed that cannot be read, through no fault of its own. It
+// hides its cause from whoever looks for a database's errors.
+type InputError struct{ Cause error }
+
+func (e *InputError) Error() string { return "the feed cannot be read" }
 
 // input is a feed that is read from its start several times.
 type input struct {
@@ -18,7 +21,7 @@ func (in *input) open(stage string) (io.Reader, error) {
 		_, err = in.source.Seek(0, io.SeekStart)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the feed cannot be read: %w", err)
+		return nil, &InputError{err}
 	}
 	if in.progress == nil {
 		return in.source, nil

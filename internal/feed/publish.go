@@ -11,33 +11,72 @@ import (
 
 // writeCategories brings categories and their numbers to what the feed says.
 func (p *publication) writeCategories(ctx context.Context) error {
-	var rows []*ent.CategoryCreate
+	differing := map[string]string{}
 	for _, slug := range sortedKeys(p.snap.categories) {
-		line, before := p.snap.categories[slug], p.stored.categories[slug]
-		switch {
-		case before == nil:
-			p.report.Categories.Created++
-			after := summary(&Category{Slug: slug, Label: line.label})
-			if err := p.tell(ctx, journal.CategoryCreated, slug, nil, after); err != nil {
-				return err
-			}
-		case before.Fingerprint != line.fingerprint:
-			p.report.Categories.Updated++
-			after := summary(&Category{Slug: slug, Label: line.label})
-			if err := p.tell(ctx, journal.CategoryUpdated, slug, summary(categoryRecord(before)), after); err != nil {
-				return err
-			}
-		default:
-			p.report.Categories.Unchanged++
-			if before.ToolCount == line.stats.tools && equal(before.AvgScore, line.stats.mean()) {
-				continue
-			}
+		line, stored := p.snap.categories[slug], p.stored.categories[slug]
+		if stored == nil || stored.fingerprint != line.fingerprint {
+			differing[slug] = line.fingerprint
+		} else if err := p.updateNumbers(ctx, slug, stored, line); err != nil {
+			return err
 		}
-		create := p.tx.Category.Create()
-		categoryRow(create, slug, line)
-		rows = append(rows, create)
+	}
+	p.report.Categories.Unchanged = len(p.snap.categories) - len(differing)
+	return p.changedRecords(ctx, "writing categories", []string{typeCategory}, differing, p.writeCategoryBatch)
+}
+
+func (p *publication) writeCategoryBatch(ctx context.Context, records []record) error {
+	before, err := bySlug(records, func(slugs []string) ([]*ent.Category, error) {
+		return p.tx.Category.Query().Where(category.IDIn(slugs...)).All(ctx)
+	}, func(row *ent.Category) string { return row.ID })
+	if err != nil {
+		return err
+	}
+	rows := make([]*ent.CategoryCreate, len(records))
+	for i, rec := range records {
+		slug := rec.recordSlug()
+		rows[i] = p.tx.Category.Create()
+		categoryRow(rows[i], rec.(*Category), p.snap.categories[slug])
+		if was := before[slug]; was == nil {
+			p.report.Categories.Created++
+			err = p.tell(ctx, journal.CategoryCreated, slug, nil, summary(rec))
+		} else {
+			p.report.Categories.Updated++
+			err = p.tell(ctx, journal.CategoryUpdated, slug, summary(categoryRecord(was)), summary(rec))
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return upsertCategories(ctx, p.tx, rows)
+}
+
+// updateNumbers is for a category that is the same but for its tools.
+func (p *publication) updateNumbers(ctx context.Context, slug string, stored *storedCategory, line *categoryLine) error {
+	mean := line.stats.mean()
+	if stored.toolCount == line.stats.tools && equal(stored.avgScore, mean) {
+		return nil
+	}
+	update := p.tx.Category.UpdateOneID(slug).SetToolCount(line.stats.tools)
+	if mean == nil {
+		update.ClearAvgScore()
+	} else {
+		update.SetAvgScore(*mean)
+	}
+	return update.Exec(ctx)
+}
+
+// bySlug reads the stored side of some records.
+func bySlug[Row any](records []record, query func(slugs []string) ([]Row, error), slugOf func(Row) string) (map[string]Row, error) {
+	slugs := make([]string, len(records))
+	for i, rec := range records {
+		slugs[i] = rec.recordSlug()
+	}
+	rows, err := query(slugs)
+	stored := make(map[string]Row, len(rows))
+	for _, row := range rows {
+		stored[slugOf(row)] = row
+	}
+	return stored, err
 }
 
 // writeComparisons brings comparisons to what the feed says.
@@ -53,28 +92,23 @@ func (p *publication) writeComparisons(ctx context.Context) error {
 }
 
 func (p *publication) writeComparisonBatch(ctx context.Context, records []record) error {
-	slugs := make([]string, len(records))
-	for i, rec := range records {
-		slugs[i] = rec.recordSlug()
-	}
-	stored, err := p.tx.Comparison.Query().Where(comparison.IDIn(slugs...)).All(ctx)
+	before, err := bySlug(records, func(slugs []string) ([]*ent.Comparison, error) {
+		return p.tx.Comparison.Query().Where(comparison.IDIn(slugs...)).All(ctx)
+	}, func(row *ent.Comparison) string { return row.ID })
 	if err != nil {
 		return err
 	}
-	before := map[string]*ent.Comparison{}
-	for _, row := range stored {
-		before[row.ID] = row
-	}
 	rows := make([]*ent.ComparisonCreate, len(records))
 	for i, rec := range records {
+		slug := rec.recordSlug()
 		rows[i] = p.tx.Comparison.Create()
-		comparisonRow(rows[i], rec.(*Comparison), p.snap.comparisons[slugs[i]])
-		if was := before[slugs[i]]; was == nil {
+		comparisonRow(rows[i], rec.(*Comparison), p.snap.comparisons[slug])
+		if was := before[slug]; was == nil {
 			p.report.Comparisons.Created++
-			err = p.tell(ctx, journal.ComparisonCreated, slugs[i], nil, summary(rec))
+			err = p.tell(ctx, journal.ComparisonCreated, slug, nil, summary(rec))
 		} else {
 			p.report.Comparisons.Updated++
-			err = p.tell(ctx, journal.ComparisonUpdated, slugs[i], summary(comparisonRecord(was)), summary(rec))
+			err = p.tell(ctx, journal.ComparisonUpdated, slug, summary(comparisonRecord(was)), summary(rec))
 		}
 		if err != nil {
 			return err
@@ -102,14 +136,17 @@ func (p *publication) removeComparisons(ctx context.Context) error {
 
 func (p *publication) removeCategories(ctx context.Context) error {
 	return inBatches(missingFrom(p.snap.categories, p.stored.categories), upsertBatch, func(slugs []string) error {
-		for _, slug := range slugs {
+		rows, err := p.tx.Category.Query().Where(category.IDIn(slugs...)).Order(category.ByID()).All(ctx)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
 			p.report.Categories.Removed++
-			before := summary(categoryRecord(p.stored.categories[slug]))
-			if err := p.tell(ctx, journal.CategoryRemoved, slug, before, nil); err != nil {
+			if err := p.tell(ctx, journal.CategoryRemoved, row.ID, summary(categoryRecord(row)), nil); err != nil {
 				return err
 			}
 		}
-		_, err := p.tx.Category.Delete().Where(category.IDIn(slugs...)).Exec(ctx)
+		_, err = p.tx.Category.Delete().Where(category.IDIn(slugs...)).Exec(ctx)
 		return err
 	})
 }

@@ -3,7 +3,6 @@ package feed
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"palmares/ent"
 	"palmares/ent/pricechange"
@@ -26,12 +25,12 @@ func (p *publication) writeTools(ctx context.Context) error {
 
 // toolBatch collects the rows of one batch of tools.
 type toolBatch struct {
-	before       map[string]*ent.Tool // as they were stored
-	priceDigests map[string][]string  // of their stored price changes
-	rows         []*ent.ToolCreate
-	reviewGone   []string // slugs whose sections go
-	sections     []*ent.SectionCreate
-	prices       []*ent.PriceChangeCreate
+	before     map[string]*ent.Tool     // as they were stored
+	history    map[string][]PriceChange // their stored price changes, oldest first
+	rows       []*ent.ToolCreate
+	reviewGone []string // slugs whose sections go
+	sections   []*ent.SectionCreate
+	prices     []*ent.PriceChangeCreate
 }
 
 func (p *publication) writeToolBatch(ctx context.Context, records []record) error {
@@ -55,7 +54,7 @@ func (p *publication) writeToolBatch(ctx context.Context, records []record) erro
 
 // loadToolBatch reads the stored side of the records.
 func (p *publication) loadToolBatch(ctx context.Context, records []record) (*toolBatch, error) {
-	batch := &toolBatch{before: map[string]*ent.Tool{}, priceDigests: map[string][]string{}}
+	batch := &toolBatch{before: map[string]*ent.Tool{}, history: map[string][]PriceChange{}}
 	var slugs []string
 	for _, rec := range records {
 		if _, exists := p.stored.tools[rec.recordSlug()]; exists {
@@ -72,20 +71,19 @@ func (p *publication) loadToolBatch(ctx context.Context, records []record) (*too
 	for _, row := range tools {
 		batch.before[row.ID] = row
 	}
-	prices, err := p.tx.PriceChange.Query().Where(pricechange.ToolSlugIn(slugs...)).
-		Select(pricechange.FieldToolSlug, pricechange.FieldDigest).All(ctx)
+	prices, err := p.tx.PriceChange.Query().Where(pricechange.ToolSlugIn(slugs...)).Order(pricechange.ByID()).All(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, row := range prices {
-		batch.priceDigests[row.ToolSlug] = append(batch.priceDigests[row.ToolSlug], row.Digest)
+		batch.history[row.ToolSlug] = append(batch.history[row.ToolSlug], priceChangeRecord(row))
 	}
 	return batch, nil
 }
 
 func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *Tool) error {
-	line, before := p.snap.tools[t.Slug], batch.before[t.Slug]
-	prices := newPrices(t, before, batch.priceDigests[t.Slug])
+	line, before, history := p.snap.tools[t.Slug], batch.before[t.Slug], batch.history[t.Slug]
+	prices, moved := newPrices(t, before, history)
 	changed := before == nil || before.Fingerprint != line.fingerprint
 	if !changed {
 		p.report.Tools.Unchanged++
@@ -93,16 +91,17 @@ func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *Tool) er
 			return nil
 		}
 	}
-
-	digests := slices.Clone(batch.priceDigests[t.Slug])
 	for _, price := range prices {
-		digests = append(digests, price.digest())
 		create := p.tx.PriceChange.Create()
-		priceChangeRow(create, t.Slug, price.PriceChange)
+		priceChangeRow(create, t.Slug, price)
 		batch.prices = append(batch.prices, create)
 	}
+	whole := slices.Concat(history, prices)
+	if err := checkFits(t, whole, line.number); err != nil {
+		return err
+	}
 	create := p.tx.Tool.Create()
-	toolRow(create, t, line, historyHash(digests))
+	toolRow(create, t, line, historyHash(whole))
 	batch.rows = append(batch.rows, create)
 	if before == nil || before.SectionsHash != line.sectionsHash {
 		p.replaceSections(batch, before, t)
@@ -120,13 +119,13 @@ func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *Tool) er
 			return err
 		}
 	}
-	return p.tellPrices(ctx, t.Slug, prices)
+	return p.tellPrices(ctx, t.Slug, prices, moved)
 }
 
 func (p *publication) addRetired(ctx context.Context, batch *toolBatch, r *Retired) error {
 	line, before := p.snap.tools[r.Slug], batch.before[r.Slug]
 	create := p.tx.Tool.Create()
-	retiredRow(create, r, line, historyHash(batch.priceDigests[r.Slug]))
+	retiredRow(create, r, line)
 	batch.rows = append(batch.rows, create)
 
 	kind := journal.ToolUpdated
@@ -168,70 +167,6 @@ func (p *publication) flushToolBatch(ctx context.Context, batch *toolBatch) erro
 	return inBatches(batch.prices, insertBatch, func(rows []*ent.PriceChangeCreate) error {
 		return p.tx.PriceChange.CreateBulk(rows...).Exec(ctx)
 	})
-}
-
-// newPrice is a price change that the catalog does not have yet.
-type newPrice struct {
-	PriceChange
-	seen bool // by this import, rather than told by the feed
-}
-
-// newPrices lists, oldest first, what the feed tells that is not stored, and
-// the change since the last import unless the feed tells that one itself.
-func newPrices(t *Tool, before *ent.Tool, stored []string) []newPrice {
-	var prices []newPrice
-	known := slices.Clone(stored)
-	add := func(price newPrice) {
-		if d := price.digest(); !slices.Contains(known, d) {
-			known = append(known, d)
-			prices = append(prices, price)
-		}
-	}
-	// A history is told newest first; the stable sort keeps one day's order.
-	history := slices.Clone(t.PriceHistory)
-	slices.Reverse(history)
-	slices.SortStableFunc(history, func(a, b PriceChange) int { return strings.Compare(a.ChangedAt, b.ChangedAt) })
-	for _, change := range history {
-		add(newPrice{PriceChange: change})
-	}
-
-	if before == nil || isRetired(before) || (string(before.Pricing) == t.Pricing && before.Price == t.Price) {
-		return prices
-	}
-	change := PriceChange{
-		ChangedAt: t.UpdatedAt, Pricing: t.Pricing, Price: t.Price,
-		PreviousPricing: string(before.Pricing), PreviousPrice: before.Price,
-	}
-	for i, told := range prices {
-		if told.sameStep(change) {
-			prices[i].seen = true
-			return prices
-		}
-	}
-	add(newPrice{change, true})
-	return prices
-}
-
-func (p *publication) tellPrices(ctx context.Context, slug string, prices []newPrice) error {
-	p.report.PriceChanges += len(prices)
-	for _, price := range prices {
-		kind := journal.PriceBackfilled
-		if price.seen {
-			kind = journal.PriceChanged
-		}
-		type state struct {
-			Pricing   string `json:"pricing"`
-			Price     string `json:"price"`
-			ChangedAt string `json:"changed_at,omitzero"`
-		}
-		err := p.tell(ctx, kind, slug,
-			encode(state{Pricing: price.PreviousPricing, Price: price.PreviousPrice}),
-			encode(state{Pricing: price.Pricing, Price: price.Price, ChangedAt: price.ChangedAt}))
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // removeTools deletes what the feed no longer has; reviews and histories go

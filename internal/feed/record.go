@@ -45,19 +45,33 @@ type Tool struct {
 	ICP             string        `json:"icp"`
 	Pricing         string        `json:"pricing"`
 	Price           string        `json:"price"`
-	Score           *float64      `json:"score"`
-	Verifiability   *float64      `json:"verifiability"`
+	Score           *float64      `json:"score,omitzero"`
+	Verifiability   *float64      `json:"verifiability,omitzero"`
 	Tagline         string        `json:"tagline"`
 	CanonicalURL    string        `json:"canonical_url"`
-	AvisURL         *string       `json:"avis_url"`
+	AvisURL         *string       `json:"avis_url,omitzero"`
 	AlternativesURL string        `json:"alternatives_url"`
 	UpdatedAt       string        `json:"updated_at"`
-	Tier            int           `json:"tier"`
-	Mainstream      bool          `json:"mainstream"`
-	Obsolescence    *float64      `json:"obsolescence"`
-	Sections        []Section     `json:"sections"`
-	PriceHistory    []PriceChange `json:"price_history"`
+	Tier            Tier          `json:"tier,omitzero"`
+	Mainstream      bool          `json:"mainstream,omitzero"`
+	Obsolescence    *float64      `json:"obsolescence,omitzero"`
+	Sections        []Section     `json:"sections,omitempty"`
+	PriceHistory    []PriceChange `json:"price_history,omitempty"`
 }
+
+// Tier is a tool's importance, from 1 to 3.
+type Tier int
+
+const defaultTier Tier = 3
+
+// IsZero has the default left out where a record is written.
+func (t Tier) IsZero() bool { return t == defaultTier }
+
+// Published tells whether a comparison is to be seen; it is by default.
+type Published bool
+
+// IsZero has the default left out where a record is written.
+func (p Published) IsZero() bool { return bool(p) }
 
 // Section is one part of a tool's review.
 type Section struct {
@@ -76,15 +90,15 @@ type PriceChange struct {
 
 // Comparison is a comparison's record.
 type Comparison struct {
-	Slug         string `json:"slug"`
-	Title        string `json:"title"`
-	ToolA        string `json:"tool_a"`
-	ToolB        string `json:"tool_b"`
-	Winner       string `json:"winner"`
-	WinnerNote   string `json:"winner_note"`
-	Published    bool   `json:"published"`
-	UpdatedAt    string `json:"updated_at"`
-	CanonicalURL string `json:"canonical_url"`
+	Slug         string    `json:"slug"`
+	Title        string    `json:"title"`
+	ToolA        string    `json:"tool_a"`
+	ToolB        string    `json:"tool_b"`
+	Winner       string    `json:"winner"`
+	WinnerNote   string    `json:"winner_note"`
+	Published    Published `json:"published,omitzero"`
+	UpdatedAt    string    `json:"updated_at"`
+	CanonicalURL string    `json:"canonical_url"`
 }
 
 // Retired is a retired tool's record.
@@ -95,7 +109,7 @@ type Retired struct {
 	Reason    string   `json:"reason"`
 	RetiredAt string   `json:"retired_at"`
 	Note      string   `json:"note"`
-	Score     *float64 `json:"score"`
+	Score     *float64 `json:"score,omitzero"`
 }
 
 func (*Category) recordType() string   { return typeCategory }
@@ -165,18 +179,14 @@ func (c PriceChange) sameStep(other PriceChange) bool {
 }
 
 // historyHash is over a set of price changes, in any order.
-func historyHash(digests []string) string {
-	if len(digests) == 0 {
+func historyHash(history []PriceChange) string {
+	if len(history) == 0 {
 		return ""
 	}
-	sorted := slices.Compact(slices.Sorted(slices.Values(digests)))
-	return digest([]byte(strings.Join(sorted, "")))
-}
-
-func (t *Tool) historyHash() string {
-	digests := make([]string, len(t.PriceHistory))
-	for i, change := range t.PriceHistory {
+	digests := make([]string, len(history))
+	for i, change := range history {
 		digests[i] = change.digest()
 	}
-	return historyHash(digests)
+	slices.Sort(digests)
+	return digest([]byte(strings.Join(slices.Compact(digests), "")))
 }

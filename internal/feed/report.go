@@ -48,7 +48,7 @@ func (r *Report) releaseText() string {
 	case r.Release == 0:
 		return "none, nothing changed"
 	case r.DryRun:
-		return fmt.Sprintf("would be %d, of %s (dry run: nothing was written)", r.Release, r.FeedDate)
+		return fmt.Sprintf("would be %d, of %s (dry run: nothing was imported)", r.Release, r.FeedDate)
 	}
 	return fmt.Sprintf("%d, of %s", r.Release, r.FeedDate)
 }

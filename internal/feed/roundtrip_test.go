@@ -31,7 +31,7 @@ func answers(t *testing.T, s *store.Store) string {
 		fmt.Fprintln(&all, c.ID, c.ToolCount, show(c.AvgScore))
 	}
 	for _, row := range s.Read.Tool.Query().Order(tool.ByNameKey(), tool.ByID()).AllX(t.Context()) {
-		fmt.Fprintln(&all, row.ID, row.NameKey, row.Untested, row.PriceAmount, row.PricePeriod, row.SectionsHash, row.InEmbeddings)
+		fmt.Fprintln(&all, row.ID, row.NameKey, row.Untested, row.PriceAmount, row.PricePeriod, row.SearchText, row.SectionsHash, row.InEmbeddings)
 	}
 	return all.String()
 }
@@ -46,7 +46,7 @@ func show(score *float64) string {
 func synthetic(t *testing.T, opts synth.Options) []byte {
 	t.Helper()
 	var buf bytes.Buffer
-	if err := synth.Write(&buf, opts); err != nil {
+	if err := synth.Write(t.Context(), &buf, opts); err != nil {
 		t.Fatal(err)
 	}
 	return buf.Bytes()

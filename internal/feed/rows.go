@@ -18,8 +18,8 @@ import (
 // maxNameKey is well within what an index entry of either database can hold.
 const maxNameKey = 400
 
-func categoryRow(create *ent.CategoryCreate, slug string, line *categoryLine) {
-	create.SetID(slug).SetLabel(line.label).SetFingerprint(line.fingerprint).
+func categoryRow(create *ent.CategoryCreate, c *Category, line *categoryLine) {
+	create.SetID(c.Slug).SetLabel(c.Label).SetFingerprint(line.fingerprint).
 		SetToolCount(line.stats.tools).SetNillableAvgScore(line.stats.mean())
 }
 
@@ -37,17 +37,16 @@ func toolRow(create *ent.ToolCreate, t *Tool, line *toolLine, historyHash string
 		SetTagline(t.Tagline).SetCanonicalURL(t.CanonicalURL).SetNillableAvisURL(t.AvisURL).
 		SetAlternativesURL(t.AlternativesURL).SetUpdatedAt(t.UpdatedAt).
 		SetSearchText(fold.Text(t.Name + "\n" + t.Tagline)).
-		SetTier(t.Tier).SetMainstream(t.Mainstream).
+		SetTier(int(t.Tier)).SetMainstream(t.Mainstream).
 		SetSectionsHash(line.sectionsHash).SetHistoryHash(historyHash).SetInEmbeddings(line.inEmbeddings).
 		SetFingerprint(line.fingerprint)
 }
 
-// retiredRow keeps the hash of a history that outlives the retirement, unseen.
-func retiredRow(create *ent.ToolCreate, r *Retired, line *toolLine, historyHash string) {
+func retiredRow(create *ent.ToolCreate, r *Retired, line *toolLine) {
 	create.SetID(r.Slug).SetName(r.Name).SetNameKey(fold.Key(r.Name, maxNameKey)).
 		SetCategorySlug(r.Category).SetNillableScore(r.Score).SetUntested(r.Score == nil).
 		SetRetiredReason(tool.RetiredReason(r.Reason)).SetRetiredAt(r.RetiredAt).SetRetiredNote(r.Note).
-		SetHistoryHash(historyHash).SetFingerprint(line.fingerprint)
+		SetFingerprint(line.fingerprint)
 }
 
 func isRetired(row *ent.Tool) bool { return row.RetiredAt != "" }
@@ -60,7 +59,7 @@ func toolRecord(row *ent.Tool) *Tool {
 		ICP: string(row.Icp), Pricing: string(row.Pricing), Price: row.Price,
 		Score: row.Score, Verifiability: row.Verifiability, Tagline: row.Tagline,
 		CanonicalURL: row.CanonicalURL, AvisURL: row.AvisURL, AlternativesURL: row.AlternativesURL,
-		UpdatedAt: row.UpdatedAt, Tier: row.Tier, Mainstream: row.Mainstream, Obsolescence: row.Obsolescence,
+		UpdatedAt: row.UpdatedAt, Tier: Tier(row.Tier), Mainstream: row.Mainstream, Obsolescence: row.Obsolescence,
 	}
 }
 
@@ -85,14 +84,14 @@ func toolState(row *ent.Tool) []byte {
 func comparisonRow(create *ent.ComparisonCreate, c *Comparison, line *comparisonLine) {
 	create.SetID(c.Slug).SetTitle(c.Title).
 		SetToolASlug(c.ToolA).SetToolBSlug(c.ToolB).SetWinnerSlug(c.Winner).SetWinnerNote(c.WinnerNote).
-		SetPublished(c.Published).SetUpdatedAt(c.UpdatedAt).SetCanonicalURL(c.CanonicalURL).
+		SetPublished(bool(c.Published)).SetUpdatedAt(c.UpdatedAt).SetCanonicalURL(c.CanonicalURL).
 		SetFingerprint(line.fingerprint)
 }
 
 func comparisonRecord(row *ent.Comparison) *Comparison {
 	return &Comparison{
 		Slug: row.ID, Title: row.Title, ToolA: row.ToolASlug, ToolB: row.ToolBSlug,
-		Winner: row.WinnerSlug, WinnerNote: row.WinnerNote, Published: row.Published,
+		Winner: row.WinnerSlug, WinnerNote: row.WinnerNote, Published: Published(row.Published),
 		UpdatedAt: row.UpdatedAt, CanonicalURL: row.CanonicalURL,
 	}
 }

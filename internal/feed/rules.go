@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -139,12 +140,17 @@ func flag[R any](at func(*R) *bool) rule[R] {
 
 func checkText(s string) string {
 	switch {
-	case strings.TrimSpace(s) == "":
+	case isBlank(s):
 		return "is blank"
 	case strings.ContainsRune(s, 0):
 		return "holds a NUL character"
 	}
 	return ""
+}
+
+// isBlank tells that nothing of a text can be seen.
+func isBlank(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) })
 }
 
 func checkSlug(s string) string {
@@ -168,13 +174,22 @@ func checkDate(s string) string {
 
 func checkLink(s string) string {
 	u, err := url.Parse(s)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || strings.ContainsFunc(s, isSpaceOrControl) {
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || !isPort(u.Port()) || strings.ContainsFunc(s, isSpaceOrControl) {
 		return quote(s) + " is not an absolute http or https address"
 	}
 	return ""
 }
 
-func isSpaceOrControl(r rune) bool { return r <= ' ' || r == 0x7f }
+func isSpaceOrControl(r rune) bool { return unicode.IsSpace(r) || !unicode.IsGraphic(r) }
+
+// isPort takes none, too.
+func isPort(port string) bool {
+	if port == "" {
+		return true
+	}
+	_, err := strconv.ParseUint(port, 10, 16)
+	return err == nil
+}
 
 func checkPrice(s string) string {
 	if _, _, ok := parsePrice(s); !ok {
@@ -190,7 +205,7 @@ func parsePrice(s string) (amount float64, period string, ok bool) {
 		return 0, "", false
 	}
 	amount, err := strconv.ParseFloat(strings.Replace(parts[1], ",", ".", 1), 64)
-	return amount, parts[2], err == nil
+	return amount, parts[2], err == nil && !isBlank(parts[2])
 }
 
 // stringOf and numberOf read a JSON value, or say what it is instead.

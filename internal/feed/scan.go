@@ -25,6 +25,7 @@ type scanner struct {
 	faults *Faults
 
 	header Header
+	size   int // of the line that is being visited
 	// unreadable tells that some line did not even give its slug, so that
 	// nothing can be said of what is missing.
 	unreadable bool
@@ -72,7 +73,7 @@ func (s *scanner) readError(line int, err error) error {
 		s.faults.add(line, "the compressed feed is damaged or cut short")
 		return nil
 	}
-	return fmt.Errorf("the feed cannot be read: %w", err)
+	return &InputError{err}
 }
 
 // first reads the line that makes it a feed.
@@ -102,6 +103,7 @@ func (s *scanner) line(number int, line []byte) error {
 		s.unreadable = true
 		s.faults.add(number, "type: %s is none of %s", quote(recordType), strings.Join(everyType, ", "))
 	case slices.Contains(s.types, recordType):
+		s.size = len(line)
 		rec := newRecord(recordType)
 		sound := s.read(number, recordType, dec, rec)
 		if rec.recordSlug() == "" {
@@ -119,7 +121,7 @@ func newRecord(recordType string) record {
 	case typeCategory:
 		return &Category{}
 	case typeTool:
-		return &Tool{Tier: 3}
+		return &Tool{Tier: defaultTier}
 	case typeComparison:
 		return &Comparison{Published: true}
 	default:

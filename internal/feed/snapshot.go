@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"slices"
 )
@@ -24,7 +25,6 @@ type line struct {
 
 type categoryLine struct {
 	line
-	label string
 	stats scoreStats // of its active tools
 }
 
@@ -86,16 +86,16 @@ func (s *snapshot) add(number int, rec record, sound bool, faults *Faults) {
 	}
 	switch rec := rec.(type) {
 	case *Category:
-		s.categories[rec.Slug] = &categoryLine{line: at, label: rec.Label}
+		s.categories[rec.Slug] = &categoryLine{line: at}
 	case *Tool:
 		s.tools[rec.Slug] = &toolLine{
-			line: at, category: rec.Category, score: rec.Score, tier: rec.Tier, mainstream: rec.Mainstream,
-			sectionsHash: SectionsHash(rec.Sections), historyHash: rec.historyHash(),
+			line: at, category: rec.Category, score: rec.Score, tier: int(rec.Tier), mainstream: rec.Mainstream,
+			sectionsHash: SectionsHash(rec.Sections), historyHash: historyHash(rec.PriceHistory),
 		}
 	case *Retired:
 		s.tools[rec.Slug] = &toolLine{line: at, retired: true, category: rec.Category, score: rec.Score}
 	case *Comparison:
-		s.comparisons[rec.Slug] = &comparisonLine{line: at, toolA: rec.ToolA, toolB: rec.ToolB, published: rec.Published}
+		s.comparisons[rec.Slug] = &comparisonLine{line: at, toolA: rec.ToolA, toolB: rec.ToolB, published: bool(rec.Published)}
 	}
 }
 
@@ -118,22 +118,29 @@ func (s *snapshot) lineOf(rec record) int {
 	return 0
 }
 
-// checkReferences names whatever refers to a record that is not there.
+// checkReferences names whatever refers to a record that is not there, first
+// lines first.
 func (s *snapshot) checkReferences(faults *Faults) {
-	for _, slug := range sortedKeys(s.tools) {
-		if tool := s.tools[slug]; tool.category != "" && s.categories[tool.category] == nil {
-			faults.add(tool.number, "%s: category: %s does not exist", label(tool.recordType(), slug), quote(tool.category))
+	var missing []Fault
+	miss := func(line int, recordType, slug, field, what string) {
+		missing = append(missing, Fault{line, fmt.Sprintf("%s: %s: %s does not exist", label(recordType, slug), field, quote(what))})
+	}
+	for slug, tool := range s.tools {
+		if tool.category != "" && s.categories[tool.category] == nil {
+			miss(tool.number, tool.recordType(), slug, "category", tool.category)
 		}
 	}
-	for _, slug := range sortedKeys(s.comparisons) {
-		comparison := s.comparisons[slug]
-		missing := func(field, tool string) {
-			if tool != "" && s.tools[tool] == nil {
-				faults.add(comparison.number, "%s: %s: %s does not exist", label(typeComparison, slug), field, quote(tool))
-			}
+	for slug, comparison := range s.comparisons {
+		if comparison.toolA != "" && s.tools[comparison.toolA] == nil {
+			miss(comparison.number, typeComparison, slug, "tool_a", comparison.toolA)
 		}
-		missing("tool_a", comparison.toolA)
-		missing("tool_b", comparison.toolB)
+		if comparison.toolB != "" && s.tools[comparison.toolB] == nil {
+			miss(comparison.number, typeComparison, slug, "tool_b", comparison.toolB)
+		}
+	}
+	slices.SortStableFunc(missing, func(a, b Fault) int { return a.Line - b.Line })
+	for _, fault := range missing {
+		faults.add(fault.Line, "%s", fault.Text)
 	}
 }
 

@@ -28,9 +28,22 @@ func (w *Writer) Line(line []byte) {
 }
 
 // Flush writes what is left and returns the first error there was.
-func (w *Writer) Flush() error { return w.buf.Flush() }
+func (w *Writer) Flush() error {
+	if err := w.buf.Flush(); err != nil {
+		return &OutputError{err}
+	}
+	return nil
+}
 
-// Line encodes a record, its type first.
+// OutputError is a feed that cannot be written where it should go. It hides
+// its cause from whoever looks for a database's errors.
+type OutputError struct{ Cause error }
+
+func (e *OutputError) Error() string { return "the feed cannot be written" }
+
+// Line encodes a record, its type first and what is at its default left out:
+// no way of writing a record is shorter, so what was read from one line fits
+// into one again.
 func Line(rec record) []byte {
 	switch rec := rec.(type) {
 	case *Category:

@@ -38,11 +38,15 @@ type Entry struct {
 // driver's time to bind one grows with the square of its parameters.
 const batch = 150
 
+// batchBytes is how much text may wait, however few its entries.
+const batchBytes = 256 << 10
+
 // Writer collects the entries of one release and writes them in batches.
 type Writer struct {
 	tx      *ent.Tx
 	release int
 	waiting []Entry
+	bytes   int
 }
 
 // NewWriter writes for a release that tx has already stored.
@@ -53,7 +57,8 @@ func NewWriter(tx *ent.Tx, release int) *Writer {
 // Add takes an entry.
 func (w *Writer) Add(ctx context.Context, entry Entry) error {
 	w.waiting = append(w.waiting, entry)
-	if len(w.waiting) < batch {
+	w.bytes += len(entry.Before) + len(entry.After)
+	if len(w.waiting) < batch && w.bytes < batchBytes {
 		return nil
 	}
 	return w.Flush(ctx)
@@ -62,7 +67,7 @@ func (w *Writer) Add(ctx context.Context, entry Entry) error {
 // Flush writes what is waiting.
 func (w *Writer) Flush(ctx context.Context) error {
 	entries := w.waiting
-	w.waiting = w.waiting[:0]
+	w.waiting, w.bytes = w.waiting[:0], 0
 	if len(entries) == 0 {
 		return nil
 	}

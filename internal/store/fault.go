@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"syscall"
 
 	"github.com/lib/pq"
@@ -20,6 +21,7 @@ import (
 type Fault struct {
 	Message string
 	Cause   error
+	Unsure  bool // whether what was being written is in
 }
 
 func (f *Fault) Error() string { return f.Message }
@@ -32,6 +34,14 @@ const (
 	saidRefused  = "the database refused the user name or password"
 	saidMissing  = "the database that DATABASE_URL names does not exist"
 	saidReadOnly = "the database cannot be written to"
+	saidDenied   = "the database does not allow this user to do that"
+	saidSlow     = "the database took too long"
+	saidNoTLS    = "the database does not offer TLS, which DATABASE_URL asks for"
+	saidWrongURL = "DATABASE_URL has a part that is not understood"
+	saidEncoding = "the database does not keep text as UTF-8: make it with ENCODING 'UTF8'"
+	saidUnsure   = "the database was lost just as it confirmed"
+	saidReplaced = "the database file was moved or replaced: restart the server"
+	saidFile     = "the database file cannot be opened or read"
 	saidBroken   = "the database file is damaged, or is not a palmares database"
 	saidOther    = "the database failed unexpectedly"
 )
@@ -40,7 +50,7 @@ const (
 // database's pass unchanged.
 func explain(err error) error {
 	var fault *Fault
-	if err == nil || errors.As(err, &fault) || errors.Is(err, context.Canceled) {
+	if err == nil || errors.As(err, &fault) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	if said := meaning(err); said != "" {
@@ -58,11 +68,13 @@ func meaning(err error) string {
 	if errors.As(err, &fromSQLite) {
 		return sqliteMeaning(fromSQLite.Code())
 	}
-	var fromNetwork net.Error
+	var fromNetwork *net.OpError
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
 		return saidFull
-	case errors.As(err, &fromNetwork),
+	case errors.Is(err, pq.ErrSSLNotSupported):
+		return saidNoTLS
+	case errors.As(err, &fromNetwork), errors.Is(err, os.ErrDeadlineExceeded),
 		errors.Is(err, driver.ErrBadConn), errors.Is(err, sql.ErrConnDone), errors.Is(err, sql.ErrTxDone),
 		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.ECONNREFUSED):
@@ -80,8 +92,14 @@ func postgresMeaning(code pqerror.Code) string {
 		return saidFull
 	case "3D000":
 		return saidMissing
-	case "25006", "42501":
+	case "25006":
 		return saidReadOnly
+	case "42501":
+		return saidDenied
+	case "57014":
+		return saidSlow
+	case "22P05", "22021":
+		return saidEncoding
 	}
 	switch code.Class() {
 	case "08", "57", "53":
@@ -100,7 +118,7 @@ func sqliteMeaning(code int) string {
 	case sqlite3.SQLITE_FULL:
 		return saidFull
 	case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR:
-		return saidLost
+		return saidFile
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
 		return saidReadOnly
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 
 	"entgo.io/ent/dialect"
@@ -21,20 +22,30 @@ const releaseChannel = "palmares_release"
 // Exclusive runs write in a transaction that no other Exclusive, in this or
 // another process, runs beside. It waits a while for its turn.
 func (s *Store) Exclusive(ctx context.Context, write func(*ent.Tx) error) error {
-	return s.locked(ctx, importLock, write)
-}
-
-func (s *Store) locked(ctx context.Context, lock int, write func(*ent.Tx) error) error {
-	return explain(inTx(ctx, s.Write, nil, func(tx *ent.Tx) error {
-		// A SQLite write transaction is immediate: it is the lock.
-		if s.dialect == dialect.Postgres {
-			statement := fmt.Sprintf("SET LOCAL lock_timeout = %d; SELECT pg_advisory_xact_lock(%d)", s.lockWait.Milliseconds(), lock)
-			if _, err := tx.ExecContext(ctx, statement); err != nil {
-				return err
-			}
+	// What a statement sees must not be older than the lock it waited for.
+	opts := &sql.TxOptions{Isolation: s.isolation(sql.LevelReadCommitted)}
+	return explain(inTx(ctx, s.Write, opts, func(tx *ent.Tx) error {
+		if err := s.waitForTurn(ctx, tx, importLock); err != nil {
+			return err
 		}
 		return write(tx)
 	}))
+}
+
+// waitForTurn takes a lock that goes with the transaction. A SQLite write
+// transaction is immediate: it is the lock.
+func (s *Store) waitForTurn(ctx context.Context, tx executor, lock int) error {
+	if s.dialect != dialect.Postgres {
+		return nil
+	}
+	statement := fmt.Sprintf("SET LOCAL lock_timeout = %d; SELECT pg_advisory_xact_lock(%d)", s.lockWait.Milliseconds(), lock)
+	_, err := tx.ExecContext(ctx, statement)
+	return err
+}
+
+// executor is what transactions of ent and of database/sql have in common.
+type executor interface {
+	ExecContext(ctx context.Context, statement string, args ...any) (sql.Result, error)
 }
 
 // Announce tells the watching servers of a release when tx commits. On SQLite

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -13,8 +14,6 @@ import (
 	"time"
 
 	"entgo.io/ent/dialect"
-
-	"palmares/ent"
 )
 
 // The migrations of both databases: NNNN_name.sql, applied in order, never
@@ -65,13 +64,16 @@ func (s *Store) Migrate(ctx context.Context) ([]Migration, error) {
 		return nil, err
 	}
 	var done []Migration
-	err = s.locked(ctx, migrationLock, func(tx *ent.Tx) error {
+	err = s.migrating(ctx, func(tx *sql.Tx) error {
 		applied, err := s.applied(ctx, tx)
 		if err != nil {
 			return err
 		}
 		steps, err := s.known(applied)
 		if err != nil {
+			return err
+		}
+		if err := s.checkEncoding(ctx, tx); err != nil {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, createMigrationTable); err != nil {
@@ -89,9 +91,47 @@ func (s *Store) Migrate(ctx context.Context) ([]Migration, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, explain(err)
 	}
 	return done, nil
+}
+
+// migrating runs do in a transaction that no other migration runs beside.
+//
+// SQLite changes a table by building it anew and dropping the old one, which
+// must not take along the rows that refer to it: foreign keys are off
+// meanwhile, which only works outside of a transaction, and checked at its end.
+func (s *Store) migrating(ctx context.Context, do func(*sql.Tx) error) error {
+	conn, err := s.writer.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if s.dialect == dialect.SQLite {
+		if _, err := conn.ExecContext(ctx, "PRAGMA foreign_keys = off"); err != nil {
+			return err
+		}
+		defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA foreign_keys = on") }()
+	}
+	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: s.isolation(sql.LevelReadCommitted)})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // does nothing once it is committed
+	if err := s.waitForTurn(ctx, tx, migrationLock); err != nil {
+		return err
+	}
+	if err := do(tx); err != nil {
+		return err
+	}
+	if s.dialect == dialect.SQLite {
+		broken := false
+		err := scanAll(ctx, tx, "PRAGMA foreign_key_check", func(*sql.Rows) error { broken = true; return nil })
+		if err != nil || broken {
+			return errors.Join(errors.New("the migration breaks references"), err)
+		}
+	}
+	return tx.Commit()
 }
 
 const (
@@ -176,6 +216,19 @@ func (s *Store) applied(ctx context.Context, db querier) (map[int]string, error)
 		return nil
 	})
 	return applied, err
+}
+
+// checkEncoding refuses a PostgreSQL database that cannot hold every text.
+func (s *Store) checkEncoding(ctx context.Context, db querier) error {
+	if s.dialect != dialect.Postgres {
+		return nil
+	}
+	var encoding string
+	err := scanAll(ctx, db, "SHOW server_encoding", func(rows *sql.Rows) error { return rows.Scan(&encoding) })
+	if err == nil && encoding != "UTF8" {
+		return &Fault{Message: saidEncoding}
+	}
+	return err
 }
 
 // querier is what a client and a transaction have in common.

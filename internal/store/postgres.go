@@ -1,28 +1,64 @@
 package store
 
 import (
+	"context"
 	"database/sql"
+	"net"
 	"net/url"
+	"os"
+	"strconv"
+	"time"
 
 	"entgo.io/ent/dialect"
-	_ "github.com/lib/pq" // the PostgreSQL driver
+	"github.com/lib/pq"
 )
 
-// postgresConns bounds what one process asks of a server that others share.
-const postgresConns = 16
+const (
+	// postgresReaders and postgresWriters bound what one process asks of a
+	// server that others share.
+	postgresReaders = 16
+	postgresWriters = 4
+
+	// A server that is there but silent, frozen or cut off, must not hold us
+	// for ever: no read is as long as this, and no statement of an import.
+	readSilence  = 10 * time.Second
+	writeSilence = 2 * time.Minute
+)
 
 func openPostgres(cfg Config) (*Store, error) {
-	dsn, err := postgresURL(cfg.DatabaseURL)
+	reader, err := postgresPool(cfg.DatabaseURL, readSilence, postgresReaders)
 	if err != nil {
 		return nil, err
 	}
-	db, err := sql.Open("postgres", dsn)
+	writer, err := postgresPool(cfg.DatabaseURL, writeSilence, postgresWriters)
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(postgresConns)
-	db.SetMaxIdleConns(postgresConns)
-	return &Store{dialect: dialect.Postgres, url: dsn, reader: db, writer: db}, nil
+	listen, err := postgresURL(cfg.DatabaseURL)
+	return &Store{dialect: dialect.Postgres, url: listen, reader: reader, writer: writer}, err
+}
+
+func postgresPool(address string, silence time.Duration, size int) (*sql.DB, error) {
+	dsn, err := postgresURL(address)
+	if err != nil {
+		return nil, err
+	}
+	connector, err := pq.NewConnector(dsn)
+	if err != nil {
+		// The driver's own error repeats what it does not understand.
+		return nil, &Fault{Message: saidWrongURL, Cause: err}
+	}
+	connector.Dialer(impatient{silence})
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(size)
+	db.SetMaxIdleConns(size)
+	return db, nil
+}
+
+// CheckURL tells whether an address of a database can be used at all.
+func CheckURL(address string) error {
+	_, err := postgresPool(address, readSilence, 1)
+	return err
 }
 
 // postgresURL fills in what the operator left open; what is spelled out stays.
@@ -30,19 +66,62 @@ func postgresURL(raw string) (string, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
 		// The parser's own error would repeat the address, password and all.
-		return "", &Fault{Message: "DATABASE_URL is not a valid address"}
+		return "", &Fault{Message: saidWrongURL}
 	}
-	q := u.Query()
-	for key, value := range map[string]string{
-		"sslmode":           "prefer", // as psql does; the driver alone would insist on TLS
-		"connect_timeout":   "5",
-		"application_name":  "palmares",
-		"binary_parameters": "yes", // saves a round trip for each statement
-	} {
-		if !q.Has(key) {
-			q.Set(key, value)
+	if port := u.Port(); port != "" {
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return "", &Fault{Message: saidWrongURL}
 		}
 	}
+	q := u.Query()
+	for _, param := range []struct{ key, variable, value string }{
+		{"sslmode", "PGSSLMODE", "prefer"}, // as psql does; the driver alone would insist on TLS
+		{"connect_timeout", "PGCONNECT_TIMEOUT", "5"},
+		{"application_name", "PGAPPNAME", "palmares"},
+		{"binary_parameters", "", "yes"}, // saves a round trip for each statement
+	} {
+		if !q.Has(param.key) && os.Getenv(param.variable) == "" {
+			q.Set(param.key, param.value)
+		}
+	}
+	// Whatever the server's default: a score is read as it was written.
+	q.Set("extra_float_digits", "3")
 	u.RawQuery = q.Encode()
 	return u.String(), nil
+}
+
+// impatient makes connections on which no answer may take longer than silence.
+type impatient struct{ silence time.Duration }
+
+// Dial is called by the driver.
+func (d impatient) Dial(network, address string) (net.Conn, error) {
+	return d.DialContext(context.Background(), network, address)
+}
+
+// DialTimeout is called by the driver.
+func (d impatient) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return d.DialContext(ctx, network, address)
+}
+
+// DialContext is called by the driver.
+func (d impatient) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &impatientConn{conn, d.silence}, nil
+}
+
+type impatientConn struct {
+	net.Conn
+	silence time.Duration
+}
+
+func (c *impatientConn) Read(p []byte) (int, error) {
+	if err := c.SetReadDeadline(time.Now().Add(c.silence)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(p)
 }

@@ -24,12 +24,17 @@ const (
 )
 
 func openSQLite(cfg Config) (*Store, error) {
-	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
-		return nil, &Fault{Message: fmt.Sprintf("cannot create the data directory %s", cfg.DataDir), Cause: err}
-	}
 	path, err := filepath.Abs(filepath.Join(cfg.DataDir, databaseFile))
 	if err != nil {
 		return nil, err
+	}
+	if cfg.MustExist {
+		if _, err := os.Stat(path); err != nil {
+			return nil, &Fault{Message: fmt.Sprintf("there is no database in %s", cfg.DataDir), Cause: err}
+		}
+	}
+	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
+		return nil, &Fault{Message: fmt.Sprintf("cannot create the data directory %s", cfg.DataDir), Cause: err}
 	}
 
 	// One writer: SQLite has one write lock, and a queue in the process is
@@ -50,7 +55,30 @@ func openSQLite(cfg Config) (*Store, error) {
 	}
 	reader.SetMaxOpenConns(readers)
 	reader.SetMaxIdleConns(readers)
-	return &Store{dialect: dialect.SQLite, reader: reader, writer: writer}, nil
+	return &Store{dialect: dialect.SQLite, path: path, reader: reader, writer: writer}, nil
+}
+
+func (s *Store) rememberFile() error {
+	if s.path == "" {
+		return nil
+	}
+	var err error
+	if s.file, err = os.Stat(s.path); err != nil {
+		return &Fault{Message: saidFile, Cause: err}
+	}
+	return nil
+}
+
+// sameFile fails when another file took the place of the one we have open:
+// what others import would never be seen.
+func (s *Store) sameFile() error {
+	if s.path == "" {
+		return nil
+	}
+	if now, err := os.Stat(s.path); err != nil || !os.SameFile(now, s.file) {
+		return &Fault{Message: saidReplaced, Cause: err}
+	}
+	return nil
 }
 
 // sqliteDSN puts the pragmas into the name, so that every connection of a

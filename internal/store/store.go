@@ -4,10 +4,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
+	"os"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -21,10 +22,15 @@ import (
 type Config struct {
 	DatabaseURL string // postgres://…; empty for SQLite in DataDir
 	DataDir     string
+	MustExist   bool          // do not make a new embedded database
 	LockWait    time.Duration // for another process's import or migration; 10 s if zero
+	PollEvery   time.Duration // for new releases where no notification comes; 1 s if zero
 }
 
-const defaultLockWait = 10 * time.Second
+const (
+	defaultLockWait  = 10 * time.Second
+	defaultPollEvery = time.Second // one indexed row is read each time
+)
 
 // Store is an open database. Reads and writes have clients of their own:
 // SQLite wants a single writer beside its readers, and PostgreSQL readers may
@@ -33,18 +39,20 @@ type Store struct {
 	Read  *ent.Client
 	Write *ent.Client
 
-	dialect  string
-	url      string // PostgreSQL only, for the listener
-	lockWait time.Duration
-	reader   *sql.DB
-	writer   *sql.DB
+	dialect string
+	url     string      // PostgreSQL only, for the listener
+	path    string      // SQLite only
+	file    os.FileInfo // SQLite only: what path named when it was opened
+	reader  *sql.DB
+	writer  *sql.DB
+
+	lockWait, pollEvery time.Duration
 }
 
 // Open connects to the database without changing it; see Migrate.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
-	if cfg.LockWait == 0 {
-		cfg.LockWait = defaultLockWait
-	}
+	cfg.LockWait = cmp.Or(cfg.LockWait, defaultLockWait)
+	cfg.PollEvery = cmp.Or(cfg.PollEvery, defaultPollEvery)
 	open := openSQLite
 	if cfg.DatabaseURL != "" {
 		open = openPostgres
@@ -53,23 +61,21 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, explain(err)
 	}
-	s.lockWait = cfg.LockWait
+	s.lockWait, s.pollEvery = cfg.LockWait, cfg.PollEvery
 	s.Read = ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, s.reader)))
 	s.Write = ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, s.writer)))
 	if err := s.writer.PingContext(ctx); err != nil {
 		s.Close()
-		return nil, explain(err)
+		if said := explain(err); said != err || ctx.Err() != nil {
+			return nil, said
+		}
+		return nil, &Fault{Message: saidOther, Cause: err}
 	}
-	return s, nil
+	return s, s.rememberFile()
 }
 
 // Close releases every connection.
-func (s *Store) Close() error {
-	if s.reader == s.writer {
-		return s.writer.Close()
-	}
-	return errors.Join(s.reader.Close(), s.writer.Close())
-}
+func (s *Store) Close() error { return errors.Join(s.reader.Close(), s.writer.Close()) }
 
 // Describe names the kind of database, without its address or credentials.
 func (s *Store) Describe() string {
@@ -79,9 +85,19 @@ func (s *Store) Describe() string {
 	return "embedded SQLite"
 }
 
-// Ready answers whether the database can be reached and fits this program.
+// Ready answers whether the database can be reached and fits this program. It
+// answers when ctx ends, also where the database does not.
 func (s *Store) Ready(ctx context.Context) error {
-	return s.CheckMigrated(ctx)
+	answered := make(chan error, 1)
+	go func() { answered <- errors.Join(s.sameFile(), s.CheckMigrated(ctx)) }()
+	select {
+	case err := <-answered:
+		if ctx.Err() == nil {
+			return err
+		}
+	case <-ctx.Done():
+	}
+	return &Fault{Message: saidLost, Cause: ctx.Err()}
 }
 
 // CurrentRelease is the newest release, or nil before the first import.
@@ -102,7 +118,7 @@ func NewestRelease(ctx context.Context, releases *ent.ReleaseClient) (*ent.Relea
 // Snapshot runs read in a transaction that sees one release of the catalog
 // from its first statement to its last; nil before the first import.
 func (s *Store) Snapshot(ctx context.Context, read func(*ent.Tx, *ent.Release) error) error {
-	opts := &sql.TxOptions{ReadOnly: true, Isolation: s.snapshotIsolation()}
+	opts := &sql.TxOptions{ReadOnly: true, Isolation: s.isolation(sql.LevelRepeatableRead)}
 	return explain(inTx(ctx, s.Read, opts, func(tx *ent.Tx) error {
 		release, err := NewestRelease(ctx, tx.Release)
 		if err != nil {
@@ -112,11 +128,11 @@ func (s *Store) Snapshot(ctx context.Context, read func(*ent.Tx, *ent.Release) e
 	}))
 }
 
-// snapshotIsolation is what keeps a transaction on one state: PostgreSQL must
-// be asked, a SQLite transaction has no other way.
-func (s *Store) snapshotIsolation() sql.IsolationLevel {
+// isolation must be asked of PostgreSQL, whose default an operator may have
+// changed; a SQLite transaction has only the one.
+func (s *Store) isolation(level sql.IsolationLevel) sql.IsolationLevel {
 	if s.dialect == dialect.Postgres {
-		return sql.LevelRepeatableRead
+		return level
 	}
 	return sql.LevelDefault
 }
@@ -126,13 +142,13 @@ func inTx(ctx context.Context, client *ent.Client, opts *sql.TxOptions, do func(
 	if err != nil {
 		return err
 	}
+	defer func() { _ = tx.Rollback() }() // also after a panic; does nothing once it is committed
 	if err := do(tx); err != nil {
-		// The transaction is lost either way; the first error is the one to tell.
-		_ = tx.Rollback()
 		return err
 	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("commit: %w", err)
+	err = tx.Commit()
+	if meaning(err) == saidLost {
+		return &Fault{Message: saidUnsure, Cause: err, Unsure: true}
 	}
-	return nil
+	return err
 }

@@ -11,13 +11,8 @@ import (
 	"palmares/ent"
 )
 
-const (
-	// pollEvery bounds how late a release is seen when no notification comes.
-	// One indexed row is read each time.
-	pollEvery = time.Second
-	// pollTimeout keeps a hanging database from silencing the watch.
-	pollTimeout = 5 * time.Second
-)
+// pollTimeout keeps a hanging database from silencing the watch.
+const pollTimeout = 5 * time.Second
 
 // Watch calls seen with the current release and with each newer one, from
 // this process or another, until ctx ends. A database that is away for a
@@ -25,10 +20,10 @@ const (
 func (s *Store) Watch(ctx context.Context, log *slog.Logger, seen func(*ent.Release)) {
 	wake, stop := s.listen()
 	defer stop()
-	ticker := time.NewTicker(pollEvery)
+	ticker := time.NewTicker(s.pollEvery)
 	defer ticker.Stop()
 
-	last, healthy := 0, true
+	last, healthy := 0, true // releases count up, but a restored backup goes back
 	for {
 		rel, err := s.poll(ctx)
 		switch {
@@ -44,7 +39,7 @@ func (s *Store) Watch(ctx context.Context, log *slog.Logger, seen func(*ent.Rele
 				log.Info("the database answers again")
 			}
 			healthy = true
-			if rel != nil && rel.ID > last {
+			if rel != nil && rel.ID != last {
 				last = rel.ID
 				seen(rel)
 			}

@@ -5,9 +5,11 @@ package synth
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"palmares/internal/feed"
@@ -26,14 +28,17 @@ type Options struct {
 const feedDate = "2026-%02d-%02d"
 
 // Write writes the feed.
-func Write(w io.Writer, opts Options) error {
+func Write(ctx context.Context, w io.Writer, opts Options) error {
 	m := &maker{Options: opts}
 	out := feed.NewWriter(w, fmt.Sprintf(feedDate, 1+opts.Revision/28%12, 1+opts.Revision%28))
 	for i, slug := range categories {
 		out.Write(&feed.Category{Slug: slug, Label: categoryLabels[i]})
 	}
 	for i := range opts.Tools {
-		out.Line(sparse(i, feed.Line(m.tool(i))))
+		if i%1000 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		out.Line(spelledOut(i, feed.Line(m.tool(i))))
 	}
 	for i := range opts.Tools / 20 {
 		out.Write(m.retired(i))
@@ -81,7 +86,7 @@ func (m *maker) tool(i int) *feed.Tool {
 		Tagline:         sentence(r, 6+r.IntN(6)),
 		CanonicalURL:    "https://palmares.example/outils/" + slug,
 		AlternativesURL: "https://palmares.example/alternatives/" + slug + "?tri=score&page=1#liste",
-		UpdatedAt:       day(r, 2025), Tier: 1 + min(2, r.IntN(40)/2), Mainstream: r.IntN(5) == 0,
+		UpdatedAt:       day(r, 2025), Tier: feed.Tier(1 + min(2, r.IntN(40)/2)), Mainstream: r.IntN(5) == 0,
 	}
 	if r.IntN(4) > 0 {
 		avis := "http://avis.palmares.example:8080/" + slug
@@ -138,21 +143,24 @@ func (m *maker) comparison(i int) *feed.Comparison {
 	}
 	return &feed.Comparison{
 		Slug: fmt.Sprintf("duel-%d", i), Title: sentence(r, 4) + " ?", ToolA: a, ToolB: b, Winner: winner,
-		WinnerNote: sentence(r, 14), Published: r.IntN(10) > 0, UpdatedAt: day(r, 2025),
+		WinnerNote: sentence(r, 14), Published: feed.Published(r.IntN(10) > 0), UpdatedAt: day(r, 2025),
 		CanonicalURL: fmt.Sprintf("https://palmares.example/comparatifs/duel-%d", i),
 	}
 }
 
-// sparse leaves optional keys at their default out of every third line.
-func sparse(i int, line []byte) []byte {
+// spelledOut writes defaults out in every third line, where others leave them
+// to be understood.
+func spelledOut(i int, line []byte) []byte {
 	if i%3 != 0 {
 		return line
 	}
-	for _, key := range []string{
-		`,"score":null`, `,"verifiability":null`, `,"obsolescence":null`, `,"avis_url":null`,
-		`,"tier":3`, `,"mainstream":false`, `,"sections":[]`, `,"price_history":[]`,
+	for _, field := range []struct{ key, value string }{
+		{"score", "null"}, {"verifiability", "null"}, {"obsolescence", "null"}, {"avis_url", "null"},
+		{"tier", "3"}, {"mainstream", "false"}, {"sections", "[]"}, {"price_history", "[]"},
 	} {
-		line = bytes.Replace(line, []byte(key), nil, 1)
+		if !bytes.Contains(line, []byte(`,"`+field.key+`":`)) {
+			line = slices.Concat(line[:len(line)-1], []byte(`,"`+field.key+`":`+field.value+`}`))
+		}
 	}
 	return line
 }

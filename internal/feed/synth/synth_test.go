@@ -11,7 +11,7 @@ import (
 func generate(t *testing.T, opts synth.Options) string {
 	t.Helper()
 	var buf bytes.Buffer
-	if err := synth.Write(&buf, opts); err != nil {
+	if err := synth.Write(t.Context(), &buf, opts); err != nil {
 		t.Fatal(err)
 	}
 	return buf.String()

@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -37,39 +38,49 @@ func write(ctx context.Context, name string) error {
 		return err
 	}
 	defer func() { _ = drop() }()
+	next, drifts := 1, map[string]string{}
 	for folder, cfg := range map[string]store.Config{
 		"sqlite":   {DataDir: dir},
 		"postgres": {DatabaseURL: scratch},
 	} {
-		if err := writeFor(ctx, folder, name, cfg); err != nil {
+		known, drift, err := driftOf(ctx, cfg)
+		if err != nil {
 			return fmt.Errorf("%s: %w", folder, err)
 		}
+		next, drifts[folder] = max(next, known+1), drift
+	}
+	if drifts["sqlite"] == "" && drifts["postgres"] == "" {
+		return errors.New("the migrations already give what the schema asks for")
+	}
+	for folder, drift := range drifts {
+		// Both get a file, so that their numbers never part.
+		if drift == "" {
+			drift = "-- Nothing to do here."
+		}
+		file := filepath.Join("internal", "store", "migrations", folder, fmt.Sprintf("%04d_%s.sql", next, name))
+		if err := os.WriteFile(file, []byte(drift+"\n"), 0o644); err != nil {
+			return err
+		}
+		fmt.Println("wrote", file)
 	}
 	return nil
 }
 
-func writeFor(ctx context.Context, folder, name string, cfg store.Config) error {
+// driftOf migrates an empty database, and tells how many migrations there are
+// and what the schema asks for beyond them.
+func driftOf(ctx context.Context, cfg store.Config) (known int, drift string, err error) {
 	s, err := store.Open(ctx, cfg)
 	if err != nil {
-		return err
+		return 0, "", err
 	}
 	defer s.Close()
 	if _, err := s.Migrate(ctx); err != nil {
-		return err
+		return 0, "", err
 	}
 	steps, err := s.Migrations(ctx)
 	if err != nil {
-		return err
+		return 0, "", err
 	}
-	drift, err := s.Drift(ctx)
-	if err != nil {
-		return err
-	}
-	if drift == "" {
-		fmt.Println(folder, "has nothing to migrate")
-		return nil
-	}
-	file := filepath.Join("internal", "store", "migrations", folder, fmt.Sprintf("%04d_%s.sql", len(steps)+1, name))
-	fmt.Println("wrote", file)
-	return os.WriteFile(file, []byte(drift+"\n"), 0o644)
+	drift, err = s.Drift(ctx)
+	return len(steps), drift, err
 }
