@@ -60,11 +60,13 @@ func run(ctx context.Context, args []string, term terminal) (code int) {
 		}
 	}()
 	command, err := parser.Parse(args)
-	if err == nil {
+	if err != nil {
+		err = errors.New(withoutCredentials(err.Error()))
+	} else {
 		err = line.settings.check()
 	}
 	if err != nil {
-		fmt.Fprintf(term.err, "palmares: %s\n", withoutCredentials(err.Error()))
+		fmt.Fprintf(term.err, "palmares: %v\n", err)
 		return exitUsage
 	}
 	command.BindTo(ctx, (*context.Context)(nil))

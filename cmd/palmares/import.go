@@ -80,8 +80,6 @@ func openFeed(ctx context.Context, name string, stdin *os.File) (io.ReadSeekClos
 	case info.Mode().IsRegular():
 		return file, nil
 	}
-	defer file.Close()
-	defer context.AfterFunc(ctx, func() { _ = file.Close() })() // a signal ends the waiting
 	return spool(ctx, file)
 }
 
@@ -91,11 +89,19 @@ func spool(ctx context.Context, from io.Reader) (io.ReadSeekCloser, error) {
 		return nil, fmt.Errorf("cannot keep the feed in a temporary file: %s", fileProblem(err))
 	}
 	_ = os.Remove(file.Name()) // it lives on until it is closed
-	if _, err := io.Copy(file, from); err != nil {
+	// Nothing wakes a read from a silent pipe, so a signal does not wait for it.
+	copied := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(file, from)
+		copied <- err
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, errInterrupted
+	case err = <-copied:
+	}
+	if err != nil {
 		_ = file.Close()
-		if ctx.Err() != nil {
-			return nil, errInterrupted
-		}
 		return nil, fmt.Errorf("cannot keep the feed in a temporary file: %s", fileProblem(err))
 	}
 	return file, nil

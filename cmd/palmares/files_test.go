@@ -1,0 +1,176 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"palmares/internal/feed/demo"
+	"palmares/internal/feed/synth"
+	"palmares/internal/store"
+	"palmares/internal/testdb"
+)
+
+// demoDatabase is an embedded database with the demo catalog.
+func demoDatabase(t *testing.T) store.Config {
+	t.Helper()
+	cfg := testdb.SQLite(t)
+	succeeds(t, palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog)))
+	return cfg
+}
+
+func TestExportGoesWhereItShould(t *testing.T) {
+	cfg := demoDatabase(t)
+	dir := t.TempDir()
+
+	target, link := filepath.Join(dir, "target"), filepath.Join(dir, "link")
+	if err := os.WriteFile(target, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(target, link); err != nil {
+		t.Fatal(err)
+	}
+	succeeds(t, palmares(t, cfg, "export", link))
+	if data, _ := os.ReadFile(target); string(data) != string(demo.Catalog) {
+		t.Error("behind a link: the file is not written")
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != os.ModeSymlink {
+		t.Error("the link is gone")
+	}
+
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan string, 1)
+	go func() {
+		file, err := os.Open(pipe)
+		if err != nil {
+			read <- err.Error()
+			return
+		}
+		defer file.Close()
+		data, _ := io.ReadAll(file)
+		read <- string(data)
+	}()
+	succeeds(t, palmares(t, cfg, "export", pipe))
+	if got := <-read; got != string(demo.Catalog) {
+		t.Errorf("through a pipe: %d bytes", len(got))
+	}
+}
+
+func TestFilesAreBlamedForFiles(t *testing.T) {
+	cfg, dir := demoDatabase(t), t.TempDir()
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"a directory":      {[]string{"export", dir}, dir + ": is a directory"},
+		"a missing folder": {[]string{"export", filepath.Join(dir, "no", "file")}, filepath.Join(dir, "no", "file") + ": there is no such file or folder"},
+		"a full disk":      {[]string{"export", "/dev/full"}, "/dev/full: the disk is full"},
+		"a full disk, too": {[]string{"generate", "--tools", "100", "/dev/full"}, "/dev/full: the disk is full"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if r := runs(t, palmares(t, cfg, c.args...)); r.code != 1 || r.err != "palmares: "+c.want+"\n" {
+				t.Errorf("exit %d: %s", r.code, r.err)
+			}
+		})
+	}
+	if r := runs(t, palmares(t, store.Config{DataDir: filepath.Join(dir, "typo")}, "export")); r.code != 1 || !strings.Contains(r.err, "there is no database in") {
+		t.Errorf("no database: exit %d: %s", r.code, r.err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "typo")); err == nil {
+		t.Error("an export made a database")
+	}
+}
+
+// The import is done: a report that cannot be shown does not undo it.
+func TestImportWithoutAScreen(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	cfg := testdb.SQLite(t)
+	cmd := palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog))
+	cmd.Stdout = full
+	if err := cmd.Run(); err != nil {
+		t.Errorf("it says that it failed: %v", err)
+	}
+	succeeds(t, palmares(t, cfg, "export"))
+}
+
+func TestVerboseShowsTheCause(t *testing.T) {
+	cfg := store.Config{DatabaseURL: "postgres://u:geheim@127.0.0.1:1/db", DataDir: "data"}
+	quiet, verbose := runs(t, palmares(t, cfg, "migrate", "status")), runs(t, palmares(t, cfg, "--verbose", "migrate", "status"))
+	if quiet.err != "palmares: the database cannot be reached\n" || !strings.HasPrefix(verbose.err, quiet.err+"cause: ") {
+		t.Errorf("got %q and %q", quiet.err, verbose.err)
+	}
+	if strings.Contains(verbose.err, "geheim") {
+		t.Error("it shows the password")
+	}
+	if r := runs(t, palmares(t, store.Config{DataDir: "data"}, "migrate", "status", "postgres://u:geheim@h/db")); r.code != 2 || strings.Contains(r.err, "geheim") {
+		t.Errorf("exit %d: %s", r.code, r.err)
+	}
+}
+
+func TestSignalsEndCommands(t *testing.T) {
+	for name, args := range map[string][]string{
+		"import from a pipe that never ends": {"import", "-"},
+		"generate":                           {"generate", "--tools", "5000000", "/dev/null"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := palmares(t, testdb.SQLite(t), args...)
+			never, writer, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer never.Close()
+			defer writer.Close()
+			cmd.Stdin = never
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(500 * time.Millisecond)
+			_ = cmd.Process.Signal(os.Interrupt)
+			_ = cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != 1 {
+				t.Errorf("exit %d", code)
+			}
+		})
+	}
+}
+
+func TestDemoLeavesACatalogAlone(t *testing.T) {
+	cfg := testdb.SQLite(t)
+	succeeds(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 20, Seed: 1})))
+	before := succeeds(t, palmares(t, cfg, "export")).out
+	s := startServer(t, cfg, "--demo")
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	s.ends(t)
+	if succeeds(t, palmares(t, cfg, "export")).out != before {
+		t.Error("the demo took the place of a catalog")
+	}
+}
+
+func TestDrainingIsNotReady(t *testing.T) {
+	h := health{store: testdb.Open(t, testdb.SQLite(t))}
+	ask := func() int {
+		recorder := httptest.NewRecorder()
+		h.ready(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
+		return recorder.Code
+	}
+	if code := ask(); code != http.StatusOK {
+		t.Errorf("before: %d", code)
+	}
+	h.draining.Store(true)
+	if code := ask(); code != http.StatusServiceUnavailable {
+		t.Errorf("while draining: %d", code)
+	}
+}

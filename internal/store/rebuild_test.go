@@ -1,0 +1,80 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+
+	"palmares/ent"
+)
+
+// A migration of SQLite that builds a table anew must not take along the rows
+// that refer to it.
+func TestRebuildingATableKeepsWhatRefersToIt(t *testing.T) {
+	s := filled(t)
+	err := s.migrating(t.Context(), func(tx *sql.Tx) error {
+		for _, statement := range []string{
+			`CREATE TABLE new_tools AS SELECT * FROM tools`,
+			`DROP TABLE tools`,
+			`ALTER TABLE new_tools RENAME TO tools`,
+			`CREATE UNIQUE INDEX tools_slug ON tools (slug)`,
+		} {
+			if _, err := tx.ExecContext(t.Context(), statement); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := s.Read.Section.Query().CountX(t.Context()); n != 1 {
+		t.Errorf("%d sections are left", n)
+	}
+	var enforced bool
+	if err := s.writer.QueryRowContext(t.Context(), "PRAGMA foreign_keys").Scan(&enforced); err != nil || !enforced {
+		t.Errorf("foreign keys stay off: %v", err)
+	}
+}
+
+func TestMigrationThatBreaksReferencesIsRefused(t *testing.T) {
+	s := filled(t)
+	err := s.migrating(t.Context(), func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(t.Context(), `DELETE FROM tools`)
+		return err
+	})
+	if n := s.Read.Tool.Query().CountX(t.Context()); err == nil || n != 1 {
+		t.Errorf("error %v, %d tools", err, n)
+	}
+}
+
+// A panic must not keep the one writer for ever.
+func TestPanicGivesTheLockBack(t *testing.T) {
+	s := filled(t)
+	func() {
+		defer func() { _ = recover() }()
+		_ = s.Exclusive(t.Context(), func(*ent.Tx) error { panic("on purpose") })
+	}()
+	if err := s.Exclusive(t.Context(), func(*ent.Tx) error { return nil }); err != nil {
+		t.Error(err)
+	}
+}
+
+// filled is an embedded database with a tool that has a section.
+func filled(t *testing.T) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), Config{DataDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	if _, err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	s.Write.Category.Create().SetID("code").SetLabel("Code").SetFingerprint("").SaveX(ctx)
+	s.Write.Tool.Create().SetID("a").SetName("A").SetNameKey("a").SetCategorySlug("code").SetUntested(true).
+		SetDomain("a.example").SetFingerprint("").SaveX(ctx)
+	s.Write.Section.Create().SetToolSlug("a").SetPosition(0).SetSection("verdict").SetText("Bien.").SaveX(ctx)
+	return s
+}
