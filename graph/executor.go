@@ -101,6 +101,9 @@ func (e *Executor) Execute(ctx context.Context, req Request) *Answer {
 		return e.refuse(ctx, errs)
 	}
 	ctx = withDocument(ctx, doc)
+	if wrong := checkVariables(e.documents.schema, op, req.Variables); wrong != nil {
+		return e.refuse(ctx, refused(wrong))
+	}
 	if _, err := validator.VariableValues(e.documents.schema, op, req.Variables); err != nil {
 		return e.refuse(ctx, coded(string(problem.BadInput), gqlerror.List{asGraphQLError(err)}))
 	}

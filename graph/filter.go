@@ -2,6 +2,7 @@ package graph
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"palmares/ent/predicate"
@@ -81,14 +82,14 @@ func filterKey(filter *model.ToolFilter) string {
 	}
 	canonical := *filter
 	canonical.Categories = slices.Sorted(slices.Values(filter.Categories))
-	if filter.Categories != nil && canonical.Categories == nil {
-		canonical.Categories = []string{} // none allowed is not no filter
-	}
 	data, err := json.Marshal(canonical)
 	if err != nil {
-		return "" // never: a filter is plain values
+		panic(err) // a filter is plain values
 	}
-	return "tools" + string(data)
+	// An empty list lets nothing through, where no list lets everything: the
+	// encoding leaves both out.
+	given := []bool{filter.Categories != nil, filter.Pricings != nil, filter.Icps != nil}
+	return fmt.Sprint("tools", given, string(data))
 }
 
 func mapped[A, B any](items []A, convert func(A) B) []B {

@@ -2,11 +2,14 @@
 package scalar
 
 import (
-	"errors"
 	"time"
 
 	"github.com/99designs/gqlgen/graphql"
+
+	"palmares/internal/problem"
 )
+
+var notADate = problem.New(problem.BadInput, "A date is a real day, YYYY-MM-DD.")
 
 // MarshalDate writes a day as it is stored.
 func MarshalDate(day string) graphql.Marshaler { return graphql.MarshalString(day) }
@@ -15,10 +18,10 @@ func MarshalDate(day string) graphql.Marshaler { return graphql.MarshalString(da
 func UnmarshalDate(value any) (string, error) {
 	day, ok := value.(string)
 	if !ok {
-		return "", errors.New("a date is text, YYYY-MM-DD")
+		return "", notADate
 	}
 	if _, err := time.Parse(time.DateOnly, day); err != nil {
-		return "", errors.New("not a real date, YYYY-MM-DD")
+		return "", notADate
 	}
 	return day, nil
 }

@@ -1,0 +1,185 @@
+package graph_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"palmares/graph"
+	"palmares/internal/testdb"
+)
+
+// promptly is how soon a bad request is refused. It is generous here, for
+// machines under load and the race detector: what it guards against takes
+// seconds or minutes.
+const promptly = time.Second
+
+// doubled nests fragments, each spreading the next one twice.
+func doubled(levels int) string {
+	var doc strings.Builder
+	doc.WriteString("{tools {items {...F0}}}")
+	for i := range levels {
+		fmt.Fprintf(&doc, " fragment F%d on Tool {...F%d ...F%d}", i, i+1, i+1)
+	}
+	fmt.Fprintf(&doc, " fragment F%d on Tool {slug}", levels)
+	return doc.String()
+}
+
+func cursorOf(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+
+func TestDocumentsMadeToHurt(t *testing.T) {
+	e := newExecutor(testdb.Open(t, testdb.SQLite(t)))
+	deep := func(levels int) string {
+		return `{tool(slug: "x") ` + strings.Repeat(`{category {tools `, levels/2) + `{slug}` + strings.Repeat("}}", levels/2) + "}"
+	}
+	for name, c := range map[string]struct{ query, code, message string }{
+		"doubled fragments":            {doubled(25), "QUERY_TOO_COMPLEX", "The document has more than 1000 fields."},
+		"doubled fragments, fewer":     {doubled(11), "QUERY_TOO_COMPLEX", "The document has more than 1000 fields."},
+		"identical fields":             {"{tools {items {" + strings.Repeat("slug ", 3000) + "}}}", "QUERY_TOO_COMPLEX", "The document has more than 1000 fields."},
+		"aliases":                      {"{tools {items {" + aliases(900) + "}}}", "QUERY_TOO_COMPLEX", "The document has more than 50 aliases."},
+		"directives":                   {"{feed {release " + strings.Repeat("@include(if: true) ", 200) + "}}", "QUERY_TOO_COMPLEX", "The document has more than 50 directives."},
+		"depth":                        {deep(14), "QUERY_TOO_COMPLEX", "The document has more than 12 levels of fields."},
+		"cost":                         {"{tools(limit: 200) {items {comparisons {toolA {name comparisons {slug title winnerName}} toolB {name comparisons {slug title}}}}}}", "QUERY_TOO_COMPLEX", "The operation costs 21002, more than 20000: ask for fewer items or fields at once."},
+		"the schema, over and over":    {"{__schema {types {fields {type {fields {type {fields {type {fields {name}}}}}}}}}}", "QUERY_TOO_COMPLEX", "The document has more than 3 nested lists of the schema."},
+		"fragments in a circle":        {"{feed {...A}} fragment A on Feed {...B} fragment B on Feed {...A}", "GRAPHQL_VALIDATION_FAILED", `Cannot spread fragment "A" within itself via "B".`},
+		"no operation":                 {"fragment A on Feed {release}", "BAD_USER_INPUT", "The document has no operation."},
+		"page 0":                       {"{tools(page: 0) {meta {total}}}", "BAD_USER_INPUT", "page: 0 is not from 1 to 1000000."},
+		"limit 201":                    {"{tools(limit: 201) {meta {total}}}", "BAD_USER_INPUT", "limit: 201 is not from 1 to 200."},
+		"first: -1":                    {"{toolConnection(first: -1) {totalCount}}", "BAD_USER_INPUT", "first: -1 is not from 0 to 200."},
+		"first and last":               {"{toolConnection(first: 1, last: 1) {totalCount}}", "BAD_USER_INPUT", "Give first or last, not both."},
+		"a cursor that is none":        {`{toolConnection(after: "%%%") {totalCount}}`, "BAD_USER_INPUT", "after: is not a cursor of this list and order."},
+		"a cursor of another list":     {`{toolConnection(after: "` + cursorOf(`{"l":"comparisons","p":["2026-01-01","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after: is not a cursor of this list and order."},
+		"a cursor of another order":    {`{toolConnection(after: "` + cursorOf(`{"l":"tools name_asc","p":["a","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after: is not a cursor of this list and order."},
+		"a cursor of other types":      {`{toolConnection(before: "` + cursorOf(`{"l":"tools score_desc","p":[false,"8","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "before: is not a cursor of this list and order."},
+		"a cursor with a NUL":          {`{toolConnection(sort: name_asc, before: "` + cursorOf(`{"l":"tools name_asc","p":["a","\u0000"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "before: is not a cursor of this list and order."},
+		"NUL in a slug":                {`{tool(slug: "a\u0000b") {slug}}`, "BAD_USER_INPUT", "slug: holds a NUL character."},
+		"a long search":                {`{tools(filter: {search: "` + strings.Repeat("é", 201) + `"}) {meta {total}}}`, "BAD_USER_INPUT", "filter.search: is longer than 200 characters."},
+		"a date that never was":        {`{tools(filter: {updatedSince: "2026-02-30"}) {meta {total}}}`, "BAD_USER_INPUT", "A date is a real day, YYYY-MM-DD."},
+		"an unknown enum value":        {`{tools(sort: best) {meta {total}}}`, "GRAPHQL_VALIDATION_FAILED", `Value "best" does not exist in "ToolSort!" enum.`},
+		"a list nested without bounds": {"{tools(filter: {categories: " + strings.Repeat("[", 200_000), "GRAPHQL_PARSE_FAILED", "exceeded maximum nesting depth of 1000"},
+		"too many tokens":              {"{" + strings.Repeat("feed{release}", 2000) + "}", "GRAPHQL_PARSE_FAILED", "exceeded token limit of 4000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			answer := execute(t, e, "", c.query)
+			if took := time.Since(start); took > promptly {
+				t.Errorf("it took %v", took)
+			}
+			refusedWith(t, answer, c.code, c.message)
+		})
+	}
+}
+
+func aliases(n int) string {
+	var fields strings.Builder
+	for i := range n {
+		fmt.Fprintf(&fields, "a%d:slug ", i)
+	}
+	return fields.String()
+}
+
+func TestVariablesOfTheWrongKind(t *testing.T) {
+	e := newExecutor(testdb.Open(t, testdb.SQLite(t)))
+	many := make([]any, 70_000)
+	for i := range many {
+		many[i] = "code"
+	}
+	const query = `query ($page: Int!, $filter: ToolFilter) {tools(page: $page, filter: $filter) {meta {total}}}`
+	for name, variables := range map[string]map[string]any{
+		"missing":           {},
+		"text":              {"page": "1"},
+		"past 32 bits":      {"page": json.Number("4294967296")},
+		"half":              {"page": json.Number("1.5")},
+		"null":              {"page": nil},
+		"a date of none":    {"page": json.Number("1"), "filter": map[string]any{"updatedSince": "yesterday"}},
+		"one in a list":     {"page": json.Number("1"), "filter": map[string]any{"categories": []any{"code", true}}},
+		"unknown field":     {"page": json.Number("1"), "filter": map[string]any{"colour": "red"}},
+		"more than 65,535":  {"page": json.Number("1"), "filter": map[string]any{"categories": many}},
+		"a number too high": {"page": json.Number("1"), "filter": map[string]any{"scoreMin": json.Number("1e999")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := execute(t, e, "", query, variables)
+			if len(answer.Errors) == 0 || answer.Errors[0].Extensions["code"] != "BAD_USER_INPUT" {
+				t.Errorf("got %s %v", answer.Data, answer.Errors)
+			}
+		})
+	}
+}
+
+func TestRequestsThatAreNone(t *testing.T) {
+	handler := graph.NewHandler(newExecutor(testdb.Open(t, testdb.SQLite(t))))
+	post := func(body string) *http.Request {
+		r := httptest.NewRequest(http.MethodPost, "/graphql", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		return r
+	}
+	with := func(r *http.Request, name, value string) *http.Request { r.Header.Set(name, value); return r }
+	const good = `{"query":"{__typename}"}`
+	for name, c := range map[string]struct {
+		request *http.Request
+		status  int
+		message string
+	}{
+		"a large body":             {post(`{"query":"` + strings.Repeat(" ", 20<<20) + `"}`), 413, "The body has more than 100000 bytes."},
+		"malformed, with a secret": {post(`{"query":"{feed}","password":"geheim" oops`), 400, "The body is not valid JSON."},
+		"a batch":                  {post(`[` + good + `,` + good + `]`), 400, "The body must be one JSON object: batches are not served."},
+		"nothing":                  {post(``), 400, "The body is empty."},
+		"null":                     {post(`null`), 400, "The body must be one JSON object: batches are not served."},
+		"a key twice":              {post(`{"query":"{__typename}","query":"{feed{release}}"}`), 400, "The body is not valid JSON."},
+		"more after it":            {post(good + `{}`), 400, "The body has more after its JSON value."},
+		"invalid UTF-8":            {post("{\"query\":\"{\xff}\"}"), 400, "The body is not valid JSON."},
+		"no query":                 {post(`{}`), 400, "query: is missing."},
+		"a query of numbers":       {post(`{"query":7}`), 400, "query: must be text."},
+		"variables of text":        {post(`{"query":"{__typename}","variables":"x"}`), 400, "variables: must be an object."},
+		"a form":                   {with(post(`query={__typename}`), "Content-Type", "application/x-www-form-urlencoded"), 415, "The body must be application/json in UTF-8."},
+		"another alphabet":         {with(post(good), "Content-Type", "application/json; charset=latin1"), 415, "The body must be application/json in UTF-8."},
+		"a page":                   {with(post(good), "Accept", "text/html"), 406, "Only application/graphql-response+json and application/json are served."},
+		"another method":           {httptest.NewRequest(http.MethodDelete, "/graphql", nil), 405, "The method is not allowed: use GET or POST."},
+		"a query twice":            {httptest.NewRequest(http.MethodGet, "/graphql?query={a}&query={b}", nil), 400, "query: is given twice."},
+		"a long address":           {httptest.NewRequest(http.MethodGet, "/graphql?query="+strings.Repeat("a", 40_000), nil), 414, "The address is too long: use POST."},
+		"a hash that is none":      {post(`{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"x"}}}`), 400, "persistedQuery: must have version 1 and a sha256Hash."},
+		"a hash of something else": {post(`{"query":"{__typename}","extensions":{"persistedQuery":{"version":1,"sha256Hash":"` + strings.Repeat("0", 64) + `"}}}`), 400, "persistedQuery: sha256Hash is not the hash of the query."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorder := httptest.NewRecorder()
+			handler.ServeHTTP(recorder, c.request)
+			body := recorder.Body.String()
+			var answer struct {
+				Data   *json.RawMessage
+				Errors []struct{ Message string }
+			}
+			if err := json.Unmarshal([]byte(body), &answer); err != nil {
+				t.Fatal(err)
+			}
+			if recorder.Code != c.status || len(answer.Errors) != 1 || answer.Errors[0].Message != c.message || answer.Data != nil {
+				t.Errorf("%d: %s", recorder.Code, body)
+			}
+			if strings.Contains(body, "geheim") {
+				t.Error("it repeats a secret")
+			}
+		})
+	}
+}
+
+// FuzzHandler looks for a request that crashes the handler or is answered with
+// a fault of the server.
+func FuzzHandler(f *testing.F) {
+	handler := graph.NewHandler(newExecutor(testdb.Open(f, testdb.SQLite(f))))
+	f.Add(`{"query":"{feed {release}}"}`)
+	f.Add(`{"query":"query ($n: Int!) {tools(limit: $n) {items {slug}}}","variables":{"n":3}}`)
+	f.Add(`{"query":"{toolConnection(first: 1, after: \"e30\") {nodes {slug}}}","operationName":"x","extensions":{"persistedQuery":{"version":1}}}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		r := httptest.NewRequest(http.MethodPost, "/graphql", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		recorder := httptest.NewRecorder()
+		handler.ServeHTTP(recorder, r)
+		if recorder.Code >= 500 || !json.Valid(recorder.Body.Bytes()) {
+			t.Errorf("%d: %s", recorder.Code, recorder.Body)
+		}
+	})
+}

@@ -1,0 +1,98 @@
+package graph_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"palmares/auth"
+	"palmares/graph"
+	"palmares/internal/feed"
+	"palmares/internal/feed/demo"
+	"palmares/internal/feed/synth"
+	"palmares/internal/store"
+	"palmares/internal/testdb"
+)
+
+const credit = "Source : palmares (https://palmares.example)"
+
+func newExecutor(c graph.Catalog) *graph.Executor {
+	return graph.NewExecutor(graph.Config{Catalog: c, Credit: credit, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler)})
+}
+
+// publish imports a feed.
+func publish(t testing.TB, s *store.Store, data []byte) {
+	t.Helper()
+	if _, err := feed.Import(t.Context(), s, bytes.NewReader(data), feed.Options{Force: true}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func synthetic(t testing.TB, opts synth.Options) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	if err := synth.Write(t.Context(), &buf, opts); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}
+
+// onDemo runs test with an executor over the demo catalog, on each database.
+func onDemo(t *testing.T, test func(t *testing.T, e *graph.Executor)) {
+	t.Helper()
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, demo.Catalog)
+		test(t, newExecutor(s))
+	})
+}
+
+func execute(t testing.TB, e *graph.Executor, plan auth.Plan, query string, variables ...map[string]any) *graph.Answer {
+	t.Helper()
+	req := graph.Request{Query: query}
+	if len(variables) > 0 {
+		req.Variables = variables[0]
+	}
+	return e.Execute(auth.WithCaller(t.Context(), auth.Caller{Plan: plan}), req)
+}
+
+// ask executes a query that must succeed and returns its data as text.
+func ask(t testing.TB, e *graph.Executor, query string, variables ...map[string]any) string {
+	t.Helper()
+	answer := execute(t, e, auth.Developer, query, variables...)
+	if len(answer.Errors) > 0 {
+		t.Fatalf("%s\n%v", query, answer.Errors)
+	}
+	return string(answer.Data)
+}
+
+// decoded reads data into a value of the test's own shape.
+func decoded[T any](t testing.TB, data string) T {
+	t.Helper()
+	var value T
+	if err := json.Unmarshal([]byte(data), &value); err != nil {
+		t.Fatalf("%v in %s", err, data)
+	}
+	return value
+}
+
+func expect[T any](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if g, w := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want); g != w {
+		t.Errorf("%s:\ngot  %s\nwant %s", what, g, w)
+	}
+}
+
+// refusedWith checks the first error's code and sentence.
+func refusedWith(t testing.TB, answer *graph.Answer, code, message string) {
+	t.Helper()
+	if len(answer.Errors) == 0 {
+		t.Errorf("it is answered: %s", answer.Data)
+		return
+	}
+	first := answer.Errors[0]
+	if first.Extensions["code"] != code || first.Message != message {
+		t.Errorf("got %v: %s", first.Extensions["code"], first.Message)
+	}
+}

@@ -1,0 +1,153 @@
+package graph_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"palmares/auth"
+	"palmares/ent"
+	"palmares/graph"
+	"palmares/internal/feed/synth"
+	"palmares/internal/store"
+	"palmares/internal/testdb"
+)
+
+func TestObjectsLinkBothWays(t *testing.T) {
+	onDemo(t, func(t *testing.T, e *graph.Executor) {
+		expect(t, "a tool", ask(t, e, `{tool(slug: "plume") {name icp icpCode pricing price priceAmount pricePeriod
+			category {slug label avgScore tools(limit: 1) {slug}}
+			comparisons {slug winnerName toolA {slug} toolB {slug __typename}}
+			priceHistory {changedAt price previousPrice}}}`),
+			`{"tool":{"name":"Plume","icp":"mixte","icpCode":"mixte","pricing":"freemium","price":"19,90 €/mois","priceAmount":19.9,"pricePeriod":"mois",`+
+				`"category":{"slug":"redaction","label":"Rédaction","avgScore":7.1,"tools":[{"slug":"ecritoire-cie"}]},`+
+				`"comparisons":[{"slug":"plume-vs-ecritoire-cie","winnerName":"Écritoire & Cie","toolA":{"slug":"plume"},"toolB":{"slug":"ecritoire-cie","__typename":"Tool"}},`+
+				`{"slug":"plume-vs-relire-svp","winnerName":"Plume","toolA":{"slug":"plume"},"toolB":{"slug":"relire-svp","__typename":"Tool"}}],`+
+				`"priceHistory":[{"changedAt":"2026-09-14","price":"19,90 €/mois","previousPrice":"24,90 €/mois"},{"changedAt":"2026-02-02","price":"24,90 €/mois","previousPrice":"14,90 €/mois"},`+
+				`{"changedAt":"2025-04-07","price":"14,90 €/mois","previousPrice":"0 €/mois"}]}}`)
+	})
+}
+
+func TestRetiredToolsInComparisons(t *testing.T) {
+	onDemo(t, func(t *testing.T, e *graph.Executor) {
+		cited := decoded[struct {
+			Comparisons struct {
+				Items []struct {
+					Slug         string
+					ToolA, ToolB struct {
+						Typename     string `json:"__typename"`
+						Slug, Reason string
+						Price        string
+					}
+				}
+			}
+		}](t, ask(t, e, `{comparisons {items {slug toolA {...T} toolB {...T}}}} fragment T on ComparedTool {__typename slug ... on RetiredTool {reason} ... on Tool {price}}`))
+		expect(t, "published ones", len(cited.Comparisons.Items), 13)
+		retired := 0
+		for _, c := range cited.Comparisons.Items {
+			for _, side := range []struct{ typename, slug, reason, price string }{
+				{c.ToolA.Typename, c.ToolA.Slug, c.ToolA.Reason, c.ToolA.Price}, {c.ToolB.Typename, c.ToolB.Slug, c.ToolB.Reason, c.ToolB.Price},
+			} {
+				if (side.typename == "RetiredTool") != (side.reason != "") || (side.typename == "Tool") != (side.price != "") {
+					t.Errorf("%s: %+v", c.Slug, side)
+				}
+				if side.reason == "" {
+					continue
+				}
+				retired++
+				back := ask(t, e, `query ($slug: String!) {retiredTool(slug: $slug) {comparisons {slug}} tool(slug: $slug) {slug}}`, map[string]any{"slug": side.slug})
+				if !strings.Contains(back, `{"slug":"`+c.Slug+`"}`) || !strings.HasSuffix(back, `"tool":null}`) {
+					t.Errorf("from %s back: %s", side.slug, back)
+				}
+			}
+		}
+		expect(t, "retired tools cited", retired, 2)
+	})
+}
+
+// The same list asked for twice, with other fields each time, has them all.
+func TestListsUnderSeveralAliases(t *testing.T) {
+	onDemo(t, func(t *testing.T, e *graph.Executor) {
+		expect(t, "aliases", ask(t, e, `{category(slug: "voix") {a: tools(limit: 1) {slug} b: tools(limit: 1) {name} c: tools(limit: 2, sort: name_asc) {slug}}
+			tool(slug: "grain-de-gorge") {category {d: tools(limit: 1) {price}}}}`),
+			`{"category":{"a":[{"slug":"grain-de-gorge"}],"b":[{"name":"Grain de Gorge"}],"c":[{"slug":"echo-alcove"},{"slug":"grain-de-gorge"}]},`+
+				`"tool":{"category":{"d":[{"price":"`+priceOf(t, e, "grain-de-gorge")+`"}]}}}`)
+	})
+}
+
+func priceOf(t *testing.T, e *graph.Executor, slug string) string {
+	return decoded[struct{ Tool struct{ Price string } }](t, ask(t, e, `{tool(slug: "`+slug+`") {price}}`)).Tool.Price
+}
+
+func TestEmbeddings(t *testing.T) {
+	const query = `{embeddings(slug: "plume") {slug name canonicalUrl hash chunkCount chunks {id metadata {section position canonicalUrl tool category score}}}}`
+	onDemo(t, func(t *testing.T, e *graph.Executor) {
+		document := decoded[struct {
+			Embeddings struct {
+				Slug, CanonicalURL, Hash string
+				ChunkCount               int
+				Chunks                   []struct {
+					ID       string
+					Metadata struct {
+						Section, CanonicalURL, Tool, Category string
+						Position                              int
+						Score                                 float64
+					}
+				}
+			}
+		}](t, ask(t, e, query)).Embeddings
+		expect(t, "page", document.CanonicalURL, "https://palmares.example/avis/plume")
+		if document.ChunkCount < 4 || len(document.Chunks) != document.ChunkCount || !strings.HasPrefix(document.Hash, "sha256-") {
+			t.Errorf("got %+v", document)
+		}
+		for i, chunk := range document.Chunks {
+			expect(t, chunk.ID, []any{chunk.Metadata.Section, chunk.Metadata.Position, chunk.Metadata.CanonicalURL, chunk.Metadata.Tool, chunk.Metadata.Category, chunk.Metadata.Score},
+				[]any{chunk.ID, i, "https://palmares.example/avis/plume#" + chunk.ID, "Plume", "redaction", 8.1})
+		}
+		expect(t, "outside the set", ask(t, e, `{embeddings(slug: "trame-72") {slug} unknown: embeddings(slug: "nobody") {slug}}`), `{"embeddings":null,"unknown":null}`)
+
+		for _, q := range []string{query, `{tools {items {slug embeddings {hash}}}}`, `{tool(slug: "plume") {...F}} fragment F on Tool {embeddings {hash}}`} {
+			refusedWith(t, execute(t, e, auth.Anonymous, q), "UNAUTHENTICATED", "Embeddings need an API key.")
+		}
+	})
+}
+
+func TestFeedAndStatistics(t *testing.T) {
+	const query = `{feed {release updatedAt credit} stats {toolsTotal toolsTested toolsAvgScore toolsAvgScoreOrZero toolsRetired comparisonsTotal} tools {meta {total pages}}}`
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		expect(t, "before the first import", ask(t, newExecutor(s), query),
+			`{"feed":{"release":0,"updatedAt":null,"credit":"`+credit+`"},"stats":{"toolsTotal":0,"toolsTested":0,"toolsAvgScore":null,"toolsAvgScoreOrZero":0,"toolsRetired":0,"comparisonsTotal":0},"tools":{"meta":{"total":0,"pages":0}}}`)
+	})
+	onDemo(t, func(t *testing.T, e *graph.Executor) {
+		expect(t, "demo", ask(t, e, query),
+			`{"feed":{"release":1,"updatedAt":"2026-11-10","credit":"`+credit+`"},"stats":{"toolsTotal":48,"toolsTested":42,"toolsAvgScore":6.99,"toolsAvgScoreOrZero":6.99,"toolsRetired":10,"comparisonsTotal":13},"tools":{"meta":{"total":48,"pages":1}}}`)
+	})
+}
+
+// TestStatements counts what an answer asks of the database: as much for 10
+// tools as for 200.
+func TestStatements(t *testing.T) {
+	const query = `query ($limit: Int!) {tools(limit: $limit) {meta {total} items {slug name category {label}
+		comparisons {title toolA {name score} toolB {name score}} priceHistory {changedAt price} embeddings {chunks {id text}}}}}`
+	data := synthetic(t, synth.Options{Tools: 300, Seed: 1})
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, data)
+		var statements atomic.Int64
+		s.Read.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
+			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
+				statements.Add(1)
+				return next.Query(ctx, q)
+			})
+		}))
+		var counts []int64
+		for _, limit := range []int{10, 200} {
+			statements.Store(0)
+			ask(t, newExecutor(s), query, map[string]any{"limit": limit})
+			counts = append(counts, statements.Load())
+		}
+		if counts[0] != counts[1] || counts[0] > 8 || counts[0] < 6 {
+			t.Errorf("%d statements for 10 tools, %d for 200", counts[0], counts[1])
+		}
+	})
+}
