@@ -61,6 +61,21 @@ var CCompiler = Need{
 	},
 }
 
+// Node runs what only exists as an npm package: other people's proofs.
+var Node = Need{
+	What: "Node.js with npm",
+	find: func() string {
+		node, err := exec.LookPath("node")
+		if _, missing := exec.LookPath("npm"); err != nil || missing != nil {
+			return ""
+		}
+		return node
+	},
+	packages: map[string][]string{
+		"apt-get": {"nodejs", "npm"}, "dnf": {"nodejs", "npm"}, "apk": {"nodejs", "npm"}, "brew": {"node"},
+	},
+}
+
 // Ensure returns where the program is, after installing it if it must and
 // can; else its error is the one line that says what to install.
 func (n Need) Ensure() (string, error) {

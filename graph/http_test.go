@@ -1,0 +1,222 @@
+package graph_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"palmares/ent"
+	"palmares/graph"
+	"palmares/internal/feed/demo"
+	"palmares/internal/feed/synth"
+	"palmares/internal/problem"
+	"palmares/internal/store"
+	"palmares/internal/testdb"
+)
+
+// demoHandler serves the demo catalog.
+func demoHandler(t *testing.T) *graph.Handler {
+	t.Helper()
+	s := testdb.Open(t, testdb.SQLite(t))
+	publish(t, s, demo.Catalog)
+	return graph.NewHandler(newExecutor(s))
+}
+
+func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	recorder := httptest.NewRecorder()
+	h.ServeHTTP(recorder, r)
+	return recorder
+}
+
+func post(body, accept string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/graphql", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	if accept != "" {
+		r.Header.Set("Accept", accept)
+	}
+	return r
+}
+
+func TestAudits(t *testing.T) {
+	node, err := testdb.Node.Ensure()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "audits"))); err != nil {
+		t.Fatal(err)
+	}
+	run := func(name string, args ...string) string {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, name, args...)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, out)
+		}
+		return string(out)
+	}
+	run("npm", "ci", "--no-audit", "--no-fund")
+	server := httptest.NewServer(demoHandler(t))
+	defer server.Close()
+	if out := run(node, "run.mjs", server.URL); !strings.Contains(out, "61 passed, 0 failed") {
+		t.Error(out)
+	}
+}
+
+func TestMediaTypes(t *testing.T) {
+	h := demoHandler(t)
+	const modern, old = "application/graphql-response+json", "application/json"
+	for accept, want := range map[string]string{
+		"":                                old,
+		"*/*":                             old,
+		"application/*":                   old,
+		modern:                            modern,
+		old:                               old,
+		modern + ", " + old:               modern,
+		old + ";q=0.9, " + modern:         modern,
+		modern + ";q=0.2, " + old:         old,
+		modern + ";q=0, */*;q=0.1":        old,
+		"text/html, " + modern + ";q=0.5": modern,
+		modern + "; charset=utf-8":        modern,
+	} {
+		if got := serve(h, post(`{"query":"{__typename}"}`, accept)); got.Header().Get("Content-Type") != want+"; charset=utf-8" {
+			t.Errorf("%q is answered as %s", accept, got.Header().Get("Content-Type"))
+		}
+	}
+	for body, statuses := range map[string][2]int{
+		`{"query":"{feed {release}}"}`:                     {200, 200},
+		`{"query":"{"}`:                                    {400, 200},
+		`{"query":"{bogus}"}`:                              {400, 200},
+		`{"query":"{tools(limit: 999) {items {slug}}}"}`:   {200, 200}, // executed: the field failed, not the request
+		`{"query":"{embeddings(slug: \"plume\") {hash}}"}`: {401, 200},
+		`{"query":"{a: feed {release} b: feed {release}}","operationName":"none"}`: {400, 200},
+	} {
+		for i, accept := range []string{modern, old} {
+			if got := serve(h, post(body, accept)); got.Code != statuses[i] {
+				t.Errorf("%s as %s: %d %s", body, accept, got.Code, got.Body)
+			}
+		}
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	got := serve(demoHandler(t), post(`{"query":"{tools(limit: 3) {items {slug name}}}"}`, "")).Header()
+	for name, want := range map[string]string{
+		"X-GraphQL-Cost": "8", "X-GraphQL-Cost-Limit": "20000", "X-Service-Updated-At": "2026-11-10", "X-Content-Type-Options": "nosniff",
+	} {
+		expect(t, name, got.Get(name), want)
+	}
+}
+
+func TestGet(t *testing.T) {
+	h := demoHandler(t)
+	get := func(params url.Values) *httptest.ResponseRecorder {
+		return serve(h, httptest.NewRequest(http.MethodGet, "/graphql?"+params.Encode(), nil))
+	}
+	got := get(url.Values{"query": {`query A($n: Int!) {tools(limit: $n) {items {slug}}} query B {feed {release}}`}, "operationName": {"A"}, "variables": {`{"n":1}`}})
+	expect(t, "GET", got.Body.String(), `{"data":{"tools":{"items":[{"slug":"bosco-et-matelots"}]}}}`)
+	if got := get(url.Values{"query": {"{__typename}"}, "variables": {"{"}}); got.Code != 400 {
+		t.Errorf("broken variables: %d", got.Code)
+	}
+}
+
+func TestPersistedQueries(t *testing.T) {
+	h := demoHandler(t)
+	// printf '{feed {release}}' | sha256sum
+	const hash = "8f33175c331934c89aa5b78b3a21a295d6daeeb497fe5bd8bff326f850a8f04b"
+	const named = `{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"` + hash + `"}}}`
+	unknown := serve(h, post(named, ""))
+	if unknown.Code != 200 || !strings.Contains(unknown.Body.String(), `"PersistedQueryNotFound"`) || !strings.Contains(unknown.Body.String(), `"PERSISTED_QUERY_NOT_FOUND"`) {
+		t.Errorf("unknown: %d %s", unknown.Code, unknown.Body)
+	}
+	const want = `{"data":{"feed":{"release":1}}}`
+	expect(t, "told", serve(h, post(strings.Replace(named, `{"ext`, `{"query":"{feed {release}}","ext`, 1), "")).Body.String(), want)
+	expect(t, "known", serve(h, post(named, "")).Body.String(), want)
+}
+
+// failing is a catalog that cannot be read.
+type failing struct{ err error }
+
+func (f failing) Snapshot(context.Context, func(*ent.Tx, *ent.Release) error) error { return f.err }
+
+func TestLostDatabase(t *testing.T) {
+	h := graph.NewHandler(newExecutor(failing{errors.New("pq: secret words of a database")}))
+	r := post(`{"query":"{feed {release}}"}`, "")
+	got := serve(h, r.WithContext(problem.WithRequestID(r.Context(), "R1")))
+	expect(t, "answer", got.Body.String(), `{"errors":[{"message":"The catalog cannot be read at the moment.","extensions":{"code":"UNAVAILABLE","requestId":"R1"}}]}`)
+	expect(t, "status", []any{got.Code, got.Header().Get("Retry-After")}, []any{503, "5"})
+	if got := serve(h, post(`{"query":"{__schema {queryType {name}}}"}`, "")); got.Code != 200 {
+		t.Errorf("the schema needs no database: %d", got.Code)
+	}
+}
+
+// panicking gives a reader nothing to read from.
+type panicking struct{}
+
+func (panicking) Snapshot(_ context.Context, read func(*ent.Tx, *ent.Release) error) error {
+	return read(nil, &ent.Release{ID: 1})
+}
+
+func TestPanicIsMasked(t *testing.T) {
+	got := serve(graph.NewHandler(newExecutor(panicking{})), post(`{"query":"{categories {slug}}"}`, ""))
+	if body := got.Body.String(); !strings.Contains(body, "Something went wrong on our side.") || strings.Contains(body, "nil pointer") {
+		t.Errorf("%d: %s", got.Code, body)
+	}
+}
+
+// An answer is of one release, while others are published as fast as they go.
+func TestOneReleaseAtATime(t *testing.T) {
+	var feeds [2][]byte
+	for i := range feeds {
+		feeds[i] = synthetic(t, synth.Options{Tools: 40 + 20*i, Seed: 9, Revision: i})
+	}
+	const query = `{feed {updatedAt} stats {toolsTotal} tools(limit: 200, filter: {priceMax: 100000}) {items {slug} meta {total}} again: tools(limit: 200, sort: name_asc) {items {slug}} toolGroups(by: tier) {count}}`
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, feeds[0])
+		e := newExecutor(s)
+		ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
+		defer stop()
+		var all sync.WaitGroup
+		all.Go(func() {
+			for i := 1; ctx.Err() == nil; i++ {
+				publish(t, s, feeds[i%2])
+			}
+		})
+		answers := 0
+		for ctx.Err() == nil {
+			a := decoded[struct {
+				Stats struct{ ToolsTotal int }
+				Tools struct {
+					Items []slugged
+					Meta  struct{ Total int }
+				}
+				Again      struct{ Items []slugged }
+				ToolGroups []struct{ Count int }
+			}](t, ask(t, e, query))
+			grouped := 0
+			for _, g := range a.ToolGroups {
+				grouped += g.Count
+			}
+			n := a.Stats.ToolsTotal
+			if got := []int{len(a.Tools.Items), a.Tools.Meta.Total, len(a.Again.Items), grouped}; got[0] != n || got[1] != n || got[2] != n || got[3] != n {
+				t.Fatalf("of %d tools: %v", n, got)
+			}
+			answers++
+		}
+		all.Wait()
+		if answers < 10 {
+			t.Errorf("only %d answers", answers)
+		}
+	})
+}
