@@ -8,6 +8,9 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # It is built first because "go run" would not pass signals on to it.
 WITH_POSTGRES := CGO_ENABLED=0 $(GO) build -o bin/withpostgres ./internal/testdb/withpostgres && bin/withpostgres
 
+# What is written by hand, for gofmt.
+OURS := cmd internal ent/schema auth $(wildcard graph/*.go) graph/scalar
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -29,19 +32,21 @@ test: ## Run all tests with the race detector, on SQLite and PostgreSQL
 .PHONY: fuzz
 fuzz: ## Look for feeds that break the reader, for FUZZTIME (default 1m)
 	$(GO) test ./internal/feed -run '^$$' -fuzz FuzzRead -fuzztime $(or $(FUZZTIME),1m)
+	$(GO) test ./graph -run '^$$' -fuzz FuzzHandler -fuzztime $(or $(FUZZTIME),1m)
 	$(GO) test ./internal/fold -run '^$$' -fuzz FuzzText -fuzztime $(or $(FUZZTIME),1m)
 
 .PHONY: bench
-bench: build ## Measure imports and the server's start on both databases
-	$(WITH_POSTGRES) -durable $(GO) run ./internal/bench ./bin/palmares
+bench: build ## Measure imports, start and GraphQL on both databases (PARTS="imports graphql")
+	$(WITH_POSTGRES) -durable $(GO) run ./internal/bench ./bin/palmares $(PARTS)
 
 .PHONY: generate
 generate: ## Write the generated code again
-	$(GO) generate ./...
+	$(GO) generate ./ent
+	$(GO) tool gqlgen generate
 
 .PHONY: verify
 verify: ## Check that the generated code is what the schema asks for
-	$(GO) test ./cmd/palmares -run TestGeneratedCodeIsFresh -count 1
+	$(GO) test ./cmd/palmares ./graph -run TestGeneratedCodeIsFresh -count 1
 
 .PHONY: migration
 migration: ## Write the next migration of both databases, from the schema (NAME=…)
@@ -50,6 +55,6 @@ migration: ## Write the next migration of both databases, from the schema (NAME=
 
 .PHONY: lint
 lint: ## Check format and common mistakes
-	@test -z "$$(gofmt -l cmd internal ent/schema)" || { gofmt -l cmd internal ent/schema; echo "not formatted: run gofmt -w"; exit 1; }
+	@test -z "$$(gofmt -l $(OURS))" || { gofmt -l $(OURS); echo "not formatted: run gofmt -w"; exit 1; }
 	$(GO) vet ./...
-	$(GO) tool staticcheck ./cmd/... ./internal/... ./ent/schema/...
+	$(GO) tool staticcheck ./cmd/... ./internal/... ./ent/schema/... ./auth/... ./graph

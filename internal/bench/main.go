@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -25,11 +26,11 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: bench PALMARES")
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "usage: bench PALMARES [imports] [graphql]")
 		os.Exit(2)
 	}
-	if err := run(context.Background(), os.Args[1]); err != nil {
+	if err := run(context.Background(), os.Args[1], os.Args[2:]); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -46,7 +47,7 @@ type measurement struct {
 
 const megabyte = 1 << 20
 
-func run(ctx context.Context, binary string) error {
+func run(ctx context.Context, binary string, parts []string) error {
 	path, err := filepath.Abs(binary)
 	if err != nil {
 		return err
@@ -57,22 +58,30 @@ func run(ctx context.Context, binary string) error {
 	}
 	defer os.RemoveAll(dir)
 	b := &bench{palmares: path, dir: dir}
-	if err := b.generate(5_000, 100_000); err != nil {
+	wanted := func(part string) bool { return len(parts) == 0 || slices.Contains(parts, part) }
+	sizes := []int{5_000}
+	if wanted("imports") {
+		sizes = append(sizes, 100_000)
+	}
+	if err := b.generate(sizes...); err != nil {
 		return err
 	}
-	if err := b.embedded(); err != nil {
-		return err
+	if wanted("imports") {
+		if err := errors.Join(b.embedded(), b.postgres(ctx), b.print(os.Stdout)); err != nil {
+			return err
+		}
 	}
-	if err := b.postgres(ctx); err != nil {
-		return err
+	if wanted("graphql") {
+		return errors.Join(b.graphql(ctx), b.printRatios(os.Stdout))
 	}
-	return b.print(os.Stdout)
+	return nil
 }
 
 type bench struct {
 	palmares string
 	dir      string
 	rows     []measurement
+	ratios   []ratio
 }
 
 func (b *bench) feed(tools int) string { return filepath.Join(b.dir, fmt.Sprintf("%d.ndjson", tools)) }

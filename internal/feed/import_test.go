@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -506,14 +507,14 @@ func TestHistoryThatNoLineCanTell(t *testing.T) {
 }
 
 func TestStoredKeys(t *testing.T) {
-	zero := -0.0
+	zero := math.Copysign(0, -1) // there is no score of -0
 	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, catalogOf("2026-11-01", aTool("a", func(t *feed.Tool) {
 			t.Name, t.Tagline, t.Price, t.Score = "Écritoire & Cie", "Très net.", "19,90 €/poste et par mois", &zero
 		})))
 		row := s.Read.Tool.GetX(t.Context(), "a")
-		expect(t, "keys", []any{row.NameKey, row.SearchText, row.PriceAmount, row.PricePeriod, row.Untested},
-			[]any{"ecritoire & cie", "ecritoire & cie\ntres net.", 19.9, "poste et par mois", false})
+		expect(t, "keys", []any{row.NameKey, row.SearchText, row.PriceAmount, row.PricePeriod, row.Untested, math.Signbit(*row.Score)},
+			[]any{"ecritoire & cie", "ecritoire & cie\ntres net.", 19.9, "poste et par mois", false, false})
 	})
 }
 

@@ -48,6 +48,17 @@ type executor interface {
 	ExecContext(ctx context.Context, statement string, args ...any) (sql.Result, error)
 }
 
+// Analyze tells PostgreSQL's planner what an import has just changed: until it
+// finds out by itself, it may sort whole tables where an index is at hand.
+// SQLite picks the same indexes without.
+func (s *Store) Analyze(ctx context.Context, tx *ent.Tx) error {
+	if s.dialect != dialect.Postgres {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, "ANALYZE categories, tools, sections, price_changes, comparisons")
+	return err
+}
+
 // Announce tells the watching servers of a release when tx commits. On SQLite
 // they find out by themselves.
 func (s *Store) Announce(ctx context.Context, tx *ent.Tx, release int) error {

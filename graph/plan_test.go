@@ -1,0 +1,80 @@
+package graph_test
+
+import (
+	"strings"
+	"testing"
+
+	"palmares/internal/feed/synth"
+	"palmares/internal/store"
+	"palmares/internal/testdb"
+)
+
+// Every order that is promised comes from an index, without sorting the table.
+func TestOrdersComeFromIndexes(t *testing.T) {
+	data := synthetic(t, synth.Options{Tools: 3000, Seed: 1})
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, data)
+		explain := "EXPLAIN "
+		if s.Describe() != "PostgreSQL" {
+			explain = "EXPLAIN QUERY PLAN "
+		}
+		const tools = "SELECT slug, name FROM tools WHERE retired_at IS NULL "
+		for statement, index := range map[string]string{
+			tools + "ORDER BY untested, score DESC, slug LIMIT 50":                                                                    "tools_by_score_desc",
+			tools + "ORDER BY untested, score, slug LIMIT 50":                                                                         "tools_by_score_asc",
+			tools + "ORDER BY name_key, slug LIMIT 50":                                                                                "tools_by_name_asc",
+			tools + "ORDER BY name_key DESC, slug LIMIT 50":                                                                           "tools_by_name_desc",
+			tools + "ORDER BY updated_at DESC, slug LIMIT 50":                                                                         "tools_by_update_desc",
+			tools + "ORDER BY updated_at, slug LIMIT 50":                                                                              "tools_by_update_asc",
+			tools + "ORDER BY price_amount DESC, slug LIMIT 50":                                                                       "tools_by_price_desc",
+			tools + "ORDER BY price_amount, slug LIMIT 50":                                                                            "tools_by_price_asc",
+			tools + "AND category_slug = 'code' ORDER BY untested, score DESC, slug LIMIT 50":                                         "tools_by_category_score",
+			tools + "AND category_slug = 'code' ORDER BY name_key, slug LIMIT 50":                                                     "tools_by_category_name",
+			tools + "AND untested = false AND score >= 8 ORDER BY untested, score DESC, slug LIMIT 50":                                "tools_by_score_desc",
+			"SELECT slug FROM tools WHERE retired_at IS NOT NULL ORDER BY retired_at DESC, slug LIMIT 50":                             "tools_by_retirement",
+			"SELECT slug FROM tools WHERE retired_at IS NOT NULL AND retired_reason = 'pivot' ORDER BY retired_at DESC, slug LIMIT 5": "tools_by_retirement_reason",
+			"SELECT slug FROM tools WHERE retired_at IS NOT NULL AND category_slug = 'code' ORDER BY retired_at DESC, slug LIMIT 5":   "tools_by_retirement_category",
+			"SELECT slug FROM comparisons WHERE published ORDER BY updated_at DESC, slug LIMIT 50":                                    "comparisons_by_update",
+		} {
+			rows, err := s.Read.QueryContext(t.Context(), explain+statement)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan := planOf(t, rows)
+			if !strings.Contains(plan, index) {
+				t.Errorf("%s\n%s", statement, plan)
+			}
+		}
+	})
+}
+
+type planRows interface {
+	Next() bool
+	Columns() ([]string, error)
+	Scan(...any) error
+	Close() error
+}
+
+// planOf is the text of a plan: the last column of each row.
+func planOf(t *testing.T, rows planRows) string {
+	t.Helper()
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plan strings.Builder
+	for rows.Next() {
+		row := make([]any, len(columns))
+		for i := range row {
+			row[i] = new(any)
+		}
+		var text string
+		row[len(row)-1] = &text
+		if err := rows.Scan(row...); err != nil {
+			t.Fatal(err)
+		}
+		plan.WriteString(text + "\n")
+	}
+	return plan.String()
+}
