@@ -2944,115 +2944,35 @@ func (ec *executionContext) field___Type_fields_args(ctx context.Context, rawArg
 // region    **************************** field.gotpl *****************************
 
 func (ec *executionContext) _Category_slug(ctx context.Context, field graphql.CollectedField, obj *model.Category) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Category_slug(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Slug, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Slug)
 }
 func (ec *executionContext) fieldContext_Category_slug(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Category", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Category_label(ctx context.Context, field graphql.CollectedField, obj *model.Category) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Category_label(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Label, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Label)
 }
 func (ec *executionContext) fieldContext_Category_label(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Category", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Category_toolCount(ctx context.Context, field graphql.CollectedField, obj *model.Category) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Category_toolCount(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.ToolCount, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNInt2int(ctx, field.Selections, obj.ToolCount)
 }
 func (ec *executionContext) fieldContext_Category_toolCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Category", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _Category_avgScore(ctx context.Context, field graphql.CollectedField, obj *model.Category) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Category_avgScore(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.AvgScore, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *float64) graphql.Marshaler {
-			return ec.marshalOFloat2ᚖfloat64(ctx, selections, v)
-		},
-		true,
-		false,
-	)
+	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.AvgScore)
 }
 func (ec *executionContext) fieldContext_Category_avgScore(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Category", field, false, false, errors.New("field of type Float does not have child fields"))
 }
 
 func (ec *executionContext) _Category_avgScoreOrZero(ctx context.Context, field graphql.CollectedField, obj *model.Category) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Category_avgScoreOrZero(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.AvgScoreOrZero, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v float64) graphql.Marshaler {
-			return ec.marshalNFloat2float64(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNFloat2float64(ctx, field.Selections, obj.AvgScoreOrZero)
 }
 func (ec *executionContext) fieldContext_Category_avgScoreOrZero(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Category", field, false, false, errors.New("field of type Float does not have child fields"))
@@ -3103,69 +3023,21 @@ func (ec *executionContext) fieldContext_Category_tools(ctx context.Context, fie
 }
 
 func (ec *executionContext) _Chunk_id(ctx context.Context, field graphql.CollectedField, obj *model.Chunk) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Chunk_id(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.ID, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.ID)
 }
 func (ec *executionContext) fieldContext_Chunk_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Chunk", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Chunk_text(ctx context.Context, field graphql.CollectedField, obj *model.Chunk) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Chunk_text(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Text, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Text)
 }
 func (ec *executionContext) fieldContext_Chunk_text(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Chunk", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Chunk_metadata(ctx context.Context, field graphql.CollectedField, obj *model.Chunk) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Chunk_metadata(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Metadata, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.ChunkMetadata) graphql.Marshaler {
-			return ec.marshalNChunkMetadata2ᚖpalmaresᚋgraphᚋmodelᚐChunkMetadata(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNChunkMetadata2ᚖpalmaresᚋgraphᚋmodelᚐChunkMetadata(ctx, field.Selections, obj.Metadata)
 }
 func (ec *executionContext) fieldContext_Chunk_metadata(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -3181,276 +3053,84 @@ func (ec *executionContext) fieldContext_Chunk_metadata(_ context.Context, field
 }
 
 func (ec *executionContext) _ChunkMetadata_slug(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ChunkMetadata_slug(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Slug, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Slug)
 }
 func (ec *executionContext) fieldContext_ChunkMetadata_slug(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ChunkMetadata", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _ChunkMetadata_section(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ChunkMetadata_section(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Section, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Section)
 }
 func (ec *executionContext) fieldContext_ChunkMetadata_section(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ChunkMetadata", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _ChunkMetadata_position(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ChunkMetadata_position(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Position, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Position)
 }
 func (ec *executionContext) fieldContext_ChunkMetadata_position(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ChunkMetadata", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _ChunkMetadata_canonicalUrl(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ChunkMetadata_canonicalUrl(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.CanonicalURL, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.CanonicalURL)
 }
 func (ec *executionContext) fieldContext_ChunkMetadata_canonicalUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ChunkMetadata", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _ChunkMetadata_tool(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ChunkMetadata_tool(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Tool, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Tool)
 }
 func (ec *executionContext) fieldContext_ChunkMetadata_tool(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ChunkMetadata", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _ChunkMetadata_category(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ChunkMetadata_category(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Category, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Category)
 }
 func (ec *executionContext) fieldContext_ChunkMetadata_category(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ChunkMetadata", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _ChunkMetadata_score(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ChunkMetadata_score(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Score, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *float64) graphql.Marshaler {
-			return ec.marshalOFloat2ᚖfloat64(ctx, selections, v)
-		},
-		true,
-		false,
-	)
+	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Score)
 }
 func (ec *executionContext) fieldContext_ChunkMetadata_score(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ChunkMetadata", field, false, false, errors.New("field of type Float does not have child fields"))
 }
 
 func (ec *executionContext) _ChunkMetadata_verifiability(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ChunkMetadata_verifiability(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Verifiability, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *float64) graphql.Marshaler {
-			return ec.marshalOFloat2ᚖfloat64(ctx, selections, v)
-		},
-		true,
-		false,
-	)
+	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Verifiability)
 }
 func (ec *executionContext) fieldContext_ChunkMetadata_verifiability(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ChunkMetadata", field, false, false, errors.New("field of type Float does not have child fields"))
 }
 
 func (ec *executionContext) _ChunkMetadata_updatedAt(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ChunkMetadata_updatedAt(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.UpdatedAt, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNDate2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNDate2string(ctx, field.Selections, obj.UpdatedAt)
 }
 func (ec *executionContext) fieldContext_ChunkMetadata_updatedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ChunkMetadata", field, false, false, errors.New("field of type Date does not have child fields"))
 }
 
 func (ec *executionContext) _Comparison_slug(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Comparison_slug(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Slug, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Slug)
 }
 func (ec *executionContext) fieldContext_Comparison_slug(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Comparison", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Comparison_title(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Comparison_title(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Title, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Title)
 }
 func (ec *executionContext) fieldContext_Comparison_title(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Comparison", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Comparison_toolA(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Comparison_toolA(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.ToolA, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.ComparedTool) graphql.Marshaler {
-			return ec.marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx, field.Selections, obj.ToolA)
 }
 func (ec *executionContext) fieldContext_Comparison_toolA(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -3466,23 +3146,7 @@ func (ec *executionContext) fieldContext_Comparison_toolA(_ context.Context, fie
 }
 
 func (ec *executionContext) _Comparison_toolB(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Comparison_toolB(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.ToolB, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.ComparedTool) graphql.Marshaler {
-			return ec.marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx, field.Selections, obj.ToolB)
 }
 func (ec *executionContext) fieldContext_Comparison_toolB(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -3498,23 +3162,7 @@ func (ec *executionContext) fieldContext_Comparison_toolB(_ context.Context, fie
 }
 
 func (ec *executionContext) _Comparison_winner(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Comparison_winner(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Winner, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.ComparedTool) graphql.Marshaler {
-			return ec.marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx, field.Selections, obj.Winner)
 }
 func (ec *executionContext) fieldContext_Comparison_winner(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -3530,115 +3178,35 @@ func (ec *executionContext) fieldContext_Comparison_winner(_ context.Context, fi
 }
 
 func (ec *executionContext) _Comparison_winnerName(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Comparison_winnerName(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.WinnerName, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.WinnerName)
 }
 func (ec *executionContext) fieldContext_Comparison_winnerName(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Comparison", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Comparison_winnerNote(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Comparison_winnerNote(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.WinnerNote, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.WinnerNote)
 }
 func (ec *executionContext) fieldContext_Comparison_winnerNote(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Comparison", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Comparison_updatedAt(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Comparison_updatedAt(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.UpdatedAt, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNDate2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNDate2string(ctx, field.Selections, obj.UpdatedAt)
 }
 func (ec *executionContext) fieldContext_Comparison_updatedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Comparison", field, false, false, errors.New("field of type Date does not have child fields"))
 }
 
 func (ec *executionContext) _Comparison_canonicalUrl(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Comparison_canonicalUrl(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.CanonicalURL, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.CanonicalURL)
 }
 func (ec *executionContext) fieldContext_Comparison_canonicalUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Comparison", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _ComparisonConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonConnection) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ComparisonConnection_edges(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Edges, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []*model.ComparisonEdge) graphql.Marshaler {
-			return ec.marshalNComparisonEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonEdgeᚄ(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNComparisonEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonEdgeᚄ(ctx, field.Selections, obj.Edges)
 }
 func (ec *executionContext) fieldContext_ComparisonConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -3654,23 +3222,7 @@ func (ec *executionContext) fieldContext_ComparisonConnection_edges(_ context.Co
 }
 
 func (ec *executionContext) _ComparisonConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonConnection) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ComparisonConnection_nodes(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Nodes, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []*model.Comparison) graphql.Marshaler {
-			return ec.marshalNComparison2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonᚄ(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNComparison2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonᚄ(ctx, field.Selections, obj.Nodes)
 }
 func (ec *executionContext) fieldContext_ComparisonConnection_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -3686,23 +3238,7 @@ func (ec *executionContext) fieldContext_ComparisonConnection_nodes(_ context.Co
 }
 
 func (ec *executionContext) _ComparisonConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonConnection) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ComparisonConnection_pageInfo(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.PageInfo, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
-			return ec.marshalNPageInfo2ᚖpalmaresᚋgraphᚋmodelᚐPageInfo(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNPageInfo2ᚖpalmaresᚋgraphᚋmodelᚐPageInfo(ctx, field.Selections, obj.PageInfo)
 }
 func (ec *executionContext) fieldContext_ComparisonConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -3718,69 +3254,21 @@ func (ec *executionContext) fieldContext_ComparisonConnection_pageInfo(_ context
 }
 
 func (ec *executionContext) _ComparisonConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonConnection) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ComparisonConnection_totalCount(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.TotalCount, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNInt2int(ctx, field.Selections, obj.TotalCount)
 }
 func (ec *executionContext) fieldContext_ComparisonConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ComparisonConnection", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _ComparisonEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonEdge) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ComparisonEdge_cursor(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Cursor, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Cursor)
 }
 func (ec *executionContext) fieldContext_ComparisonEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ComparisonEdge", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _ComparisonEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonEdge) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ComparisonEdge_node(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Node, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.Comparison) graphql.Marshaler {
-			return ec.marshalNComparison2ᚖpalmaresᚋgraphᚋmodelᚐComparison(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNComparison2ᚖpalmaresᚋgraphᚋmodelᚐComparison(ctx, field.Selections, obj.Node)
 }
 func (ec *executionContext) fieldContext_ComparisonEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -3796,23 +3284,7 @@ func (ec *executionContext) fieldContext_ComparisonEdge_node(_ context.Context, 
 }
 
 func (ec *executionContext) _ComparisonPage_items(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonPage) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ComparisonPage_items(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Items, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []*model.Comparison) graphql.Marshaler {
-			return ec.marshalNComparison2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonᚄ(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNComparison2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonᚄ(ctx, field.Selections, obj.Items)
 }
 func (ec *executionContext) fieldContext_ComparisonPage_items(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -3828,23 +3300,7 @@ func (ec *executionContext) fieldContext_ComparisonPage_items(_ context.Context,
 }
 
 func (ec *executionContext) _ComparisonPage_meta(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonPage) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ComparisonPage_meta(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Meta, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.PageInfoByNumber) graphql.Marshaler {
-			return ec.marshalNPageInfoByNumber2ᚖpalmaresᚋgraphᚋmodelᚐPageInfoByNumber(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNPageInfoByNumber2ᚖpalmaresᚋgraphᚋmodelᚐPageInfoByNumber(ctx, field.Selections, obj.Meta)
 }
 func (ec *executionContext) fieldContext_ComparisonPage_meta(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -3860,161 +3316,49 @@ func (ec *executionContext) fieldContext_ComparisonPage_meta(_ context.Context, 
 }
 
 func (ec *executionContext) _EmbeddingsDocument_slug(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_EmbeddingsDocument_slug(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Slug, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Slug)
 }
 func (ec *executionContext) fieldContext_EmbeddingsDocument_slug(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("EmbeddingsDocument", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _EmbeddingsDocument_name(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_EmbeddingsDocument_name(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Name, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Name)
 }
 func (ec *executionContext) fieldContext_EmbeddingsDocument_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("EmbeddingsDocument", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _EmbeddingsDocument_canonicalUrl(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_EmbeddingsDocument_canonicalUrl(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.CanonicalURL, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.CanonicalURL)
 }
 func (ec *executionContext) fieldContext_EmbeddingsDocument_canonicalUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("EmbeddingsDocument", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _EmbeddingsDocument_hash(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_EmbeddingsDocument_hash(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Hash, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Hash)
 }
 func (ec *executionContext) fieldContext_EmbeddingsDocument_hash(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("EmbeddingsDocument", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _EmbeddingsDocument_updatedAt(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_EmbeddingsDocument_updatedAt(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.UpdatedAt, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNDate2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNDate2string(ctx, field.Selections, obj.UpdatedAt)
 }
 func (ec *executionContext) fieldContext_EmbeddingsDocument_updatedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("EmbeddingsDocument", field, false, false, errors.New("field of type Date does not have child fields"))
 }
 
 func (ec *executionContext) _EmbeddingsDocument_chunkCount(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_EmbeddingsDocument_chunkCount(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.ChunkCount, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNInt2int(ctx, field.Selections, obj.ChunkCount)
 }
 func (ec *executionContext) fieldContext_EmbeddingsDocument_chunkCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("EmbeddingsDocument", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _EmbeddingsDocument_chunks(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_EmbeddingsDocument_chunks(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Chunks, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []*model.Chunk) graphql.Marshaler {
-			return ec.marshalNChunk2ᚕᚖpalmaresᚋgraphᚋmodelᚐChunkᚄ(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNChunk2ᚕᚖpalmaresᚋgraphᚋmodelᚐChunkᚄ(ctx, field.Selections, obj.Chunks)
 }
 func (ec *executionContext) fieldContext_EmbeddingsDocument_chunks(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -4030,437 +3374,133 @@ func (ec *executionContext) fieldContext_EmbeddingsDocument_chunks(_ context.Con
 }
 
 func (ec *executionContext) _Feed_release(ctx context.Context, field graphql.CollectedField, obj *model.Feed) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Feed_release(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Release, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Release)
 }
 func (ec *executionContext) fieldContext_Feed_release(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Feed", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _Feed_updatedAt(ctx context.Context, field graphql.CollectedField, obj *model.Feed) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Feed_updatedAt(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.UpdatedAt, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
-			return ec.marshalODate2ᚖstring(ctx, selections, v)
-		},
-		true,
-		false,
-	)
+	return ec.marshalODate2ᚖstring(ctx, field.Selections, obj.UpdatedAt)
 }
 func (ec *executionContext) fieldContext_Feed_updatedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Feed", field, false, false, errors.New("field of type Date does not have child fields"))
 }
 
 func (ec *executionContext) _Feed_credit(ctx context.Context, field graphql.CollectedField, obj *model.Feed) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Feed_credit(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Credit, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Credit)
 }
 func (ec *executionContext) fieldContext_Feed_credit(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Feed", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _PageInfo_hasNextPage(ctx context.Context, field graphql.CollectedField, obj *model.PageInfo) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_PageInfo_hasNextPage(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.HasNextPage, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
-			return ec.marshalNBoolean2bool(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNBoolean2bool(ctx, field.Selections, obj.HasNextPage)
 }
 func (ec *executionContext) fieldContext_PageInfo_hasNextPage(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PageInfo", field, false, false, errors.New("field of type Boolean does not have child fields"))
 }
 
 func (ec *executionContext) _PageInfo_hasPreviousPage(ctx context.Context, field graphql.CollectedField, obj *model.PageInfo) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_PageInfo_hasPreviousPage(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.HasPreviousPage, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
-			return ec.marshalNBoolean2bool(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNBoolean2bool(ctx, field.Selections, obj.HasPreviousPage)
 }
 func (ec *executionContext) fieldContext_PageInfo_hasPreviousPage(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PageInfo", field, false, false, errors.New("field of type Boolean does not have child fields"))
 }
 
 func (ec *executionContext) _PageInfo_startCursor(ctx context.Context, field graphql.CollectedField, obj *model.PageInfo) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_PageInfo_startCursor(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.StartCursor, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
-			return ec.marshalOString2ᚖstring(ctx, selections, v)
-		},
-		true,
-		false,
-	)
+	return ec.marshalOString2ᚖstring(ctx, field.Selections, obj.StartCursor)
 }
 func (ec *executionContext) fieldContext_PageInfo_startCursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PageInfo", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _PageInfo_endCursor(ctx context.Context, field graphql.CollectedField, obj *model.PageInfo) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_PageInfo_endCursor(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.EndCursor, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
-			return ec.marshalOString2ᚖstring(ctx, selections, v)
-		},
-		true,
-		false,
-	)
+	return ec.marshalOString2ᚖstring(ctx, field.Selections, obj.EndCursor)
 }
 func (ec *executionContext) fieldContext_PageInfo_endCursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PageInfo", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _PageInfoByNumber_total(ctx context.Context, field graphql.CollectedField, obj *model.PageInfoByNumber) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_PageInfoByNumber_total(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Total, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Total)
 }
 func (ec *executionContext) fieldContext_PageInfoByNumber_total(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PageInfoByNumber", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _PageInfoByNumber_page(ctx context.Context, field graphql.CollectedField, obj *model.PageInfoByNumber) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_PageInfoByNumber_page(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Page, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Page)
 }
 func (ec *executionContext) fieldContext_PageInfoByNumber_page(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PageInfoByNumber", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _PageInfoByNumber_limit(ctx context.Context, field graphql.CollectedField, obj *model.PageInfoByNumber) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_PageInfoByNumber_limit(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Limit, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Limit)
 }
 func (ec *executionContext) fieldContext_PageInfoByNumber_limit(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PageInfoByNumber", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _PageInfoByNumber_pages(ctx context.Context, field graphql.CollectedField, obj *model.PageInfoByNumber) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_PageInfoByNumber_pages(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Pages, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Pages)
 }
 func (ec *executionContext) fieldContext_PageInfoByNumber_pages(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PageInfoByNumber", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _PriceChange_changedAt(ctx context.Context, field graphql.CollectedField, obj *model.PriceChange) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_PriceChange_changedAt(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.ChangedAt, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNDate2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNDate2string(ctx, field.Selections, obj.ChangedAt)
 }
 func (ec *executionContext) fieldContext_PriceChange_changedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PriceChange", field, false, false, errors.New("field of type Date does not have child fields"))
 }
 
 func (ec *executionContext) _PriceChange_pricing(ctx context.Context, field graphql.CollectedField, obj *model.PriceChange) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_PriceChange_pricing(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Pricing, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.Pricing) graphql.Marshaler {
-			return ec.marshalNPricing2palmaresᚋgraphᚋmodelᚐPricing(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNPricing2palmaresᚋgraphᚋmodelᚐPricing(ctx, field.Selections, obj.Pricing)
 }
 func (ec *executionContext) fieldContext_PriceChange_pricing(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PriceChange", field, false, false, errors.New("field of type Pricing does not have child fields"))
 }
 
 func (ec *executionContext) _PriceChange_price(ctx context.Context, field graphql.CollectedField, obj *model.PriceChange) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_PriceChange_price(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Price, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Price)
 }
 func (ec *executionContext) fieldContext_PriceChange_price(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PriceChange", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _PriceChange_previousPricing(ctx context.Context, field graphql.CollectedField, obj *model.PriceChange) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_PriceChange_previousPricing(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.PreviousPricing, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.Pricing) graphql.Marshaler {
-			return ec.marshalNPricing2palmaresᚋgraphᚋmodelᚐPricing(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNPricing2palmaresᚋgraphᚋmodelᚐPricing(ctx, field.Selections, obj.PreviousPricing)
 }
 func (ec *executionContext) fieldContext_PriceChange_previousPricing(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PriceChange", field, false, false, errors.New("field of type Pricing does not have child fields"))
 }
 
 func (ec *executionContext) _PriceChange_previousPrice(ctx context.Context, field graphql.CollectedField, obj *model.PriceChange) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_PriceChange_previousPrice(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.PreviousPrice, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.PreviousPrice)
 }
 func (ec *executionContext) fieldContext_PriceChange_previousPrice(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PriceChange", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _PriceChangeCount_month(ctx context.Context, field graphql.CollectedField, obj *model.PriceChangeCount) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_PriceChangeCount_month(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Month, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Month)
 }
 func (ec *executionContext) fieldContext_PriceChangeCount_month(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PriceChangeCount", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _PriceChangeCount_category(ctx context.Context, field graphql.CollectedField, obj *model.PriceChangeCount) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_PriceChangeCount_category(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Category, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Category)
 }
 func (ec *executionContext) fieldContext_PriceChangeCount_category(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PriceChangeCount", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _PriceChangeCount_count(ctx context.Context, field graphql.CollectedField, obj *model.PriceChangeCount) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_PriceChangeCount_count(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Count, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Count)
 }
 func (ec *executionContext) fieldContext_PriceChangeCount_count(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PriceChangeCount", field, false, false, errors.New("field of type Int does not have child fields"))
@@ -5255,115 +4295,35 @@ func (ec *executionContext) fieldContext_Query___schema(_ context.Context, field
 }
 
 func (ec *executionContext) _RetiredTool_slug(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RetiredTool_slug(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Slug, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Slug)
 }
 func (ec *executionContext) fieldContext_RetiredTool_slug(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("RetiredTool", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _RetiredTool_name(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RetiredTool_name(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Name, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Name)
 }
 func (ec *executionContext) fieldContext_RetiredTool_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("RetiredTool", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _RetiredTool_score(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RetiredTool_score(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Score, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *float64) graphql.Marshaler {
-			return ec.marshalOFloat2ᚖfloat64(ctx, selections, v)
-		},
-		true,
-		false,
-	)
+	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Score)
 }
 func (ec *executionContext) fieldContext_RetiredTool_score(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("RetiredTool", field, false, false, errors.New("field of type Float does not have child fields"))
 }
 
 func (ec *executionContext) _RetiredTool_categorySlug(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RetiredTool_categorySlug(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.CategorySlug, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.CategorySlug)
 }
 func (ec *executionContext) fieldContext_RetiredTool_categorySlug(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("RetiredTool", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _RetiredTool_category(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RetiredTool_category(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Category, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.Category) graphql.Marshaler {
-			return ec.marshalNCategory2ᚖpalmaresᚋgraphᚋmodelᚐCategory(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNCategory2ᚖpalmaresᚋgraphᚋmodelᚐCategory(ctx, field.Selections, obj.Category)
 }
 func (ec *executionContext) fieldContext_RetiredTool_category(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -5379,92 +4339,28 @@ func (ec *executionContext) fieldContext_RetiredTool_category(_ context.Context,
 }
 
 func (ec *executionContext) _RetiredTool_reason(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RetiredTool_reason(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Reason, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.RetirementReason) graphql.Marshaler {
-			return ec.marshalNRetirementReason2palmaresᚋgraphᚋmodelᚐRetirementReason(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNRetirementReason2palmaresᚋgraphᚋmodelᚐRetirementReason(ctx, field.Selections, obj.Reason)
 }
 func (ec *executionContext) fieldContext_RetiredTool_reason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("RetiredTool", field, false, false, errors.New("field of type RetirementReason does not have child fields"))
 }
 
 func (ec *executionContext) _RetiredTool_retiredAt(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RetiredTool_retiredAt(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.RetiredAt, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNDate2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNDate2string(ctx, field.Selections, obj.RetiredAt)
 }
 func (ec *executionContext) fieldContext_RetiredTool_retiredAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("RetiredTool", field, false, false, errors.New("field of type Date does not have child fields"))
 }
 
 func (ec *executionContext) _RetiredTool_note(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RetiredTool_note(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Note, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Note)
 }
 func (ec *executionContext) fieldContext_RetiredTool_note(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("RetiredTool", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _RetiredTool_comparisons(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RetiredTool_comparisons(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Comparisons, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []*model.Comparison) graphql.Marshaler {
-			return ec.marshalNComparison2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonᚄ(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNComparison2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonᚄ(ctx, field.Selections, obj.Comparisons)
 }
 func (ec *executionContext) fieldContext_RetiredTool_comparisons(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -5480,23 +4376,7 @@ func (ec *executionContext) fieldContext_RetiredTool_comparisons(_ context.Conte
 }
 
 func (ec *executionContext) _RetiredToolConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolConnection) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RetiredToolConnection_edges(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Edges, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []*model.RetiredToolEdge) graphql.Marshaler {
-			return ec.marshalNRetiredToolEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetiredToolEdgeᚄ(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNRetiredToolEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetiredToolEdgeᚄ(ctx, field.Selections, obj.Edges)
 }
 func (ec *executionContext) fieldContext_RetiredToolConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -5512,23 +4392,7 @@ func (ec *executionContext) fieldContext_RetiredToolConnection_edges(_ context.C
 }
 
 func (ec *executionContext) _RetiredToolConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolConnection) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RetiredToolConnection_nodes(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Nodes, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []*model.RetiredTool) graphql.Marshaler {
-			return ec.marshalNRetiredTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetiredToolᚄ(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNRetiredTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetiredToolᚄ(ctx, field.Selections, obj.Nodes)
 }
 func (ec *executionContext) fieldContext_RetiredToolConnection_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -5544,23 +4408,7 @@ func (ec *executionContext) fieldContext_RetiredToolConnection_nodes(_ context.C
 }
 
 func (ec *executionContext) _RetiredToolConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolConnection) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RetiredToolConnection_pageInfo(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.PageInfo, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
-			return ec.marshalNPageInfo2ᚖpalmaresᚋgraphᚋmodelᚐPageInfo(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNPageInfo2ᚖpalmaresᚋgraphᚋmodelᚐPageInfo(ctx, field.Selections, obj.PageInfo)
 }
 func (ec *executionContext) fieldContext_RetiredToolConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -5576,69 +4424,21 @@ func (ec *executionContext) fieldContext_RetiredToolConnection_pageInfo(_ contex
 }
 
 func (ec *executionContext) _RetiredToolConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolConnection) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RetiredToolConnection_totalCount(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.TotalCount, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNInt2int(ctx, field.Selections, obj.TotalCount)
 }
 func (ec *executionContext) fieldContext_RetiredToolConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("RetiredToolConnection", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _RetiredToolEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolEdge) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RetiredToolEdge_cursor(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Cursor, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Cursor)
 }
 func (ec *executionContext) fieldContext_RetiredToolEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("RetiredToolEdge", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _RetiredToolEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolEdge) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RetiredToolEdge_node(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Node, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.RetiredTool) graphql.Marshaler {
-			return ec.marshalNRetiredTool2ᚖpalmaresᚋgraphᚋmodelᚐRetiredTool(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNRetiredTool2ᚖpalmaresᚋgraphᚋmodelᚐRetiredTool(ctx, field.Selections, obj.Node)
 }
 func (ec *executionContext) fieldContext_RetiredToolEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -5654,23 +4454,7 @@ func (ec *executionContext) fieldContext_RetiredToolEdge_node(_ context.Context,
 }
 
 func (ec *executionContext) _RetiredToolPage_items(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolPage) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RetiredToolPage_items(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Items, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []*model.RetiredTool) graphql.Marshaler {
-			return ec.marshalNRetiredTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetiredToolᚄ(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNRetiredTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetiredToolᚄ(ctx, field.Selections, obj.Items)
 }
 func (ec *executionContext) fieldContext_RetiredToolPage_items(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -5686,23 +4470,7 @@ func (ec *executionContext) fieldContext_RetiredToolPage_items(_ context.Context
 }
 
 func (ec *executionContext) _RetiredToolPage_meta(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolPage) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RetiredToolPage_meta(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Meta, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.PageInfoByNumber) graphql.Marshaler {
-			return ec.marshalNPageInfoByNumber2ᚖpalmaresᚋgraphᚋmodelᚐPageInfoByNumber(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNPageInfoByNumber2ᚖpalmaresᚋgraphᚋmodelᚐPageInfoByNumber(ctx, field.Selections, obj.Meta)
 }
 func (ec *executionContext) fieldContext_RetiredToolPage_meta(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -5718,322 +4486,98 @@ func (ec *executionContext) fieldContext_RetiredToolPage_meta(_ context.Context,
 }
 
 func (ec *executionContext) _ScoreBin_from(ctx context.Context, field graphql.CollectedField, obj *model.ScoreBin) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ScoreBin_from(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.From, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v float64) graphql.Marshaler {
-			return ec.marshalNFloat2float64(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNFloat2float64(ctx, field.Selections, obj.From)
 }
 func (ec *executionContext) fieldContext_ScoreBin_from(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ScoreBin", field, false, false, errors.New("field of type Float does not have child fields"))
 }
 
 func (ec *executionContext) _ScoreBin_to(ctx context.Context, field graphql.CollectedField, obj *model.ScoreBin) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ScoreBin_to(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.To, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v float64) graphql.Marshaler {
-			return ec.marshalNFloat2float64(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNFloat2float64(ctx, field.Selections, obj.To)
 }
 func (ec *executionContext) fieldContext_ScoreBin_to(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ScoreBin", field, false, false, errors.New("field of type Float does not have child fields"))
 }
 
 func (ec *executionContext) _ScoreBin_count(ctx context.Context, field graphql.CollectedField, obj *model.ScoreBin) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ScoreBin_count(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Count, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Count)
 }
 func (ec *executionContext) fieldContext_ScoreBin_count(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ScoreBin", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _Statistics_toolsTotal(ctx context.Context, field graphql.CollectedField, obj *model.Statistics) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Statistics_toolsTotal(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.ToolsTotal, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNInt2int(ctx, field.Selections, obj.ToolsTotal)
 }
 func (ec *executionContext) fieldContext_Statistics_toolsTotal(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Statistics", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _Statistics_toolsTested(ctx context.Context, field graphql.CollectedField, obj *model.Statistics) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Statistics_toolsTested(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.ToolsTested, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNInt2int(ctx, field.Selections, obj.ToolsTested)
 }
 func (ec *executionContext) fieldContext_Statistics_toolsTested(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Statistics", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _Statistics_toolsAvgScore(ctx context.Context, field graphql.CollectedField, obj *model.Statistics) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Statistics_toolsAvgScore(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.ToolsAvgScore, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *float64) graphql.Marshaler {
-			return ec.marshalOFloat2ᚖfloat64(ctx, selections, v)
-		},
-		true,
-		false,
-	)
+	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.ToolsAvgScore)
 }
 func (ec *executionContext) fieldContext_Statistics_toolsAvgScore(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Statistics", field, false, false, errors.New("field of type Float does not have child fields"))
 }
 
 func (ec *executionContext) _Statistics_toolsAvgScoreOrZero(ctx context.Context, field graphql.CollectedField, obj *model.Statistics) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Statistics_toolsAvgScoreOrZero(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.ToolsAvgScoreOrZero, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v float64) graphql.Marshaler {
-			return ec.marshalNFloat2float64(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNFloat2float64(ctx, field.Selections, obj.ToolsAvgScoreOrZero)
 }
 func (ec *executionContext) fieldContext_Statistics_toolsAvgScoreOrZero(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Statistics", field, false, false, errors.New("field of type Float does not have child fields"))
 }
 
 func (ec *executionContext) _Statistics_toolsRetired(ctx context.Context, field graphql.CollectedField, obj *model.Statistics) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Statistics_toolsRetired(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.ToolsRetired, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNInt2int(ctx, field.Selections, obj.ToolsRetired)
 }
 func (ec *executionContext) fieldContext_Statistics_toolsRetired(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Statistics", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _Statistics_comparisonsTotal(ctx context.Context, field graphql.CollectedField, obj *model.Statistics) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Statistics_comparisonsTotal(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.ComparisonsTotal, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNInt2int(ctx, field.Selections, obj.ComparisonsTotal)
 }
 func (ec *executionContext) fieldContext_Statistics_comparisonsTotal(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Statistics", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _Tool_slug(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Tool_slug(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Slug, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Slug)
 }
 func (ec *executionContext) fieldContext_Tool_slug(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Tool_name(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Tool_name(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Name, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Name)
 }
 func (ec *executionContext) fieldContext_Tool_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Tool_domain(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Tool_domain(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Domain, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Domain)
 }
 func (ec *executionContext) fieldContext_Tool_domain(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Tool_categorySlug(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Tool_categorySlug(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.CategorySlug, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.CategorySlug)
 }
 func (ec *executionContext) fieldContext_Tool_categorySlug(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Tool_category(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Tool_category(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Category, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.Category) graphql.Marshaler {
-			return ec.marshalNCategory2ᚖpalmaresᚋgraphᚋmodelᚐCategory(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNCategory2ᚖpalmaresᚋgraphᚋmodelᚐCategory(ctx, field.Selections, obj.Category)
 }
 func (ec *executionContext) fieldContext_Tool_category(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -6049,391 +4593,119 @@ func (ec *executionContext) fieldContext_Tool_category(_ context.Context, field 
 }
 
 func (ec *executionContext) _Tool_icp(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Tool_icp(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Icp, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.Icp) graphql.Marshaler {
-			return ec.marshalNIcp2palmaresᚋgraphᚋmodelᚐIcp(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNIcp2palmaresᚋgraphᚋmodelᚐIcp(ctx, field.Selections, obj.Icp)
 }
 func (ec *executionContext) fieldContext_Tool_icp(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type Icp does not have child fields"))
 }
 
 func (ec *executionContext) _Tool_icpCode(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Tool_icpCode(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.IcpCode, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.IcpCode)
 }
 func (ec *executionContext) fieldContext_Tool_icpCode(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Tool_pricing(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Tool_pricing(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Pricing, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.Pricing) graphql.Marshaler {
-			return ec.marshalNPricing2palmaresᚋgraphᚋmodelᚐPricing(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNPricing2palmaresᚋgraphᚋmodelᚐPricing(ctx, field.Selections, obj.Pricing)
 }
 func (ec *executionContext) fieldContext_Tool_pricing(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type Pricing does not have child fields"))
 }
 
 func (ec *executionContext) _Tool_price(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Tool_price(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Price, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Price)
 }
 func (ec *executionContext) fieldContext_Tool_price(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Tool_priceAmount(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Tool_priceAmount(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.PriceAmount, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v float64) graphql.Marshaler {
-			return ec.marshalNFloat2float64(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNFloat2float64(ctx, field.Selections, obj.PriceAmount)
 }
 func (ec *executionContext) fieldContext_Tool_priceAmount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type Float does not have child fields"))
 }
 
 func (ec *executionContext) _Tool_pricePeriod(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Tool_pricePeriod(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.PricePeriod, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.PricePeriod)
 }
 func (ec *executionContext) fieldContext_Tool_pricePeriod(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Tool_score(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Tool_score(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Score, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *float64) graphql.Marshaler {
-			return ec.marshalOFloat2ᚖfloat64(ctx, selections, v)
-		},
-		true,
-		false,
-	)
+	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Score)
 }
 func (ec *executionContext) fieldContext_Tool_score(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type Float does not have child fields"))
 }
 
 func (ec *executionContext) _Tool_verifiability(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Tool_verifiability(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Verifiability, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *float64) graphql.Marshaler {
-			return ec.marshalOFloat2ᚖfloat64(ctx, selections, v)
-		},
-		true,
-		false,
-	)
+	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Verifiability)
 }
 func (ec *executionContext) fieldContext_Tool_verifiability(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type Float does not have child fields"))
 }
 
 func (ec *executionContext) _Tool_obsolescence(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Tool_obsolescence(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Obsolescence, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *float64) graphql.Marshaler {
-			return ec.marshalOFloat2ᚖfloat64(ctx, selections, v)
-		},
-		true,
-		false,
-	)
+	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Obsolescence)
 }
 func (ec *executionContext) fieldContext_Tool_obsolescence(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type Float does not have child fields"))
 }
 
 func (ec *executionContext) _Tool_tagline(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Tool_tagline(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Tagline, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Tagline)
 }
 func (ec *executionContext) fieldContext_Tool_tagline(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Tool_canonicalUrl(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Tool_canonicalUrl(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.CanonicalURL, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.CanonicalURL)
 }
 func (ec *executionContext) fieldContext_Tool_canonicalUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Tool_avisUrl(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Tool_avisUrl(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.AvisURL, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
-			return ec.marshalOString2ᚖstring(ctx, selections, v)
-		},
-		true,
-		false,
-	)
+	return ec.marshalOString2ᚖstring(ctx, field.Selections, obj.AvisURL)
 }
 func (ec *executionContext) fieldContext_Tool_avisUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Tool_alternativesUrl(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Tool_alternativesUrl(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.AlternativesURL, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.AlternativesURL)
 }
 func (ec *executionContext) fieldContext_Tool_alternativesUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Tool_updatedAt(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Tool_updatedAt(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.UpdatedAt, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNDate2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNDate2string(ctx, field.Selections, obj.UpdatedAt)
 }
 func (ec *executionContext) fieldContext_Tool_updatedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type Date does not have child fields"))
 }
 
 func (ec *executionContext) _Tool_tier(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Tool_tier(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Tier, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Tier)
 }
 func (ec *executionContext) fieldContext_Tool_tier(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _Tool_mainstream(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Tool_mainstream(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Mainstream, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
-			return ec.marshalNBoolean2bool(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNBoolean2bool(ctx, field.Selections, obj.Mainstream)
 }
 func (ec *executionContext) fieldContext_Tool_mainstream(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type Boolean does not have child fields"))
 }
 
 func (ec *executionContext) _Tool_comparisons(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Tool_comparisons(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Comparisons, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []*model.Comparison) graphql.Marshaler {
-			return ec.marshalNComparison2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonᚄ(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNComparison2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonᚄ(ctx, field.Selections, obj.Comparisons)
 }
 func (ec *executionContext) fieldContext_Tool_comparisons(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -6449,23 +4721,7 @@ func (ec *executionContext) fieldContext_Tool_comparisons(_ context.Context, fie
 }
 
 func (ec *executionContext) _Tool_priceHistory(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Tool_priceHistory(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.PriceHistory, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []*model.PriceChange) graphql.Marshaler {
-			return ec.marshalNPriceChange2ᚕᚖpalmaresᚋgraphᚋmodelᚐPriceChangeᚄ(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNPriceChange2ᚕᚖpalmaresᚋgraphᚋmodelᚐPriceChangeᚄ(ctx, field.Selections, obj.PriceHistory)
 }
 func (ec *executionContext) fieldContext_Tool_priceHistory(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -6481,23 +4737,7 @@ func (ec *executionContext) fieldContext_Tool_priceHistory(_ context.Context, fi
 }
 
 func (ec *executionContext) _Tool_embeddings(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Tool_embeddings(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Embeddings, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.EmbeddingsDocument) graphql.Marshaler {
-			return ec.marshalOEmbeddingsDocument2ᚖpalmaresᚋgraphᚋmodelᚐEmbeddingsDocument(ctx, selections, v)
-		},
-		true,
-		false,
-	)
+	return ec.marshalOEmbeddingsDocument2ᚖpalmaresᚋgraphᚋmodelᚐEmbeddingsDocument(ctx, field.Selections, obj.Embeddings)
 }
 func (ec *executionContext) fieldContext_Tool_embeddings(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -6513,23 +4753,7 @@ func (ec *executionContext) fieldContext_Tool_embeddings(_ context.Context, fiel
 }
 
 func (ec *executionContext) _ToolConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.ToolConnection) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ToolConnection_edges(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Edges, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []*model.ToolEdge) graphql.Marshaler {
-			return ec.marshalNToolEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolEdgeᚄ(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNToolEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolEdgeᚄ(ctx, field.Selections, obj.Edges)
 }
 func (ec *executionContext) fieldContext_ToolConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -6545,23 +4769,7 @@ func (ec *executionContext) fieldContext_ToolConnection_edges(_ context.Context,
 }
 
 func (ec *executionContext) _ToolConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.ToolConnection) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ToolConnection_nodes(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Nodes, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []*model.Tool) graphql.Marshaler {
-			return ec.marshalNTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolᚄ(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolᚄ(ctx, field.Selections, obj.Nodes)
 }
 func (ec *executionContext) fieldContext_ToolConnection_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -6577,23 +4785,7 @@ func (ec *executionContext) fieldContext_ToolConnection_nodes(_ context.Context,
 }
 
 func (ec *executionContext) _ToolConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.ToolConnection) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ToolConnection_pageInfo(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.PageInfo, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
-			return ec.marshalNPageInfo2ᚖpalmaresᚋgraphᚋmodelᚐPageInfo(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNPageInfo2ᚖpalmaresᚋgraphᚋmodelᚐPageInfo(ctx, field.Selections, obj.PageInfo)
 }
 func (ec *executionContext) fieldContext_ToolConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -6609,69 +4801,21 @@ func (ec *executionContext) fieldContext_ToolConnection_pageInfo(_ context.Conte
 }
 
 func (ec *executionContext) _ToolConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.ToolConnection) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ToolConnection_totalCount(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.TotalCount, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNInt2int(ctx, field.Selections, obj.TotalCount)
 }
 func (ec *executionContext) fieldContext_ToolConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ToolConnection", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _ToolEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.ToolEdge) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ToolEdge_cursor(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Cursor, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Cursor)
 }
 func (ec *executionContext) fieldContext_ToolEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ToolEdge", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _ToolEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.ToolEdge) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ToolEdge_node(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Node, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.Tool) graphql.Marshaler {
-			return ec.marshalNTool2ᚖpalmaresᚋgraphᚋmodelᚐTool(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNTool2ᚖpalmaresᚋgraphᚋmodelᚐTool(ctx, field.Selections, obj.Node)
 }
 func (ec *executionContext) fieldContext_ToolEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -6687,161 +4831,49 @@ func (ec *executionContext) fieldContext_ToolEdge_node(_ context.Context, field 
 }
 
 func (ec *executionContext) _ToolGroup_key(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ToolGroup_key(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Key, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNString2string(ctx, field.Selections, obj.Key)
 }
 func (ec *executionContext) fieldContext_ToolGroup_key(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ToolGroup", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _ToolGroup_count(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ToolGroup_count(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Count, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Count)
 }
 func (ec *executionContext) fieldContext_ToolGroup_count(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ToolGroup", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _ToolGroup_tested(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ToolGroup_tested(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Tested, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Tested)
 }
 func (ec *executionContext) fieldContext_ToolGroup_tested(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ToolGroup", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _ToolGroup_avgScore(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ToolGroup_avgScore(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.AvgScore, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *float64) graphql.Marshaler {
-			return ec.marshalOFloat2ᚖfloat64(ctx, selections, v)
-		},
-		true,
-		false,
-	)
+	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.AvgScore)
 }
 func (ec *executionContext) fieldContext_ToolGroup_avgScore(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ToolGroup", field, false, false, errors.New("field of type Float does not have child fields"))
 }
 
 func (ec *executionContext) _ToolGroup_minScore(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ToolGroup_minScore(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.MinScore, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *float64) graphql.Marshaler {
-			return ec.marshalOFloat2ᚖfloat64(ctx, selections, v)
-		},
-		true,
-		false,
-	)
+	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.MinScore)
 }
 func (ec *executionContext) fieldContext_ToolGroup_minScore(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ToolGroup", field, false, false, errors.New("field of type Float does not have child fields"))
 }
 
 func (ec *executionContext) _ToolGroup_maxScore(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ToolGroup_maxScore(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.MaxScore, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *float64) graphql.Marshaler {
-			return ec.marshalOFloat2ᚖfloat64(ctx, selections, v)
-		},
-		true,
-		false,
-	)
+	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.MaxScore)
 }
 func (ec *executionContext) fieldContext_ToolGroup_maxScore(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ToolGroup", field, false, false, errors.New("field of type Float does not have child fields"))
 }
 
 func (ec *executionContext) _ToolPage_items(ctx context.Context, field graphql.CollectedField, obj *model.ToolPage) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ToolPage_items(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Items, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []*model.Tool) graphql.Marshaler {
-			return ec.marshalNTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolᚄ(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolᚄ(ctx, field.Selections, obj.Items)
 }
 func (ec *executionContext) fieldContext_ToolPage_items(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -6857,23 +4889,7 @@ func (ec *executionContext) fieldContext_ToolPage_items(_ context.Context, field
 }
 
 func (ec *executionContext) _ToolPage_meta(ctx context.Context, field graphql.CollectedField, obj *model.ToolPage) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_ToolPage_meta(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Meta, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.PageInfoByNumber) graphql.Marshaler {
-			return ec.marshalNPageInfoByNumber2ᚖpalmaresᚋgraphᚋmodelᚐPageInfoByNumber(ctx, selections, v)
-		},
-		true,
-		true,
-	)
+	return ec.marshalNPageInfoByNumber2ᚖpalmaresᚋgraphᚋmodelᚐPageInfoByNumber(ctx, field.Selections, obj.Meta)
 }
 func (ec *executionContext) fieldContext_ToolPage_meta(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
@@ -10370,7 +8386,7 @@ func (ec *executionContext) marshalNBoolean2bool(ctx context.Context, sel ast.Se
 }
 
 func (ec *executionContext) marshalNCategory2ᚕᚖpalmaresᚋgraphᚋmodelᚐCategoryᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Category) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNCategory2ᚖpalmaresᚋgraphᚋmodelᚐCategory(ctx, sel, v[i])
@@ -10396,7 +8412,7 @@ func (ec *executionContext) marshalNCategory2ᚖpalmaresᚋgraphᚋmodelᚐCateg
 }
 
 func (ec *executionContext) marshalNChunk2ᚕᚖpalmaresᚋgraphᚋmodelᚐChunkᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Chunk) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNChunk2ᚖpalmaresᚋgraphᚋmodelᚐChunk(ctx, sel, v[i])
@@ -10442,7 +8458,7 @@ func (ec *executionContext) marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComp
 }
 
 func (ec *executionContext) marshalNComparison2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Comparison) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNComparison2ᚖpalmaresᚋgraphᚋmodelᚐComparison(ctx, sel, v[i])
@@ -10478,7 +8494,7 @@ func (ec *executionContext) marshalNComparisonConnection2ᚖpalmaresᚋgraphᚋm
 }
 
 func (ec *executionContext) marshalNComparisonEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ComparisonEdge) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNComparisonEdge2ᚖpalmaresᚋgraphᚋmodelᚐComparisonEdge(ctx, sel, v[i])
@@ -10602,7 +8618,7 @@ func (ec *executionContext) marshalNPageInfoByNumber2ᚖpalmaresᚋgraphᚋmodel
 }
 
 func (ec *executionContext) marshalNPriceChange2ᚕᚖpalmaresᚋgraphᚋmodelᚐPriceChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.PriceChange) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNPriceChange2ᚖpalmaresᚋgraphᚋmodelᚐPriceChange(ctx, sel, v[i])
@@ -10628,7 +8644,7 @@ func (ec *executionContext) marshalNPriceChange2ᚖpalmaresᚋgraphᚋmodelᚐPr
 }
 
 func (ec *executionContext) marshalNPriceChangeCount2ᚕᚖpalmaresᚋgraphᚋmodelᚐPriceChangeCountᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.PriceChangeCount) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNPriceChangeCount2ᚖpalmaresᚋgraphᚋmodelᚐPriceChangeCount(ctx, sel, v[i])
@@ -10664,7 +8680,7 @@ func (ec *executionContext) marshalNPricing2palmaresᚋgraphᚋmodelᚐPricing(c
 }
 
 func (ec *executionContext) marshalNRetiredTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetiredToolᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.RetiredTool) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNRetiredTool2ᚖpalmaresᚋgraphᚋmodelᚐRetiredTool(ctx, sel, v[i])
@@ -10700,7 +8716,7 @@ func (ec *executionContext) marshalNRetiredToolConnection2ᚖpalmaresᚋgraphᚋ
 }
 
 func (ec *executionContext) marshalNRetiredToolEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetiredToolEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.RetiredToolEdge) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNRetiredToolEdge2ᚖpalmaresᚋgraphᚋmodelᚐRetiredToolEdge(ctx, sel, v[i])
@@ -10746,7 +8762,7 @@ func (ec *executionContext) marshalNRetirementReason2palmaresᚋgraphᚋmodelᚐ
 }
 
 func (ec *executionContext) marshalNScoreBin2ᚕᚖpalmaresᚋgraphᚋmodelᚐScoreBinᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ScoreBin) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNScoreBin2ᚖpalmaresᚋgraphᚋmodelᚐScoreBin(ctx, sel, v[i])
@@ -10798,7 +8814,7 @@ func (ec *executionContext) marshalNString2string(ctx context.Context, sel ast.S
 }
 
 func (ec *executionContext) marshalNTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Tool) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNTool2ᚖpalmaresᚋgraphᚋmodelᚐTool(ctx, sel, v[i])
@@ -10834,7 +8850,7 @@ func (ec *executionContext) marshalNToolConnection2ᚖpalmaresᚋgraphᚋmodel�
 }
 
 func (ec *executionContext) marshalNToolEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ToolEdge) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNToolEdge2ᚖpalmaresᚋgraphᚋmodelᚐToolEdge(ctx, sel, v[i])
@@ -10860,7 +8876,7 @@ func (ec *executionContext) marshalNToolEdge2ᚖpalmaresᚋgraphᚋmodelᚐToolE
 }
 
 func (ec *executionContext) marshalNToolGroup2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolGroupᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ToolGroup) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNToolGroup2ᚖpalmaresᚋgraphᚋmodelᚐToolGroup(ctx, sel, v[i])
@@ -10920,7 +8936,7 @@ func (ec *executionContext) marshalN__Directive2githubᚗcomᚋ99designsᚋgqlge
 }
 
 func (ec *executionContext) marshalN__Directive2ᚕgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐDirectiveᚄ(ctx context.Context, sel ast.SelectionSet, v []introspection.Directive) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalN__Directive2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐDirective(ctx, sel, v[i])
@@ -10966,7 +8982,7 @@ func (ec *executionContext) unmarshalN__DirectiveLocation2ᚕstringᚄ(ctx conte
 }
 
 func (ec *executionContext) marshalN__DirectiveLocation2ᚕstringᚄ(ctx context.Context, sel ast.SelectionSet, v []string) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalN__DirectiveLocation2string(ctx, sel, v[i])
@@ -10994,7 +9010,7 @@ func (ec *executionContext) marshalN__InputValue2githubᚗcomᚋ99designsᚋgqlg
 }
 
 func (ec *executionContext) marshalN__InputValue2ᚕgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐInputValueᚄ(ctx context.Context, sel ast.SelectionSet, v []introspection.InputValue) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalN__InputValue2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐInputValue(ctx, sel, v[i])
@@ -11014,7 +9030,7 @@ func (ec *executionContext) marshalN__Type2githubᚗcomᚋ99designsᚋgqlgenᚋg
 }
 
 func (ec *executionContext) marshalN__Type2ᚕgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐTypeᚄ(ctx context.Context, sel ast.SelectionSet, v []introspection.Type) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalN__Type2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐType(ctx, sel, v[i])
@@ -11163,7 +9179,7 @@ func (ec *executionContext) marshalOIcp2ᚕpalmaresᚋgraphᚋmodelᚐIcpᚄ(ctx
 	if v == nil {
 		return graphql.Null
 	}
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNIcp2palmaresᚋgraphᚋmodelᚐIcp(ctx, sel, v[i])
@@ -11217,7 +9233,7 @@ func (ec *executionContext) marshalOPricing2ᚕpalmaresᚋgraphᚋmodelᚐPricin
 	if v == nil {
 		return graphql.Null
 	}
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNPricing2palmaresᚋgraphᚋmodelᚐPricing(ctx, sel, v[i])
@@ -11327,7 +9343,7 @@ func (ec *executionContext) marshalO__EnumValue2ᚕgithubᚗcomᚋ99designsᚋgq
 	if v == nil {
 		return graphql.Null
 	}
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalN__EnumValue2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐEnumValue(ctx, sel, v[i])
@@ -11346,7 +9362,7 @@ func (ec *executionContext) marshalO__Field2ᚕgithubᚗcomᚋ99designsᚋgqlgen
 	if v == nil {
 		return graphql.Null
 	}
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalN__Field2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐField(ctx, sel, v[i])
@@ -11365,7 +9381,7 @@ func (ec *executionContext) marshalO__InputValue2ᚕgithubᚗcomᚋ99designsᚋg
 	if v == nil {
 		return graphql.Null
 	}
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalN__InputValue2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐInputValue(ctx, sel, v[i])
@@ -11391,7 +9407,7 @@ func (ec *executionContext) marshalO__Type2ᚕgithubᚗcomᚋ99designsᚋgqlgen�
 	if v == nil {
 		return graphql.Null
 	}
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalN__Type2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐType(ctx, sel, v[i])
@@ -11414,3 +9430,13 @@ func (ec *executionContext) marshalO__Type2ᚖgithubᚗcomᚋ99designsᚋgqlgen�
 }
 
 // endregion ***************************** type.gotpl *****************************
+
+// marshalSlice writes a list one element after the other: there is nothing to
+// wait for.
+func marshalSlice(ctx context.Context, length int, _ int64, _ bool, marshalElement func(ctx context.Context, i int) graphql.Marshaler) graphql.Array {
+	ret := make(graphql.Array, length)
+	for i := range ret {
+		ret[i] = marshalElement(ctx, i)
+	}
+	return ret
+}
