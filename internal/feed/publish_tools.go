@@ -26,7 +26,7 @@ func (p *publication) writeTools(ctx context.Context) error {
 // toolBatch collects the rows of one batch of tools.
 type toolBatch struct {
 	before     map[string]*ent.Tool     // as they were stored
-	history    map[string][]PriceChange // their stored price changes, oldest first
+	history    map[string][]PriceChange // their price changes, as they were stored
 	rows       []*ent.ToolCreate
 	reviewGone []string // slugs whose sections go
 	sections   []*ent.SectionCreate
