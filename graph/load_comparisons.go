@@ -184,12 +184,21 @@ func (r *reading) comparisonSlice(ctx context.Context, category *string, sl *sli
 	if err != nil {
 		return nil, err
 	}
-	result := &model.ComparisonConnection{Edges: []*model.ComparisonEdge{}, Nodes: []*model.Comparison{}}
-	if s.has("totalCount") {
-		if result.TotalCount, err = r.countComparisons(ctx, key, where); err != nil {
-			return nil, err
-		}
-	}
+	c, err := connect(s, sl, connected[*ent.Comparison, *model.Comparison, *model.ComparisonEdge]{
+		count: func() (int, error) { return r.countComparisons(ctx, key, where) },
+		read:  func(selection) ([]*ent.Comparison, error) { return r.sliceOfComparisons(ctx, where, sl) },
+		fill: func(rows []*ent.Comparison, asked selection) ([]*model.Comparison, error) {
+			return r.fillComparisons(ctx, rows, asked)
+		},
+		cursor: func(row *ent.Comparison) string { return sl.cursor([]any{row.UpdatedAt, row.ID}) },
+		edge: func(cursor string, node *model.Comparison) *model.ComparisonEdge {
+			return &model.ComparisonEdge{Cursor: cursor, Node: node}
+		},
+	})
+	return &model.ComparisonConnection{Edges: c.edges, Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total}, err
+}
+
+func (r *reading) sliceOfComparisons(ctx context.Context, where []predicate.Comparison, sl *slice) ([]*ent.Comparison, error) {
 	query := r.tx.Comparison.Query().Where(where...)
 	if sl.after != nil {
 		query.Where(sl.order.past(sl.after))
@@ -197,19 +206,5 @@ func (r *reading) comparisonSlice(ctx context.Context, category *string, sl *sli
 	if sl.before != nil {
 		query.Where(sl.order.reversed().past(sl.before))
 	}
-	rows, err := query.Order(sl.direction().apply).Limit(sl.size + 1).All(ctx)
-	if err != nil {
-		return nil, err
-	}
-	cursorOf := func(row *ent.Comparison) string { return sl.cursor([]any{row.UpdatedAt, row.ID}) }
-	rows, result.PageInfo = ends(sl, rows, cursorOf)
-	asked := s.of("nodes")
-	asked.set = append(asked.set, s.of("edges").of("node").set...)
-	if result.Nodes, err = r.fillComparisons(ctx, rows, asked); err != nil {
-		return nil, err
-	}
-	for i, node := range result.Nodes {
-		result.Edges = append(result.Edges, &model.ComparisonEdge{Cursor: cursorOf(rows[i]), Node: node})
-	}
-	return result, nil
+	return query.Order(sl.direction().apply).Limit(sl.size + 1).All(ctx)
 }

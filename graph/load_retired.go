@@ -13,7 +13,6 @@ func retiredModel(row *ent.Tool) *model.RetiredTool {
 	return &model.RetiredTool{
 		Slug: row.ID, Name: row.Name, Score: row.Score, CategorySlug: row.CategorySlug,
 		Reason: model.RetirementReason(row.RetiredReason), RetiredAt: row.RetiredAt, Note: row.RetiredNote,
-		Comparisons: []*model.Comparison{},
 	}
 }
 
@@ -23,23 +22,12 @@ func (r *reading) fillRetired(ctx context.Context, rows []*ent.Tool, s selection
 	if len(rows) == 0 {
 		return tools, nil
 	}
-	if s.has("category") {
-		categories, err := r.categoriesOf(ctx, rows, s.of("category"))
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range tools {
-			t.Category = categories[t.CategorySlug]
-		}
+	links, err := r.linksOf(ctx, rows, s)
+	if err != nil {
+		return nil, err
 	}
-	if s.has("comparisons") {
-		cited, err := r.comparisonsOf(ctx, rows, s.of("comparisons"))
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range tools {
-			t.Comparisons = cited[t.Slug]
-		}
+	for _, t := range tools {
+		t.Category, t.Comparisons = links.categories[t.CategorySlug], links.comparisons[t.Slug]
 	}
 	return tools, nil
 }
@@ -114,25 +102,16 @@ func (r *reading) retiredSlice(ctx context.Context, reason *model.RetirementReas
 	if err != nil {
 		return nil, err
 	}
-	result := &model.RetiredToolConnection{Edges: []*model.RetiredToolEdge{}, Nodes: []*model.RetiredTool{}}
-	if s.has("totalCount") {
-		if result.TotalCount, err = r.countRetired(ctx, key, where); err != nil {
-			return nil, err
-		}
-	}
-	asked := s.of("nodes")
-	asked.set = append(asked.set, s.of("edges").of("node").set...)
-	rows, err := r.sliceOfTools(ctx, where, sl, columnsFor(asked, sl.order.columns()...))
-	if err != nil {
-		return nil, err
-	}
-	cursorOf := func(row *ent.Tool) string { return sl.cursor(sl.order.keysOfTool(row)) }
-	rows, result.PageInfo = ends(sl, rows, cursorOf)
-	if result.Nodes, err = r.fillRetired(ctx, rows, asked); err != nil {
-		return nil, err
-	}
-	for i, node := range result.Nodes {
-		result.Edges = append(result.Edges, &model.RetiredToolEdge{Cursor: cursorOf(rows[i]), Node: node})
-	}
-	return result, nil
+	c, err := connect(s, sl, connected[*ent.Tool, *model.RetiredTool, *model.RetiredToolEdge]{
+		count: func() (int, error) { return r.countRetired(ctx, key, where) },
+		read:  func(asked selection) ([]*ent.Tool, error) { return r.sliceOfTools(ctx, where, sl, asked) },
+		fill: func(rows []*ent.Tool, asked selection) ([]*model.RetiredTool, error) {
+			return r.fillRetired(ctx, rows, asked)
+		},
+		cursor: func(row *ent.Tool) string { return sl.cursor(sl.order.keysOfTool(row)) },
+		edge: func(cursor string, node *model.RetiredTool) *model.RetiredToolEdge {
+			return &model.RetiredToolEdge{Cursor: cursor, Node: node}
+		},
+	})
+	return &model.RetiredToolConnection{Edges: c.edges, Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total}, err
 }

@@ -49,7 +49,7 @@ func toolModel(row *ent.Tool) *model.Tool {
 		Score: row.Score, Verifiability: row.Verifiability, Obsolescence: row.Obsolescence,
 		Tagline: row.Tagline, CanonicalURL: row.CanonicalURL, AvisURL: row.AvisURL, AlternativesURL: row.AlternativesURL,
 		UpdatedAt: row.UpdatedAt, Tier: row.Tier, Mainstream: row.Mainstream,
-		Comparisons: []*model.Comparison{}, PriceHistory: []*model.PriceChange{},
+		PriceHistory: []*model.PriceChange{},
 	}
 }
 
@@ -84,23 +84,12 @@ func (r *reading) fillTools(ctx context.Context, rows []*ent.Tool, s selection) 
 	if len(rows) == 0 {
 		return tools, nil
 	}
-	if s.has("category") {
-		categories, err := r.categoriesOf(ctx, rows, s.of("category"))
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range tools {
-			t.Category = categories[t.CategorySlug]
-		}
+	links, err := r.linksOf(ctx, rows, s)
+	if err != nil {
+		return nil, err
 	}
-	if s.has("comparisons") {
-		cited, err := r.comparisonsOf(ctx, rows, s.of("comparisons"))
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range tools {
-			t.Comparisons = cited[t.Slug]
-		}
+	for _, t := range tools {
+		t.Category, t.Comparisons = links.categories[t.CategorySlug], links.comparisons[t.Slug]
 	}
 	if s.has("priceHistory") {
 		if err := r.fillPriceHistory(ctx, tools); err != nil {
@@ -117,6 +106,25 @@ func (r *reading) fillTools(ctx context.Context, rows []*ent.Tool, s selection) 
 		}
 	}
 	return tools, nil
+}
+
+// links are what active and retired tools have alike.
+type links struct {
+	categories  map[string]*model.Category     // by their own slug
+	comparisons map[string][]*model.Comparison // by the tool's
+}
+
+// linksOf reads the links that are asked for.
+func (r *reading) linksOf(ctx context.Context, rows []*ent.Tool, s selection) (found links, err error) {
+	if s.has("category") {
+		if found.categories, err = r.categoriesOf(ctx, rows, s.of("category")); err != nil {
+			return found, err
+		}
+	}
+	if s.has("comparisons") {
+		found.comparisons, err = r.comparisonsOf(ctx, rows, s.of("comparisons"))
+	}
+	return found, err
 }
 
 func (r *reading) toolPage(ctx context.Context, filter *model.ToolFilter, sort model.ToolSort, page, limit int, s selection) (*model.ToolPage, error) {
@@ -150,31 +158,21 @@ func (r *reading) toolSlice(ctx context.Context, filter *model.ToolFilter, sl *s
 	if err != nil {
 		return nil, err
 	}
-	result := &model.ToolConnection{Edges: []*model.ToolEdge{}, Nodes: []*model.Tool{}}
-	if s.has("totalCount") {
-		if result.TotalCount, err = r.countTools(ctx, filter, where); err != nil {
-			return nil, err
-		}
-	}
-	asked := s.of("nodes")
-	asked.set = append(asked.set, s.of("edges").of("node").set...)
-	rows, err := r.sliceOfTools(ctx, where, sl, columnsFor(asked, sl.order.columns()...))
-	if err != nil {
-		return nil, err
-	}
-	cursorOf := func(row *ent.Tool) string { return sl.cursor(sl.order.keysOfTool(row)) }
-	rows, result.PageInfo = ends(sl, rows, cursorOf)
-	if result.Nodes, err = r.fillTools(ctx, rows, asked); err != nil {
-		return nil, err
-	}
-	for i, node := range result.Nodes {
-		result.Edges = append(result.Edges, &model.ToolEdge{Cursor: cursorOf(rows[i]), Node: node})
-	}
-	return result, nil
+	c, err := connect(s, sl, connected[*ent.Tool, *model.Tool, *model.ToolEdge]{
+		count:  func() (int, error) { return r.countTools(ctx, filter, where) },
+		read:   func(asked selection) ([]*ent.Tool, error) { return r.sliceOfTools(ctx, where, sl, asked) },
+		fill:   func(rows []*ent.Tool, asked selection) ([]*model.Tool, error) { return r.fillTools(ctx, rows, asked) },
+		cursor: func(row *ent.Tool) string { return sl.cursor(sl.order.keysOfTool(row)) },
+		edge: func(cursor string, node *model.Tool) *model.ToolEdge {
+			return &model.ToolEdge{Cursor: cursor, Node: node}
+		},
+	})
+	return &model.ToolConnection{Edges: c.edges, Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total}, err
 }
 
 // sliceOfTools reads one row more than the slice holds, to see whether any follow.
-func (r *reading) sliceOfTools(ctx context.Context, where []predicate.Tool, sl *slice, columns []string) ([]*ent.Tool, error) {
+func (r *reading) sliceOfTools(ctx context.Context, where []predicate.Tool, sl *slice, asked selection) ([]*ent.Tool, error) {
+	columns := columnsFor(asked, sl.order.columns()...)
 	query := r.tx.Tool.Query().Where(where...)
 	if sl.after != nil {
 		query.Where(sl.order.past(sl.after))
