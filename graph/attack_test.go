@@ -55,6 +55,7 @@ func TestDocumentsMadeToHurt(t *testing.T) {
 		"a cursor that is none":        {`{toolConnection(after: "%%%") {totalCount}}`, "BAD_USER_INPUT", "after: is not a cursor of this list and order."},
 		"a cursor of another list":     {`{toolConnection(after: "` + cursorOf(`{"l":"comparisons","p":["2026-01-01","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after: is not a cursor of this list and order."},
 		"a cursor of another order":    {`{toolConnection(after: "` + cursorOf(`{"l":"tools name_asc","p":["a","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after: is not a cursor of this list and order."},
+		"a cursor of the other way":    {`{toolConnection(sort: name_desc, after: "` + cursorOf(`{"l":"tools name_asc","p":["a","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after: is not a cursor of this list and order."},
 		"a cursor of other types":      {`{toolConnection(before: "` + cursorOf(`{"l":"tools score_desc","p":[false,"8","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "before: is not a cursor of this list and order."},
 		"a cursor with a NUL":          {`{toolConnection(sort: name_asc, before: "` + cursorOf(`{"l":"tools name_asc","p":["a","\u0000"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "before: is not a cursor of this list and order."},
 		"NUL in a slug":                {`{tool(slug: "a\u0000b") {slug}}`, "BAD_USER_INPUT", "slug: holds a NUL character."},

@@ -1,6 +1,7 @@
 package graph_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 
 	"palmares/ent"
 	"palmares/graph"
+	"palmares/internal/feed"
 	"palmares/internal/feed/demo"
 	"palmares/internal/feed/synth"
 	"palmares/internal/problem"
@@ -92,6 +94,11 @@ func TestMediaTypes(t *testing.T) {
 	} {
 		if got := serve(h, post(`{"query":"{__typename}"}`, accept)); got.Header().Get("Content-Type") != want+"; charset=utf-8" {
 			t.Errorf("%q is answered as %s", accept, got.Header().Get("Content-Type"))
+		}
+	}
+	for _, accept := range []string{"text/html", old + ";q=0", modern + "; charset=latin1", "application/json;q=2"} {
+		if got := serve(h, post(`{"query":"{__typename}"}`, accept)); got.Code != http.StatusNotAcceptable {
+			t.Errorf("%q is answered with %d", accept, got.Code)
 		}
 	}
 	for body, statuses := range map[string][2]int{
@@ -186,11 +193,14 @@ func TestOneReleaseAtATime(t *testing.T) {
 		publish(t, s, feeds[0])
 		e := newExecutor(s)
 		ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
-		defer stop()
 		var all sync.WaitGroup
+		defer all.Wait()
+		defer stop()
 		all.Go(func() {
 			for i := 1; ctx.Err() == nil; i++ {
-				publish(t, s, feeds[i%2])
+				if _, err := feed.Import(t.Context(), s, bytes.NewReader(feeds[i%2]), feed.Options{Force: true}); err != nil {
+					t.Error(err)
+				}
 			}
 		})
 		answers := 0
@@ -214,7 +224,6 @@ func TestOneReleaseAtATime(t *testing.T) {
 			}
 			answers++
 		}
-		all.Wait()
 		if answers < 10 {
 			t.Errorf("only %d answers", answers)
 		}

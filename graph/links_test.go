@@ -66,6 +66,13 @@ func TestRetiredToolsInComparisons(t *testing.T) {
 	})
 }
 
+func TestUnpublishedComparisonsAreNotSeen(t *testing.T) {
+	onDemo(t, func(t *testing.T, e *graph.Executor) {
+		expect(t, "anywhere", ask(t, e, `{comparison(slug: "lanterne-sourde-vs-glaneuse-aout") {slug} tool(slug: "glaneuse-aout") {comparisons {slug}}}`),
+			`{"comparison":null,"tool":{"comparisons":[]}}`)
+	})
+}
+
 // The same list asked for twice, with other fields each time, has them all.
 func TestListsUnderSeveralAliases(t *testing.T) {
 	onDemo(t, func(t *testing.T, e *graph.Executor) {
