@@ -15,11 +15,13 @@ const (
 // quality, a type that is spelled out before a wildcard, and for old clients
 // application/json where nothing is said.
 func negotiate(accept []string) (media string, ok bool) {
-	if len(accept) == 0 {
+	ranges := strings.Join(accept, ",")
+	if strings.TrimSpace(ranges) == "" {
 		return mediaJSON, true
 	}
-	bestQuality, bestExact := 0.0, false
-	for item := range strings.SplitSeq(strings.Join(accept, ","), ",") {
+	named := map[string]float64{} // qualities of what is spelled out
+	wildcard := 0.0
+	for item := range strings.SplitSeq(ranges, ",") {
 		name, params, err := mime.ParseMediaType(strings.TrimSpace(item))
 		if err != nil {
 			continue
@@ -27,27 +29,28 @@ func negotiate(accept []string) (media string, ok bool) {
 		if charset := params["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") {
 			continue
 		}
-		offered, exact := offer(name)
-		quality := qualityOf(params)
-		if offered == "" || quality == 0 {
-			continue
+		switch name {
+		case mediaJSON, mediaResponse:
+			named[name] = qualityOf(params)
+		case "*/*", "application/*":
+			wildcard = max(wildcard, qualityOf(params))
 		}
-		if quality > bestQuality || (quality == bestQuality && exact && !bestExact) {
-			media, bestQuality, bestExact = offered, quality, exact
+	}
+	best := 0.0
+	consider := func(offered string, quality float64) {
+		if quality > best {
+			media, best = offered, quality
+		}
+	}
+	// The order breaks ties.
+	consider(mediaResponse, named[mediaResponse])
+	consider(mediaJSON, named[mediaJSON])
+	for _, offered := range []string{mediaJSON, mediaResponse} {
+		if _, spelledOut := named[offered]; !spelledOut {
+			consider(offered, wildcard)
 		}
 	}
 	return media, media != ""
-}
-
-// offer is what we serve for a media range, or "".
-func offer(name string) (media string, exact bool) {
-	switch name {
-	case mediaJSON, mediaResponse:
-		return name, true
-	case "*/*", "application/*":
-		return mediaJSON, false
-	}
-	return "", false
 }
 
 func qualityOf(params map[string]string) float64 {

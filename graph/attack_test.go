@@ -38,32 +38,33 @@ func TestDocumentsMadeToHurt(t *testing.T) {
 		return `{tool(slug: "x") ` + strings.Repeat(`{category {tools `, levels/2) + `{slug}` + strings.Repeat("}}", levels/2) + "}"
 	}
 	for name, c := range map[string]struct{ query, code, message string }{
-		"doubled fragments":            {doubled(25), "QUERY_TOO_COMPLEX", "The document has more than 1000 fields."},
-		"doubled fragments, fewer":     {doubled(11), "QUERY_TOO_COMPLEX", "The document has more than 1000 fields."},
-		"identical fields":             {"{tools {items {" + strings.Repeat("slug ", 3000) + "}}}", "QUERY_TOO_COMPLEX", "The document has more than 1000 fields."},
-		"aliases":                      {"{tools {items {" + aliases(900) + "}}}", "QUERY_TOO_COMPLEX", "The document has more than 50 aliases."},
-		"directives":                   {"{feed {release " + strings.Repeat("@include(if: true) ", 200) + "}}", "QUERY_TOO_COMPLEX", "The document has more than 50 directives."},
-		"depth":                        {deep(14), "QUERY_TOO_COMPLEX", "The document has more than 12 levels of fields."},
-		"cost":                         {"{tools(limit: 200) {items {comparisons {toolA {name comparisons {slug title winnerName}} toolB {name comparisons {slug title}}}}}}", "QUERY_TOO_COMPLEX", "The operation costs 21002, more than 20000: ask for fewer items or fields at once."},
-		"the schema, over and over":    {"{__schema {types {fields {type {fields {type {fields {type {fields {name}}}}}}}}}}", "QUERY_TOO_COMPLEX", "The document has more than 3 nested lists of the schema."},
-		"fragments in a circle":        {"{feed {...A}} fragment A on Feed {...B} fragment B on Feed {...A}", "GRAPHQL_VALIDATION_FAILED", `Cannot spread fragment "A" within itself via "B".`},
-		"no operation":                 {"fragment A on Feed {release}", "BAD_USER_INPUT", "The document has no operation."},
-		"page 0":                       {"{tools(page: 0) {meta {total}}}", "BAD_USER_INPUT", "page: 0 is not from 1 to 1000000."},
-		"limit 201":                    {"{tools(limit: 201) {meta {total}}}", "BAD_USER_INPUT", "limit: 201 is not from 1 to 200."},
-		"first: -1":                    {"{toolConnection(first: -1) {totalCount}}", "BAD_USER_INPUT", "first: -1 is not from 0 to 200."},
-		"first and last":               {"{toolConnection(first: 1, last: 1) {totalCount}}", "BAD_USER_INPUT", "Give first or last, not both."},
-		"a cursor that is none":        {`{toolConnection(after: "%%%") {totalCount}}`, "BAD_USER_INPUT", "after: is not a cursor of this list and order."},
-		"a cursor of another list":     {`{toolConnection(after: "` + cursorOf(`{"l":"comparisons","p":["2026-01-01","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after: is not a cursor of this list and order."},
-		"a cursor of another order":    {`{toolConnection(after: "` + cursorOf(`{"l":"tools name_asc","p":["a","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after: is not a cursor of this list and order."},
-		"a cursor of the other way":    {`{toolConnection(sort: name_desc, after: "` + cursorOf(`{"l":"tools name_asc","p":["a","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after: is not a cursor of this list and order."},
-		"a cursor of other types":      {`{toolConnection(before: "` + cursorOf(`{"l":"tools score_desc","p":[false,"8","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "before: is not a cursor of this list and order."},
-		"a cursor with a NUL":          {`{toolConnection(sort: name_asc, before: "` + cursorOf(`{"l":"tools name_asc","p":["a","\u0000"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "before: is not a cursor of this list and order."},
-		"NUL in a slug":                {`{tool(slug: "a\u0000b") {slug}}`, "BAD_USER_INPUT", "slug: holds a NUL character."},
-		"a long search":                {`{tools(filter: {search: "` + strings.Repeat("é", 201) + `"}) {meta {total}}}`, "BAD_USER_INPUT", "filter.search: is longer than 200 characters."},
-		"a date that never was":        {`{tools(filter: {updatedSince: "2026-02-30"}) {meta {total}}}`, "BAD_USER_INPUT", "A date is a real day, YYYY-MM-DD."},
-		"an unknown enum value":        {`{tools(sort: best) {meta {total}}}`, "GRAPHQL_VALIDATION_FAILED", `Value "best" does not exist in "ToolSort!" enum.`},
-		"a list nested without bounds": {"{tools(filter: {categories: " + strings.Repeat("[", 200_000), "GRAPHQL_PARSE_FAILED", "exceeded maximum nesting depth of 1000"},
-		"too many tokens":              {"{" + strings.Repeat("feed{release}", 2000) + "}", "GRAPHQL_PARSE_FAILED", "exceeded token limit of 4000"},
+		"doubled fragments":              {doubled(25), "QUERY_TOO_COMPLEX", "The document has more than 500 fields."},
+		"doubled fragments, fewer":       {doubled(11), "QUERY_TOO_COMPLEX", "The document has more than 500 fields."},
+		"identical fields":               {"{tools {items {" + strings.Repeat("slug ", 3000) + "}}}", "QUERY_TOO_COMPLEX", "The document has more than 500 fields."},
+		"aliases":                        {"{tools {items {" + aliases(400) + "}}}", "QUERY_TOO_COMPLEX", "The document has more than 50 aliases."},
+		"directives":                     {"{feed {release " + strings.Repeat("@include(if: true) ", 200) + "}}", "QUERY_TOO_COMPLEX", "The document has more than 50 directives."},
+		"depth":                          {deep(14), "QUERY_TOO_COMPLEX", "The document has more than 12 levels of fields."},
+		"cost":                           {"{tools(limit: 200) {items {comparisons {toolA {name comparisons {slug title winnerName}} toolB {name comparisons {slug title}}}}}}", "QUERY_TOO_COMPLEX", "The operation costs 21002, more than 20000: ask for fewer items or fields at once."},
+		"the schema, over and over":      {"{__schema {types {fields {type {fields {type {fields {type {fields {name}}}}}}}}}}", "QUERY_TOO_COMPLEX", "The document has more than 3 nested lists of the schema."},
+		"fragments in a circle":          {"{feed {...A}} fragment A on Feed {...B} fragment B on Feed {...A}", "GRAPHQL_VALIDATION_FAILED", `Cannot spread fragment "A" within itself via "B".`},
+		"no operation":                   {"fragment A on Feed {release}", "BAD_USER_INPUT", "The document has no operation."},
+		"page 0":                         {"{tools(page: 0) {meta {total}}}", "BAD_USER_INPUT", "page: 0 is not from 1 to 1000000."},
+		"limit 201":                      {"{tools(limit: 201) {meta {total}}}", "BAD_USER_INPUT", "limit: 201 is not from 1 to 200."},
+		"first: -1":                      {"{toolConnection(first: -1) {totalCount}}", "BAD_USER_INPUT", "first: -1 is not from 0 to 200."},
+		"first and last":                 {"{toolConnection(first: 1, last: 1) {totalCount}}", "BAD_USER_INPUT", "Give first or last, not both."},
+		"a cursor that is none":          {`{toolConnection(after: "%%%") {totalCount}}`, "BAD_USER_INPUT", "after: is not a cursor of this list and order."},
+		"a cursor of another list":       {`{toolConnection(after: "` + cursorOf(`{"l":"comparisons","p":["2026-01-01","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after: is not a cursor of this list and order."},
+		"a cursor of another order":      {`{toolConnection(after: "` + cursorOf(`{"l":"tools name_asc","p":["a","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after: is not a cursor of this list and order."},
+		"a cursor of the other way":      {`{toolConnection(sort: name_desc, after: "` + cursorOf(`{"l":"tools name_asc","p":["a","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after: is not a cursor of this list and order."},
+		"a cursor of other types":        {`{toolConnection(before: "` + cursorOf(`{"l":"tools score_desc","p":[false,"8","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "before: is not a cursor of this list and order."},
+		"a cursor with a NUL":            {`{toolConnection(sort: name_asc, before: "` + cursorOf(`{"l":"tools name_asc","p":["a","\u0000"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "before: is not a cursor of this list and order."},
+		"NUL in a slug":                  {`{tool(slug: "a\u0000b") {slug}}`, "BAD_USER_INPUT", "slug: holds a NUL character."},
+		"a long search":                  {`{tools(filter: {search: "` + strings.Repeat("é", 201) + `"}) {meta {total}}}`, "BAD_USER_INPUT", "filter.search: is longer than 200 characters."},
+		"a date that never was":          {`{tools(filter: {updatedSince: "2026-02-30"}) {meta {total}}}`, "BAD_USER_INPUT", "A date is a real day, YYYY-MM-DD."},
+		"an unknown enum value":          {`{tools(sort: best) {meta {total}}}`, "GRAPHQL_VALIDATION_FAILED", `Value "best" does not exist in "ToolSort!" enum.`},
+		"a list nested without bounds":   {"{tools(filter: {categories: " + strings.Repeat("[", 200_000), "GRAPHQL_PARSE_FAILED", "exceeded maximum nesting depth of 1000"},
+		"a fragment that nobody spreads": {"{__typename} fragment F on Tool {" + strings.Repeat("slug:name slug ", 900) + "}", "QUERY_TOO_COMPLEX", "The document has more than 500 fields."},
+		"too many tokens":                {"{" + strings.Repeat("feed{release}", 2000) + "}", "GRAPHQL_PARSE_FAILED", "exceeded token limit of 4000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
@@ -73,6 +74,49 @@ func TestDocumentsMadeToHurt(t *testing.T) {
 			}
 			refusedWith(t, answer, c.code, c.message)
 		})
+	}
+}
+
+// However wrong a document is, the answer stays short.
+func TestErrorsAreFewAndShort(t *testing.T) {
+	e := newExecutor(testdb.Open(t, testdb.SQLite(t)))
+	for name, query := range map[string]string{
+		"fields that conflict": "{tools {items {" + strings.Repeat("slug:name ", 40) + strings.Repeat("slug ", 400) + "}}}",
+		"unknown arguments":    "{feed {release(" + strings.Repeat("x:1 ", 500) + ")}}",
+		"a long name":          "{" + strings.Repeat("x", 90_000) + "}",
+	} {
+		start := time.Now()
+		answer := execute(t, e, "", query)
+		text, err := json.Marshal(answer.Errors)
+		if err != nil || len(answer.Errors) == 0 || len(text) > 10_000 || time.Since(start) > promptly {
+			t.Errorf("%s: %d errors, %d bytes, %v, %v", name, len(answer.Errors), len(text), time.Since(start), err)
+		}
+	}
+}
+
+func TestNullWhereNothingMayBeNull(t *testing.T) {
+	e := newExecutor(testdb.Open(t, testdb.SQLite(t)))
+	for query, message := range map[string]string{
+		`query ($s: ToolSort) {tools(sort: $s) {meta {total}}}`:                                              "sort: must not be null.",
+		`query ($s: ToolSort) {category(slug: "code") {tools(sort: $s) {slug}}}`:                             "sort: must not be null.",
+		`query ($s: Int) {tools(limit: $s) {meta {total}}}`:                                                  "limit: must not be null.",
+		`query ($s: Int) {tools {...P}} fragment P on ToolPage {items {category {tools(limit: $s) {slug}}}}`: "limit: must not be null.",
+	} {
+		refusedWith(t, execute(t, e, "", query, map[string]any{"s": nil}), "BAD_USER_INPUT", message)
+	}
+}
+
+// A variable that is left out costs what its default does.
+func TestCostOfDefaults(t *testing.T) {
+	e := newExecutor(testdb.Open(t, testdb.SQLite(t)))
+	costs := map[string]int{}
+	for name, query := range map[string]string{
+		"left out": `query ($l: Int) {categories {tools(limit: $l) {slug name}}}`, "spelled out": `{categories {tools(limit: 10) {slug name}}}`,
+	} {
+		costs[name] = execute(t, e, "", query).Cost
+	}
+	if costs["left out"] != costs["spelled out"] || costs["left out"] < 400 {
+		t.Errorf("got %v", costs)
 	}
 }
 
@@ -139,6 +183,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 		"variables of text":        {post(`{"query":"{__typename}","variables":"x"}`), 400, "variables: must be an object."},
 		"a form":                   {with(post(`query={__typename}`), "Content-Type", "application/x-www-form-urlencoded"), 415, "The body must be application/json in UTF-8."},
 		"another alphabet":         {with(post(good), "Content-Type", "application/json; charset=latin1"), 415, "The body must be application/json in UTF-8."},
+		"a compressed body":        {with(post(good), "Content-Encoding", "gzip"), 415, "The body must not be compressed."},
 		"a page":                   {with(post(good), "Accept", "text/html"), 406, "Only application/graphql-response+json and application/json are served."},
 		"another method":           {httptest.NewRequest(http.MethodDelete, "/graphql", nil), 405, "The method is not allowed: use GET or POST."},
 		"a query twice":            {httptest.NewRequest(http.MethodGet, "/graphql?query={a}&query={b}", nil), 400, "query: is given twice."},

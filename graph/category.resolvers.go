@@ -13,7 +13,7 @@ import (
 
 func (r *categoryResolver) Tools(ctx context.Context, obj *model.Category, sort model.ToolSort, limit int) ([]*model.Tool, error) {
 	return read(ctx, func(r *reading) ([]*model.Tool, error) {
-		return r.categoryTools[categoryToolsKey{obj.Slug, firstTools{sort, limit}}], nil
+		return r.toolsOfCategory(ctx, obj.Slug)
 	})
 }
 

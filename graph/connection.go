@@ -29,8 +29,7 @@ func connect[Row, Node, Edge any](s selection, sl *slice, list connected[Row, No
 			return result, err
 		}
 	}
-	asked := s.of("nodes")
-	asked.set = append(asked.set, s.of("edges").of("node").set...)
+	asked := s.of("nodes").with(s.of("edges").of("node").sets...)
 	rows, err := list.read(asked)
 	if err != nil {
 		return result, err

@@ -24,7 +24,8 @@ const defaultSlice = 50
 type pricing struct {
 	vars  map[string]any
 	known map[pricedFragment]int
-	keyed bool // something in it needs an API key
+	keyed bool   // something in it needs an API key
+	null  string // an argument that is null and must not be
 }
 
 type pricedFragment struct {
@@ -32,11 +33,11 @@ type pricedFragment struct {
 	size int
 }
 
-// price returns the cost of an operation, and whether it reads embeddings.
-func price(op *ast.OperationDefinition, vars map[string]any) (cost int, needsKey bool) {
-	p := &pricing{vars: vars, known: map[pricedFragment]int{}}
-	cost = p.selections(op.SelectionSet, 1)
-	return cost, p.keyed
+// price works out the cost of an operation, and what else only its whole
+// tells.
+func price(op *ast.OperationDefinition, vars map[string]any) (cost int, p *pricing) {
+	p = &pricing{vars: vars, known: map[pricedFragment]int{}}
+	return p.selections(op.SelectionSet, 1), p
 }
 
 func checkCost(cost int, limits Limits) *problem.Problem {
@@ -69,7 +70,11 @@ func (p *pricing) selections(set ast.SelectionSet, size int) int {
 }
 
 func (p *pricing) field(f *ast.Field, size int) int {
-	if f.Definition == nil || len(f.SelectionSet) == 0 {
+	if f.Definition == nil {
+		return 1
+	}
+	p.checkNulls(f)
+	if len(f.SelectionSet) == 0 {
 		return 1
 	}
 	if f.Definition.Type.Name() == "EmbeddingsDocument" {
@@ -79,7 +84,35 @@ func (p *pricing) field(f *ast.Field, size int) int {
 	if f.Definition.Type.NamedType == "" {
 		times = p.length(f, size)
 	}
-	return min(1+times*p.selections(f.SelectionSet, p.sizeOf(f)), enough)
+	return min(1+scanCost(f)+times*p.selections(f.SelectionSet, p.sizeOf(f)), enough)
+}
+
+// scanCosts are what root fields cost for the rows that they go through, on
+// top of those that they give.
+var scanCosts = map[string]int{"toolGroups": 300, "scoreHistogram": 300, "priceChangeCounts": 600}
+
+// filteredCost is for a list that has to be counted.
+const filteredCost = 100
+
+func scanCost(f *ast.Field) int {
+	if f.Arguments.ForName("filter") != nil || (f.Name != "retiredTools" && f.Arguments.ForName("category") != nil) {
+		return scanCosts[f.Name] + filteredCost
+	}
+	return scanCosts[f.Name]
+}
+
+// checkNulls finds a variable that is null where an argument must not be: the
+// specification leaves that to the execution.
+func (p *pricing) checkNulls(f *ast.Field) {
+	for _, argument := range f.Arguments {
+		definition := f.Definition.Arguments.ForName(argument.Name)
+		if definition == nil || !definition.Type.NonNull || argument.Value.Kind != ast.Variable {
+			continue
+		}
+		if value, given := p.vars[argument.Value.Raw]; given && value == nil {
+			p.null = argument.Name
+		}
+	}
 }
 
 // length is how many items a list may have.
@@ -121,6 +154,9 @@ func (p *pricing) argument(f *ast.Field, name string) (int, bool) {
 		return 0, false
 	}
 	raw, err := value.Value(p.vars)
+	if raw == nil && definition.DefaultValue != nil { // a variable that was left out
+		raw, err = definition.DefaultValue.Value(nil)
+	}
 	if err != nil || raw == nil {
 		return 0, false
 	}

@@ -44,7 +44,7 @@ func (d *documents) get(query string) (*ast.QueryDocument, gqlerror.List) {
 	}
 	doc, err := parser.ParseQueryWithTokenLimit(&ast.Source{Input: query}, d.limits.Tokens)
 	if err != nil {
-		return nil, coded(codeParseFailed, gqlerror.List{asGraphQLError(err)})
+		return nil, coded(codeParseFailed, fewAndShort(gqlerror.List{asGraphQLError(err)}))
 	}
 	if tooMuch := checkSize(doc, d.limits); tooMuch != nil {
 		return nil, refused(tooMuch)
@@ -53,7 +53,7 @@ func (d *documents) get(query string) (*ast.QueryDocument, gqlerror.List) {
 		return nil, refused(problem.New(problem.BadInput, "The document has no operation."))
 	}
 	if errs := validator.ValidateWithRules(d.schema, doc, rules.NewDefaultRules()); len(errs) > 0 {
-		return nil, coded(codeValidationFailed, errs)
+		return nil, coded(codeValidationFailed, fewAndShort(errs))
 	}
 	if len(query) <= maxKept {
 		d.kept.Add(query, doc)

@@ -49,6 +49,23 @@ func coded(code string, errs gqlerror.List) gqlerror.List {
 	return errs
 }
 
+const (
+	maxErrors  = 10
+	maxMessage = 300
+)
+
+// fewAndShort keeps a document from being answered with far more than it says.
+func fewAndShort(errs gqlerror.List) gqlerror.List {
+	errs = errs[:min(len(errs), maxErrors)]
+	for _, err := range errs {
+		if message := []rune(err.Message); len(message) > maxMessage {
+			err.Message = string(message[:maxMessage]) + "…"
+		}
+		err.Locations = err.Locations[:min(len(err.Locations), maxErrors)]
+	}
+	return errs
+}
+
 func withRequestID(ctx context.Context, err *gqlerror.Error) *gqlerror.Error {
 	if id := problem.RequestID(ctx); id != "" {
 		if err.Extensions == nil {

@@ -113,10 +113,12 @@ func (e *Executor) Execute(ctx context.Context, req Request) *Answer {
 	if errs != nil {
 		return e.refuse(ctx, coded(string(problem.BadInput), errs))
 	}
-	cost, needsKey := price(op, opCtx.Variables)
+	cost, found := price(op, opCtx.Variables)
 	var refusal *problem.Problem
 	switch {
-	case needsKey && !auth.CallerFrom(ctx).MayReadEmbeddings():
+	case found.null != "":
+		refusal = problem.New(problem.BadInput, "%s: must not be null.", found.null)
+	case found.keyed && !auth.CallerFrom(ctx).MayReadEmbeddings():
 		refusal = problem.New(problem.Unauthenticated, "Embeddings need an API key.")
 	default:
 		refusal = checkCost(cost, e.limits)

@@ -41,6 +41,12 @@ func checkSize(doc *ast.QueryDocument, limits Limits) *problem.Problem {
 		m.directives = sum(m.directives, len(op.Directives))
 		whole = whole.beside(m)
 	}
+	// Validation looks at fragments that nothing spreads, too.
+	for _, f := range doc.Fragments {
+		if g.measured[f.Name] == nil && g.measured[metaKey(f.Name)] == nil {
+			whole = whole.beside(g.fragment(f.Name, false))
+		}
+	}
 	for _, over := range []struct {
 		what       string
 		got, limit int
@@ -104,7 +110,7 @@ func (g *guard) field(f *ast.Field, meta bool) measure {
 func (g *guard) fragment(name string, meta bool) measure {
 	key := name
 	if meta {
-		key = "meta " + name // its depth is counted otherwise there
+		key = metaKey(name)
 	}
 	if known := g.measured[key]; known != nil {
 		return *known
@@ -119,5 +125,9 @@ func (g *guard) fragment(name string, meta bool) measure {
 	g.measured[key] = &m
 	return m
 }
+
+// metaKey is for a fragment within the schema's description, where depth is
+// counted otherwise.
+func metaKey(name string) string { return "meta " + name }
 
 func sum(a, b int) int { return min(a+b, enough) }

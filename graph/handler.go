@@ -22,11 +22,18 @@ func NewHandler(e *Executor) *Handler {
 	return &Handler{executor: e, persisted: newPersisted()}
 }
 
+const allowed = "GET, HEAD, POST, OPTIONS"
+
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Add("Vary", "Accept, Authorization")
 	header.Set("X-GraphQL-Cost-Limit", strconv.Itoa(h.executor.limits.Cost))
 
+	if r.Method == http.MethodOptions { // no preflight: those are answered before
+		header.Set("Allow", allowed)
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
 	media, acceptable := negotiate(r.Header.Values("Accept"))
 	if !acceptable {
 		h.fail(w, r, mediaJSON, http.StatusNotAcceptable, problem.New(problem.BadInput,
@@ -41,7 +48,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodPost:
 		req, refusal = requestFromBody(w, r, h.executor.limits.Body)
 	default:
-		header.Set("Allow", "GET, HEAD, POST, OPTIONS")
+		header.Set("Allow", allowed)
 		refusal = &httpProblem{http.StatusMethodNotAllowed, problem.New(problem.BadInput, "The method is not allowed: use GET or POST.")}
 	}
 	if refusal == nil {

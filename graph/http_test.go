@@ -91,6 +91,9 @@ func TestMediaTypes(t *testing.T) {
 		modern + ";q=0, */*;q=0.1":        old,
 		"text/html, " + modern + ";q=0.5": modern,
 		modern + "; charset=utf-8":        modern,
+		" ":                               old,
+		old + ";q=0, */*":                 modern,
+		"*/*, " + modern:                  modern,
 	} {
 		if got := serve(h, post(`{"query":"{__typename}"}`, accept)); got.Header().Get("Content-Type") != want+"; charset=utf-8" {
 			t.Errorf("%q is answered as %s", accept, got.Header().Get("Content-Type"))

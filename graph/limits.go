@@ -19,7 +19,7 @@ var DefaultLimits = Limits{
 	Body:       100_000,
 	Tokens:     4_000,
 	Depth:      12,
-	Fields:     1_000,
+	Fields:     500,
 	Aliases:    50,
 	Directives: 50,
 	Cost:       20_000,

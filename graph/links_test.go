@@ -83,6 +83,24 @@ func TestListsUnderSeveralAliases(t *testing.T) {
 	})
 }
 
+// Lists of a category's tools are each cut as their own place asks, also where
+// the same objects are asked for in several places, and within each other.
+func TestListsWithArgumentsOfTheirOwn(t *testing.T) {
+	const first, second = `{"slug":"grain-de-gorge"}`, `{"slug":"greffier-8"}`
+	onDemo(t, func(t *testing.T, e *graph.Executor) {
+		for query, want := range map[string]string{
+			`{tool(slug: "greffier-8") {a: category {tools(limit: 1) {slug}} b: category {tools(limit: 2) {slug}}}}`: `{"tool":{"a":{"tools":[` + first + `]},"b":{"tools":[` + first + `,` + second + `]}}}`,
+			`{category(slug: "voix") {tools(limit: 1) {slug category {tools(limit: 1) {slug}}}}}`:                    `{"category":{"tools":[{"slug":"grain-de-gorge","category":{"tools":[` + first + `]}}]}}`,
+			`{category(slug: "voix") {tools(limit: 1) {category {tools(limit: 2) {category {tools(limit: 1) {slug}}}}}}}`: `{"category":{"tools":[{"category":{"tools":[` +
+				`{"category":{"tools":[` + first + `]}},{"category":{"tools":[` + first + `]}}]}}]}}`,
+			`{toolConnection(first: 1, filter: {categories: ["voix"]}) {nodes {category {tools(limit: 1) {slug}}} edges {node {category {tools(limit: 2) {slug}}}}}}`: `{"toolConnection":{"nodes":[{"category":{"tools":[` +
+				first + `]}}],"edges":[{"node":{"category":{"tools":[` + first + `,` + second + `]}}}]}}`,
+		} {
+			expect(t, query, ask(t, e, query), want)
+		}
+	})
+}
+
 func priceOf(t *testing.T, e *graph.Executor, slug string) string {
 	return decoded[struct{ Tool struct{ Price string } }](t, ask(t, e, `{tool(slug: "`+slug+`") {price}}`)).Tool.Price
 }

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/ast"
+
 	"palmares/ent"
 	"palmares/ent/category"
 	"palmares/ent/predicate"
@@ -65,13 +68,14 @@ func (r *reading) categoriesOf(ctx context.Context, rows []*ent.Tool, s selectio
 	return bySlug, err
 }
 
-// categoryToolsKey names one list of a category's tools: a query may ask for
-// several, each under its alias.
+// categoryToolsKey names one list of a category's tools by the place in the
+// query that asks for it, with fields and arguments of its own.
 type categoryToolsKey struct {
 	category string
-	firstTools
+	place    *ast.Field
 }
 
+// firstTools is how a list is cut.
 type firstTools struct {
 	sort  model.ToolSort
 	limit int
@@ -83,7 +87,6 @@ func (r *reading) readCategoryTools(ctx context.Context, categories []*model.Cat
 	if len(categories) == 0 {
 		return nil
 	}
-	lists := map[firstTools]bool{}
 	for _, field := range s.fields() {
 		if field.Name != "tools" {
 			continue
@@ -94,13 +97,7 @@ func (r *reading) readCategoryTools(ctx context.Context, categories []*model.Cat
 			return err
 		}
 		list := firstTools{model.ToolSort(fmt.Sprint(args["sort"])), limit}
-		// The same list may be asked for in several places, each with fields
-		// of its own: what is kept must have them all.
-		r.askedOfTools[list] = append(r.askedOfTools[list], field.Selections...)
-		lists[list] = true
-	}
-	for list := range lists {
-		if err := r.readFirstTools(ctx, categories, list, selection{op: s.op, set: r.askedOfTools[list]}); err != nil {
+		if err := r.readFirstTools(ctx, categories, list, field); err != nil {
 			return err
 		}
 	}
@@ -108,7 +105,7 @@ func (r *reading) readCategoryTools(ctx context.Context, categories []*model.Cat
 }
 
 // readFirstTools ranks the tools within each category, and reads the first.
-func (r *reading) readFirstTools(ctx context.Context, categories []*model.Category, list firstTools, s selection) error {
+func (r *reading) readFirstTools(ctx context.Context, categories []*model.Category, list firstTools, field graphql.CollectedField) error {
 	ranked, err := r.firstSlugs(ctx, categories, list)
 	if err != nil {
 		return err
@@ -119,7 +116,8 @@ func (r *reading) readFirstTools(ctx context.Context, categories []*model.Catego
 	}
 	bySlug := map[string]*model.Tool{}
 	if len(all) > 0 {
-		found, err := r.tools(ctx, s, nil, []predicate.Tool{tool.IDIn(all...)}, nil)
+		asked := selection{op: graphql.GetOperationContext(ctx)}.with(field.Selections)
+		found, err := r.tools(ctx, asked, nil, []predicate.Tool{tool.IDIn(all...)}, nil)
 		if err != nil {
 			return err
 		}
@@ -128,9 +126,18 @@ func (r *reading) readFirstTools(ctx context.Context, categories []*model.Catego
 		}
 	}
 	for _, c := range categories {
-		r.categoryTools[categoryToolsKey{c.Slug, list}] = mapped(ranked[c.Slug], func(slug string) *model.Tool { return bySlug[slug] })
+		r.categoryTools[categoryToolsKey{c.Slug, field.Field}] = mapped(ranked[c.Slug], func(slug string) *model.Tool { return bySlug[slug] })
 	}
 	return nil
+}
+
+// toolsOfCategory finds what was read for the place that is being resolved.
+func (r *reading) toolsOfCategory(ctx context.Context, category string) ([]*model.Tool, error) {
+	tools, read := r.categoryTools[categoryToolsKey{category, graphql.GetFieldContext(ctx).Field.Field}]
+	if !read {
+		return nil, fmt.Errorf("the tools of category %s were not read", category)
+	}
+	return tools, nil
 }
 
 func (r *reading) firstSlugs(ctx context.Context, categories []*model.Category, list firstTools) (map[string][]string, error) {

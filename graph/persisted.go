@@ -56,7 +56,7 @@ func (p *persisted) remember(req *httpRequest, answer *Answer) {
 
 func hashOf(req *httpRequest) (hash string, asked bool, refusal *httpProblem) {
 	extension, asked := req.Extensions["persistedQuery"]
-	if !asked {
+	if !asked || extension == nil {
 		return "", false, nil
 	}
 	object, _ := extension.(map[string]any)

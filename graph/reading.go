@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 
-	"github.com/vektah/gqlparser/v2/ast"
-
 	"palmares/ent"
 	"palmares/graph/model"
 )
@@ -18,17 +16,12 @@ type reading struct {
 	tx       *ent.Tx
 	release  *ent.Release // nil before the first import
 	executor *Executor
-	// categoryTools are lists asked for with arguments, by what was asked;
-	// askedOfTools are the fields asked of them.
+	// categoryTools are lists asked for with arguments, by who asks.
 	categoryTools map[categoryToolsKey][]*model.Tool
-	askedOfTools  map[firstTools]ast.SelectionSet
 }
 
 func newReading(tx *ent.Tx, release *ent.Release, e *Executor) *reading {
-	return &reading{
-		tx: tx, release: release, executor: e,
-		categoryTools: map[categoryToolsKey][]*model.Tool{}, askedOfTools: map[firstTools]ast.SelectionSet{},
-	}
+	return &reading{tx: tx, release: release, executor: e, categoryTools: map[categoryToolsKey][]*model.Tool{}}
 }
 
 type readingKey struct{}

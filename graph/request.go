@@ -67,6 +67,9 @@ func requestFromURL(r *http.Request) (*httpRequest, *httpProblem) {
 }
 
 func requestFromBody(w http.ResponseWriter, r *http.Request, limit int64) (*httpRequest, *httpProblem) {
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return nil, &httpProblem{http.StatusUnsupportedMediaType, problem.New(problem.BadInput, "The body must not be compressed.")}
+	}
 	if !isJSON(r.Header.Get("Content-Type")) {
 		return nil, &httpProblem{http.StatusUnsupportedMediaType, problem.New(problem.BadInput, "The body must be application/json in UTF-8.")}
 	}

@@ -2,53 +2,56 @@ package graph
 
 import (
 	"context"
+	"slices"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
-// selection is what a query asks of an object: it tells what to read.
+// selection is what a query asks of objects: it tells what to read. The same
+// objects may be asked for in several places, each with fields and arguments
+// of its own, so it is a list of sets that are never merged.
 type selection struct {
 	op    *graphql.OperationContext
-	set   ast.SelectionSet
-	types []string // that the object satisfies; none for any
+	sets  []ast.SelectionSet
+	types []string // that the objects satisfy; none for any
 }
 
 // selected is what the field that is being resolved was asked for.
 func selected(ctx context.Context) selection {
-	return selection{op: graphql.GetOperationContext(ctx), set: graphql.GetFieldContext(ctx).Field.Selections}
+	return selection{op: graphql.GetOperationContext(ctx)}.with(graphql.GetFieldContext(ctx).Field.Selections)
+}
+
+// with adds another place.
+func (s selection) with(sets ...ast.SelectionSet) selection {
+	s.sets = append(slices.Clone(s.sets), sets...)
+	return s
 }
 
 // fields lists what is asked for, fragments and directives worked in.
 func (s selection) fields() []graphql.CollectedField {
-	if len(s.set) == 0 {
-		return nil
+	var all []graphql.CollectedField
+	for _, set := range s.sets {
+		if len(set) > 0 {
+			all = append(all, graphql.CollectFields(s.op, set, s.types)...)
+		}
 	}
-	return graphql.CollectFields(s.op, s.set, s.types)
+	return all
 }
 
 func (s selection) has(names ...string) bool {
-	for _, field := range s.fields() {
-		for _, name := range names {
-			if field.Name == name {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.fields(), func(field graphql.CollectedField) bool { return slices.Contains(names, field.Name) })
 }
 
-// of is what is asked of the named fields, all their aliases together.
+// of is what is asked of the named fields.
 func (s selection) of(names ...string) selection {
-	merged := selection{op: s.op}
+	inner := selection{op: s.op}
 	for _, field := range s.fields() {
-		for _, name := range names {
-			if field.Name == name {
-				merged.set = append(merged.set, field.Selections...)
-			}
+		if slices.Contains(names, field.Name) {
+			inner = inner.with(field.Selections)
 		}
 	}
-	return merged
+	return inner
 }
 
 // as narrows a selection on an interface to one of its types.

@@ -46,7 +46,7 @@ func fits(schema *ast.Schema, t *ast.Type, value any) bool {
 		return fitsObject(schema, definition, value)
 	case t.NamedType == "Int":
 		n, isNumber := numeric(value)
-		return isNumber && n == math.Trunc(n) && math.Abs(n) <= math.MaxInt32
+		return isNumber && n == math.Trunc(n) && n >= math.MinInt32 && n <= math.MaxInt32
 	case t.NamedType == "Float":
 		_, isNumber := numeric(value)
 		return isNumber

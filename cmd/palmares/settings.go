@@ -30,7 +30,7 @@ type settings struct {
 		Body       int64         `help:"Bytes of a request's body." default:"100000" env:"PALMARES_GRAPHQL_BODY"`
 		Tokens     int           `help:"Tokens of a document." default:"4000" env:"PALMARES_GRAPHQL_TOKENS"`
 		Depth      int           `help:"Levels of fields." default:"12" env:"PALMARES_GRAPHQL_DEPTH"`
-		Fields     int           `help:"Fields of a document." default:"1000" env:"PALMARES_GRAPHQL_FIELDS"`
+		Fields     int           `help:"Fields of a document." default:"500" env:"PALMARES_GRAPHQL_FIELDS"`
 		Aliases    int           `help:"Aliases of a document." default:"50" env:"PALMARES_GRAPHQL_ALIASES"`
 		Directives int           `help:"Directives of a document." default:"50" env:"PALMARES_GRAPHQL_DIRECTIVES"`
 		Cost       int           `help:"Cost of an operation." default:"20000" env:"PALMARES_GRAPHQL_COST"`
