@@ -95,7 +95,7 @@ var scanCosts = map[string]int{"toolGroups": 300, "scoreHistogram": 300, "priceC
 const filteredCost = 100
 
 func scanCost(f *ast.Field) int {
-	if f.Arguments.ForName("filter") != nil || (f.Name != "retiredTools" && f.Arguments.ForName("category") != nil) {
+	if f.Arguments.ForName("filter") != nil || f.Arguments.ForName("category") != nil {
 		return scanCosts[f.Name] + filteredCost
 	}
 	return scanCosts[f.Name]

@@ -104,6 +104,7 @@ func (e *Executor) Execute(ctx context.Context, req Request) *Answer {
 	if wrong := checkVariables(e.documents.schema, op, req.Variables); wrong != nil {
 		return e.refuse(ctx, refused(wrong))
 	}
+	// gqlgen reads the variables again, and passes over some errors of it.
 	if _, err := validator.VariableValues(e.documents.schema, op, req.Variables); err != nil {
 		return e.refuse(ctx, coded(string(problem.BadInput), gqlerror.List{asGraphQLError(err)}))
 	}
@@ -148,8 +149,9 @@ func (e *Executor) run(ctx context.Context, opCtx *graphql.OperationContext, cos
 	}
 	err := e.catalog.Snapshot(ctx, func(tx *ent.Tx, release *ent.Release) error {
 		answer.Release = release
-		dispatch(withReading(ctx, newReading(tx, release, e)))
-		return nil
+		reading := newReading(tx, release, e)
+		dispatch(withReading(ctx, reading))
+		return reading.failed // half an answer is none
 	})
 	switch {
 	case ctx.Err() != nil:

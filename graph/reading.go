@@ -2,10 +2,12 @@ package graph
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"palmares/ent"
 	"palmares/graph/model"
+	"palmares/internal/problem"
 )
 
 // reading is one operation at work on one release.
@@ -14,6 +16,7 @@ type reading struct {
 	// connection: it answers one of them at a time.
 	mu       sync.Mutex
 	tx       *ent.Tx
+	failed   error        // the first that the database did, not the caller
 	release  *ent.Release // nil before the first import
 	executor *Executor
 	// categoryTools are lists asked for with arguments, by who asks.
@@ -35,7 +38,12 @@ func read[T any](ctx context.Context, do func(*reading) (T, error)) (T, error) {
 	r := ctx.Value(readingKey{}).(*reading)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return do(r)
+	result, err := do(r)
+	var told *problem.Problem
+	if err != nil && r.failed == nil && !errors.As(err, &told) {
+		r.failed = err
+	}
+	return result, err
 }
 
 // countKey names a count that holds as long as its release.

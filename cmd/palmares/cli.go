@@ -80,8 +80,8 @@ func run(ctx context.Context, args []string, term terminal) (code int) {
 // helpShown unwinds to run when the parser has printed help and wants to exit.
 type helpShown int
 
-// credentials are what an address holds before its @.
-var credentials = regexp.MustCompile(`://[^/@\s]*@`)
+// credentials are what an address holds before its last @.
+var credentials = regexp.MustCompile(`://\S*@`)
 
 // withoutCredentials keeps a password out of the parser's errors, which repeat
 // what they do not understand.

@@ -186,6 +186,39 @@ func TestReadyTellsALostDatabase(t *testing.T) {
 	}
 }
 
+func TestAnyPageMayAsk(t *testing.T) {
+	s := startServer(t, testdb.SQLite(t), "--demo")
+	defer http.DefaultClient.CloseIdleConnections()
+	for method, headers := range map[string]map[string]string{
+		http.MethodOptions: {"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": "POST", "Access-Control-Allow-Headers": "content-type"},
+		http.MethodPost:    {"Access-Control-Allow-Origin": "*"},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.address+"/graphql", strings.NewReader(`{"query":"{feed {release}}"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Origin", "https://dashboard.example")
+		r.Header.Set("Content-Type", "application/json")
+		if method == http.MethodOptions {
+			r.Header.Set("Access-Control-Request-Method", http.MethodPost)
+			r.Header.Set("Access-Control-Request-Headers", "content-type")
+		}
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		for name, want := range headers {
+			if got := response.Header.Get(name); got != want {
+				t.Errorf("%s: %s is %q", method, name, got)
+			}
+		}
+		if exposed := response.Header.Get("Access-Control-Expose-Headers"); method == http.MethodPost && !strings.Contains(strings.ToLower(exposed), "x-graphql-cost") {
+			t.Errorf("exposed: %q", exposed)
+		}
+	}
+}
+
 func TestAddressInUse(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -60,7 +60,10 @@ func Import(ctx context.Context, s *store.Store, source io.ReadSeeker, opts Opti
 		case report.Release == 0:
 			return nil
 		}
-		return errors.Join(s.Analyze(ctx, tx), s.Announce(ctx, tx, report.Release))
+		if err := s.Analyze(ctx, tx); err != nil {
+			return err
+		}
+		return s.Announce(ctx, tx, report.Release)
 	})
 	if err != nil && !errors.Is(err, errDryRun) {
 		return nil, err

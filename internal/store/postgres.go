@@ -57,8 +57,11 @@ func postgresPool(address string, silence time.Duration, size int) (*sql.DB, err
 
 // CheckURL tells whether an address of a database can be used at all.
 func CheckURL(address string) error {
-	_, err := postgresPool(address, readSilence, 1)
-	return err
+	pool, err := postgresPool(address, readSilence, 1)
+	if err != nil {
+		return err
+	}
+	return pool.Close() // nothing was connected
 }
 
 // postgresURL fills in what the operator left open; what is spelled out stays.

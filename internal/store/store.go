@@ -71,7 +71,11 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		}
 		return nil, &Fault{Message: saidOther, Cause: err}
 	}
-	return s, s.rememberFile()
+	if err := s.rememberFile(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
 }
 
 // Close releases every connection.
