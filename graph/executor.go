@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 
+	entsql "entgo.io/ent/dialect/sql"
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/99designs/gqlgen/graphql/executor"
 	"github.com/99designs/gqlgen/graphql/handler/extension"
@@ -22,9 +23,14 @@ import (
 	"palmares/internal/problem"
 )
 
-// Catalog gives a reader one state of the data for a whole operation.
+// Catalog is where operations read.
 type Catalog interface {
-	Snapshot(ctx context.Context, read func(*ent.Tx, *ent.Release) error) error
+	// Reading runs read on one release, again from its start if it must. What
+	// is read with the context that it gets is of that release.
+	Reading(ctx context.Context, read func(context.Context, *ent.Release) error) error
+	Client() *ent.Client
+	Dialect() string
+	Select(ctx context.Context, statement string, args ...any) (entsql.ColumnScanner, error)
 }
 
 // Config is what an executor is made of.
@@ -147,9 +153,10 @@ func (e *Executor) run(ctx context.Context, opCtx *graphql.OperationContext, cos
 		dispatch(ctx)
 		return answer
 	}
-	err := e.catalog.Snapshot(ctx, func(tx *ent.Tx, release *ent.Release) error {
+	var reading *reading
+	err := e.catalog.Reading(ctx, func(ctx context.Context, release *ent.Release) error {
 		answer.Release = release
-		reading := newReading(tx, release, e)
+		reading = newReading(release, e)
 		dispatch(withReading(ctx, reading))
 		return reading.failed // half an answer is none
 	})
@@ -157,6 +164,7 @@ func (e *Executor) run(ctx context.Context, opCtx *graphql.OperationContext, cos
 	case ctx.Err() != nil:
 		err = ctx.Err() // whatever it looked like to the database
 	case err == nil && answer.Data != nil:
+		reading.keepCounts()
 		return answer
 	}
 	p := problem.Of(err)

@@ -156,12 +156,17 @@ func TestPersistedQueries(t *testing.T) {
 }
 
 // failing is a catalog that cannot be read.
-type failing struct{ err error }
+type failing struct {
+	graph.Catalog
+	err error
+}
 
-func (f failing) Snapshot(context.Context, func(*ent.Tx, *ent.Release) error) error { return f.err }
+func (f failing) Reading(context.Context, func(context.Context, *ent.Release) error) error {
+	return f.err
+}
 
 func TestLostDatabase(t *testing.T) {
-	h := graph.NewHandler(newExecutor(failing{errors.New("pq: secret words of a database")}))
+	h := graph.NewHandler(newExecutor(failing{err: errors.New("pq: secret words of a database")}))
 	r := post(`{"query":"{feed {release}}"}`, "")
 	got := serve(h, r.WithContext(problem.WithRequestID(r.Context(), "R1")))
 	expect(t, "answer", got.Body.String(), `{"errors":[{"message":"The catalog cannot be read at the moment.","extensions":{"code":"UNAVAILABLE","requestId":"R1"}}]}`)
@@ -185,11 +190,13 @@ func TestDatabaseFailsDuringAnOperation(t *testing.T) {
 }
 
 // panicking gives a reader nothing to read from.
-type panicking struct{}
+type panicking struct{ graph.Catalog }
 
-func (panicking) Snapshot(_ context.Context, read func(*ent.Tx, *ent.Release) error) error {
-	return read(nil, &ent.Release{ID: 1})
+func (panicking) Reading(ctx context.Context, read func(context.Context, *ent.Release) error) error {
+	return read(ctx, &ent.Release{ID: 1})
 }
+
+func (panicking) Client() *ent.Client { return nil }
 
 func TestPanicIsMasked(t *testing.T) {
 	got := serve(graph.NewHandler(newExecutor(panicking{})), post(`{"query":"{categories {slug}}"}`, ""))

@@ -1,6 +1,8 @@
 package graph_test
 
 import (
+	entsql "entgo.io/ent/dialect/sql"
+
 	"context"
 	"strings"
 	"sync/atomic"
@@ -159,6 +161,8 @@ func TestStatements(t *testing.T) {
 	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, data)
 		var statements atomic.Int64
+		catalog := counting{s, &statements}
+		ask(t, newExecutor(s), query, map[string]any{"limit": 1}) // by now the release is known
 		s.Read.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
 			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
 				statements.Add(1)
@@ -168,11 +172,22 @@ func TestStatements(t *testing.T) {
 		var counts []int64
 		for _, limit := range []int{10, 200} {
 			statements.Store(0)
-			ask(t, newExecutor(s), query, map[string]any{"limit": limit})
+			ask(t, newExecutor(catalog), query, map[string]any{"limit": limit})
 			counts = append(counts, statements.Load())
 		}
 		if counts[0] != counts[1] || counts[0] > 8 || counts[0] < 6 {
 			t.Errorf("%d statements for 10 tools, %d for 200", counts[0], counts[1])
 		}
 	})
+}
+
+// counting counts the statements that do not go through ent's client.
+type counting struct {
+	*store.Store
+	statements *atomic.Int64
+}
+
+func (c counting) Select(ctx context.Context, statement string, args ...any) (entsql.ColumnScanner, error) {
+	c.statements.Add(1)
+	return c.Store.Select(ctx, statement, args...)
 }

@@ -30,7 +30,7 @@ func orZero(value *float64) float64 {
 
 // categories reads categories in the order of their slugs.
 func (r *reading) categories(ctx context.Context, s selection, where ...predicate.Category) ([]*model.Category, error) {
-	rows, err := r.tx.Category.Query().Where(where...).Order(category.ByID()).All(ctx)
+	rows, err := r.client.Category.Query().Where(where...).Order(category.ByID()).All(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (r *reading) readFirstTools(ctx context.Context, categories []*model.Catego
 	bySlug := map[string]*model.Tool{}
 	if len(all) > 0 {
 		asked := selection{op: graphql.GetOperationContext(ctx)}.with(field.Selections)
-		found, err := r.tools(ctx, asked, nil, []predicate.Tool{tool.IDIn(all...)}, nil)
+		found, err := r.tools(ctx, asked, toolQuery{where: []predicate.Tool{tool.IDIn(all...)}})
 		if err != nil {
 			return err
 		}
@@ -150,7 +150,7 @@ func (r *reading) firstSlugs(ctx context.Context, categories []*model.Category, 
 		SELECT category_slug, slug, row_number() OVER (PARTITION BY category_slug ORDER BY %s) AS place
 		FROM tools WHERE retired_at IS NULL AND category_slug IN (%s)
 	) AS ranked WHERE place <= %d ORDER BY category_slug, place`, toolOrders[list.sort].sql(), strings.Join(places, ", "), list.limit)
-	rows, err := r.tx.QueryContext(ctx, query, args...)
+	rows, err := r.catalog.Select(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func (r *reading) fillComparisons(ctx context.Context, rows []*ent.Comparison, s
 func (r *reading) comparedTools(ctx context.Context, slugs []string, s selection) (map[string]model.ComparedTool, error) {
 	active, retired := s.as("Tool", "ComparedTool"), s.as("RetiredTool", "ComparedTool")
 	columns := columnsFor(active, append(columnsFor(retired), tool.FieldName, tool.FieldRetiredAt)...)
-	rows, err := r.tx.Tool.Query().Where(tool.IDIn(slugs...)).Select(columns...).All(ctx)
+	rows, err := r.toolRows(ctx, toolQuery{columns: columns, where: []predicate.Tool{tool.IDIn(slugs...)}})
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (r *reading) comparedTools(ctx context.Context, slugs []string, s selection
 // comparisonsOf reads the published comparisons that cite any of the tools.
 func (r *reading) comparisonsOf(ctx context.Context, tools []*ent.Tool, s selection) (map[string][]*model.Comparison, error) {
 	slugs := slugsOf(tools)
-	rows, err := r.tx.Comparison.Query().
+	rows, err := r.client.Comparison.Query().
 		Where(comparison.Published(true), comparison.Or(comparison.ToolASlugIn(slugs...), comparison.ToolBSlugIn(slugs...))).
 		Order(comparisonOrder.apply).All(ctx)
 	if err != nil {
@@ -117,7 +117,7 @@ func (r *reading) comparison(ctx context.Context, slug string, s selection) (*mo
 	if err := checkText("slug", slug, maxSlugText); err != nil {
 		return nil, err
 	}
-	rows, err := r.tx.Comparison.Query().Where(comparison.ID(slug), comparison.Published(true)).All(ctx)
+	rows, err := r.client.Comparison.Query().Where(comparison.ID(slug), comparison.Published(true)).All(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func comparisonsWhere(category *string) ([]predicate.Comparison, string, error) 
 }
 
 func (r *reading) countComparisons(ctx context.Context, key string, where []predicate.Comparison) (int, error) {
-	return r.count(key, func() (int, error) { return r.tx.Comparison.Query().Where(where...).Count(ctx) })
+	return r.count(key, func() (int, error) { return r.client.Comparison.Query().Where(where...).Count(ctx) })
 }
 
 func (r *reading) comparisonPage(ctx context.Context, category *string, page, limit int, s selection) (*model.ComparisonPage, error) {
@@ -171,7 +171,7 @@ func (r *reading) comparisonPage(ctx context.Context, category *string, page, li
 	if offset >= total || !s.has("items") {
 		return result, nil
 	}
-	rows, err := r.tx.Comparison.Query().Where(where...).Order(comparisonOrder.apply).Limit(limit).Offset(offset).All(ctx)
+	rows, err := r.client.Comparison.Query().Where(where...).Order(comparisonOrder.apply).Limit(limit).Offset(offset).All(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ func (r *reading) comparisonSlice(ctx context.Context, category *string, sl *sli
 }
 
 func (r *reading) sliceOfComparisons(ctx context.Context, where []predicate.Comparison, sl *slice) ([]*ent.Comparison, error) {
-	query := r.tx.Comparison.Query().Where(where...)
+	query := r.client.Comparison.Query().Where(where...)
 	if sl.after != nil {
 		query.Where(sl.order.past(sl.after))
 	}

@@ -15,8 +15,10 @@ func (r *reading) document(ctx context.Context, slug string, s selection) (*mode
 	if err := checkText("slug", slug, maxSlugText); err != nil {
 		return nil, err
 	}
-	inSet := []predicate.Tool{tool.ID(slug), tool.InEmbeddings(true)}
-	rows, err := r.tx.Tool.Query().Where(inSet...).Select(append([]string{tool.FieldID}, toolColumns["embeddings"]...)...).All(ctx)
+	rows, err := r.toolRows(ctx, toolQuery{
+		columns: append([]string{tool.FieldID}, toolColumns["embeddings"]...),
+		where:   []predicate.Tool{tool.ID(slug), tool.InEmbeddings(true)},
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +44,7 @@ func (r *reading) documentsOf(ctx context.Context, rows []*ent.Tool, s selection
 	if len(slugs) == 0 || !s.has("chunks", "chunkCount") {
 		return documents, nil
 	}
-	sections, err := r.tx.Section.Query().Where(section.ToolSlugIn(slugs...)).
+	sections, err := r.client.Section.Query().Where(section.ToolSlugIn(slugs...)).
 		Order(section.ByToolSlug(), section.ByPosition()).All(ctx)
 	if err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ func (r *reading) fillPriceHistory(ctx context.Context, tools []*model.Tool) err
 		bySlug[t.Slug] = t
 	}
 	slugs := mapped(tools, func(t *model.Tool) string { return t.Slug })
-	rows, err := r.tx.PriceChange.Query().Where(pricechange.ToolSlugIn(slugs...)).
+	rows, err := r.client.PriceChange.Query().Where(pricechange.ToolSlugIn(slugs...)).
 		Order(pricechange.ByChangedAt(entsql.OrderDesc()), pricechange.ByID(entsql.OrderDesc())).All(ctx)
 	if err != nil {
 		return err

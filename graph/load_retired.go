@@ -37,7 +37,7 @@ func (r *reading) retiredTool(ctx context.Context, slug string, s selection) (*m
 	if err := checkText("slug", slug, maxSlugText); err != nil {
 		return nil, err
 	}
-	rows, err := r.tx.Tool.Query().Where(tool.ID(slug), tool.RetiredAtNotNil()).Select(columnsFor(s)...).All(ctx)
+	rows, err := r.toolRows(ctx, toolQuery{columns: columnsFor(s), where: []predicate.Tool{tool.ID(slug), tool.RetiredAtNotNil()}})
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func retiredWhere(reason *model.RetirementReason, category *string) ([]predicate
 }
 
 func (r *reading) countRetired(ctx context.Context, key string, where []predicate.Tool) (int, error) {
-	return r.count(key, func() (int, error) { return r.tx.Tool.Query().Where(where...).Count(ctx) })
+	return r.count(key, func() (int, error) { return r.client.Tool.Query().Where(where...).Count(ctx) })
 }
 
 func (r *reading) retiredPage(ctx context.Context, reason *model.RetirementReason, category *string, page, limit int, s selection) (*model.RetiredToolPage, error) {
@@ -88,8 +88,7 @@ func (r *reading) retiredPage(ctx context.Context, reason *model.RetirementReaso
 		return result, nil
 	}
 	asked := s.of("items")
-	rows, err := r.tx.Tool.Query().Where(where...).Order(retiredOrder.apply).Limit(limit).Offset(offset).
-		Select(columnsFor(asked)...).All(ctx)
+	rows, err := r.toolRows(ctx, toolQuery{columns: columnsFor(asked), where: where, order: retiredOrder, limit: limit, offset: offset})
 	if err != nil {
 		return nil, err
 	}

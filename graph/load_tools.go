@@ -2,7 +2,6 @@ package graph
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"palmares/ent"
@@ -27,16 +26,6 @@ var toolColumns = map[string][]string{
 		tool.FieldAvisURL, tool.FieldUpdatedAt, tool.FieldInEmbeddings, tool.FieldSectionsHash},
 }
 
-// columnsFor lists what to read for a selection, each column once.
-func columnsFor(s selection, also ...string) []string {
-	columns := append([]string{tool.FieldID}, also...)
-	for _, field := range s.fields() {
-		columns = append(columns, toolColumns[field.Name]...)
-	}
-	slices.Sort(columns)
-	return slices.Compact(columns)
-}
-
 var icpCodes = map[model.Icp]string{
 	model.IcpVibeCoder: "vibe-coder", model.IcpAgenticEngineer: "agentic-engineer", model.IcpMixte: "mixte",
 }
@@ -58,7 +47,7 @@ func (r *reading) tool(ctx context.Context, slug string, s selection) (*model.To
 	if err := checkText("slug", slug, maxSlugText); err != nil {
 		return nil, err
 	}
-	tools, err := r.tools(ctx, s, nil, []predicate.Tool{tool.ID(slug), tool.RetiredAtIsNil()}, nil)
+	tools, err := r.tools(ctx, s, toolQuery{where: []predicate.Tool{tool.ID(slug), tool.RetiredAtIsNil()}})
 	if err != nil || len(tools) == 0 {
 		return nil, err
 	}
@@ -66,12 +55,9 @@ func (r *reading) tool(ctx context.Context, slug string, s selection) (*model.To
 }
 
 // tools reads tools and everything that the selection asks of them.
-func (r *reading) tools(ctx context.Context, s selection, o order, where []predicate.Tool, limit func(*ent.ToolQuery)) ([]*model.Tool, error) {
-	query := r.tx.Tool.Query().Where(where...).Order(o.apply)
-	if limit != nil {
-		limit(query)
-	}
-	rows, err := query.Select(columnsFor(s)...).All(ctx)
+func (r *reading) tools(ctx context.Context, s selection, q toolQuery) ([]*model.Tool, error) {
+	q.columns = columnsFor(s)
+	rows, err := r.toolRows(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +67,7 @@ func (r *reading) tools(ctx context.Context, s selection, o order, where []predi
 // fillTools turns rows into tools with all that hangs on them.
 func (r *reading) fillTools(ctx context.Context, rows []*ent.Tool, s selection) ([]*model.Tool, error) {
 	tools := mapped(rows, toolModel)
-	if len(rows) == 0 {
+	if len(rows) == 0 || !s.has("category", "comparisons", "priceHistory", "embeddings") {
 		return tools, nil
 	}
 	links, err := r.linksOf(ctx, rows, s)
@@ -141,7 +127,7 @@ func (r *reading) toolPage(ctx context.Context, filter *model.ToolFilter, sort m
 	}
 	result := &model.ToolPage{Items: []*model.Tool{}, Meta: meta(total, page, limit)}
 	if offset := (page - 1) * limit; offset < total && s.has("items") {
-		result.Items, err = r.tools(ctx, s.of("items"), toolOrders[sort], where, func(q *ent.ToolQuery) { q.Limit(limit).Offset(offset) })
+		result.Items, err = r.tools(ctx, s.of("items"), toolQuery{where: where, order: toolOrders[sort], limit: limit, offset: offset})
 	}
 	return result, err
 }
@@ -150,7 +136,7 @@ func (r *reading) countTools(ctx context.Context, filter *model.ToolFilter, wher
 	if filter == nil && r.release != nil {
 		return r.release.ToolsTotal, nil
 	}
-	return r.count(filterKey(filter), func() (int, error) { return r.tx.Tool.Query().Where(where...).Count(ctx) })
+	return r.count(filterKey(filter), func() (int, error) { return r.client.Tool.Query().Where(where...).Count(ctx) })
 }
 
 func (r *reading) toolSlice(ctx context.Context, filter *model.ToolFilter, sl *slice, s selection) (*model.ToolConnection, error) {
@@ -172,15 +158,13 @@ func (r *reading) toolSlice(ctx context.Context, filter *model.ToolFilter, sl *s
 
 // sliceOfTools reads one row more than the slice holds, to see whether any follow.
 func (r *reading) sliceOfTools(ctx context.Context, where []predicate.Tool, sl *slice, asked selection) ([]*ent.Tool, error) {
-	columns := columnsFor(asked, sl.order.columns()...)
-	query := r.tx.Tool.Query().Where(where...)
 	if sl.after != nil {
-		query.Where(sl.order.past(sl.after))
+		where = append(where, sl.order.past(sl.after))
 	}
 	if sl.before != nil {
-		query.Where(sl.order.reversed().past(sl.before))
+		where = append(where, sl.order.reversed().past(sl.before))
 	}
-	return query.Order(sl.direction().apply).Limit(sl.size + 1).Select(columns...).All(ctx)
+	return r.toolRows(ctx, toolQuery{columns: columnsFor(asked, sl.order.columns()...), where: where, order: sl.direction(), limit: sl.size + 1})
 }
 
 // slugsOf are the slugs of tools, for what is found by them.

@@ -12,19 +12,24 @@ import (
 
 // reading is one operation at work on one release.
 type reading struct {
-	// Root fields are resolved side by side, but a transaction is one
-	// connection: it answers one of them at a time.
+	// Root fields are resolved side by side, but a reading is one sequence of
+	// statements: it answers one of them at a time.
 	mu       sync.Mutex
-	tx       *ent.Tx
 	failed   error        // the first that the database did, not the caller
 	release  *ent.Release // nil before the first import
 	executor *Executor
+	catalog  Catalog
+	client   *ent.Client
+	counted  map[countKey]int // held back until the release is known to be right
 	// categoryTools are lists asked for with arguments, by who asks.
 	categoryTools map[categoryToolsKey][]*model.Tool
 }
 
-func newReading(tx *ent.Tx, release *ent.Release, e *Executor) *reading {
-	return &reading{tx: tx, release: release, executor: e, categoryTools: map[categoryToolsKey][]*model.Tool{}}
+func newReading(release *ent.Release, e *Executor) *reading {
+	return &reading{
+		release: release, executor: e, catalog: e.catalog, client: e.catalog.Client(),
+		categoryTools: map[categoryToolsKey][]*model.Tool{},
+	}
 }
 
 type readingKey struct{}
@@ -33,7 +38,7 @@ func withReading(ctx context.Context, r *reading) context.Context {
 	return context.WithValue(ctx, readingKey{}, r)
 }
 
-// read lets a resolver use the operation's transaction, alone.
+// read lets a resolver use the operation's reading, alone.
 func read[T any](ctx context.Context, do func(*reading) (T, error)) (T, error) {
 	r := ctx.Value(readingKey{}).(*reading)
 	r.mu.Lock()
@@ -63,7 +68,17 @@ func (r *reading) count(what string, ask func() (int, error)) (int, error) {
 	}
 	n, err := ask()
 	if err == nil {
-		r.executor.counts.Add(key, n)
+		if r.counted == nil {
+			r.counted = map[countKey]int{}
+		}
+		r.counted[key] = n
 	}
 	return n, err
+}
+
+// keepCounts is called once everything read is known to be of the release.
+func (r *reading) keepCounts() {
+	for key, n := range r.counted {
+		r.executor.counts.Add(key, n)
+	}
 }

@@ -19,7 +19,7 @@ type selection struct {
 
 // selected is what the field that is being resolved was asked for.
 func selected(ctx context.Context) selection {
-	return selection{op: graphql.GetOperationContext(ctx)}.with(graphql.GetFieldContext(ctx).Field.Selections)
+	return selection{op: graphql.GetOperationContext(ctx), sets: []ast.SelectionSet{graphql.GetFieldContext(ctx).Field.Selections}}
 }
 
 // with adds another place.
@@ -30,6 +30,9 @@ func (s selection) with(sets ...ast.SelectionSet) selection {
 
 // fields lists what is asked for, fragments and directives worked in.
 func (s selection) fields() []graphql.CollectedField {
+	if len(s.sets) == 1 { // mostly, and then nothing need be copied
+		return graphql.CollectFields(s.op, s.sets[0], s.types)
+	}
 	var all []graphql.CollectedField
 	for _, set := range s.sets {
 		if len(set) > 0 {

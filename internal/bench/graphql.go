@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"palmares/ent/tool"
 	"palmares/graph"
 	"palmares/internal/feed"
 	"palmares/internal/store"
@@ -69,7 +70,7 @@ func (b *bench) compare(ctx context.Context, database string, cfg store.Config) 
 		return err
 	}
 	e := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler)})
-	slugs, err := s.Read.Tool.Query().Limit(200).IDs(ctx)
+	slugs, err := s.Read.Tool.Query().Where(tool.RetiredAtIsNil()).Limit(200).IDs(ctx)
 	if err != nil {
 		return err
 	}

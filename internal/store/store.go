@@ -9,6 +9,7 @@ import (
 	"database/sql"
 	"errors"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -46,6 +47,9 @@ type Store struct {
 	reader  *sql.DB
 	writer  *sql.DB
 
+	readDriver *readDriver
+	newest     atomic.Pointer[ent.Release] // the newest that was seen
+
 	lockWait, pollEvery time.Duration
 }
 
@@ -62,7 +66,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, explain(err)
 	}
 	s.lockWait, s.pollEvery = cfg.LockWait, cfg.PollEvery
-	s.Read = ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, s.reader)))
+	s.readDriver = newReadDriver(s.dialect, s.reader)
+	s.Read = ent.NewClient(ent.Driver(s.readDriver))
 	s.Write = ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, s.writer)))
 	if err := s.writer.PingContext(ctx); err != nil {
 		s.Close()
@@ -77,6 +82,12 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	return s, nil
 }
+
+// Client is the Read client, for those who know a store by an interface.
+func (s *Store) Client() *ent.Client { return s.Read }
+
+// Dialect names the database's kind of SQL, as ent does.
+func (s *Store) Dialect() string { return s.dialect }
 
 // Close releases every connection.
 func (s *Store) Close() error { return errors.Join(s.reader.Close(), s.writer.Close()) }

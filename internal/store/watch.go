@@ -41,6 +41,7 @@ func (s *Store) Watch(ctx context.Context, log *slog.Logger, seen func(*ent.Rele
 			healthy = true
 			if rel != nil && rel.ID != last {
 				last = rel.ID
+				s.newest.Store(rel)
 				seen(rel)
 			}
 		}
