@@ -12,7 +12,7 @@ import (
 
 // listSizes are the lengths to expect of lists that no argument bounds.
 var listSizes = map[string]int{
-	"comparisons": 4, "priceHistory": 4, "chunks": 6, "categories": 20,
+	"priceHistory": 4, "chunks": 6, "categories": 20,
 	"toolGroups": 20, "scoreHistogram": 10, "priceChangeCounts": 100,
 }
 

@@ -15,7 +15,6 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
-	"github.com/vektah/gqlparser/v2/validator"
 
 	"palmares/auth"
 	"palmares/ent"
@@ -107,18 +106,16 @@ func (e *Executor) Execute(ctx context.Context, req Request) *Answer {
 		return e.refuse(ctx, errs)
 	}
 	ctx = withDocument(ctx, doc)
-	if wrong := checkVariables(e.documents.schema, op, req.Variables); wrong != nil {
+	variables, wrong := readVariables(e.documents.schema, op, req.Variables)
+	if wrong != nil {
 		return e.refuse(ctx, refused(wrong))
 	}
-	// gqlgen reads the variables again, and passes over some errors of it.
-	if _, err := validator.VariableValues(e.documents.schema, op, req.Variables); err != nil {
-		return e.refuse(ctx, coded(string(problem.BadInput), gqlerror.List{asGraphQLError(err)}))
-	}
 	opCtx, errs := e.gqlgen.CreateOperationContext(ctx, &graphql.RawParams{
-		Query: req.Query, OperationName: req.OperationName, Variables: req.Variables,
+		Query: req.Query, OperationName: req.OperationName, Variables: variables,
 	})
 	if errs != nil {
-		return e.refuse(ctx, coded(string(problem.BadInput), errs))
+		e.log.Error("variables that fit were not taken", "cause", errs, "request_id", problem.RequestID(ctx))
+		return e.refuse(ctx, refused(problem.New(problem.BadInput, "The variables do not fit the operation.")))
 	}
 	cost, found := price(op, opCtx.Variables)
 	var refusal *problem.Problem

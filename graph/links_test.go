@@ -152,6 +152,16 @@ func TestFeedAndStatistics(t *testing.T) {
 	})
 }
 
+// Each place that asks for a tool's comparisons gets as many as it asked for.
+func TestSomeComparisonsOfATool(t *testing.T) {
+	onDemo(t, func(t *testing.T, e *graph.Executor) {
+		expect(t, "three places", ask(t, e, `query ($n: Int!) {tool(slug: "plume") {one: comparisons(limit: 1) {slug} two: comparisons(limit: $n) {slug} comparisons {slug}}}`, map[string]any{"n": 2.0}),
+			`{"tool":{"one":[{"slug":"plume-vs-ecritoire-cie"}],"two":[{"slug":"plume-vs-ecritoire-cie"},{"slug":"plume-vs-relire-svp"}],"comparisons":[{"slug":"plume-vs-ecritoire-cie"},{"slug":"plume-vs-relire-svp"}]}}`)
+		refusedWith(t, execute(t, e, "", `{tool(slug: "plume") {comparisons(limit: 201) {slug}}}`), "BAD_USER_INPUT", "limit: 201 is not from 1 to 200.")
+		refusedWith(t, execute(t, e, "", `{tools {items {comparisons(limit: 0) {slug}}}}`), "BAD_USER_INPUT", "limit: 0 is not from 1 to 200.")
+	})
+}
+
 // TestStatements counts what an answer asks of the database: as much for 10
 // tools as for 200.
 func TestStatements(t *testing.T) {

@@ -81,8 +81,13 @@ func (r *reading) comparedTools(ctx context.Context, slugs []string, s selection
 	return bySlug, nil
 }
 
-// comparisonsOf reads the published comparisons that cite any of the tools.
+// comparisonsOf reads the published comparisons that cite any of the tools, as
+// many of each as is asked for anywhere.
 func (r *reading) comparisonsOf(ctx context.Context, tools []*ent.Tool, s selection) (map[string][]*model.Comparison, error) {
+	limit, err := s.longest("comparisons")
+	if err != nil {
+		return nil, err
+	}
 	slugs := slugsOf(tools)
 	rows, err := r.client.Comparison.Query().
 		Where(comparison.Published(true), comparison.Or(comparison.ToolASlugIn(slugs...), comparison.ToolBSlugIn(slugs...))).
@@ -90,26 +95,48 @@ func (r *reading) comparisonsOf(ctx context.Context, tools []*ent.Tool, s select
 	if err != nil {
 		return nil, err
 	}
-	comparisons, err := r.fillComparisons(ctx, rows, s)
+	cited, rows := citedBy(slugs, rows, limit)
+	comparisons, err := r.fillComparisons(ctx, rows, s.of("comparisons"))
 	if err != nil {
 		return nil, err
 	}
-	cited := make(map[string][]*model.Comparison, len(tools))
-	for _, slug := range slugs {
-		cited[slug] = []*model.Comparison{}
+	bySlug := make(map[string]*model.Comparison, len(comparisons))
+	for _, c := range comparisons {
+		bySlug[c.Slug] = c
 	}
-	for i, row := range rows {
-		cite := func(slug string) {
-			if list, asked := cited[slug]; asked {
-				cited[slug] = append(list, comparisons[i])
+	found := make(map[string][]*model.Comparison, len(tools))
+	for tool, citing := range cited {
+		found[tool] = mapped(citing, func(slug string) *model.Comparison { return bySlug[slug] })
+	}
+	return found, nil
+}
+
+// citedBy lists for each tool the first comparisons that cite it, and the rows
+// that are in any such list.
+func citedBy(tools []string, rows []*ent.Comparison, limit int) (cited map[string][]string, needed []*ent.Comparison) {
+	cited = make(map[string][]string, len(tools))
+	for _, slug := range tools {
+		cited[slug] = nil
+	}
+	for _, row := range rows {
+		before := len(needed)
+		for _, slug := range []string{row.ToolASlug, row.ToolBSlug} {
+			list, asked := cited[slug]
+			if !asked || len(list) == limit || (len(list) > 0 && list[len(list)-1] == row.ID) {
+				continue
+			}
+			cited[slug] = append(list, row.ID)
+			if len(needed) == before {
+				needed = append(needed, row)
 			}
 		}
-		cite(row.ToolASlug)
-		if row.ToolBSlug != row.ToolASlug {
-			cite(row.ToolBSlug)
-		}
 	}
-	return cited, nil
+	return cited, needed
+}
+
+// firstOf is the start of what was read for the longest list that is asked for.
+func firstOf(comparisons []*model.Comparison, limit int) []*model.Comparison {
+	return comparisons[:min(limit, len(comparisons))]
 }
 
 // comparison reads a published one; nil for none.

@@ -108,7 +108,7 @@ func (r *reading) linksOf(ctx context.Context, rows []*ent.Tool, s selection) (f
 		}
 	}
 	if s.has("comparisons") {
-		found.comparisons, err = r.comparisonsOf(ctx, rows, s.of("comparisons"))
+		found.comparisons, err = r.comparisonsOf(ctx, rows, s)
 	}
 	return found, err
 }

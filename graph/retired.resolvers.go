@@ -7,6 +7,7 @@ package graph
 
 import (
 	"context"
+	"palmares/graph/generated"
 	"palmares/graph/model"
 )
 
@@ -29,3 +30,11 @@ func (r *queryResolver) RetiredToolConnection(ctx context.Context, reason *model
 		return r.retiredSlice(ctx, reason, category, s, selected(ctx))
 	})
 }
+
+func (r *retiredToolResolver) Comparisons(ctx context.Context, obj *model.RetiredTool, limit int) ([]*model.Comparison, error) {
+	return firstOf(obj.Comparisons, limit), nil
+}
+
+func (r *Resolver) RetiredTool() generated.RetiredToolResolver { return &retiredToolResolver{r} }
+
+type retiredToolResolver struct{ *Resolver }

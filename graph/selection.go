@@ -57,6 +57,22 @@ func (s selection) of(names ...string) selection {
 	return inner
 }
 
+// longest is the largest limit of a list, which may be asked for in several
+// places.
+func (s selection) longest(name string) (int, error) {
+	most := 0
+	for _, field := range s.fields() {
+		if field.Name == name {
+			limit, _ := wholeNumber(field.ArgumentMap(s.op.Variables)["limit"])
+			if err := checkRange("limit", limit, 1, maxSlice); err != nil {
+				return 0, err
+			}
+			most = max(most, limit)
+		}
+	}
+	return most, nil
+}
+
 // as narrows a selection on an interface to one of its types.
 func (s selection) as(types ...string) selection {
 	s.types = types

@@ -7,6 +7,7 @@ package graph
 
 import (
 	"context"
+	"palmares/graph/generated"
 	"palmares/graph/model"
 )
 
@@ -27,3 +28,11 @@ func (r *queryResolver) ToolConnection(ctx context.Context, filter *model.ToolFi
 	}
 	return read(ctx, func(r *reading) (*model.ToolConnection, error) { return r.toolSlice(ctx, filter, s, selected(ctx)) })
 }
+
+func (r *toolResolver) Comparisons(ctx context.Context, obj *model.Tool, limit int) ([]*model.Comparison, error) {
+	return firstOf(obj.Comparisons, limit), nil
+}
+
+func (r *Resolver) Tool() generated.ToolResolver { return &toolResolver{r} }
+
+type toolResolver struct{ *Resolver }

@@ -9,68 +9,99 @@ import (
 	"palmares/internal/problem"
 )
 
-// checkVariables refuses values of another kind than their type. The library
-// is more lenient than the specification: it would take "1" for 1.
-func checkVariables(schema *ast.Schema, op *ast.OperationDefinition, variables map[string]any) *problem.Problem {
+// readVariables checks values against their types and brings them into one
+// form, in our own words: the library is more lenient than the specification
+// in places, where it would take "1" for 1, and stricter in others.
+func readVariables(schema *ast.Schema, op *ast.OperationDefinition, given map[string]any) (map[string]any, *problem.Problem) {
+	if len(op.VariableDefinitions) == 0 {
+		return nil, nil
+	}
+	read := make(map[string]any, len(given))
 	for _, definition := range op.VariableDefinitions {
-		value, given := variables[definition.Variable]
-		if given && !fits(schema, definition.Type, value) {
-			return problem.New(problem.BadInput, "$%s: is not %s.", definition.Variable, definition.Type.String())
+		value, there := given[definition.Variable]
+		switch {
+		case there:
+			fitting, ok := fit(schema, definition.Type, value)
+			if !ok {
+				return nil, problem.New(problem.BadInput, "$%s: is not %s.", definition.Variable, definition.Type.String())
+			}
+			read[definition.Variable] = fitting
+		case definition.Type.NonNull && definition.DefaultValue == nil:
+			return nil, problem.New(problem.BadInput, "$%s: is missing.", definition.Variable)
 		}
 	}
-	return nil
+	return read, nil
 }
 
-func fits(schema *ast.Schema, t *ast.Type, value any) bool {
+// fit is a value as its type has it.
+func fit(schema *ast.Schema, t *ast.Type, value any) (any, bool) {
 	if value == nil {
-		return !t.NonNull
+		return nil, !t.NonNull
 	}
 	if t.Elem != nil {
-		items, isList := value.([]any)
-		if !isList {
-			return fits(schema, t.Elem, value) // a single value stands for a list of one
-		}
-		for _, item := range items {
-			if !fits(schema, t.Elem, item) {
-				return false
-			}
-		}
-		return true
+		return fitList(schema, t, value)
 	}
 	definition := schema.Types[t.NamedType]
-	if definition == nil {
-		return false
-	}
 	switch {
+	case definition == nil:
+		return nil, false
 	case definition.Kind == ast.InputObject:
-		return fitsObject(schema, definition, value)
+		return fitObject(schema, definition, value)
+	case definition.Kind == ast.Enum:
+		name, isText := value.(string)
+		return name, isText && definition.EnumValues.ForName(name) != nil
 	case t.NamedType == "Int":
 		n, isNumber := numeric(value)
-		return isNumber && n == math.Trunc(n) && n >= math.MinInt32 && n <= math.MaxInt32
+		return int64(n), isNumber && n == math.Trunc(n) && n >= math.MinInt32 && n <= math.MaxInt32
 	case t.NamedType == "Float":
-		_, isNumber := numeric(value)
-		return isNumber
+		n, isNumber := numeric(value)
+		return n, isNumber
 	case t.NamedType == "Boolean":
 		_, isFlag := value.(bool)
-		return isFlag
-	default: // texts, dates and enums
+		return value, isFlag
+	default: // texts and dates
 		_, isText := value.(string)
-		return isText
+		return value, isText
 	}
 }
 
-func fitsObject(schema *ast.Schema, definition *ast.Definition, value any) bool {
-	object, isObject := value.(map[string]any)
-	if !isObject {
-		return false
+func fitList(schema *ast.Schema, t *ast.Type, value any) (any, bool) {
+	items, isList := value.([]any)
+	if !isList {
+		items = []any{value} // a single value stands for a list of one
 	}
-	for name, member := range object {
-		field := definition.Fields.ForName(name)
-		if field == nil || !fits(schema, field.Type, member) {
-			return false
+	fitting := make([]any, len(items))
+	for i, item := range items {
+		var ok bool
+		if fitting[i], ok = fit(schema, t.Elem, item); !ok {
+			return nil, false
 		}
 	}
-	return true
+	return fitting, true
+}
+
+func fitObject(schema *ast.Schema, definition *ast.Definition, value any) (any, bool) {
+	object, isObject := value.(map[string]any)
+	if !isObject {
+		return nil, false
+	}
+	fitting := make(map[string]any, len(object))
+	for name, member := range object {
+		field := definition.Fields.ForName(name)
+		if field == nil {
+			return nil, false
+		}
+		var ok bool
+		if fitting[name], ok = fit(schema, field.Type, member); !ok {
+			return nil, false
+		}
+	}
+	for _, field := range definition.Fields {
+		if _, there := object[field.Name]; !there && field.Type.NonNull && field.DefaultValue == nil {
+			return nil, false
+		}
+	}
+	return fitting, true
 }
 
 func numeric(value any) (float64, bool) {
@@ -79,7 +110,7 @@ func numeric(value any) (float64, bool) {
 		n, err := v.Float64()
 		return n, err == nil
 	case float64:
-		return v, true
+		return v, !math.IsNaN(v) && !math.IsInf(v, 0)
 	case int:
 		return float64(v), true
 	case int64:

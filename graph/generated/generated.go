@@ -31,6 +31,8 @@ type Config = graphql.Config[ResolverRoot, DirectiveRoot, ComplexityRoot]
 type ResolverRoot interface {
 	Category() CategoryResolver
 	Query() QueryResolver
+	RetiredTool() RetiredToolResolver
+	Tool() ToolResolver
 }
 
 type DirectiveRoot struct {
@@ -160,7 +162,7 @@ type ComplexityRoot struct {
 	RetiredTool struct {
 		Category     func(childComplexity int) int
 		CategorySlug func(childComplexity int) int
-		Comparisons  func(childComplexity int) int
+		Comparisons  func(childComplexity int, limit int) int
 		Name         func(childComplexity int) int
 		Note         func(childComplexity int) int
 		Reason       func(childComplexity int) int
@@ -207,7 +209,7 @@ type ComplexityRoot struct {
 		CanonicalURL    func(childComplexity int) int
 		Category        func(childComplexity int) int
 		CategorySlug    func(childComplexity int) int
-		Comparisons     func(childComplexity int) int
+		Comparisons     func(childComplexity int, limit int) int
 		Domain          func(childComplexity int) int
 		Embeddings      func(childComplexity int) int
 		Icp             func(childComplexity int) int
@@ -280,6 +282,12 @@ type QueryResolver interface {
 	Tool(ctx context.Context, slug string) (*model.Tool, error)
 	Tools(ctx context.Context, filter *model.ToolFilter, sort model.ToolSort, page int, limit int) (*model.ToolPage, error)
 	ToolConnection(ctx context.Context, filter *model.ToolFilter, sort model.ToolSort, first *int, after *string, last *int, before *string) (*model.ToolConnection, error)
+}
+type RetiredToolResolver interface {
+	Comparisons(ctx context.Context, obj *model.RetiredTool, limit int) ([]*model.Comparison, error)
+}
+type ToolResolver interface {
+	Comparisons(ctx context.Context, obj *model.Tool, limit int) ([]*model.Comparison, error)
 }
 
 // endregion ************************** generated!.gotpl **************************
@@ -875,7 +883,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			break
 		}
 
-		return e.ComplexityRoot.RetiredTool.Comparisons(childComplexity), true
+		args, err := ec.field_RetiredTool_comparisons_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.RetiredTool.Comparisons(childComplexity, args["limit"].(int)), true
 	case "RetiredTool.name":
 		if e.ComplexityRoot.RetiredTool.Name == nil {
 			break
@@ -1055,7 +1068,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			break
 		}
 
-		return e.ComplexityRoot.Tool.Comparisons(childComplexity), true
+		args, err := ec.field_Tool_comparisons_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Tool.Comparisons(childComplexity, args["limit"].(int)), true
 	case "Tool.domain":
 		if e.ComplexityRoot.Tool.Domain == nil {
 			break
@@ -1699,7 +1717,10 @@ type RetiredTool implements ComparedTool {
   "What happened."
   note: String!
   "The published comparisons that cite it, newest first."
-  comparisons: [Comparison!]!
+  comparisons(
+    "At most so many, from 1 to 200."
+    limit: Int! = 10
+  ): [Comparison!]!
 }
 
 "Why a tool was retired."
@@ -1793,7 +1814,10 @@ interface ComparedTool {
   "Its category."
   category: Category!
   "The published comparisons that it takes part in, newest first."
-  comparisons: [Comparison!]!
+  comparisons(
+    "At most so many, from 1 to 200."
+    limit: Int! = 10
+  ): [Comparison!]!
 }
 
 "A tool that can be used today."
@@ -1841,7 +1865,10 @@ type Tool implements ComparedTool {
   "Whether it is widely known."
   mainstream: Boolean!
   "The published comparisons that it takes part in, newest first."
-  comparisons: [Comparison!]!
+  comparisons(
+    "At most so many, from 1 to 200."
+    limit: Int! = 10
+  ): [Comparison!]!
   "Every change of its price, newest first."
   priceHistory: [PriceChange!]!
   "Its review as text chunks, if it belongs to the top set. Needs an API key."
@@ -2880,6 +2907,34 @@ func (ec *executionContext) field_Query_tools_args(ctx context.Context, rawArgs 
 		return nil, err
 	}
 	args["limit"] = arg3
+	return args, nil
+}
+
+func (ec *executionContext) field_RetiredTool_comparisons_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["limit"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Tool_comparisons_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["limit"] = arg0
 	return args, nil
 }
 
@@ -4360,17 +4415,45 @@ func (ec *executionContext) fieldContext_RetiredTool_note(_ context.Context, fie
 }
 
 func (ec *executionContext) _RetiredTool_comparisons(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
-	return ec.marshalNComparison2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonᚄ(ctx, field.Selections, obj.Comparisons)
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RetiredTool_comparisons(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.RetiredTool().Comparisons(ctx, obj, fc.Args["limit"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Comparison) graphql.Marshaler {
+			return ec.marshalNComparison2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
 }
-func (ec *executionContext) fieldContext_RetiredTool_comparisons(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_RetiredTool_comparisons(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "RetiredTool",
 		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
+		IsMethod:   true,
+		IsResolver: true,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_Comparison(ctx, field)
 		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_RetiredTool_comparisons_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
 	}
 	return fc, nil
 }
@@ -4705,17 +4788,45 @@ func (ec *executionContext) fieldContext_Tool_mainstream(_ context.Context, fiel
 }
 
 func (ec *executionContext) _Tool_comparisons(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalNComparison2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonᚄ(ctx, field.Selections, obj.Comparisons)
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Tool_comparisons(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Tool().Comparisons(ctx, obj, fc.Args["limit"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Comparison) graphql.Marshaler {
+			return ec.marshalNComparison2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
 }
-func (ec *executionContext) fieldContext_Tool_comparisons(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_Tool_comparisons(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "Tool",
 		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
+		IsMethod:   true,
+		IsResolver: true,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_Comparison(ctx, field)
 		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Tool_comparisons_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
 	}
 	return fc, nil
 }
@@ -7309,48 +7420,81 @@ func (ec *executionContext) _RetiredTool(ctx context.Context, sel ast.SelectionS
 		case "slug":
 			out.Values[i] = ec._RetiredTool_slug(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "name":
 			out.Values[i] = ec._RetiredTool_name(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "score":
 			out.Values[i] = ec._RetiredTool_score(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "categorySlug":
 			out.Values[i] = ec._RetiredTool_categorySlug(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "category":
 			out.Values[i] = ec._RetiredTool_category(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "reason":
 			out.Values[i] = ec._RetiredTool_reason(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "retiredAt":
 			out.Values[i] = ec._RetiredTool_retiredAt(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "note":
 			out.Values[i] = ec._RetiredTool_note(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "comparisons":
-			out.Values[i] = ec._RetiredTool_comparisons(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._RetiredTool_comparisons(ctx, field, obj)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
 			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -7637,122 +7781,155 @@ func (ec *executionContext) _Tool(ctx context.Context, sel ast.SelectionSet, obj
 		case "slug":
 			out.Values[i] = ec._Tool_slug(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "name":
 			out.Values[i] = ec._Tool_name(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "domain":
 			out.Values[i] = ec._Tool_domain(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "categorySlug":
 			out.Values[i] = ec._Tool_categorySlug(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "category":
 			out.Values[i] = ec._Tool_category(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "icp":
 			out.Values[i] = ec._Tool_icp(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "icpCode":
 			out.Values[i] = ec._Tool_icpCode(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "pricing":
 			out.Values[i] = ec._Tool_pricing(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "price":
 			out.Values[i] = ec._Tool_price(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "priceAmount":
 			out.Values[i] = ec._Tool_priceAmount(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "pricePeriod":
 			out.Values[i] = ec._Tool_pricePeriod(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "score":
 			out.Values[i] = ec._Tool_score(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "verifiability":
 			out.Values[i] = ec._Tool_verifiability(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "obsolescence":
 			out.Values[i] = ec._Tool_obsolescence(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "tagline":
 			out.Values[i] = ec._Tool_tagline(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "canonicalUrl":
 			out.Values[i] = ec._Tool_canonicalUrl(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "avisUrl":
 			out.Values[i] = ec._Tool_avisUrl(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "alternativesUrl":
 			out.Values[i] = ec._Tool_alternativesUrl(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "updatedAt":
 			out.Values[i] = ec._Tool_updatedAt(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "tier":
 			out.Values[i] = ec._Tool_tier(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "mainstream":
 			out.Values[i] = ec._Tool_mainstream(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "comparisons":
-			out.Values[i] = ec._Tool_comparisons(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Tool_comparisons(ctx, field, obj)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
 			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "priceHistory":
 			out.Values[i] = ec._Tool_priceHistory(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "embeddings":
 			out.Values[i] = ec._Tool_embeddings(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
