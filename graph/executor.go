@@ -51,19 +51,22 @@ type Executor struct {
 	gqlgen    *executor.Executor
 }
 
-// Request is one operation to answer.
+// Request is one operation to answer: a caller's, as text, or one of our own.
 type Request struct {
 	Query         string
 	OperationName string
+	Operation     *Operation
 	Variables     map[string]any
 }
 
 // Answer is what came of it.
 type Answer struct {
-	Data    json.RawMessage // nil when the request was refused before execution
-	Errors  gqlerror.List
-	Cost    int
-	Release *ent.Release // that the data is of; nil before the first import, or without data
+	Data   json.RawMessage // nil when the request was refused before execution
+	Errors gqlerror.List
+	Cost   int
+	// What the data is of; zero before the first import, or without data.
+	Release   int
+	UpdatedAt string
 }
 
 // Refused tells that nothing was executed.
@@ -97,11 +100,7 @@ func NewExecutor(cfg Config) *Executor {
 // the answer.
 func (e *Executor) Execute(ctx context.Context, req Request) *Answer {
 	ctx = graphql.StartOperationTrace(ctx)
-	doc, errs := e.documents.get(req.Query)
-	if errs != nil {
-		return e.refuse(ctx, errs)
-	}
-	op, errs := operationOf(doc, req.OperationName)
+	doc, op, errs := e.find(req)
 	if errs != nil {
 		return e.refuse(ctx, errs)
 	}
@@ -124,7 +123,7 @@ func (e *Executor) Execute(ctx context.Context, req Request) *Answer {
 		refusal = problem.New(problem.BadInput, "%s: must not be null.", found.null)
 	case found.keyed && !auth.CallerFrom(ctx).MayReadEmbeddings():
 		refusal = problem.New(problem.Unauthenticated, "Embeddings need an API key.")
-	default:
+	case req.Operation == nil: // our own cost what they cost
 		refusal = checkCost(cost, e.limits)
 	}
 	if refusal != nil {
@@ -152,7 +151,9 @@ func (e *Executor) run(ctx context.Context, opCtx *graphql.OperationContext, cos
 	}
 	var reading *reading
 	err := e.catalog.Reading(ctx, func(ctx context.Context, release *ent.Release) error {
-		answer.Release = release
+		if release != nil {
+			answer.Release, answer.UpdatedAt = release.ID, release.FeedDate
+		}
 		reading = newReading(release, e)
 		dispatch(withReading(ctx, reading))
 		return reading.failed // half an answer is none
@@ -181,6 +182,19 @@ func (e *Executor) refuse(ctx context.Context, errs gqlerror.List) *Answer {
 		withRequestID(ctx, err)
 	}
 	return &Answer{Errors: errs}
+}
+
+// find is the operation that a request asks for.
+func (e *Executor) find(req Request) (*ast.QueryDocument, *ast.OperationDefinition, gqlerror.List) {
+	if own := req.Operation; own != nil {
+		return own.document, own.document.Operations[0], nil
+	}
+	doc, errs := e.documents.get(req.Query)
+	if errs != nil {
+		return nil, nil, errs
+	}
+	op, errs := operationOf(doc, req.OperationName)
+	return doc, op, errs
 }
 
 // operationOf picks the operation that a request names.

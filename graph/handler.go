@@ -66,8 +66,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer := h.executor.Execute(r.Context(), req.Request)
 	h.persisted.remember(req, answer)
 	header.Set("X-GraphQL-Cost", strconv.Itoa(answer.Cost))
-	if answer.Release != nil {
-		header.Set("X-Service-Updated-At", answer.Release.FeedDate)
+	if answer.UpdatedAt != "" {
+		header.Set("X-Service-Updated-At", answer.UpdatedAt)
 	}
 	write(w, media, statusOf(answer, media), answer)
 }

@@ -133,7 +133,7 @@ func (r *reading) toolPage(ctx context.Context, filter *model.ToolFilter, sort m
 }
 
 func (r *reading) countTools(ctx context.Context, filter *model.ToolFilter, where []predicate.Tool) (int, error) {
-	if filter == nil && r.release != nil {
+	if len(where) == 1 && r.release != nil { // all active tools
 		return r.release.ToolsTotal, nil
 	}
 	return r.count(filterKey(filter), func() (int, error) { return r.client.Tool.Query().Where(where...).Count(ctx) })

@@ -66,6 +66,9 @@ func (r *reading) count(what string, ask func() (int, error)) (int, error) {
 	if n, ok := r.executor.counts.Get(key); ok {
 		return n, nil
 	}
+	if n, ok := r.counted[key]; ok {
+		return n, nil
+	}
 	n, err := ask()
 	if err == nil {
 		if r.counted == nil {

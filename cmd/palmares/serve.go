@@ -10,10 +10,10 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
-	"github.com/rs/cors"
 	"golang.org/x/term"
 
 	"palmares/ent"
@@ -22,6 +22,7 @@ import (
 	"palmares/internal/feed/demo"
 	"palmares/internal/middleware"
 	"palmares/internal/store"
+	"palmares/rest"
 )
 
 const (
@@ -91,8 +92,13 @@ func newProgram(ctx context.Context, s *settings, log *slog.Logger, fillDemo boo
 		return nil, fmt.Errorf("cannot listen on %s: %s", s.Listen, listenProblem(err))
 	}
 	s.servedAt(p.listener.Addr().(*net.TCPAddr))
+	handler, err := p.handler()
+	if err != nil {
+		p.close()
+		return nil, err
+	}
 	p.server = &http.Server{
-		Handler:           p.handler(),
+		Handler:           handler,
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -122,32 +128,36 @@ func (p *program) fillDemo(ctx context.Context) error {
 }
 
 // handler is the way every request takes. The order is the policy.
-func (p *program) handler() http.Handler {
+func (p *program) handler() (http.Handler, error) {
 	executor := graph.NewExecutor(graph.Config{Catalog: p.store, Credit: p.settings.credit(), Limits: p.settings.graphLimits(), Log: p.log})
+	api, err := rest.NewHandler(rest.Config{Executor: executor, PublicURL: p.settings.PublicURL, Credit: p.settings.credit()})
+	if err != nil {
+		return nil, err
+	}
+	pages := http.NewServeMux()
+	pages.HandleFunc("GET /healthz", p.health.alive)
+	pages.HandleFunc("GET /readyz", p.health.ready)
+	pages.Handle("/graphql", graph.NewHandler(executor))
 
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", p.health.alive)
-	mux.HandleFunc("GET /readyz", p.health.ready)
-	mux.Handle("/graphql", graph.NewHandler(executor))
-
-	return middleware.Chain(mux,
+	return middleware.Chain(apart(api, pages),
 		p.closeWhenDraining,       // first, so that every answer of a server that ends says so
 		middleware.RequestID,      // before the log, which tells it
 		middleware.Log(p.log),     // outside of recover, so that a panic has its line, too
 		middleware.Recover(p.log), // outside of all that could panic
-		openToAllOrigins,          // before anything is refused: a browser must be able to read why
-	)
+		middleware.OpenToAll,      // before anything is refused: a browser must be able to read why
+	), nil
 }
 
-// openToAllOrigins answers preflights and lets any page read the answers.
-func openToAllOrigins(next http.Handler) http.Handler {
-	return cors.New(cors.Options{
-		AllowedOrigins: []string{"*"},
-		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost},
-		AllowedHeaders: []string{"Authorization", "Content-Type", "If-None-Match"},
-		ExposedHeaders: []string{"X-GraphQL-Cost", "X-GraphQL-Cost-Limit", "X-Request-Id", "X-Service-Updated-At", "Retry-After"},
-		MaxAge:         24 * 60 * 60,
-	}).Handler(next)
+// apart sends paths of the API to it as they came. The mux would clean them
+// up first, and send callers elsewhere with answers that are no JSON.
+func apart(api, pages http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/api/") {
+			api.ServeHTTP(w, r)
+			return
+		}
+		pages.ServeHTTP(w, r)
+	})
 }
 
 // serve answers requests until ctx ends, and then those still in flight.
@@ -190,9 +200,16 @@ func (p *program) printAddresses(w io.Writer) {
 	}
 	base := p.settings.PublicURL
 	fmt.Fprintf(w, "palmares serves %s on %s\n\n", catalog, p.store.Describe())
-	fmt.Fprintf(w, "  %s/graphql   the catalog in GraphQL\n", base)
-	fmt.Fprintf(w, "  %s/healthz   alive\n", base)
-	fmt.Fprintf(w, "  %s/readyz    ready, and the release that is served\n\n", base)
+	for _, page := range []struct{ path, what string }{
+		{"/api/v1/tools", "the catalog in REST"},
+		{"/api/v1/openapi.json", "every path of it, described"},
+		{"/graphql", "the catalog in GraphQL"},
+		{"/healthz", "alive"},
+		{"/readyz", "ready, and the release that is served"},
+	} {
+		fmt.Fprintf(w, "  %s%-22s %s\n", base, page.path, page.what)
+	}
+	fmt.Fprintln(w)
 }
 
 // listenProblem says in our words why an address cannot be had.

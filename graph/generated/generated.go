@@ -1495,7 +1495,7 @@ type Comparison {
   "When the comparison last changed."
   updatedAt: Date!
   "Its page."
-  canonicalUrl: String!
+  canonicalUrl: URL!
 }
 
 "A numbered page of comparisons."
@@ -1541,7 +1541,7 @@ type EmbeddingsDocument {
   "The tool's name."
   name: String!
   "The page of the review."
-  canonicalUrl: String!
+  canonicalUrl: URL!
   "Changes when any chunk changes: ` + "`" + `sha256-<digest>` + "`" + `."
   hash: String!
   "When the tool's record last changed."
@@ -1571,7 +1571,7 @@ type ChunkMetadata {
   "The chunk's place in the document, from 0."
   position: Int!
   "The section's place on the page of the review."
-  canonicalUrl: String!
+  canonicalUrl: URL!
   "The tool's name."
   tool: String!
   "The slug of the tool's category."
@@ -1635,6 +1635,15 @@ type Query {
 
 "A calendar day, ` + "`" + `YYYY-MM-DD` + "`" + `."
 scalar Date
+
+"The address of a page."
+scalar URL
+
+"The only values that a text can have: those of an enum that GraphQL must spell another way."
+directive @spelled(
+  "Each value, as it is written."
+  as: [String!]!
+) on FIELD_DEFINITION
 
 "The publication that every answer comes from."
 type Feed {
@@ -1834,8 +1843,8 @@ type Tool implements ComparedTool {
   category: Category!
   "Whom it is made for."
   icp: Icp!
-  "Whom it is made for, in the spelling of the REST interface: ` + "`" + `vibe-coder` + "`" + `, ` + "`" + `agentic-engineer` + "`" + `, ` + "`" + `mixte` + "`" + `."
-  icpCode: String!
+  "Whom it is made for, in the spelling of the REST interface."
+  icpCode: String! @spelled(as: ["vibe-coder", "agentic-engineer", "mixte"])
   "How it is paid for."
   pricing: Pricing!
   "Its price as text, ` + "`" + `<amount> €/<period>` + "`" + `."
@@ -1853,11 +1862,11 @@ type Tool implements ComparedTool {
   "What it is, in a sentence."
   tagline: String!
   "Its page."
-  canonicalUrl: String!
+  canonicalUrl: URL!
   "The page of its review, if there is one."
-  avisUrl: String
+  avisUrl: URL
   "The page of its alternatives."
-  alternativesUrl: String!
+  alternativesUrl: URL!
   "When its record last changed."
   updatedAt: Date!
   "Importance, from 1 (highest) to 3."
@@ -3129,10 +3138,10 @@ func (ec *executionContext) fieldContext_ChunkMetadata_position(_ context.Contex
 }
 
 func (ec *executionContext) _ChunkMetadata_canonicalUrl(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.CanonicalURL)
+	return ec.marshalNURL2string(ctx, field.Selections, obj.CanonicalURL)
 }
 func (ec *executionContext) fieldContext_ChunkMetadata_canonicalUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ChunkMetadata", field, false, false, errors.New("field of type String does not have child fields"))
+	return graphql.NewScalarFieldContext("ChunkMetadata", field, false, false, errors.New("field of type URL does not have child fields"))
 }
 
 func (ec *executionContext) _ChunkMetadata_tool(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) (ret graphql.Marshaler) {
@@ -3254,10 +3263,10 @@ func (ec *executionContext) fieldContext_Comparison_updatedAt(_ context.Context,
 }
 
 func (ec *executionContext) _Comparison_canonicalUrl(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.CanonicalURL)
+	return ec.marshalNURL2string(ctx, field.Selections, obj.CanonicalURL)
 }
 func (ec *executionContext) fieldContext_Comparison_canonicalUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Comparison", field, false, false, errors.New("field of type String does not have child fields"))
+	return graphql.NewScalarFieldContext("Comparison", field, false, false, errors.New("field of type URL does not have child fields"))
 }
 
 func (ec *executionContext) _ComparisonConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonConnection) (ret graphql.Marshaler) {
@@ -3385,10 +3394,10 @@ func (ec *executionContext) fieldContext_EmbeddingsDocument_name(_ context.Conte
 }
 
 func (ec *executionContext) _EmbeddingsDocument_canonicalUrl(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.CanonicalURL)
+	return ec.marshalNURL2string(ctx, field.Selections, obj.CanonicalURL)
 }
 func (ec *executionContext) fieldContext_EmbeddingsDocument_canonicalUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("EmbeddingsDocument", field, false, false, errors.New("field of type String does not have child fields"))
+	return graphql.NewScalarFieldContext("EmbeddingsDocument", field, false, false, errors.New("field of type URL does not have child fields"))
 }
 
 func (ec *executionContext) _EmbeddingsDocument_hash(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) (ret graphql.Marshaler) {
@@ -4746,24 +4755,24 @@ func (ec *executionContext) fieldContext_Tool_tagline(_ context.Context, field g
 }
 
 func (ec *executionContext) _Tool_canonicalUrl(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.CanonicalURL)
+	return ec.marshalNURL2string(ctx, field.Selections, obj.CanonicalURL)
 }
 func (ec *executionContext) fieldContext_Tool_canonicalUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type String does not have child fields"))
+	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type URL does not have child fields"))
 }
 
 func (ec *executionContext) _Tool_avisUrl(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalOString2ᚖstring(ctx, field.Selections, obj.AvisURL)
+	return ec.marshalOURL2ᚖstring(ctx, field.Selections, obj.AvisURL)
 }
 func (ec *executionContext) fieldContext_Tool_avisUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type String does not have child fields"))
+	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type URL does not have child fields"))
 }
 
 func (ec *executionContext) _Tool_alternativesUrl(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.AlternativesURL)
+	return ec.marshalNURL2string(ctx, field.Selections, obj.AlternativesURL)
 }
 func (ec *executionContext) fieldContext_Tool_alternativesUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type String does not have child fields"))
+	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type URL does not have child fields"))
 }
 
 func (ec *executionContext) _Tool_updatedAt(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
@@ -8990,6 +8999,35 @@ func (ec *executionContext) marshalNString2string(ctx context.Context, sel ast.S
 	return res
 }
 
+func (ec *executionContext) unmarshalNString2ᚕstringᚄ(ctx context.Context, v any) ([]string, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]string, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNString2string(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalNString2ᚕstringᚄ(ctx context.Context, sel ast.SelectionSet, v []string) graphql.Marshaler {
+	ret := make(graphql.Array, len(v))
+	for i := range v {
+		ret[i] = ec.marshalNString2string(ctx, sel, v[i])
+	}
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) marshalNTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Tool) graphql.Marshaler {
 	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
@@ -9106,6 +9144,22 @@ func (ec *executionContext) unmarshalNToolSort2palmaresᚋgraphᚋmodelᚐToolSo
 
 func (ec *executionContext) marshalNToolSort2palmaresᚋgraphᚋmodelᚐToolSort(ctx context.Context, sel ast.SelectionSet, v model.ToolSort) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) unmarshalNURL2string(ctx context.Context, v any) (string, error) {
+	res, err := graphql.UnmarshalString(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNURL2string(ctx context.Context, sel ast.SelectionSet, v string) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(v)
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) marshalN__Directive2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐDirective(ctx context.Context, sel ast.SelectionSet, v introspection.Directive) graphql.Marshaler {
@@ -9514,6 +9568,24 @@ func (ec *executionContext) unmarshalOToolFilter2ᚖpalmaresᚋgraphᚋmodelᚐT
 	}
 	res, err := ec.unmarshalInputToolFilter(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalOURL2ᚖstring(ctx context.Context, v any) (*string, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := graphql.UnmarshalString(v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOURL2ᚖstring(ctx context.Context, sel ast.SelectionSet, v *string) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	_ = sel
+	_ = ctx
+	res := graphql.MarshalString(*v)
+	return res
 }
 
 func (ec *executionContext) marshalO__EnumValue2ᚕgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐEnumValueᚄ(ctx context.Context, sel ast.SelectionSet, v []introspection.EnumValue) graphql.Marshaler {

@@ -324,7 +324,7 @@ type Tool struct {
 	Category *Category `json:"category"`
 	// Whom it is made for.
 	Icp Icp `json:"icp"`
-	// Whom it is made for, in the spelling of the REST interface: `vibe-coder`, `agentic-engineer`, `mixte`.
+	// Whom it is made for, in the spelling of the REST interface.
 	IcpCode string `json:"icpCode"`
 	// How it is paid for.
 	Pricing Pricing `json:"pricing"`

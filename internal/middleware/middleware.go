@@ -4,6 +4,7 @@ package middleware
 
 import (
 	"crypto/rand"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -61,10 +62,7 @@ func Recover(log *slog.Logger) Link {
 					panic(caught) // the server's own way to drop a connection
 				}
 				log.Error("a handler panicked", "panic", caught, "stack", string(debug.Stack()), "request_id", problem.RequestID(r.Context()))
-				w.Header().Set("Content-Type", "application/json")
-				w.Header().Set("Cache-Control", "no-store")
-				w.WriteHeader(http.StatusInternalServerError)
-				_, _ = w.Write([]byte(`{"error":"Something went wrong on our side."}` + "\n"))
+				problem.Write(w, fmt.Errorf("panic: %v", caught))
 			}()
 			next.ServeHTTP(w, r)
 		})

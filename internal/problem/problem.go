@@ -18,6 +18,9 @@ type Code string
 const (
 	BadInput        Code = "BAD_USER_INPUT"
 	Unauthenticated Code = "UNAUTHENTICATED"
+	NotFound        Code = "NOT_FOUND"
+	WrongMethod     Code = "METHOD_NOT_ALLOWED"
+	NotAcceptable   Code = "NOT_ACCEPTABLE"
 	TooLarge        Code = "REQUEST_TOO_LARGE"
 	TooComplex      Code = "QUERY_TOO_COMPLEX"
 	Timeout         Code = "TIMEOUT"
@@ -28,6 +31,9 @@ const (
 var statuses = map[Code]int{
 	BadInput:        http.StatusBadRequest,
 	Unauthenticated: http.StatusUnauthorized,
+	NotFound:        http.StatusNotFound,
+	WrongMethod:     http.StatusMethodNotAllowed,
+	NotAcceptable:   http.StatusNotAcceptable,
 	TooLarge:        http.StatusRequestEntityTooLarge,
 	TooComplex:      http.StatusBadRequest,
 	Timeout:         http.StatusServiceUnavailable,

@@ -1,0 +1,52 @@
+package graph
+
+import (
+	"fmt"
+
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/parser"
+	"github.com/vektah/gqlparser/v2/validator"
+	"github.com/vektah/gqlparser/v2/validator/rules"
+
+	"palmares/graph/generated"
+	"palmares/internal/problem"
+)
+
+// Operation is one of our own, as REST and the pages have them: checked when
+// it is made, and never against the limits that are there for callers.
+type Operation struct {
+	Text     string
+	document *ast.QueryDocument
+}
+
+// NewOperation checks a document of one operation against the schema.
+func NewOperation(text string) (*Operation, error) {
+	document, err := parser.ParseQuery(&ast.Source{Input: text})
+	if err != nil {
+		return nil, err
+	}
+	if len(document.Operations) != 1 {
+		return nil, fmt.Errorf("a document of %d operations, not one", len(document.Operations))
+	}
+	if errs := validator.ValidateWithRules(Schema(), document, rules.NewDefaultRules()); len(errs) > 0 {
+		return nil, errs
+	}
+	return &Operation{text, document}, nil
+}
+
+// Definition is what the operation asks for, with its types.
+func (o *Operation) Definition() *ast.OperationDefinition { return o.document.Operations[0] }
+
+// Schema is the public model, for what is derived from it.
+func Schema() *ast.Schema {
+	return generated.NewExecutableSchema(generated.Config{}).Schema()
+}
+
+// Problem is what went wrong, for those who answer in another way than
+// GraphQL does; nil if nothing did.
+func (a *Answer) Problem() *problem.Problem {
+	if len(a.Errors) == 0 {
+		return nil
+	}
+	return problem.New(problem.Code(codeOf(a.Errors)), "%s", a.Errors[0].Message)
+}

@@ -1,0 +1,234 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"palmares/graph"
+	"palmares/internal/cache"
+	"palmares/internal/problem"
+)
+
+// Config is what the handler is made of.
+type Config struct {
+	Executor  *graph.Executor
+	PublicURL string // where callers reach us
+	Credit    string // the line that reuse of the data must show
+}
+
+// Handler serves every path under /api/.
+type Handler struct {
+	executor    *graph.Executor
+	publicURL   string
+	endpoints   []*endpoint
+	whereabouts *graph.Operation
+	openapi     *cache.Entry
+}
+
+// endpoint is a route that is ready to serve.
+type endpoint struct {
+	route
+	segments  []string
+	operation *graph.Operation
+	arguments []argument
+	counted   bool // it is a list: its answer tells how many there are
+}
+
+// NewHandler checks the table of routes against the schema. An error is a
+// mistake in the program.
+func NewHandler(cfg Config) (*Handler, error) {
+	endpoints, operations, err := buildEndpoints()
+	if err != nil {
+		return nil, err
+	}
+	document, err := describe(endpoints, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Handler{
+		executor: cfg.Executor, publicURL: cfg.PublicURL, endpoints: endpoints, whereabouts: operations["whereabouts"],
+		openapi: cache.NewEntry(document, http.Header{
+			"Content-Type": {"application/json"}, "Cache-Control": {cacheControl}, "Vary": {vary}, "X-Content-Type-Options": {"nosniff"},
+		}),
+	}, nil
+}
+
+func buildEndpoints() ([]*endpoint, map[string]*graph.Operation, error) {
+	operations, err := loadOperations()
+	if err != nil {
+		return nil, nil, err
+	}
+	var endpoints []*endpoint
+	for _, r := range routes {
+		operation := operations[r.query]
+		if operation == nil {
+			return nil, nil, fmt.Errorf("%s: there is no operation %q in queries/", r.path, r.query)
+		}
+		e := &endpoint{route: r, segments: strings.Split(r.path, "/"), operation: operation}
+		variables := operation.Definition().VariableDefinitions
+		for _, p := range r.parameters {
+			variable := variables.ForName(p.name)
+			if variable == nil {
+				return nil, nil, fmt.Errorf("%s: the operation has no variable $%s", r.path, p.name)
+			}
+			a := argumentOf(p, variable)
+			e.counted = e.counted || a.name == "page"
+			e.arguments = append(e.arguments, a)
+		}
+		if len(e.arguments) != len(variables) {
+			return nil, nil, fmt.Errorf("%s: has %d parameters, its operation %d variables", r.path, len(e.arguments), len(variables))
+		}
+		endpoints = append(endpoints, e)
+	}
+	return endpoints, operations, nil
+}
+
+const (
+	cacheControl = "s-maxage=3600, stale-while-revalidate=86400"
+	vary         = "Authorization, Accept-Encoding"
+
+	openapiPath = "/api/v1/openapi.json"
+)
+
+// ServeHTTP answers with what a path says, or with the one form of error.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Vary", vary)
+	err := h.serve(w, r)
+	if err != nil && r.Context().Err() == nil {
+		problem.Write(w, err)
+	}
+}
+
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
+	if r.URL.EscapedPath() == openapiPath {
+		if err := checkMethod(w, r); err != nil {
+			return err
+		}
+		return h.openapi.Write(w, r)
+	}
+	e, slug, err := h.find(r.URL)
+	if err != nil {
+		return err
+	}
+	if err := checkMethod(w, r); err != nil {
+		return err
+	}
+	variables, wrong := readArguments(e.arguments, r.URL.RawQuery)
+	if wrong != nil {
+		return wrong
+	}
+	if e.missing != nil {
+		variables["slug"] = slug
+	}
+	entry, err := h.answer(r.Context(), e, variables)
+	if err != nil {
+		return err
+	}
+	return entry.Write(w, r)
+}
+
+func checkMethod(w http.ResponseWriter, r *http.Request) error {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return nil
+	}
+	w.Header().Set("Allow", "GET, HEAD")
+	return problem.New(problem.WrongMethod, "The method %s is not allowed: use GET.", shown(r.Method))
+}
+
+// find is the route of a path, taken segment by segment as it was sent, so
+// that an escaped slash is part of a slug.
+func (h *Handler) find(u *url.URL) (*endpoint, string, error) {
+	sent := strings.Split(u.EscapedPath(), "/")
+	for i := range sent {
+		text, err := url.PathUnescape(sent[i])
+		if err != nil || !isText(text) {
+			return nil, "", problem.New(problem.BadInput, "The path holds what is not UTF-8 text.")
+		}
+		sent[i] = text
+	}
+	for _, e := range h.endpoints {
+		if slug, ok := e.match(sent); ok {
+			return e, slug, nil
+		}
+	}
+	return nil, "", problem.New(problem.NotFound, "There is nothing at this path: %s lists what there is.", openapiPath)
+}
+
+func (e *endpoint) match(sent []string) (slug string, ok bool) {
+	if len(sent) != len(e.segments) {
+		return "", false
+	}
+	for i, segment := range e.segments {
+		switch {
+		case segment == "{slug}" && sent[i] != "":
+			slug = sent[i]
+		case segment != sent[i]:
+			return "", false
+		}
+	}
+	return slug, true
+}
+
+// answer runs a route's operation.
+func (h *Handler) answer(ctx context.Context, e *endpoint, variables map[string]any) (*cache.Entry, error) {
+	if slug, ok := variables["slug"].(string); ok && len(slug) > longestText {
+		return nil, problem.New(problem.NotFound, "%s", e.missing(shown(slug), whereabouts{}))
+	}
+	answer := h.executor.Execute(ctx, graph.Request{Operation: e.operation, Variables: variables})
+	if p := answer.Problem(); p != nil {
+		return nil, p
+	}
+	body := bodyOf(answer.Data)
+	if e.missing != nil && string(body) == "null" {
+		return nil, h.notFound(ctx, e, variables["slug"].(string))
+	}
+	header := http.Header{
+		"Content-Type":           {"application/json"},
+		"Cache-Control":          {cacheControl},
+		"Vary":                   {vary},
+		"X-Content-Type-Options": {"nosniff"},
+	}
+	if answer.UpdatedAt != "" {
+		header["X-Service-Updated-At"] = []string{answer.UpdatedAt}
+	}
+	if e.counted {
+		total, err := totalOf(answer.Data)
+		if err != nil {
+			return nil, err
+		}
+		header["X-Total-Count"] = []string{strconv.FormatInt(total, 10)}
+		header["Link"] = []string{e.links(h.publicURL, variables, total)}
+	}
+	return cache.NewEntry(body, header), nil
+}
+
+// bodyOf is the part of an answer that is sent: the field body, which comes
+// first and may be followed by count, or all of it.
+func bodyOf(data []byte) []byte {
+	body, ok := bytes.CutPrefix(data, []byte(`{"body":`))
+	if !ok {
+		return data
+	}
+	if i := bytes.LastIndex(body, []byte(`,"count":{"meta":`)); i >= 0 {
+		return body[:i]
+	}
+	return body[:len(body)-1]
+}
+
+// totalOf reads the last "total" in an answer, which is the list's: a quote
+// within a text is escaped, so it cannot be part of one.
+func totalOf(data []byte) (int64, error) {
+	const key = `"total":`
+	i := bytes.LastIndex(data, []byte(key))
+	if i < 0 {
+		return 0, fmt.Errorf("a list's answer has no total")
+	}
+	digits := data[i+len(key):]
+	end := bytes.IndexAny(digits, ",}")
+	return strconv.ParseInt(string(digits[:max(end, 0)]), 10, 64)
+}
