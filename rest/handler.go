@@ -14,11 +14,11 @@ import (
 	"palmares/internal/problem"
 )
 
-// Config is what the handler is made of.
+// Config is what is told of the service.
 type Config struct {
-	Executor  *graph.Executor
-	PublicURL string // where callers reach us
-	Credit    string // the line that reuse of the data must show
+	PublicURL               string // where callers reach us
+	ServiceName, ServiceURL string
+	Credit                  string // the line that reuse of the data must show
 }
 
 // Handler serves every path under /api/.
@@ -27,6 +27,7 @@ type Handler struct {
 	publicURL   string
 	endpoints   []*endpoint
 	whereabouts *graph.Operation
+	stats       *graph.Operation
 	openapi     *cache.Entry
 }
 
@@ -41,7 +42,7 @@ type endpoint struct {
 
 // NewHandler checks the table of routes against the schema. An error is a
 // mistake in the program.
-func NewHandler(cfg Config) (*Handler, error) {
+func NewHandler(cfg Config, executor *graph.Executor) (*Handler, error) {
 	endpoints, operations, err := buildEndpoints()
 	if err != nil {
 		return nil, err
@@ -51,7 +52,7 @@ func NewHandler(cfg Config) (*Handler, error) {
 		return nil, err
 	}
 	return &Handler{
-		executor: cfg.Executor, publicURL: cfg.PublicURL, endpoints: endpoints, whereabouts: operations["whereabouts"],
+		executor: executor, publicURL: cfg.PublicURL, endpoints: endpoints, whereabouts: operations["whereabouts"], stats: operations["stats"],
 		openapi: cache.NewEntry(document, http.Header{
 			"Content-Type": {"application/json"}, "Cache-Control": {cacheControl}, "Vary": {vary}, "X-Content-Type-Options": {"nosniff"},
 		}),
@@ -108,6 +109,10 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.EscapedPath() == openapiPath {
 		if err := checkMethod(w, r); err != nil {
 			return err
+		}
+		// The document is there whether or not the catalog is.
+		if feed := h.executor.Execute(r.Context(), graph.Request{Operation: h.stats}); feed.UpdatedAt != "" {
+			w.Header().Set("X-Service-Updated-At", feed.UpdatedAt)
 		}
 		return h.openapi.Write(w, r)
 	}

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"maps"
+	"strconv"
 	"strings"
 )
 
@@ -19,6 +20,12 @@ func (e *endpoint) links(base string, variables map[string]any, total int64) str
 		{"next", page + 1, page < last},
 		{"last", last, true},
 	}
+	rest := maps.Clone(variables)
+	delete(rest, "page") // which is always spelled out
+	query := canonical(e.arguments, rest)
+	if query != "" {
+		query = "&" + query
+	}
 	var header strings.Builder
 	for _, other := range others {
 		if !other.there {
@@ -27,12 +34,7 @@ func (e *endpoint) links(base string, variables map[string]any, total int64) str
 		if header.Len() > 0 {
 			header.WriteString(", ")
 		}
-		there := maps.Clone(variables)
-		there["page"] = other.page
-		header.WriteString("<" + base + e.path)
-		if query := canonical(e.arguments, there); query != "" {
-			header.WriteString("?" + query)
-		}
+		header.WriteString("<" + base + e.path + "?page=" + strconv.FormatInt(other.page, 10) + query)
 		header.WriteString(`>; rel="` + other.rel + `"`)
 	}
 	return header.String()

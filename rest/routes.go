@@ -3,25 +3,43 @@ package rest
 // Every path there is. To add one, add a row, and its operation in queries/.
 var routes = []route{
 	{path: "/api/v1/tools", query: "tools",
-		summary: "Tools", parameters: append(paging, scoreMin, obsolescenceMax, sort)},
+		summary:    "Tools",
+		details:    "Active tools, with pagination. Retired ones are in `cimetiere`.",
+		parameters: append(paging, scoreMin, obsolescenceMax, sort)},
 	{path: "/api/v1/tools/{slug}", query: "tool",
-		summary: "One tool", parameters: []parameter{slug}, missing: noTool},
+		summary:    "One tool",
+		details:    "All that the list tells of a tool. A retired tool is not found, and the error says so.",
+		parameters: []parameter{slug}, example: "plume", missing: noTool},
 	{path: "/api/v1/comparatifs", query: "comparatifs",
-		summary: "Published comparisons, newest first", parameters: paging},
+		summary:    "Published comparisons, newest first",
+		details:    "Comparisons that are published, with pagination. `category` keeps those with either tool in it.",
+		parameters: paging},
 	{path: "/api/v1/comparatifs/{slug}", query: "comparatif",
-		summary: "One comparison, with the scores of both tools", parameters: []parameter{slug}, missing: noComparison},
+		summary:    "One comparison, with the scores of both tools",
+		details:    "A comparison with the scores of both tools, and why the winner wins. Either tool may be retired.",
+		parameters: []parameter{slug}, example: "plume-vs-ecritoire-cie", missing: noComparison},
 	{path: "/api/v1/pricing", query: "prices",
-		summary: "Current prices in euros, by the tools' names", parameters: paging},
+		summary:    "Current prices in euros, by the tools' names",
+		details:    "The price of every active tool, with pagination.",
+		parameters: paging},
 	{path: "/api/v1/pricing/{slug}", query: "price",
-		summary: "One tool's price and its history", parameters: []parameter{slug}, missing: noTool},
+		summary:    "One tool's price and its history",
+		details:    "The price today, and every change of it that was seen, newest first.",
+		parameters: []parameter{slug}, example: "plume", missing: noTool},
 	{path: "/api/v1/cimetiere", query: "retired",
-		summary: "Retired tools, latest retirement first", parameters: append(paging, reason)},
+		summary:    "Retired tools, latest retirement first",
+		details:    "What became of tools that are gone, with pagination. `category` keeps those that were in it.",
+		parameters: append(paging, reason)},
 	{path: "/api/v1/categories", query: "categories",
-		summary: "Every category, by slug"},
+		summary: "Every category, by slug",
+		details: "Also those without a tool, whose mean is 0."},
 	{path: "/api/v1/stats", query: "stats",
-		summary: "Global statistics"},
+		summary: "Global statistics",
+		details: "Counts and means over the whole catalog."},
 	{path: "/api/embeddings/{slug}", query: "embeddings",
-		summary: "One tool's review as text chunks for retrieval", parameters: []parameter{slug}, missing: noDocument, keyed: true},
+		summary:    "One tool's review as text chunks for retrieval",
+		details:    "Pre-segmented text to vectorise yourself. `hash` changes when any chunk does. Only the top 300 tools have a document.",
+		parameters: []parameter{slug}, example: "plume", missing: noDocument, keyed: true},
 }
 
 // route is one path: what it takes, the operation that answers it, and what an
@@ -30,7 +48,9 @@ type route struct {
 	path       string
 	query      string // a file in queries/, and the operation's name
 	summary    string
+	details    string
 	parameters []parameter
+	example    string // a slug of the demo catalog, for the document
 	missing    reasonWhy
 	keyed      bool // needs an API key
 }

@@ -29,6 +29,7 @@ type commandLine struct {
 	Import   importCommand   `cmd:"" help:"Publish a feed: all of it, or on any error nothing."`
 	Export   exportCommand   `cmd:"" help:"Write the catalog as a feed."`
 	Generate generateCommand `cmd:"" help:"Write a synthetic feed, for load tests."`
+	Openapi  openapiCommand  `cmd:"" help:"Print the OpenAPI document of the REST interface."`
 	Migrate  migrateCommand  `cmd:"" help:"Show or apply the database's migrations."`
 	Version  versionCommand  `cmd:"" help:"Tell which palmares this is."`
 }

@@ -130,7 +130,7 @@ func (p *program) fillDemo(ctx context.Context) error {
 // handler is the way every request takes. The order is the policy.
 func (p *program) handler() (http.Handler, error) {
 	executor := graph.NewExecutor(graph.Config{Catalog: p.store, Credit: p.settings.credit(), Limits: p.settings.graphLimits(), Log: p.log})
-	api, err := rest.NewHandler(rest.Config{Executor: executor, PublicURL: p.settings.PublicURL, Credit: p.settings.credit()})
+	api, err := rest.NewHandler(p.settings.rest(), executor)
 	if err != nil {
 		return nil, err
 	}

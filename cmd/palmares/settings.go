@@ -12,6 +12,7 @@ import (
 
 	"palmares/graph"
 	"palmares/internal/store"
+	"palmares/rest"
 )
 
 // settings come from flags and the environment. They are plain text to the
@@ -57,6 +58,11 @@ func (s *settings) credit() string {
 
 func (s *settings) graphLimits() graph.Limits { return graph.Limits(s.GraphQL) }
 
+// rest is what the REST facade tells of the service.
+func (s *settings) rest() rest.Config {
+	return rest.Config{PublicURL: s.PublicURL, ServiceName: s.ServiceName, ServiceURL: s.ServiceURL, Credit: s.credit()}
+}
+
 // check tells the first wrong setting and fills in what follows from others.
 func (s *settings) check() error {
 	if err := checkListen(s.Listen); err != nil {
@@ -77,6 +83,7 @@ func (s *settings) check() error {
 	if err := checkWebURL(s.ServiceURL); err != nil {
 		return fmt.Errorf("SERVICE_URL: %w", err)
 	}
+	s.PublicURL = strings.TrimRight(s.PublicURL, "/") // paths are put behind it
 	if l := s.GraphQL; l.Body < 1 || l.Tokens < 1 || l.Depth < 1 || l.Fields < 1 || l.Cost < 1 || l.Time <= 0 || l.Aliases < 0 || l.Directives < 0 {
 		return fmt.Errorf("PALMARES_GRAPHQL_…: a limit must be above 0")
 	}

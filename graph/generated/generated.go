@@ -1433,7 +1433,7 @@ type Category {
   toolCount: Int!
   "Mean score of its active tools, rounded to two decimals; null when none has a score."
   avgScore: Float
-  "As ` + "`" + `avgScore` + "`" + `, with 0 for none: what the REST interface says."
+  "Mean score of its active tools, rounded to two decimals; 0 when none has a score, as the REST interface says it."
   avgScoreOrZero: Float!
   "The first of its active tools in an order; ` + "`" + `tools` + "`" + ` at the root pages through all of them."
   tools(
@@ -1663,7 +1663,7 @@ type Statistics {
   toolsTested: Int!
   "Mean of the scores that exist, rounded to two decimals; null when none does."
   toolsAvgScore: Float
-  "As ` + "`" + `toolsAvgScore` + "`" + `, with 0 for none: what the REST interface says."
+  "Mean of the scores that exist, rounded to two decimals; 0 when none does, as the REST interface says it."
   toolsAvgScoreOrZero: Float!
   "Retired tools."
   toolsRetired: Int!

@@ -36,7 +36,7 @@ type Category struct {
 	ToolCount int `json:"toolCount"`
 	// Mean score of its active tools, rounded to two decimals; null when none has a score.
 	AvgScore *float64 `json:"avgScore,omitempty"`
-	// As `avgScore`, with 0 for none: what the REST interface says.
+	// Mean score of its active tools, rounded to two decimals; 0 when none has a score, as the REST interface says it.
 	AvgScoreOrZero float64 `json:"avgScoreOrZero"`
 	// The first of its active tools in an order; `tools` at the root pages through all of them.
 	Tools []*Tool `json:"tools"`
@@ -302,7 +302,7 @@ type Statistics struct {
 	ToolsTested int `json:"toolsTested"`
 	// Mean of the scores that exist, rounded to two decimals; null when none does.
 	ToolsAvgScore *float64 `json:"toolsAvgScore,omitempty"`
-	// As `toolsAvgScore`, with 0 for none: what the REST interface says.
+	// Mean of the scores that exist, rounded to two decimals; 0 when none does, as the REST interface says it.
 	ToolsAvgScoreOrZero float64 `json:"toolsAvgScoreOrZero"`
 	// Retired tools.
 	ToolsRetired int `json:"toolsRetired"`

@@ -1,0 +1,160 @@
+package rest_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	"palmares/internal/store"
+	"palmares/internal/testdb"
+	"palmares/rest"
+)
+
+// asked is one request for each path, and what its golden file is called.
+var asked = map[string]string{
+	"tools":       "/api/v1/tools?limit=2",
+	"tool":        "/api/v1/tools/plume",
+	"comparatifs": "/api/v1/comparatifs?limit=2",
+	"comparatif":  "/api/v1/comparatifs/plume-vs-ecritoire-cie",
+	"prices":      "/api/v1/pricing?limit=2",
+	"price":       "/api/v1/pricing/plume",
+	"retired":     "/api/v1/cimetiere?limit=2",
+	"categories":  "/api/v1/categories",
+	"stats":       "/api/v1/stats",
+	"embeddings":  "/api/embeddings/plume",
+
+	"tools-everything-given": "/api/v1/tools?sort=name_desc&page=2&limit=3&category=code&score_min=6.5&obsolescence_max=5",
+	"tools-past-the-end":     "/api/v1/tools?page=7",
+	"tools-none":             "/api/v1/tools?category=nowhere",
+	"comparatifs-category":   "/api/v1/comparatifs?category=code",
+	"prices-category":        "/api/v1/pricing?category=image",
+	"retired-filtered":       "/api/v1/cimetiere?reason=deprecie&category=code",
+	"tool-unknown":           "/api/v1/tools/nobody",
+	"tool-retired":           "/api/v1/tools/vigie-3",
+	"price-retired":          "/api/v1/pricing/vigie-3",
+	"comparatif-unknown":     "/api/v1/comparatifs/nobody",
+	"embeddings-unknown":     "/api/embeddings/nobody",
+	"embeddings-outside":     "/api/embeddings/trame-72",
+	"embeddings-retired":     "/api/embeddings/vigie-3",
+	"unknown-path":           "/api/v1/outils",
+}
+
+// Every path answers with the bytes of its golden file, on each database.
+func TestGoldenAnswers(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		for name, target := range asked {
+			golden(t, "testdata/answers/"+name+".http", transcript(target, get(handler, target)))
+		}
+	})
+}
+
+// transcript is a whole answer as text.
+func transcript(target string, got *httptest.ResponseRecorder) []byte {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "GET %s\n\n%d\n", target, got.Code)
+	for _, name := range slices.Sorted(maps.Keys(got.Header())) {
+		for _, value := range got.Header()[name] {
+			fmt.Fprintf(&out, "%s: %s\n", name, value)
+		}
+	}
+	fmt.Fprintf(&out, "\n%s\n", got.Body)
+	return out.Bytes()
+}
+
+// The document's examples are real answers.
+func TestExamplesAreAnswers(t *testing.T) {
+	handler := onSQLite(t)
+	for _, path := range paths(t) {
+		target := asked[path.id]
+		if target == "" {
+			t.Errorf("%s: has no request here to make its example with", path.id)
+			continue
+		}
+		var indented bytes.Buffer
+		if err := json.Indent(&indented, get(handler, target).Body.Bytes(), "", "  "); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, "examples/"+path.id+".json", append(indented.Bytes(), '\n'))
+	}
+}
+
+type described struct{ path, id string }
+
+// paths are those of the document, which has every route.
+func paths(t *testing.T) []described {
+	t.Helper()
+	document, err := rest.Describe(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read struct {
+		Paths map[string]struct {
+			Get struct {
+				ID string `json:"operationId"`
+			}
+		}
+	}
+	if err := json.Unmarshal(document, &read); err != nil {
+		t.Fatal(err)
+	}
+	var all []described
+	for path, item := range read.Paths {
+		all = append(all, described{path, item.Get.ID})
+	}
+	return all
+}
+
+// Before the first publication every list is empty, and nothing has a date.
+func TestEmptyCatalog(t *testing.T) {
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		handler := serving(t, s)
+		for target, want := range map[string]string{
+			"/api/v1/tools":       `{"data":[],"meta":{"total":0,"page":1,"limit":50,"pages":0}}`,
+			"/api/v1/comparatifs": `{"data":[],"meta":{"total":0,"page":1,"limit":50,"pages":0}}`,
+			"/api/v1/pricing":     `{"data":[]}`,
+			"/api/v1/cimetiere":   `{"data":[]}`,
+			"/api/v1/categories":  `{"data":[]}`,
+			"/api/v1/stats":       `{"tools_total":0,"tools_tested":0,"tools_avg_score":0,"tools_retired":0,"comparatifs_total":0}`,
+			"/api/v1/tools/plume": `{"error":"No tool has the slug plume."}`,
+		} {
+			got := get(handler, target)
+			if body := got.Body.String(); body != want || got.Header().Get("X-Service-Updated-At") != "" {
+				t.Errorf("%s: %s\n%v", target, body, got.Header())
+			}
+		}
+	})
+}
+
+// HEAD is GET without the body.
+func TestHead(t *testing.T) {
+	server := httptest.NewServer(onSQLite(t))
+	defer server.Close()
+	for _, target := range []string{"/api/v1/tools", "/api/v1/tools/plume", "/api/v1/tools/nobody", "/api/v1/openapi.json"} {
+		var answers [2]*http.Response
+		for i, method := range []string{http.MethodGet, http.MethodHead} {
+			r, err := http.NewRequest(method, server.URL+target, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Accept-Encoding", "identity")
+			if answers[i], err = http.DefaultClient.Do(r); err != nil {
+				t.Fatal(err)
+			}
+			body, _ := io.ReadAll(answers[i].Body)
+			answers[i].Body.Close()
+			answers[i].Header.Del("Date")
+			if (len(body) > 0) != (method == http.MethodGet) {
+				t.Errorf("%s %s: %d bytes", method, target, len(body))
+			}
+		}
+		if fmt.Sprint(answers[0].Status, answers[0].Header) != fmt.Sprint(answers[1].Status, answers[1].Header) {
+			t.Errorf("%s: GET %v\nHEAD %v", target, answers[0].Header, answers[1].Header)
+		}
+	}
+}

@@ -1,0 +1,35 @@
+// Reads the demo catalog with the types of the document alone.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+
+	"client/catalog"
+)
+
+func main() {
+	client, err := catalog.NewClientWithResponses(os.Args[1])
+	if err != nil {
+		log.Fatal(err)
+	}
+	limit, order := 3, catalog.ScoreDesc
+	list, err := client.ToolsWithResponse(context.Background(), &catalog.ToolsParams{Limit: &limit, Sort: &order})
+	if err != nil || list.JSON200 == nil {
+		log.Fatal("no list: ", err)
+	}
+	tool, err := client.ToolWithResponse(context.Background(), "plume", nil)
+	if err != nil || tool.JSON200 == nil {
+		log.Fatal("no tool: ", err)
+	}
+	nobody, err := client.ToolWithResponse(context.Background(), "nobody", nil)
+	if err != nil || nobody.JSON404 == nil {
+		log.Fatal("somebody: ", err)
+	}
+	// These would not compile if the types were not exact.
+	var score *float32 = tool.JSON200.Score
+	var total int = list.JSON200.Meta.Total
+	fmt.Printf("%d tools, the first %s, plume %v, %s\n", total, list.JSON200.Data[0].Name, *score, nobody.JSON404.Error)
+}
