@@ -9,7 +9,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 WITH_POSTGRES := CGO_ENABLED=0 $(GO) build -o bin/withpostgres ./internal/testdb/withpostgres && bin/withpostgres
 
 # What is written by hand, for gofmt.
-OURS := cmd internal ent/schema auth $(wildcard graph/*.go) graph/scalar graph/generate
+OURS := cmd internal ent/schema auth rest $(wildcard graph/*.go) graph/scalar graph/generate
 
 .DEFAULT_GOAL := help
 
@@ -30,9 +30,10 @@ test: ## Run all tests with the race detector, on SQLite and PostgreSQL
 	$(WITH_POSTGRES) -compiler env CGO_ENABLED=1 $(GO) test -race ./...
 
 .PHONY: fuzz
-fuzz: ## Look for feeds that break the reader, for FUZZTIME (default 1m)
+fuzz: ## Look for feeds and requests that break their readers, for FUZZTIME (default 1m)
 	$(GO) test ./internal/feed -run '^$$' -fuzz FuzzRead -fuzztime $(or $(FUZZTIME),1m)
 	$(GO) test ./graph -run '^$$' -fuzz FuzzHandler -fuzztime $(or $(FUZZTIME),1m)
+	$(GO) test ./rest -run '^$$' -fuzz FuzzArguments -fuzztime $(or $(FUZZTIME),1m)
 	$(GO) test ./internal/fold -run '^$$' -fuzz FuzzText -fuzztime $(or $(FUZZTIME),1m)
 
 .PHONY: bench
@@ -57,4 +58,4 @@ migration: ## Write the next migration of both databases, from the schema (NAME=
 lint: ## Check format and common mistakes
 	@test -z "$$(gofmt -l $(OURS))" || { gofmt -l $(OURS); echo "not formatted: run gofmt -w"; exit 1; }
 	$(GO) vet ./...
-	$(GO) tool staticcheck ./cmd/... ./internal/... ./ent/schema/... ./auth/... ./graph ./graph/generate
+	$(GO) tool staticcheck ./cmd/... ./internal/... ./ent/schema/... ./auth/... ./rest ./graph ./graph/generate
