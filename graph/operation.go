@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/vektah/gqlparser/v2/ast"
@@ -8,6 +9,7 @@ import (
 	"github.com/vektah/gqlparser/v2/validator"
 	"github.com/vektah/gqlparser/v2/validator/rules"
 
+	"palmares/ent"
 	"palmares/graph/generated"
 	"palmares/internal/problem"
 )
@@ -49,4 +51,16 @@ func (a *Answer) Problem() *problem.Problem {
 		return nil
 	}
 	return problem.New(problem.Code(codeOf(a.Errors)), "%s", a.Errors[0].Message)
+}
+
+// UpdatedAt is the date of the feed that is served; "" where nothing is, or
+// it cannot be told.
+func (e *Executor) UpdatedAt(ctx context.Context) (date string) {
+	_ = e.catalog.Reading(ctx, func(_ context.Context, release *ent.Release) error {
+		if release != nil {
+			date = release.FeedDate
+		}
+		return nil
+	})
+	return date
 }

@@ -27,7 +27,7 @@ type Handler struct {
 	publicURL   string
 	endpoints   []*endpoint
 	whereabouts *graph.Operation
-	stats       *graph.Operation
+	itself      *endpoint // the document's own
 	openapi     *cache.Entry
 }
 
@@ -52,10 +52,9 @@ func NewHandler(cfg Config, executor *graph.Executor) (*Handler, error) {
 		return nil, err
 	}
 	return &Handler{
-		executor: executor, publicURL: cfg.PublicURL, endpoints: endpoints, whereabouts: operations["whereabouts"], stats: operations["stats"],
-		openapi: cache.NewEntry(document, http.Header{
-			"Content-Type": {"application/json"}, "Cache-Control": {cacheControl}, "Vary": {vary}, "X-Content-Type-Options": {"nosniff"},
-		}),
+		executor: executor, publicURL: cfg.PublicURL, endpoints: endpoints, whereabouts: operations["whereabouts"],
+		itself:  &endpoint{segments: strings.Split(openapiPath, "/")},
+		openapi: cache.NewEntry(document, headers()),
 	}, nil
 }
 
@@ -99,6 +98,9 @@ const (
 // ServeHTTP answers with what a path says, or with the one form of error.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Vary", vary)
+	if r.ContentLength != 0 {
+		w.Header().Set("Connection", "close") // nothing here takes a body: do not wait for one
+	}
 	err := h.serve(w, r)
 	if err != nil && r.Context().Err() == nil {
 		problem.Write(w, err)
@@ -106,26 +108,20 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
-	if r.URL.EscapedPath() == openapiPath {
-		if err := checkMethod(w, r); err != nil {
-			return err
-		}
-		// The document is there whether or not the catalog is.
-		if feed := h.executor.Execute(r.Context(), graph.Request{Operation: h.stats}); feed.UpdatedAt != "" {
-			w.Header().Set("X-Service-Updated-At", feed.UpdatedAt)
-		}
-		return h.openapi.Write(w, r)
-	}
 	e, slug, err := h.find(r.URL)
 	if err != nil {
 		return err
 	}
-	if err := checkMethod(w, r); err != nil {
-		return err
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		return problem.New(problem.WrongMethod, "The method %s is not allowed: use GET.", cut(r.Method))
 	}
 	variables, wrong := readArguments(e.arguments, r.URL.RawQuery)
 	if wrong != nil {
 		return wrong
+	}
+	if e == h.itself {
+		return h.describeItself(w, r)
 	}
 	if e.missing != nil {
 		variables["slug"] = slug
@@ -137,12 +133,12 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	return entry.Write(w, r)
 }
 
-func checkMethod(w http.ResponseWriter, r *http.Request) error {
-	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		return nil
+// describeItself serves the document, whether or not there is a catalog.
+func (h *Handler) describeItself(w http.ResponseWriter, r *http.Request) error {
+	if date := h.executor.UpdatedAt(r.Context()); date != "" {
+		w.Header()["X-Service-Updated-At"] = []string{date}
 	}
-	w.Header().Set("Allow", "GET, HEAD")
-	return problem.New(problem.WrongMethod, "The method %s is not allowed: use GET.", shown(r.Method))
+	return h.openapi.Write(w, r)
 }
 
 // find is the route of a path, taken segment by segment as it was sent, so
@@ -152,11 +148,11 @@ func (h *Handler) find(u *url.URL) (*endpoint, string, error) {
 	for i := range sent {
 		text, err := url.PathUnescape(sent[i])
 		if err != nil || !isText(text) {
-			return nil, "", problem.New(problem.BadInput, "The path holds what is not UTF-8 text.")
+			return nil, "", problem.New(problem.BadInput, "The path holds a NUL, or what is not UTF-8.")
 		}
 		sent[i] = text
 	}
-	for _, e := range h.endpoints {
+	for _, e := range append(h.endpoints, h.itself) {
 		if slug, ok := e.match(sent); ok {
 			return e, slug, nil
 		}
@@ -182,7 +178,7 @@ func (e *endpoint) match(sent []string) (slug string, ok bool) {
 // answer runs a route's operation.
 func (h *Handler) answer(ctx context.Context, e *endpoint, variables map[string]any) (*cache.Entry, error) {
 	if slug, ok := variables["slug"].(string); ok && len(slug) > longestText {
-		return nil, problem.New(problem.NotFound, "%s", e.missing(shown(slug), whereabouts{}))
+		return nil, problem.New(problem.NotFound, "%s", e.missing(cut(slug), whereabouts{}))
 	}
 	answer := h.executor.Execute(ctx, graph.Request{Operation: e.operation, Variables: variables})
 	if p := answer.Problem(); p != nil {
@@ -190,16 +186,13 @@ func (h *Handler) answer(ctx context.Context, e *endpoint, variables map[string]
 	}
 	body := bodyOf(answer.Data)
 	if e.missing != nil && string(body) == "null" {
-		return nil, h.notFound(ctx, e, variables["slug"].(string))
+		return h.notFound(ctx, e, variables, answer.Release)
 	}
-	header := http.Header{
-		"Content-Type":           {"application/json"},
-		"Cache-Control":          {cacheControl},
-		"Vary":                   {vary},
-		"X-Content-Type-Options": {"nosniff"},
-	}
+	header := headers()
 	if answer.UpdatedAt != "" {
 		header["X-Service-Updated-At"] = []string{answer.UpdatedAt}
+	} else {
+		header["Cache-Control"] = []string{"no-store"} // nothing is published yet: that will not last
 	}
 	if e.counted {
 		total, err := totalOf(answer.Data)
@@ -210,6 +203,16 @@ func (h *Handler) answer(ctx context.Context, e *endpoint, variables map[string]
 		header["Link"] = []string{e.links(h.publicURL, variables, total)}
 	}
 	return cache.NewEntry(body, header), nil
+}
+
+// headers are those of every good answer.
+func headers() http.Header {
+	return http.Header{
+		"Content-Type":           {"application/json"},
+		"Cache-Control":          {cacheControl},
+		"Vary":                   {vary},
+		"X-Content-Type-Options": {"nosniff"},
+	}
 }
 
 // bodyOf is the part of an answer that is sent: the field body, which comes

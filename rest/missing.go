@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"palmares/graph"
+	"palmares/internal/cache"
 	"palmares/internal/problem"
 )
 
@@ -32,23 +33,19 @@ func noDocument(slug string, is whereabouts) string {
 	return noTool(slug, is)
 }
 
-// notFound asks once more, to answer with the reason.
-func (h *Handler) notFound(ctx context.Context, e *endpoint, slug string) *problem.Problem {
+// notFound asks once more, to answer with the reason. Where another release
+// came in between, it may have the slug: then all is asked again.
+func (h *Handler) notFound(ctx context.Context, e *endpoint, variables map[string]any, release int) (*cache.Entry, error) {
+	slug := variables["slug"].(string)
 	answer := h.executor.Execute(ctx, graph.Request{Operation: h.whereabouts, Variables: map[string]any{"slug": slug}})
 	if p := answer.Problem(); p != nil {
-		return p
+		return nil, p
 	}
-	is := whereabouts{
+	if answer.Release != release {
+		return h.answer(ctx, e, variables)
+	}
+	return nil, problem.New(problem.NotFound, "%s", e.missing(cut(slug), whereabouts{
 		active:  !bytes.Contains(answer.Data, []byte(`"tool":null`)),
 		retired: !bytes.Contains(answer.Data, []byte(`"retired":null`)),
-	}
-	return problem.New(problem.NotFound, "%s", e.missing(shown(slug), is))
-}
-
-// shown is a slug as it may stand in a sentence.
-func shown(slug string) string {
-	if runes := []rune(slug); len(runes) > shownOfValue {
-		return string(runes[:shownOfValue]) + "…"
-	}
-	return slug
+	}))
 }

@@ -145,7 +145,7 @@ func (e *endpoint) responses(body object) object {
 		}},
 	}
 	for _, status := range errorStatuses {
-		if status.always || (status.keyed && e.keyed) || (status.missing && e.missing != nil) {
+		if status.always || (status.missing && e.missing != nil) {
 			responses.add(strconv.Itoa(status.code), object{{"$ref", "#/components/responses/" + status.name}})
 		}
 	}
@@ -167,7 +167,7 @@ func (a argument) describe(slug string) object {
 	case a.kind == "Float":
 		schema = object{{"type", "number"}}
 	default:
-		schema = object{{"type", "string"}, {"minLength", 1}, {"maxLength", longestText}}
+		schema = object{{"type", "string"}, {"minLength", 1}}
 	}
 	if a.preset != nil {
 		schema.add("default", a.preset)

@@ -3,11 +3,11 @@ package rest
 // errorStatuses are the answers that are none, each with an example that is a
 // real one.
 var errorStatuses = []struct {
-	code                   int
-	name                   string
-	always, keyed, missing bool // which paths have it
-	description, example   string
-	header                 string
+	code                 int
+	name                 string
+	always, missing      bool // which paths have it: all, or those that may not find what is asked for
+	description, example string
+	header               string
 }{
 	{code: 400, name: "BadRequest", always: true, description: "A parameter is wrong. The error names it, what was given, and what is allowed.",
 		example: `limit: "500" is not an integer from 1 to 200.`},

@@ -48,14 +48,14 @@ func readArguments(arguments []argument, rawQuery string) (map[string]any, *prob
 		name, ok := unescape(rawName)
 		value, also := unescape(rawValue)
 		if !ok || !also {
-			return nil, problem.New(problem.BadInput, "The query string holds what is not UTF-8 text.")
+			return nil, problem.New(problem.BadInput, "The query string holds a broken escape, a NUL, or what is not UTF-8.")
 		}
 		i := slices.IndexFunc(arguments, func(a argument) bool { return a.name == name && !a.inPath })
 		if i < 0 {
 			continue
 		}
 		if _, twice := variables[name]; twice {
-			return nil, problem.New(problem.BadInput, "%s: is given twice.", name)
+			return nil, problem.New(problem.BadInput, "%s: is given twice, where once is allowed.", name)
 		}
 		read, wrong := arguments[i].read(value)
 		if wrong != nil {
@@ -84,9 +84,6 @@ var decimal = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
 // read checks a value and gives it as the operation takes it.
 func (a argument) read(value string) (any, *problem.Problem) {
-	if value == "" {
-		return nil, problem.New(problem.BadInput, "%s: is empty.", a.name)
-	}
 	switch {
 	case a.values != nil:
 		if !slices.Contains(a.values, value) {
@@ -106,8 +103,11 @@ func (a argument) read(value string) (any, *problem.Problem) {
 		}
 		return n + 0, nil // minus zero is zero
 	}
-	if utf8.RuneCountInString(value) > longestText {
-		return nil, a.wrong(value, "a text of at most "+strconv.Itoa(longestText)+" characters")
+	if value == "" {
+		return nil, a.wrong(value, "a text")
+	}
+	if runes := []rune(value); len(runes) > longestText {
+		value = string(runes[:longestText+1]) // still more than any has, so it matches nothing, too
 	}
 	return value, nil
 }
@@ -129,10 +129,15 @@ const shownOfValue = 64
 
 // wrong names the parameter, what was given and what is allowed.
 func (a argument) wrong(given, allowed string) *problem.Problem {
-	if runes := []rune(given); len(runes) > shownOfValue {
-		given = string(runes[:shownOfValue]) + "…"
+	return problem.New(problem.BadInput, "%s: %q is not %s.", a.name, cut(given), allowed)
+}
+
+// cut is what a caller sent as it may stand in a sentence.
+func cut(sent string) string {
+	if runes := []rune(sent); len(runes) > shownOfValue {
+		return string(runes[:shownOfValue]) + "…"
 	}
-	return problem.New(problem.BadInput, "%s: %q is not %s.", a.name, given, allowed)
+	return sent
 }
 
 // canonical writes variables as the one query string that stands for them:

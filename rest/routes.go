@@ -1,11 +1,13 @@
 package rest
 
+import "slices"
+
 // Every path there is. To add one, add a row, and its operation in queries/.
 var routes = []route{
 	{path: "/api/v1/tools", query: "tools",
 		summary:    "Tools",
 		details:    "Active tools, with pagination. Retired ones are in `cimetiere`.",
-		parameters: append(paging, scoreMin, obsolescenceMax, sort)},
+		parameters: slices.Concat(paging, []parameter{scoreMin, obsolescenceMax, sort})},
 	{path: "/api/v1/tools/{slug}", query: "tool",
 		summary:    "One tool",
 		details:    "All that the list tells of a tool. A retired tool is not found, and the error says so.",
@@ -29,7 +31,7 @@ var routes = []route{
 	{path: "/api/v1/cimetiere", query: "retired",
 		summary:    "Retired tools, latest retirement first",
 		details:    "What became of tools that are gone, with pagination. `category` keeps those that were in it.",
-		parameters: append(paging, reason)},
+		parameters: slices.Concat(paging, []parameter{reason})},
 	{path: "/api/v1/categories", query: "categories",
 		summary: "Every category, by slug",
 		details: "Also those without a tool, whose mean is 0."},

@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,8 +10,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"palmares/internal/feed"
+	"palmares/internal/feed/demo"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
 	"palmares/rest"
@@ -124,7 +130,7 @@ func TestEmptyCatalog(t *testing.T) {
 			"/api/v1/tools/plume": `{"error":"No tool has the slug plume."}`,
 		} {
 			got := get(handler, target)
-			if body := got.Body.String(); body != want || got.Header().Get("X-Service-Updated-At") != "" {
+			if body := got.Body.String(); body != want || got.Header().Get("X-Service-Updated-At") != "" || got.Header().Get("Cache-Control") != "no-store" {
 				t.Errorf("%s: %s\n%v", target, body, got.Header())
 			}
 		}
@@ -157,4 +163,33 @@ func TestHead(t *testing.T) {
 			t.Errorf("%s: GET %v\nHEAD %v", target, answers[0].Header, answers[1].Header)
 		}
 	}
+}
+
+// A tool that goes from the list to the graveyard and back is always one of
+// the two, to who reads meanwhile.
+func TestNotFoundIsOfOneRelease(t *testing.T) {
+	retired := bytes.ReplaceAll(demo.Catalog, []byte(`"slug":"plume"`), []byte(`"slug":"plume-x"`))
+	retired = append(bytes.TrimRight(retired, "\n"), []byte("\n"+`{"type":"cimetiere","slug":"plume","name":"Plume","category":"redaction","reason":"mort","retired_at":"2026-11-01","note":"Finie."}`+"\n")...)
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		handler := demoOn(t, s)
+		ctx, stop := context.WithTimeout(t.Context(), 2*time.Second)
+		defer stop()
+		var published atomic.Int64
+		go func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				if _, err := feed.Import(ctx, s, bytes.NewReader([][]byte{retired, demo.Catalog}[i%2]), feed.Options{Force: true}); err == nil {
+					published.Add(1)
+				}
+			}
+		}()
+		for ctx.Err() == nil {
+			got := get(handler, "/api/v1/tools/plume")
+			if body := got.Body.String(); got.Code != 200 && !strings.Contains(body, "The tool plume is retired") {
+				t.Fatalf("%d: %s", got.Code, body)
+			}
+		}
+		if published.Load() < 4 {
+			t.Errorf("only %d releases", published.Load())
+		}
+	})
 }

@@ -152,7 +152,7 @@ func (p *program) handler() (http.Handler, error) {
 // up first, and send callers elsewhere with answers that are no JSON.
 func apart(api, pages http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "/api/") {
+		if r.URL.Path == "/api" || strings.HasPrefix(r.URL.Path, "/api/") {
 			api.ServeHTTP(w, r)
 			return
 		}

@@ -147,6 +147,8 @@ func TestNotModified(t *testing.T) {
 		strings.Trim(tag, `"`):                 200,
 		strings.TrimSuffix(tag, `"`):           200,
 		`"` + strings.ToUpper(tag[1:len(tag)-1]) + `"`: 200,
+		"*xyz":             200,
+		`"x", *`:           200,
 		"nonsense, " + tag: 200,
 		"":                 200,
 		`""`:               200,

@@ -6,11 +6,11 @@ import "strings"
 // weakly, as that header wants it: some proxies weaken what they pass on.
 func matches(headers []string, tag string) bool {
 	for _, header := range headers {
+		if strings.TrimSpace(header) == "*" {
+			return true
+		}
 		for rest := header; rest != ""; {
 			rest = strings.TrimLeft(rest, " \t,")
-			if strings.HasPrefix(rest, "*") {
-				return true
-			}
 			rest = strings.TrimPrefix(rest, "W/")
 			if !strings.HasPrefix(rest, `"`) {
 				break // what follows is no list of tags
