@@ -1,24 +1,19 @@
-// Package auth answers who is calling and what they may read. How much they
-// may read is the quota's business.
+// Package auth answers who is calling and what they may read: a key leads to
+// an account, and that to a plan. How much they may read is the quota's
+// business.
 package auth
 
 import "context"
 
-// Plan is what a caller has signed up for.
-type Plan string
-
-// The plans there are.
-const (
-	Anonymous Plan = "anonymous"
-	Developer Plan = "developer"
-	Pro       Plan = "pro"
-)
-
 // Caller is whoever sent a request.
-type Caller struct{ Plan Plan }
+type Caller struct {
+	Plan    Plan
+	Account int    // 0 for an anonymous caller
+	Key     string // the public id of the key that was sent
+}
 
 // MayReadEmbeddings tells whether the caller has the plan for it.
-func (c Caller) MayReadEmbeddings() bool { return c.Plan == Developer || c.Plan == Pro }
+func (c Caller) MayReadEmbeddings() bool { return c.Plan.Terms().Embeddings }
 
 type callerKey struct{}
 
@@ -27,7 +22,7 @@ func WithCaller(ctx context.Context, caller Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, caller)
 }
 
-// CallerFrom is who is calling; nobody in particular unless the gate said so.
+// CallerFrom is who is calling; anonymous where nobody said.
 func CallerFrom(ctx context.Context) Caller {
 	if caller, ok := ctx.Value(callerKey{}).(Caller); ok {
 		return caller

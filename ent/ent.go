@@ -6,13 +6,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"palmares/ent/account"
+	"palmares/ent/apikey"
 	"palmares/ent/category"
 	"palmares/ent/comparison"
+	"palmares/ent/countbatch"
 	"palmares/ent/journalentry"
 	"palmares/ent/pricechange"
 	"palmares/ent/release"
 	"palmares/ent/section"
 	"palmares/ent/tool"
+	"palmares/ent/usage"
 	"reflect"
 	"sync"
 
@@ -79,13 +83,17 @@ var (
 func checkColumn(t, c string) error {
 	initCheck.Do(func() {
 		columnCheck = sql.NewColumnCheck(map[string]func(string) bool{
+			apikey.Table:       apikey.ValidColumn,
+			account.Table:      account.ValidColumn,
 			category.Table:     category.ValidColumn,
 			comparison.Table:   comparison.ValidColumn,
+			countbatch.Table:   countbatch.ValidColumn,
 			journalentry.Table: journalentry.ValidColumn,
 			pricechange.Table:  pricechange.ValidColumn,
 			release.Table:      release.ValidColumn,
 			section.Table:      section.ValidColumn,
 			tool.Table:         tool.ValidColumn,
+			usage.Table:        usage.ValidColumn,
 		})
 	})
 	return columnCheck(t, c)

@@ -3,8 +3,11 @@
 package ent
 
 import (
+	"palmares/ent/account"
+	"palmares/ent/apikey"
 	"palmares/ent/category"
 	"palmares/ent/comparison"
+	"palmares/ent/countbatch"
 	"palmares/ent/journalentry"
 	"palmares/ent/release"
 	"palmares/ent/schema"
@@ -17,6 +20,26 @@ import (
 // (default values, validators, hooks and policies) and stitches it
 // to their package variables.
 func init() {
+	apikeyFields := schema.APIKey{}.Fields()
+	_ = apikeyFields
+	// apikeyDescCreatedAt is the schema descriptor for created_at field.
+	apikeyDescCreatedAt := apikeyFields[4].Descriptor()
+	// apikey.DefaultCreatedAt holds the default value on creation for the created_at field.
+	apikey.DefaultCreatedAt = apikeyDescCreatedAt.Default.(func() time.Time)
+	// apikeyDescID is the schema descriptor for id field.
+	apikeyDescID := apikeyFields[0].Descriptor()
+	// apikey.IDValidator is a validator for the "id" field. It is called by the builders before save.
+	apikey.IDValidator = apikeyDescID.Validators[0].(func(string) error)
+	accountFields := schema.Account{}.Fields()
+	_ = accountFields
+	// accountDescEmail is the schema descriptor for email field.
+	accountDescEmail := accountFields[0].Descriptor()
+	// account.EmailValidator is a validator for the "email" field. It is called by the builders before save.
+	account.EmailValidator = accountDescEmail.Validators[0].(func(string) error)
+	// accountDescCreatedAt is the schema descriptor for created_at field.
+	accountDescCreatedAt := accountFields[2].Descriptor()
+	// account.DefaultCreatedAt holds the default value on creation for the created_at field.
+	account.DefaultCreatedAt = accountDescCreatedAt.Default.(func() time.Time)
 	categoryFields := schema.Category{}.Fields()
 	_ = categoryFields
 	// categoryDescLabel is the schema descriptor for label field.
@@ -69,6 +92,12 @@ func init() {
 			return nil
 		}
 	}()
+	countbatchFields := schema.CountBatch{}.Fields()
+	_ = countbatchFields
+	// countbatchDescID is the schema descriptor for id field.
+	countbatchDescID := countbatchFields[0].Descriptor()
+	// countbatch.IDValidator is a validator for the "id" field. It is called by the builders before save.
+	countbatch.IDValidator = countbatchDescID.Validators[0].(func(string) error)
 	journalentryFields := schema.JournalEntry{}.Fields()
 	_ = journalentryFields
 	// journalentryDescKind is the schema descriptor for kind field.

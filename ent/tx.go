@@ -14,10 +14,16 @@ import (
 // Tx is a transactional client that is created by calling Client.Tx().
 type Tx struct {
 	config
+	// APIKey is the client for interacting with the APIKey builders.
+	APIKey *APIKeyClient
+	// Account is the client for interacting with the Account builders.
+	Account *AccountClient
 	// Category is the client for interacting with the Category builders.
 	Category *CategoryClient
 	// Comparison is the client for interacting with the Comparison builders.
 	Comparison *ComparisonClient
+	// CountBatch is the client for interacting with the CountBatch builders.
+	CountBatch *CountBatchClient
 	// JournalEntry is the client for interacting with the JournalEntry builders.
 	JournalEntry *JournalEntryClient
 	// PriceChange is the client for interacting with the PriceChange builders.
@@ -28,6 +34,8 @@ type Tx struct {
 	Section *SectionClient
 	// Tool is the client for interacting with the Tool builders.
 	Tool *ToolClient
+	// Usage is the client for interacting with the Usage builders.
+	Usage *UsageClient
 
 	// lazily loaded.
 	client     *Client
@@ -159,13 +167,17 @@ func (tx *Tx) Client() *Client {
 }
 
 func (tx *Tx) init() {
+	tx.APIKey = NewAPIKeyClient(tx.config)
+	tx.Account = NewAccountClient(tx.config)
 	tx.Category = NewCategoryClient(tx.config)
 	tx.Comparison = NewComparisonClient(tx.config)
+	tx.CountBatch = NewCountBatchClient(tx.config)
 	tx.JournalEntry = NewJournalEntryClient(tx.config)
 	tx.PriceChange = NewPriceChangeClient(tx.config)
 	tx.Release = NewReleaseClient(tx.config)
 	tx.Section = NewSectionClient(tx.config)
 	tx.Tool = NewToolClient(tx.config)
+	tx.Usage = NewUsageClient(tx.config)
 }
 
 // txDriver wraps the given dialect.Tx with a nop dialect.Driver implementation.
@@ -175,7 +187,7 @@ func (tx *Tx) init() {
 // of them in order to commit or rollback the transaction.
 //
 // If a closed transaction is embedded in one of the generated entities, and the entity
-// applies a query, for example: Category.QueryXXX(), the query will be executed
+// applies a query, for example: APIKey.QueryXXX(), the query will be executed
 // through the driver which created this transaction.
 //
 // Note that txDriver is not goroutine safe.

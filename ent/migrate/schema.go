@@ -9,6 +9,50 @@ import (
 )
 
 var (
+	// APIKeysColumns holds the columns for the "api_keys" table.
+	APIKeysColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString},
+		{Name: "name", Type: field.TypeString},
+		{Name: "secret_hash", Type: field.TypeBytes},
+		{Name: "created_at", Type: field.TypeTime},
+		{Name: "last_used_at", Type: field.TypeTime, Nullable: true},
+		{Name: "revoked_at", Type: field.TypeTime, Nullable: true},
+		{Name: "account_id", Type: field.TypeInt},
+	}
+	// APIKeysTable holds the schema information for the "api_keys" table.
+	APIKeysTable = &schema.Table{
+		Name:       "api_keys",
+		Columns:    APIKeysColumns,
+		PrimaryKey: []*schema.Column{APIKeysColumns[0]},
+		ForeignKeys: []*schema.ForeignKey{
+			{
+				Symbol:     "api_keys_accounts_keys",
+				Columns:    []*schema.Column{APIKeysColumns[6]},
+				RefColumns: []*schema.Column{AccountsColumns[0]},
+				OnDelete:   schema.NoAction,
+			},
+		},
+		Indexes: []*schema.Index{
+			{
+				Name:    "apikey_account_id",
+				Unique:  false,
+				Columns: []*schema.Column{APIKeysColumns[6]},
+			},
+		},
+	}
+	// AccountsColumns holds the columns for the "accounts" table.
+	AccountsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt, Increment: true},
+		{Name: "email", Type: field.TypeString, Unique: true},
+		{Name: "plan", Type: field.TypeEnum, Enums: []string{"developer", "pro"}},
+		{Name: "created_at", Type: field.TypeTime},
+	}
+	// AccountsTable holds the schema information for the "accounts" table.
+	AccountsTable = &schema.Table{
+		Name:       "accounts",
+		Columns:    AccountsColumns,
+		PrimaryKey: []*schema.Column{AccountsColumns[0]},
+	}
 	// CategoriesColumns holds the columns for the "categories" table.
 	CategoriesColumns = []*schema.Column{
 		{Name: "slug", Type: field.TypeString, Size: 80},
@@ -87,6 +131,25 @@ var (
 				Name:    "comparisons_by_winner",
 				Unique:  false,
 				Columns: []*schema.Column{ComparisonsColumns[9]},
+			},
+		},
+	}
+	// CountBatchesColumns holds the columns for the "count_batches" table.
+	CountBatchesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString},
+		{Name: "day", Type: field.TypeString},
+		{Name: "counts", Type: field.TypeBytes},
+	}
+	// CountBatchesTable holds the schema information for the "count_batches" table.
+	CountBatchesTable = &schema.Table{
+		Name:       "count_batches",
+		Columns:    CountBatchesColumns,
+		PrimaryKey: []*schema.Column{CountBatchesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "countbatch_day",
+				Unique:  false,
+				Columns: []*schema.Column{CountBatchesColumns[1]},
 			},
 		},
 	}
@@ -382,19 +445,52 @@ var (
 			},
 		},
 	}
+	// UsagesColumns holds the columns for the "usages" table.
+	UsagesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt, Increment: true},
+		{Name: "day", Type: field.TypeString},
+		{Name: "requests", Type: field.TypeInt},
+		{Name: "account_id", Type: field.TypeInt},
+	}
+	// UsagesTable holds the schema information for the "usages" table.
+	UsagesTable = &schema.Table{
+		Name:       "usages",
+		Columns:    UsagesColumns,
+		PrimaryKey: []*schema.Column{UsagesColumns[0]},
+		ForeignKeys: []*schema.ForeignKey{
+			{
+				Symbol:     "usages_accounts_usage",
+				Columns:    []*schema.Column{UsagesColumns[3]},
+				RefColumns: []*schema.Column{AccountsColumns[0]},
+				OnDelete:   schema.NoAction,
+			},
+		},
+		Indexes: []*schema.Index{
+			{
+				Name:    "usage_account_id_day",
+				Unique:  true,
+				Columns: []*schema.Column{UsagesColumns[3], UsagesColumns[1]},
+			},
+		},
+	}
 	// Tables holds all the tables in the schema.
 	Tables = []*schema.Table{
+		APIKeysTable,
+		AccountsTable,
 		CategoriesTable,
 		ComparisonsTable,
+		CountBatchesTable,
 		JournalEntriesTable,
 		PriceChangesTable,
 		ReleasesTable,
 		SectionsTable,
 		ToolsTable,
+		UsagesTable,
 	}
 )
 
 func init() {
+	APIKeysTable.ForeignKeys[0].RefTable = AccountsTable
 	ComparisonsTable.ForeignKeys[0].RefTable = ToolsTable
 	ComparisonsTable.ForeignKeys[1].RefTable = ToolsTable
 	ComparisonsTable.ForeignKeys[2].RefTable = ToolsTable
@@ -407,4 +503,5 @@ func init() {
 		"tools_active_or_retired": "((retired_at IS NULL) = (domain IS NOT NULL))",
 		"tools_untested_is_told":  "(untested = (score IS NULL))",
 	}
+	UsagesTable.ForeignKeys[0].RefTable = AccountsTable
 }

@@ -6,11 +6,20 @@ import (
 	"entgo.io/ent/dialect/sql"
 )
 
+// APIKey is the predicate function for apikey builders.
+type APIKey func(*sql.Selector)
+
+// Account is the predicate function for account builders.
+type Account func(*sql.Selector)
+
 // Category is the predicate function for category builders.
 type Category func(*sql.Selector)
 
 // Comparison is the predicate function for comparison builders.
 type Comparison func(*sql.Selector)
+
+// CountBatch is the predicate function for countbatch builders.
+type CountBatch func(*sql.Selector)
 
 // JournalEntry is the predicate function for journalentry builders.
 type JournalEntry func(*sql.Selector)
@@ -26,3 +35,6 @@ type Section func(*sql.Selector)
 
 // Tool is the predicate function for tool builders.
 type Tool func(*sql.Selector)
+
+// Usage is the predicate function for usage builders.
+type Usage func(*sql.Selector)

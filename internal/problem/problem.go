@@ -21,6 +21,7 @@ const (
 	NotFound        Code = "NOT_FOUND"
 	WrongMethod     Code = "METHOD_NOT_ALLOWED"
 	NotAcceptable   Code = "NOT_ACCEPTABLE"
+	QuotaSpent      Code = "QUOTA_SPENT"
 	TooLarge        Code = "REQUEST_TOO_LARGE"
 	TooComplex      Code = "QUERY_TOO_COMPLEX"
 	Timeout         Code = "TIMEOUT"
@@ -34,6 +35,7 @@ var statuses = map[Code]int{
 	NotFound:        http.StatusNotFound,
 	WrongMethod:     http.StatusMethodNotAllowed,
 	NotAcceptable:   http.StatusNotAcceptable,
+	QuotaSpent:      http.StatusTooManyRequests,
 	TooLarge:        http.StatusRequestEntityTooLarge,
 	TooComplex:      http.StatusBadRequest,
 	Timeout:         http.StatusServiceUnavailable,

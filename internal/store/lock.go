@@ -68,3 +68,22 @@ func (s *Store) Announce(ctx context.Context, tx *ent.Tx, release int) error {
 	_, err := tx.ExecContext(ctx, "SELECT pg_notify($1, $2)", releaseChannel, fmt.Sprint(release))
 	return err
 }
+
+// Update runs write in a transaction.
+func (s *Store) Update(ctx context.Context, write func(*ent.Tx) error) error {
+	opts := &sql.TxOptions{Isolation: s.isolation(sql.LevelReadCommitted)}
+	return explain(inTx(ctx, s.Write, opts, write))
+}
+
+// InTurn runs write in a transaction in which a row is locked: others that
+// want its turn wait. On SQLite every write waits for every other.
+func (s *Store) InTurn(ctx context.Context, table string, id int, write func(*ent.Tx) error) error {
+	return s.Update(ctx, func(tx *ent.Tx) error {
+		if s.dialect == dialect.Postgres {
+			if _, err := tx.ExecContext(ctx, fmt.Sprintf("SELECT 1 FROM %s WHERE id = $1 FOR UPDATE", table), id); err != nil {
+				return err
+			}
+		}
+		return write(tx)
+	})
+}

@@ -1,0 +1,117 @@
+package auth
+
+import (
+	"context"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	entsql "entgo.io/ent/dialect/sql"
+
+	"palmares/ent"
+	"palmares/ent/account"
+	"palmares/ent/apikey"
+	"palmares/ent/usage"
+	"palmares/internal/problem"
+	"palmares/internal/store"
+)
+
+// Accounts keeps who signed up, and their keys.
+type Accounts struct {
+	store *store.Store
+	now   func() time.Time
+}
+
+// NewAccounts keeps them in a database.
+func NewAccounts(s *store.Store) *Accounts { return &Accounts{store: s, now: time.Now} }
+
+// Create opens an account.
+func (a *Accounts) Create(ctx context.Context, email string, plan Plan) (*ent.Account, error) {
+	email, err := NormalEmail(email)
+	if err != nil {
+		return nil, err
+	}
+	created, err := a.store.Write.Account.Create().SetEmail(email).SetPlan(account.Plan(plan)).SetCreatedAt(a.now().UTC()).Save(ctx)
+	if ent.IsConstraintError(err) {
+		return nil, problem.New(problem.BadInput, "There is an account for %s already.", email)
+	}
+	return created, err
+}
+
+// Find is the account of an address.
+func (a *Accounts) Find(ctx context.Context, email string) (*ent.Account, error) {
+	email, err := NormalEmail(email)
+	if err != nil {
+		return nil, err
+	}
+	found, err := a.store.Write.Account.Query().Where(account.Email(email)).Only(ctx)
+	if ent.IsNotFound(err) {
+		return nil, problem.New(problem.NotFound, "There is no account for %s.", email)
+	}
+	return found, err
+}
+
+// List is every account, by address, with its keys.
+func (a *Accounts) List(ctx context.Context) ([]*ent.Account, error) {
+	return a.store.Write.Account.Query().WithKeys().Order(account.ByEmail()).All(ctx)
+}
+
+// SetPlan moves an account to another plan, from its next request on.
+func (a *Accounts) SetPlan(ctx context.Context, acc *ent.Account, plan Plan) error {
+	return a.store.Write.Account.UpdateOne(acc).SetPlan(account.Plan(plan)).Exec(ctx)
+}
+
+// Usage is what was counted on an account's latest days, newest first.
+func (a *Accounts) Usage(ctx context.Context, acc *ent.Account, days int) ([]*ent.Usage, error) {
+	return a.store.Write.Usage.Query().Where(usage.AccountID(acc.ID)).Order(usage.ByDay(entsql.OrderDesc())).Limit(days).All(ctx)
+}
+
+// Keys are an account's, oldest first, revoked ones too.
+func (a *Accounts) Keys(ctx context.Context, acc *ent.Account) ([]*ent.APIKey, error) {
+	return a.store.Write.APIKey.Query().Where(apikey.AccountID(acc.ID)).Order(apikey.ByCreatedAt(), apikey.ByID()).All(ctx)
+}
+
+const longestKeyName = 80
+
+// CreateKey makes a key. Its text is only here to be had.
+func (a *Accounts) CreateKey(ctx context.Context, acc *ent.Account, name string) (string, *ent.APIKey, error) {
+	name = strings.TrimSpace(name)
+	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > longestKeyName || strings.ContainsFunc(name, unicode.IsControl) {
+		return "", nil, problem.New(problem.BadInput, "A key's name is one line of at most %d characters.", longestKeyName)
+	}
+	key := NewKey()
+	var made *ent.APIKey
+	err := a.store.InTurn(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
+		// Others wait for this row: what is counted stays true until the end.
+		owner, err := tx.Account.Get(ctx, acc.ID)
+		if err != nil {
+			return err
+		}
+		count, err := tx.APIKey.Query().Where(apikey.AccountID(acc.ID), apikey.RevokedAtIsNil()).Count(ctx)
+		if err != nil {
+			return err
+		}
+		if most := Plan(owner.Plan).Terms().Keys; count >= most {
+			return problem.New(problem.BadInput, "The %s plan has %d keys, and all are made: revoke one first.", owner.Plan, most)
+		}
+		made, err = tx.APIKey.Create().SetID(key.ID).SetAccountID(acc.ID).SetName(name).SetSecretHash(key.Hash()).SetCreatedAt(a.now().UTC()).Save(ctx)
+		return err
+	})
+	if err != nil {
+		return "", nil, err
+	}
+	return key.Text(), made, nil
+}
+
+// Revoke ends a key, by its public id or its whole text.
+func (a *Accounts) Revoke(ctx context.Context, id string) error {
+	if key, ok := ParseKey(id); ok {
+		id = key.ID
+	}
+	n, err := a.store.Write.APIKey.Update().Where(apikey.ID(id), apikey.RevokedAtIsNil()).SetRevokedAt(a.now().UTC()).Save(ctx)
+	if err == nil && n == 0 {
+		return problem.New(problem.NotFound, "No key that still works has this id.")
+	}
+	return err
+}

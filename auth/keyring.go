@@ -1,0 +1,172 @@
+package auth
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/sync/singleflight"
+
+	"palmares/ent"
+	"palmares/ent/apikey"
+	"palmares/internal/problem"
+	"palmares/internal/store"
+)
+
+const (
+	// trustedFor is how long what is known of a key is taken for true: a
+	// revoked one must be refused everywhere within 2 seconds.
+	trustedFor = time.Second
+	// lookupTime bounds the wait for a database that does not answer; who was
+	// known before is then still known.
+	lookupTime = 800 * time.Millisecond
+	keptKeys   = 10_000
+	usedEvery  = time.Minute
+)
+
+// Keyring knows the keys that are in use.
+type Keyring struct {
+	store *store.Store
+	log   *slog.Logger
+	now   func() time.Time
+	known *lru.Cache[string, *knownKey]
+	asked singleflight.Group
+
+	usedMu sync.Mutex
+	used   map[string]time.Time // to be written down
+}
+
+// knownKey is a key as it last was in the database.
+type knownKey struct {
+	hash    []byte // nil for an id that nobody has
+	caller  Caller
+	revoked bool
+	checked atomic.Int64 // when, in nanoseconds
+	noted   atomic.Int64 // when its use was last noted
+}
+
+// NewKeyring reads keys from a database.
+func NewKeyring(s *store.Store, log *slog.Logger) *Keyring {
+	known, err := lru.New[string, *knownKey](keptKeys)
+	if err != nil {
+		panic(err) // the size above is wrong
+	}
+	return &Keyring{store: s, log: log, now: time.Now, known: known, used: map[string]time.Time{}}
+}
+
+// Identify is the link of the chain that says who is calling.
+func (k *Keyring) Identify(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		caller, err := k.caller(r)
+		if err != nil {
+			problem.Refuse(w, r, err)
+			return
+		}
+		if caller.Key != "" {
+			// No cache between us may hand this answer to another caller.
+			w.Header()["Cdn-Cache-Control"] = []string{"private, no-store"}
+		}
+		next.ServeHTTP(w, r.WithContext(WithCaller(r.Context(), caller)))
+	})
+}
+
+func (k *Keyring) caller(r *http.Request) (Caller, error) {
+	key, sent, err := bearer(r)
+	if err != nil || !sent {
+		return Caller{Plan: Anonymous}, err
+	}
+	known, err := k.find(r.Context(), key.ID)
+	switch {
+	case err != nil:
+		return Caller{}, err
+	case known.hash == nil || !key.opens(known.hash):
+		return Caller{}, problem.New(problem.Unauthenticated, "The API key is unknown.")
+	case known.revoked:
+		return Caller{}, problem.New(problem.Unauthenticated, "The API key was revoked.")
+	}
+	k.note(key.ID, known)
+	return known.caller, nil
+}
+
+// find is what is known of a key, asked anew every second. A database that
+// does not answer leaves what was known before.
+func (k *Keyring) find(ctx context.Context, id string) (*knownKey, error) {
+	known, before := k.known.Get(id)
+	if before && k.now().UnixNano()-known.checked.Load() < int64(trustedFor) {
+		return known, nil
+	}
+	found, err, _ := k.asked.Do(id, func() (any, error) {
+		// Whoever asked first may go away; the others still want to know.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTime)
+		defer cancel()
+		return k.look(ctx, id)
+	})
+	switch {
+	case err == nil:
+		fresh := found.(*knownKey)
+		if before {
+			fresh.noted.CompareAndSwap(0, known.noted.Load())
+		}
+		k.known.Add(id, fresh)
+		return fresh, nil
+	case before:
+		known.checked.Store(k.now().UnixNano()) // ask again in a second, not at each request
+		return known, nil
+	}
+	k.log.Error("a key could not be looked up", "cause", err, "request_id", problem.RequestID(ctx))
+	return nil, problem.New(problem.Unavailable, "Keys cannot be checked at the moment.")
+}
+
+func (k *Keyring) look(ctx context.Context, id string) (*knownKey, error) {
+	known := &knownKey{}
+	known.checked.Store(k.now().UnixNano())
+	row, err := k.store.Read.APIKey.Query().Where(apikey.ID(id)).WithAccount().Only(ctx)
+	if ent.IsNotFound(err) {
+		return known, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	known.hash, known.revoked = row.SecretHash, row.RevokedAt != nil
+	known.caller = Caller{Plan: Plan(row.Edges.Account.Plan), Account: row.AccountID, Key: id}
+	return known, nil
+}
+
+// note remembers that a key was used, at most once a minute.
+func (k *Keyring) note(id string, known *knownKey) {
+	now := k.now()
+	last := known.noted.Load()
+	if now.UnixNano()-last < int64(usedEvery) || !known.noted.CompareAndSwap(last, now.UnixNano()) {
+		return
+	}
+	k.usedMu.Lock()
+	defer k.usedMu.Unlock()
+	k.used[id] = now
+}
+
+// WriteUsed writes down when keys were last used. What cannot be written now
+// is written another time.
+func (k *Keyring) WriteUsed(ctx context.Context) error {
+	k.usedMu.Lock()
+	used := k.used
+	k.used = map[string]time.Time{}
+	k.usedMu.Unlock()
+	for id, at := range used {
+		if err := k.store.Write.APIKey.Update().Where(apikey.ID(id)).SetLastUsedAt(at.UTC()).Exec(ctx); err != nil {
+			k.usedMu.Lock()
+			for id, at := range used {
+				if _, newer := k.used[id]; !newer {
+					k.used[id] = at
+				}
+			}
+			k.usedMu.Unlock()
+			return err
+		}
+		delete(used, id)
+	}
+	return nil
+}

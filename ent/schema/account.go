@@ -1,0 +1,30 @@
+package schema
+
+import (
+	"time"
+
+	"entgo.io/ent"
+	"entgo.io/ent/schema/edge"
+	"entgo.io/ent/schema/field"
+)
+
+// Account is a person or program that signed up.
+type Account struct{ ent.Schema }
+
+// Fields of an account.
+func (Account) Fields() []ent.Field {
+	return []ent.Field{
+		field.String("email").NotEmpty().Unique().
+			Comment("In lower case: one account for each address."),
+		field.Enum("plan").Values("developer", "pro"),
+		field.Time("created_at").Default(time.Now).Immutable(),
+	}
+}
+
+// Edges of an account.
+func (Account) Edges() []ent.Edge {
+	return []ent.Edge{
+		edge.To("keys", APIKey.Type),
+		edge.To("usage", Usage.Type),
+	}
+}

@@ -1,0 +1,41 @@
+package schema
+
+import (
+	"time"
+
+	"entgo.io/ent"
+	"entgo.io/ent/schema/edge"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+)
+
+// APIKey is a key as we know it: who has our database has no key.
+type APIKey struct{ ent.Schema }
+
+// Fields of a key.
+func (APIKey) Fields() []ent.Field {
+	return []ent.Field{
+		field.String("id").NotEmpty().Immutable().
+			Comment("The public part of the key."),
+		field.Int("account_id").Immutable(),
+		field.String("name"),
+		field.Bytes("secret_hash").Immutable().Sensitive().
+			Comment("SHA-256 of the secret part."),
+		field.Time("created_at").Default(time.Now).Immutable(),
+		field.Time("last_used_at").Optional().Nillable().
+			Comment("Written at most once a minute."),
+		field.Time("revoked_at").Optional().Nillable(),
+	}
+}
+
+// Edges of a key.
+func (APIKey) Edges() []ent.Edge {
+	return []ent.Edge{
+		edge.From("account", Account.Type).Ref("keys").Field("account_id").Unique().Required().Immutable(),
+	}
+}
+
+// Indexes of a key.
+func (APIKey) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("account_id")}
+}
