@@ -27,7 +27,7 @@ build: ## Build the program, bin/palmares
 
 .PHONY: test
 test: ## Run all tests with the race detector, on SQLite and PostgreSQL
-	$(WITH_POSTGRES) -compiler env CGO_ENABLED=1 $(GO) test -race ./...
+	$(WITH_POSTGRES) -tools env CGO_ENABLED=1 $(GO) test -race ./...
 
 .PHONY: fuzz
 fuzz: ## Look for feeds and requests that break their readers, for FUZZTIME (default 1m)

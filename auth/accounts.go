@@ -36,7 +36,7 @@ func (a *Accounts) Create(ctx context.Context, email string, plan Plan) (*ent.Ac
 	if ent.IsConstraintError(err) {
 		return nil, problem.New(problem.BadInput, "There is an account for %s already.", email)
 	}
-	return created, err
+	return created, store.Explain(err)
 }
 
 // Find is the account of an address.
@@ -49,27 +49,30 @@ func (a *Accounts) Find(ctx context.Context, email string) (*ent.Account, error)
 	if ent.IsNotFound(err) {
 		return nil, problem.New(problem.NotFound, "There is no account for %s.", email)
 	}
-	return found, err
+	return found, store.Explain(err)
 }
 
 // List is every account, by address, with its keys.
 func (a *Accounts) List(ctx context.Context) ([]*ent.Account, error) {
-	return a.store.Write.Account.Query().WithKeys().Order(account.ByEmail()).All(ctx)
+	all, err := a.store.Write.Account.Query().WithKeys().Order(account.ByEmail()).All(ctx)
+	return all, store.Explain(err)
 }
 
 // SetPlan moves an account to another plan, from its next request on.
 func (a *Accounts) SetPlan(ctx context.Context, acc *ent.Account, plan Plan) error {
-	return a.store.Write.Account.UpdateOne(acc).SetPlan(account.Plan(plan)).Exec(ctx)
+	return store.Explain(a.store.Write.Account.UpdateOne(acc).SetPlan(account.Plan(plan)).Exec(ctx))
 }
 
 // Usage is what was counted on an account's latest days, newest first.
 func (a *Accounts) Usage(ctx context.Context, acc *ent.Account, days int) ([]*ent.Usage, error) {
-	return a.store.Write.Usage.Query().Where(usage.AccountID(acc.ID)).Order(usage.ByDay(entsql.OrderDesc())).Limit(days).All(ctx)
+	rows, err := a.store.Write.Usage.Query().Where(usage.AccountID(acc.ID)).Order(usage.ByDay(entsql.OrderDesc())).Limit(days).All(ctx)
+	return rows, store.Explain(err)
 }
 
 // Keys are an account's, oldest first, revoked ones too.
 func (a *Accounts) Keys(ctx context.Context, acc *ent.Account) ([]*ent.APIKey, error) {
-	return a.store.Write.APIKey.Query().Where(apikey.AccountID(acc.ID)).Order(apikey.ByCreatedAt(), apikey.ByID()).All(ctx)
+	keys, err := a.store.Write.APIKey.Query().Where(apikey.AccountID(acc.ID)).Order(apikey.ByCreatedAt(), apikey.ByID()).All(ctx)
+	return keys, store.Explain(err)
 }
 
 const longestKeyName = 80
@@ -113,5 +116,5 @@ func (a *Accounts) Revoke(ctx context.Context, id string) error {
 	if err == nil && n == 0 {
 		return problem.New(problem.NotFound, "No key that still works has this id.")
 	}
-	return err
+	return store.Explain(err)
 }

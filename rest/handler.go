@@ -53,7 +53,7 @@ func NewHandler(cfg Config, executor *graph.Executor) (*Handler, error) {
 	}
 	return &Handler{
 		executor: executor, publicURL: cfg.PublicURL, endpoints: endpoints, whereabouts: operations["whereabouts"],
-		itself:  &endpoint{segments: strings.Split(openapiPath, "/")},
+		itself:  &endpoint{segments: strings.Split(DocumentPath, "/")},
 		openapi: cache.NewEntry(document, headers()),
 	}, nil
 }
@@ -92,7 +92,8 @@ const (
 	cacheControl = "s-maxage=3600, stale-while-revalidate=86400"
 	vary         = "Authorization, Accept-Encoding"
 
-	openapiPath = "/api/v1/openapi.json"
+	// DocumentPath is where the OpenAPI document is.
+	DocumentPath = "/api/v1/openapi.json"
 )
 
 // ServeHTTP answers with what a path says, or with the one form of error.
@@ -157,7 +158,7 @@ func (h *Handler) find(u *url.URL) (*endpoint, string, error) {
 			return e, slug, nil
 		}
 	}
-	return nil, "", problem.New(problem.NotFound, "There is nothing at this path: %s lists what there is.", openapiPath)
+	return nil, "", problem.New(problem.NotFound, "There is nothing at this path: %s lists what there is.", DocumentPath)
 }
 
 func (e *endpoint) match(sent []string) (slug string, ok bool) {

@@ -29,6 +29,8 @@ type commandLine struct {
 	Import   importCommand   `cmd:"" help:"Publish a feed: all of it, or on any error nothing."`
 	Export   exportCommand   `cmd:"" help:"Write the catalog as a feed."`
 	Generate generateCommand `cmd:"" help:"Write a synthetic feed, for load tests."`
+	Accounts accountsCommand `cmd:"" help:"Open, show and change accounts."`
+	Keys     keysCommand     `cmd:"" help:"Make, list and revoke API keys."`
 	Openapi  openapiCommand  `cmd:"" help:"Print the OpenAPI document of the REST interface."`
 	Migrate  migrateCommand  `cmd:"" help:"Show or apply the database's migrations."`
 	Version  versionCommand  `cmd:"" help:"Tell which palmares this is."`

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -63,9 +64,11 @@ type program struct {
 	log      *slog.Logger
 	store    *store.Store
 	listener net.Listener
+	metrics  net.Listener // nil for none
 	server   *http.Server
 	health   health
 	conns    connCounter
+	gate     *gate
 }
 
 // newProgram opens everything that serving needs. Its address is then known.
@@ -87,9 +90,19 @@ func newProgram(ctx context.Context, s *settings, log *slog.Logger, fillDemo boo
 		return nil, err
 	}
 	p.health.release.Store(release)
-	if p.listener, err = net.Listen("tcp", s.Listen); err != nil {
+	if p.gate, err = newGate(ctx, s, db, log); err != nil {
 		p.close()
-		return nil, fmt.Errorf("cannot listen on %s: %s", s.Listen, listenProblem(err))
+		return nil, err
+	}
+	if p.listener, err = listen(s.Listen); err != nil {
+		p.close()
+		return nil, err
+	}
+	if s.MetricsListen != "" {
+		if p.metrics, err = listen(s.MetricsListen); err != nil {
+			p.close()
+			return nil, err
+		}
 	}
 	s.servedAt(p.listener.Addr().(*net.TCPAddr))
 	handler, err := p.handler()
@@ -110,9 +123,19 @@ func newProgram(ctx context.Context, s *settings, log *slog.Logger, fillDemo boo
 	return p, nil
 }
 
+func listen(address string) (net.Listener, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %s", address, listenProblem(err))
+	}
+	return listener, nil
+}
+
 func (p *program) close() {
-	if p.listener != nil {
-		_ = p.listener.Close()
+	for _, listener := range []net.Listener{p.listener, p.metrics} {
+		if listener != nil {
+			_ = listener.Close()
+		}
 	}
 	_ = p.store.Close()
 }
@@ -140,11 +163,13 @@ func (p *program) handler() (http.Handler, error) {
 	pages.Handle("/graphql", graph.NewHandler(executor))
 
 	return middleware.Chain(apart(api, pages),
-		p.closeWhenDraining,       // first, so that every answer of a server that ends says so
-		middleware.RequestID,      // before the log, which tells it
-		middleware.Log(p.log),     // outside of recover, so that a panic has its line, too
-		middleware.Recover(p.log), // outside of all that could panic
-		middleware.OpenToAll,      // before anything is refused: a browser must be able to read why
+		p.closeWhenDraining,                               // first, so that every answer of a server that ends says so
+		middleware.RequestID,                              // before the log, which tells it
+		middleware.Log(p.log),                             // outside of recover, so that a panic has its line, too
+		middleware.Recover(p.log),                         // outside of all that could panic
+		middleware.OpenToAll,                              // before anything is refused: a browser must be able to read why
+		middleware.When(counted, p.gate.keyring.Identify), // before the count, which is each caller's own
+		middleware.When(counted, p.gate.quota.Count),      // before any work: who has had enough costs nothing
 	), nil
 }
 
@@ -162,16 +187,22 @@ func apart(api, pages http.Handler) http.Handler {
 
 // serve answers requests until ctx ends, and then those still in flight.
 func (p *program) serve(ctx context.Context) error {
-	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		p.store.Watch(watching, p.log, p.publish)
-	}()
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var working sync.WaitGroup
+	working.Go(func() { p.store.Watch(background, p.log, p.publish) })
+	working.Go(func() { p.gate.run(background) })
+	if p.metrics != nil {
+		working.Go(func() { newMetrics(p.gate).serve(background, p.metrics, p.log) })
+	}
 	defer func() {
-		stopWatching()
+		stop()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			working.Wait()
+		}()
 		select {
-		case <-watched:
+		case <-ended:
 		case <-time.After(backgroundTimeout): // a frozen database must not keep us
 		}
 	}()

@@ -178,7 +178,7 @@ func TestReadyTellsALostDatabase(t *testing.T) {
 	if _, err := db.Write.ExecContext(t.Context(), "ALTER TABLE schema_migrations RENAME TO elsewhere"); err != nil {
 		t.Fatal(err)
 	}
-	if code, body := s.get(t, "/readyz"); code != 503 || body["error"] != "the database lacks 1 migration(s): run palmares migrate up" {
+	if code, body := s.get(t, "/readyz"); code != 503 || !strings.HasSuffix(fmt.Sprint(body["error"]), "migration(s): run palmares migrate up") {
 		t.Errorf("got %d %v", code, body)
 	}
 	if code, _ := s.get(t, "/healthz"); code != 200 {

@@ -20,8 +20,10 @@ import (
 // some values are secrets.
 type settings struct {
 	Listen         string `help:"Address to serve on (${default})." default:"127.0.0.1:8080" env:"PALMARES_LISTEN" placeholder:"HOST:PORT"`
+	MetricsListen  string `help:"Address to serve /metrics on, apart from all else. Default: none." env:"PALMARES_METRICS_LISTEN" placeholder:"HOST:PORT"`
 	DataDir        string `help:"Where the embedded database lives (${default})." default:"./data" env:"PALMARES_DATA_DIR" placeholder:"DIR"`
 	DatabaseURL    string `help:"PostgreSQL to use instead of the embedded database." env:"DATABASE_URL" placeholder:"postgres://…"`
+	RedisURL       string `help:"Redis to count quotas in, for several servers together." env:"REDIS_URL" placeholder:"redis://…"`
 	ServiceName    string `help:"The service's public name, for the credit line." default:"palmares" env:"SERVICE_NAME"`
 	ServiceURL     string `help:"The service's public address, for the credit line. Default: the public URL." env:"SERVICE_URL" placeholder:"URL"`
 	PublicURL      string `help:"Where readers reach this server. Default: http:// and the listen address." env:"PUBLIC_URL" placeholder:"URL"`
@@ -67,6 +69,11 @@ func (s *settings) rest() rest.Config {
 func (s *settings) check() error {
 	if err := checkListen(s.Listen); err != nil {
 		return fmt.Errorf("PALMARES_LISTEN: %w", err)
+	}
+	if s.MetricsListen != "" {
+		if err := checkListen(s.MetricsListen); err != nil {
+			return fmt.Errorf("PALMARES_METRICS_LISTEN: %w", err)
+		}
 	}
 	if strings.TrimSpace(s.DataDir) == "" {
 		return fmt.Errorf("PALMARES_DATA_DIR: is blank")

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"palmares/internal/problem"
@@ -22,6 +24,20 @@ func Chain(handler http.Handler, links ...Link) http.Handler {
 		handler = links[i](handler)
 	}
 	return handler
+}
+
+// When applies a link to some requests only.
+func When(applies func(*http.Request) bool, link Link) Link {
+	return func(next http.Handler) http.Handler {
+		linked := link(next)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if applies(r) {
+				linked.ServeHTTP(w, r)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
 }
 
 // RequestID names each request, for the log and for its errors.
@@ -41,12 +57,22 @@ func Log(log *slog.Logger) Link {
 			start := time.Now()
 			watched := &statusWriter{ResponseWriter: w}
 			defer func() {
-				log.Info("request", "method", r.Method, "path", r.URL.Path, "status", watched.status,
+				log.Info("request", "method", r.Method, "path", masked(r.URL.Path), "status", watched.status,
 					"bytes", watched.bytes, "took", time.Since(start), "request_id", problem.RequestID(r.Context()))
 			}()
 			next.ServeHTTP(watched, r)
 		})
 	}
+}
+
+// secretShaped is what looks like an API key, which some send in the address.
+var secretShaped = regexp.MustCompile(`pal_[0-9A-Za-z]{8,}`)
+
+func masked(path string) string {
+	if !strings.Contains(path, "pal_") {
+		return path
+	}
+	return secretShaped.ReplaceAllString(path, "pal_…")
 }
 
 // Recover turns a panic into an answer that shows nothing of it.

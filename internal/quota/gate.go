@@ -57,7 +57,8 @@ func tell(header http.Header, terms auth.Terms, d Decision) {
 	}
 }
 
-// giver gives a request back whose answer is that nothing changed.
+// giver gives a request back whose answer is that nothing changed, or that it
+// needed a key.
 type giver struct {
 	http.ResponseWriter
 	giveBack func(http.Header)
@@ -65,7 +66,7 @@ type giver struct {
 }
 
 func (w *giver) WriteHeader(status int) {
-	if status == http.StatusNotModified && !w.told {
+	if !w.told && (status == http.StatusNotModified || status == http.StatusUnauthorized) {
 		w.giveBack(w.Header())
 	}
 	w.told = true

@@ -45,6 +45,7 @@ type Redis struct {
 	local  *Counter // what is known here
 	log    *slog.Logger
 	now    func() time.Time
+	time   time.Duration // that it may take
 
 	away    atomic.Bool
 	retryAt atomic.Int64 // in nanoseconds
@@ -64,7 +65,7 @@ func NewRedis(address string, local *Counter, log *slog.Logger) (*Redis, error) 
 	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = redisTime, redisTime, redisTime, redisTime
 	options.MaxRetries = -1 // there is no time for a second attempt
 	options.PoolSize = 64
-	return &Redis{client: redis.NewClient(options), local: local, log: log, now: time.Now, owed: map[change]int{}}, nil
+	return &Redis{client: redis.NewClient(options), local: local, log: log, now: time.Now, time: redisTime, owed: map[change]int{}}, nil
 }
 
 // Silence keeps the library from writing lines of its own, with addresses.
@@ -85,10 +86,10 @@ func (r *Redis) Take(ctx context.Context, s Subject, d Day, quota int) int {
 		return r.takeAlone(ctx, s, d, quota)
 	}
 	owed := r.settle(s, d)
-	asked, cancel := context.WithTimeout(context.WithoutCancel(ctx), redisTime)
+	asked, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.time)
 	defer cancel()
 	counts, err := takeScript.Run(asked, r.client, []string{redisKey(s, d)},
-		quota, r.local.count(s, d), owed, int(keptDays/time.Second)).Int64Slice()
+		quota, max(0, r.local.count(s, d)-owed), owed, int(keptDays/time.Second)).Int64Slice()
 	if err != nil || len(counts) != 2 {
 		r.owe(s, d, owed)
 		r.lost(err)
@@ -109,7 +110,7 @@ func (r *Redis) GiveBack(ctx context.Context, s Subject, d Day) {
 }
 
 func (r *Redis) add(ctx context.Context, s Subject, d Day, n int) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), redisTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.time)
 	defer cancel()
 	err := settleScript.Run(ctx, r.client, []string{redisKey(s, d)}, max(0, r.local.count(s, d)-n), n, int(keptDays/time.Second)).Err()
 	if err != nil {

@@ -46,6 +46,9 @@ const (
 	saidOther    = "the database failed unexpectedly"
 )
 
+// Explain is for those who use a client themselves.
+func Explain(err error) error { return explain(err) }
+
 // explain turns a driver's error into a Fault; errors that are not a
 // database's pass unchanged.
 func explain(err error) error {

@@ -76,6 +76,28 @@ var Node = Need{
 	},
 }
 
+// Redis and Nginx are what several servers have beside and before them.
+var (
+	Redis = program("Redis", "redis-server", map[string][]string{"apt-get": {"redis-server"}, "dnf": {"redis"}, "apk": {"redis"}, "brew": {"redis"}})
+	Nginx = program("nginx", "nginx", map[string][]string{"apt-get": {"nginx-light"}, "dnf": {"nginx"}, "apk": {"nginx"}, "brew": {"nginx"}})
+)
+
+// Needs are all but PostgreSQL, for who sees to them before the tests do.
+var Needs = []Need{CCompiler, Node, Redis, Nginx}
+
+// program is a need that is found in PATH, or where servers are.
+func program(what, name string, packages map[string][]string) Need {
+	return Need{What: what, packages: packages, find: func() string {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+		if _, err := os.Stat("/usr/sbin/" + name); err == nil {
+			return "/usr/sbin/" + name
+		}
+		return ""
+	}}
+}
+
 // Ensure returns where the program is, after installing it if it must and
 // can; else its error is the one line that says what to install.
 func (n Need) Ensure() (string, error) {

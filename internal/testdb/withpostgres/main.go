@@ -3,7 +3,7 @@
 // used as it is. What the machine lacks is installed first where that is
 // possible.
 //
-//	withpostgres -compiler go test -race ./...
+//	withpostgres -tools go test -race ./...
 package main
 
 import (
@@ -21,22 +21,24 @@ import (
 
 func main() {
 	durable := flag.Bool("durable", false, "keep the server's promises to the disk, as a real one does: for benchmarks")
-	compiler := flag.Bool("compiler", false, "see to a C compiler, too: for the race detector")
+	tools := flag.Bool("tools", false, "see to everything else that the tests use, too")
 	flag.Parse()
-	code, err := run(*durable, *compiler, flag.Args())
+	code, err := run(*durable, *tools, flag.Args())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "withpostgres:", err)
 	}
 	os.Exit(code)
 }
 
-func run(durable, compiler bool, command []string) (int, error) {
+func run(durable, tools bool, command []string) (int, error) {
 	if len(command) == 0 {
 		return 2, errors.New("which command?")
 	}
-	if compiler {
-		if _, err := testdb.CCompiler.Ensure(); err != nil {
-			return 1, err
+	if tools {
+		for _, need := range testdb.Needs {
+			if _, err := need.Ensure(); err != nil {
+				return 1, err
+			}
 		}
 	}
 	if os.Getenv(testdb.URLVariable) == "" {

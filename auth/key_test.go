@@ -1,0 +1,69 @@
+package auth
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestKeys(t *testing.T) {
+	word := regexp.MustCompile(`^\w+$`) // what a double click takes
+	seen := map[string]bool{}
+	for range 1000 {
+		key := NewKey()
+		text := key.Text()
+		if !word.MatchString(text) || !strings.HasPrefix(text, "pal_") || len(text) != keyLength || seen[text] {
+			t.Fatalf("a key: %s", text)
+		}
+		seen[text] = true
+		read, ok := ParseKey(text)
+		if !ok || read != key || !read.opens(key.Hash()) || read.opens(NewKey().Hash()) {
+			t.Fatalf("%s is read as %+v", text, read)
+		}
+	}
+	if bits := float64(secretLength) * 5.954; bits < 160 {
+		t.Errorf("the secret has %v bits", bits)
+	}
+}
+
+// Any one changed letter shows without asking anybody.
+func TestMistypedKeys(t *testing.T) {
+	text := NewKey().Text()
+	for i := range text {
+		for _, letter := range []byte{'0', 'Z', 'a', '_', ' '} {
+			changed := []byte(text)
+			if changed[i] == letter {
+				continue
+			}
+			changed[i] = letter
+			if _, ok := ParseKey(string(changed)); ok {
+				t.Errorf("%s passes for %s", changed, text)
+			}
+		}
+	}
+	for _, wrong := range []string{
+		"", "pal_", text[:len(text)-1], text + "0", " " + text, text + "\n", strings.ToUpper(text), strings.ToLower(text),
+		strings.Replace(text, "pal_", "sk__", 1), strings.Repeat("x", 5000), "pal_" + strings.Repeat("0", 50)[:50],
+	} {
+		if _, ok := ParseKey(wrong); ok {
+			t.Errorf("%.60q passes", wrong)
+		}
+	}
+}
+
+// Every letter is as likely as every other.
+func TestSecretsAreEven(t *testing.T) {
+	counts := map[byte]int{}
+	for _, letter := range []byte(randomText(62 * 2000)) {
+		counts[letter]++
+	}
+	for _, letter := range []byte(base62) {
+		if n := counts[letter]; n < 1700 || n > 2300 {
+			t.Errorf("%c comes %d times, not 2000", letter, n)
+		}
+	}
+	if bytes.Equal(NewKey().Hash(), NewKey().Hash()) {
+		t.Error("two secrets are one")
+	}
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"palmares/auth"
+	"palmares/internal/quota"
+	"palmares/internal/store"
+	"palmares/rest"
+)
+
+// gate says who is calling and counts their requests, for everything that
+// serves the catalog's data.
+type gate struct {
+	keyring *auth.Keyring
+	ledger  *quota.Ledger
+	redis   *quota.Redis // nil where the process counts alone
+	quota   *quota.Gate
+	log     *slog.Logger
+}
+
+func newGate(ctx context.Context, s *settings, db *store.Store, log *slog.Logger) (*gate, error) {
+	counter := quota.NewCounter()
+	g := &gate{
+		keyring: auth.NewKeyring(db, log),
+		ledger:  quota.NewLedger(db, counter, s.RedisURL == "", log),
+		quota:   &quota.Gate{Store: counter, Trusted: s.proxies, Now: time.Now},
+		log:     log,
+	}
+	if s.RedisURL != "" {
+		var err error
+		if g.redis, err = quota.NewRedis(s.RedisURL, counter, log); err != nil {
+			return nil, fmt.Errorf("REDIS_URL: %w", err)
+		}
+		g.quota.Store = g.redis
+	}
+	if err := g.ledger.Load(ctx, quota.DayOf(time.Now())); err != nil {
+		return nil, fmt.Errorf("today's counts cannot be read: %w", err)
+	}
+	return g, nil
+}
+
+// counted are the requests that a quota is about: the catalog's data, not its
+// description, nor pages and health.
+func counted(r *http.Request) bool {
+	path := r.URL.Path
+	return path == "/graphql" || strings.HasPrefix(path, "/api/embeddings/") ||
+		strings.HasPrefix(path, "/api/v1/") && path != rest.DocumentPath
+}
+
+// usedEvery is how often the uses of keys are written down.
+const usedEvery = 5 * time.Second
+
+// run writes down counts and uses until ctx ends, and then what is left.
+func (g *gate) run(ctx context.Context) {
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		g.ledger.Run(ctx)
+	}()
+	ticker := time.NewTicker(usedEvery)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
+		}
+		if err := g.keyring.WriteUsed(context.WithoutCancel(ctx)); err != nil {
+			g.log.Warn("when keys were used is not written down yet", "cause", err)
+		}
+	}
+	<-written
+	if g.redis != nil {
+		_ = g.redis.Close()
+	}
+}
