@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"palmares/graph"
 	"palmares/internal/testdb"
 )
 
@@ -158,7 +157,7 @@ func TestVariablesOfTheWrongKind(t *testing.T) {
 }
 
 func TestRequestsThatAreNone(t *testing.T) {
-	handler := graph.NewHandler(newExecutor(testdb.Open(t, testdb.SQLite(t))))
+	handler := newHandler(newExecutor(testdb.Open(t, testdb.SQLite(t))))
 	post := func(body string) *http.Request {
 		r := httptest.NewRequest(http.MethodPost, "/graphql", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
@@ -216,7 +215,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 // FuzzHandler looks for a request that crashes the handler or is answered with
 // a fault of the server.
 func FuzzHandler(f *testing.F) {
-	handler := graph.NewHandler(newExecutor(testdb.Open(f, testdb.SQLite(f))))
+	handler := newHandler(newExecutor(testdb.Open(f, testdb.SQLite(f))))
 	f.Add(`{"query":"{feed {release}}"}`)
 	f.Add(`{"query":"query ($n: Int!) {tools(limit: $n) {items {slug}}}","variables":{"n":3}}`)
 	f.Add(`{"query":"{toolConnection(first: 1, after: \"e30\") {nodes {slug}}}","operationName":"x","extensions":{"persistedQuery":{"version":1}}}`)

@@ -2,11 +2,14 @@ package graph
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
+	"github.com/vektah/gqlparser/v2/lexer"
 	"github.com/vektah/gqlparser/v2/parser"
 	"github.com/vektah/gqlparser/v2/validator"
 	"github.com/vektah/gqlparser/v2/validator/rules"
@@ -36,7 +39,8 @@ func newDocuments(schema *ast.Schema, limits Limits) *documents {
 }
 
 func (d *documents) get(query string) (*ast.QueryDocument, gqlerror.List) {
-	if doc, ok := d.kept.Get(query); ok {
+	normal, readable := d.normal(query)
+	if doc, ok := d.kept.Get(normal); ok && readable {
 		return doc, nil
 	}
 	if !utf8.ValidString(query) {
@@ -56,9 +60,33 @@ func (d *documents) get(query string) (*ast.QueryDocument, gqlerror.List) {
 		return nil, coded(codeValidationFailed, fewAndShort(errs))
 	}
 	if len(query) <= maxKept {
-		d.kept.Add(query, doc)
+		d.kept.Add(normal, doc)
 	}
 	return doc, nil
+}
+
+// normal is a document without what does not matter: spaces, commas and
+// comments. Each token stands with its kind and length, so that different
+// documents are never taken for one. It is false for what is no document.
+func (d *documents) normal(query string) (string, bool) {
+	if len(query) > maxKept {
+		return query, true // too large to be kept in any form
+	}
+	var text strings.Builder
+	tokens := lexer.New(&ast.Source{Input: query})
+	for range d.limits.Tokens {
+		token, err := tokens.ReadToken()
+		switch {
+		case err != nil:
+			return "", false
+		case token.Kind == lexer.EOF:
+			return text.String(), true
+		case token.Kind == lexer.Comment:
+			continue
+		}
+		fmt.Fprintf(&text, "%d %d %s\n", token.Kind, len(token.Value), token.Value)
+	}
+	return "", false
 }
 
 // handed passes a document that is already checked to gqlgen's executor, in

@@ -19,6 +19,7 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/graph/generated"
+	"palmares/internal/cache"
 	"palmares/internal/problem"
 )
 
@@ -67,6 +68,7 @@ type Answer struct {
 	// What the data is of; zero before the first import, or without data.
 	Release   int
 	UpdatedAt string
+	Timeless  bool // it is about the schema alone
 }
 
 // Refused tells that nothing was executed.
@@ -146,6 +148,7 @@ func (e *Executor) run(ctx context.Context, opCtx *graphql.OperationContext, cos
 		}
 	}
 	if !readsCatalog(opCtx.Operation) {
+		answer.Timeless = true
 		dispatch(ctx)
 		return answer
 	}
@@ -195,6 +198,25 @@ func (e *Executor) find(req Request) (*ast.QueryDocument, *ast.OperationDefiniti
 	}
 	op, errs := operationOf(doc, req.OperationName)
 	return doc, op, errs
+}
+
+// question is the one form of a request, however it was written; false for
+// one that is refused.
+func (e *Executor) question(req Request) (*ast.OperationDefinition, cache.Question, bool) {
+	normal, ok := e.documents.normal(req.Query)
+	if !ok {
+		return nil, cache.Question{}, false
+	}
+	_, op, errs := e.find(req)
+	if errs != nil {
+		return nil, cache.Question{}, false
+	}
+	variables, wrong := readVariables(e.documents.schema, op, req.Variables)
+	if wrong != nil {
+		return op, cache.Question{}, false
+	}
+	written, err := json.Marshal(variables) // in the order of their names
+	return op, cache.Question{Operation: req.OperationName + "\n" + normal, Variables: string(written)}, err == nil
 }
 
 // operationOf picks the operation that a request names.

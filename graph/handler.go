@@ -1,13 +1,18 @@
 package graph
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
+	"palmares/auth"
+	"palmares/internal/cache"
 	"palmares/internal/problem"
 )
 
@@ -15,77 +20,169 @@ import (
 type Handler struct {
 	executor  *Executor
 	persisted *persisted
+	answers   *cache.Cache
+	asked     *lru.Cache[sent, *asked]
 }
 
-// NewHandler serves an executor.
-func NewHandler(e *Executor) *Handler {
-	return &Handler{executor: e, persisted: newPersisted()}
+// sent is a request word for word; asked is what it asks for.
+type sent struct {
+	post bool
+	text string
 }
 
-const allowed = "GET, HEAD, POST, OPTIONS"
+type asked struct {
+	request  *httpRequest
+	question cache.Question // without what the caller may read, and wants it written as
+	sound    bool           // or it has no answer but errors
+}
+
+const (
+	keptRequests = 2_000
+	allowed      = "GET, HEAD, POST, OPTIONS"
+)
+
+// NewHandler serves an executor, and what it answered before.
+func NewHandler(e *Executor, answers *cache.Cache) *Handler {
+	known, err := lru.New[sent, *asked](keptRequests)
+	if err != nil {
+		panic(err) // the size above is wrong
+	}
+	return &Handler{executor: e, persisted: newPersisted(), answers: answers, asked: known}
+}
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
-	header.Add("Vary", "Accept, Authorization")
-	header.Set("X-GraphQL-Cost-Limit", strconv.Itoa(h.executor.limits.Cost))
+	header["Vary"] = []string{"Accept, Accept-Encoding, Authorization"}
+	header["X-Graphql-Cost-Limit"] = []string{strconv.Itoa(h.executor.limits.Cost)}
 
 	if r.Method == http.MethodOptions { // no preflight: those are answered before
 		header.Set("Allow", allowed)
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	media, acceptable := negotiate(r.Header.Values("Accept"))
+	media, acceptable := negotiate(r.Header["Accept"])
 	if !acceptable {
 		h.fail(w, r, mediaJSON, http.StatusNotAcceptable, problem.New(problem.BadInput,
 			"Only %s and %s are served.", mediaResponse, mediaJSON))
 		return
 	}
-	var req *httpRequest
-	var refusal *httpProblem
 	switch r.Method {
-	case http.MethodGet, http.MethodHead:
-		req, refusal = requestFromURL(r)
-	case http.MethodPost:
-		req, refusal = requestFromBody(w, r, h.executor.limits.Body)
+	case http.MethodGet, http.MethodHead, http.MethodPost:
 	default:
 		header.Set("Allow", allowed)
-		refusal = &httpProblem{http.StatusMethodNotAllowed, problem.New(problem.BadInput, "The method is not allowed: use GET or POST.")}
+		h.fail(w, r, media, http.StatusMethodNotAllowed, problem.New(problem.BadInput, "The method is not allowed: use GET or POST."))
+		return
 	}
+	text, refusal := sentText(w, r, h.executor.limits.Body)
+	var request *asked
 	if refusal == nil {
-		refusal = h.persisted.fill(req)
+		request, refusal = h.understand(sent{r.Method == http.MethodPost, text})
 	}
 	if refusal != nil {
+		if refusal.status == http.StatusMethodNotAllowed {
+			header.Set("Allow", "POST")
+		}
 		h.fail(w, r, media, refusal.status, refusal.problem)
 		return
 	}
-	if r.Method != http.MethodPost && h.isMutation(req) {
-		header.Set("Allow", "POST")
-		h.fail(w, r, media, http.StatusMethodNotAllowed, problem.New(problem.BadInput, "Only queries may be sent with GET."))
-		return
-	}
-	answer := h.executor.Execute(r.Context(), req.Request)
-	h.persisted.remember(req, answer)
-	header.Set("X-GraphQL-Cost", strconv.Itoa(answer.Cost))
-	if answer.UpdatedAt != "" {
-		header.Set("X-Service-Updated-At", answer.UpdatedAt)
-	}
-	write(w, media, statusOf(answer, media), answer)
+	h.answer(w, r, request, media)
 }
 
-// isMutation is false for a document that cannot be read: its errors say more.
-func (h *Handler) isMutation(req *httpRequest) bool {
-	doc, errs := h.executor.documents.get(req.Query)
-	if errs != nil {
-		return false
+// understand reads a request, unless the very same came before.
+func (h *Handler) understand(s sent) (*asked, *httpProblem) {
+	if known, ok := h.asked.Get(s); ok {
+		return known, nil
 	}
-	op, errs := operationOf(doc, req.OperationName)
-	return errs == nil && op.Operation != ast.Query
+	read := requestFromURL
+	if s.post {
+		read = func(body string) (*httpRequest, *httpProblem) { return requestFromBody([]byte(body)) }
+	}
+	request, refusal := read(s.text)
+	if refusal == nil {
+		refusal = h.persisted.fill(request)
+	}
+	if refusal != nil {
+		return nil, refusal
+	}
+	op, question, ok := h.executor.question(request.Request)
+	if ok && !s.post && op.Operation != ast.Query {
+		return nil, &httpProblem{http.StatusMethodNotAllowed, problem.New(problem.BadInput, "Only queries may be sent with GET.")}
+	}
+	a := &asked{request, question, ok}
+	if ok && len(s.text) <= maxKept {
+		h.asked.Add(s, a)
+	}
+	return a, nil
+}
+
+// answer finds the answer, or has it worked out. What has errors is not kept.
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, a *asked, media string) {
+	if !a.sound {
+		h.tell(w, h.executor.Execute(r.Context(), a.request.Request), media)
+		return
+	}
+	question := a.question
+	question.Operation = media + question.Operation
+	question.Keyed = auth.CallerFrom(r.Context()).MayReadEmbeddings()
+	entry, err := h.answers.Get(r.Context(), question, func(ctx context.Context) (*cache.Entry, int, error) {
+		answer := h.executor.Execute(ctx, a.request.Request)
+		h.persisted.remember(a.request, answer)
+		if len(answer.Errors) > 0 {
+			return nil, 0, &failure{answer}
+		}
+		release := answer.Release
+		if answer.Timeless {
+			release = h.answers.Newest()
+		}
+		return cache.NewEntry(encodeAnswer(answer), headersOf(answer, media)), release, nil
+	})
+	var failed *failure
+	switch {
+	case r.Context().Err() != nil:
+		return // nobody waits any more
+	case errors.As(err, &failed):
+		h.tell(w, failed.answer, media)
+	case err != nil:
+		h.fail(w, r, media, problem.Of(err).Code.Status(), problem.Of(err))
+	default:
+		if err := entry.Write(w, r); err != nil {
+			h.fail(w, r, media, problem.Of(err).Code.Status(), problem.Of(err))
+		}
+	}
+}
+
+// tell writes an answer with errors.
+func (h *Handler) tell(w http.ResponseWriter, answer *Answer, media string) {
+	for name, values := range headersOf(answer, media) {
+		w.Header()[name] = values
+	}
+	write(w, statusOf(answer, media), answer)
+}
+
+// failure is an answer with errors.
+type failure struct{ answer *Answer }
+
+func (*failure) Error() string { return "the answer has errors" }
+
+func headersOf(answer *Answer, media string) http.Header {
+	header := http.Header{
+		"Content-Type":           {media + "; charset=utf-8"},
+		"X-Content-Type-Options": {"nosniff"},
+		"X-Graphql-Cost":         {strconv.Itoa(answer.Cost)},
+	}
+	if answer.UpdatedAt != "" {
+		header["X-Service-Updated-At"] = []string{answer.UpdatedAt}
+	}
+	return header
 }
 
 // fail answers a request that is not even a GraphQL one.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, media string, status int, p *problem.Problem) {
-	w.Header().Set("X-GraphQL-Cost", "0")
-	write(w, media, status, h.executor.refuse(r.Context(), refused(p)))
+	answer := h.executor.refuse(r.Context(), refused(p))
+	for name, values := range headersOf(answer, media) {
+		w.Header()[name] = values
+	}
+	write(w, status, answer)
 }
 
 // statusOf is 200 for whatever was executed. What was refused has its own
@@ -107,13 +204,10 @@ func statusOf(answer *Answer, media string) int {
 	return status
 }
 
-func write(w http.ResponseWriter, media string, status int, answer *Answer) {
+// write sends an answer that is not kept.
+func write(w http.ResponseWriter, status int, answer *Answer) {
 	header := w.Header()
-	header.Set("Content-Type", media+"; charset=utf-8")
-	header.Set("X-Content-Type-Options", "nosniff")
-	if len(answer.Errors) > 0 {
-		header.Set("Cache-Control", "no-store")
-	}
+	header.Set("Cache-Control", "no-store")
 	if status == http.StatusServiceUnavailable {
 		header.Set("Retry-After", "5")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"palmares/auth"
 	"palmares/graph"
+	"palmares/internal/cache"
 	"palmares/internal/feed"
 	"palmares/internal/feed/demo"
 	"palmares/internal/feed/synth"
@@ -20,6 +21,10 @@ const credit = "Source : palmares (https://palmares.example)"
 
 func newExecutor(c graph.Catalog) *graph.Executor {
 	return graph.NewExecutor(graph.Config{Catalog: c, Credit: credit, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler)})
+}
+
+func newHandler(e *graph.Executor) *graph.Handler {
+	return graph.NewHandler(e, cache.New(1<<20, slog.New(slog.DiscardHandler)))
 }
 
 // publish imports a feed.

@@ -30,7 +30,7 @@ func demoHandler(t *testing.T) *graph.Handler {
 	t.Helper()
 	s := testdb.Open(t, testdb.SQLite(t))
 	publish(t, s, demo.Catalog)
-	return graph.NewHandler(newExecutor(s))
+	return newHandler(newExecutor(s))
 }
 
 func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
@@ -166,7 +166,7 @@ func (f failing) Reading(context.Context, func(context.Context, *ent.Release) er
 }
 
 func TestLostDatabase(t *testing.T) {
-	h := graph.NewHandler(newExecutor(failing{err: errors.New("pq: secret words of a database")}))
+	h := newHandler(newExecutor(failing{err: errors.New("pq: secret words of a database")}))
 	r := post(`{"query":"{feed {release}}"}`, "")
 	got := serve(h, r.WithContext(problem.WithRequestID(r.Context(), "R1")))
 	expect(t, "answer", got.Body.String(), `{"errors":[{"message":"The catalog cannot be read at the moment.","extensions":{"code":"UNAVAILABLE","requestId":"R1"}}]}`)
@@ -183,7 +183,7 @@ func TestDatabaseFailsDuringAnOperation(t *testing.T) {
 		if _, err := s.Write.ExecContext(t.Context(), "ALTER TABLE categories RENAME TO elsewhere"); err != nil {
 			t.Fatal(err)
 		}
-		got := serve(graph.NewHandler(newExecutor(s)), post(`{"query":"{feed {release} categories {slug}}"}`, ""))
+		got := serve(newHandler(newExecutor(s)), post(`{"query":"{feed {release} categories {slug}}"}`, ""))
 		expect(t, "answer", got.Body.String(), `{"errors":[{"message":"The catalog cannot be read at the moment.","extensions":{"code":"UNAVAILABLE"}}]}`)
 		expect(t, "status", got.Code, 503)
 	})
@@ -199,7 +199,7 @@ func (panicking) Reading(ctx context.Context, read func(context.Context, *ent.Re
 func (panicking) Client() *ent.Client { return nil }
 
 func TestPanicIsMasked(t *testing.T) {
-	got := serve(graph.NewHandler(newExecutor(panicking{})), post(`{"query":"{categories {slug}}"}`, ""))
+	got := serve(newHandler(newExecutor(panicking{})), post(`{"query":"{categories {slug}}"}`, ""))
 	if body := got.Body.String(); !strings.Contains(body, "Something went wrong on our side.") || strings.Contains(body, "nil pointer") {
 		t.Errorf("%d: %s", got.Code, body)
 	}

@@ -35,11 +35,35 @@ func badRequest(format string, args ...any) *httpProblem {
 // maxURL bounds the query of a GET as the body of a POST is bounded.
 const maxURL = 32 << 10
 
-func requestFromURL(r *http.Request) (*httpRequest, *httpProblem) {
-	if len(r.URL.RawQuery) > maxURL {
-		return nil, &httpProblem{http.StatusRequestURITooLong, problem.New(problem.TooLarge, "The address is too long: use POST.")}
+// sentText is a request as it was sent: its query string, or its body.
+func sentText(w http.ResponseWriter, r *http.Request, limit int64) (string, *httpProblem) {
+	if r.Method != http.MethodPost {
+		if len(r.URL.RawQuery) > maxURL {
+			return "", &httpProblem{http.StatusRequestURITooLong, problem.New(problem.TooLarge, "The address is too long: use POST.")}
+		}
+		return r.URL.RawQuery, nil
 	}
-	params, err := url.ParseQuery(r.URL.RawQuery)
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return "", &httpProblem{http.StatusUnsupportedMediaType, problem.New(problem.BadInput, "The body must not be compressed.")}
+	}
+	if !isJSON(r.Header.Get("Content-Type")) {
+		return "", &httpProblem{http.StatusUnsupportedMediaType, problem.New(problem.BadInput, "The body must be application/json in UTF-8.")}
+	}
+	var body strings.Builder
+	body.Grow(int(min(max(r.ContentLength, 0), limit)))
+	_, err := io.Copy(&body, http.MaxBytesReader(w, r.Body, limit))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return "", &httpProblem{http.StatusRequestEntityTooLarge, problem.New(problem.TooLarge, "The body has more than %d bytes.", limit)}
+	case err != nil:
+		return "", badRequest("The body cannot be read.")
+	}
+	return body.String(), nil
+}
+
+func requestFromURL(query string) (*httpRequest, *httpProblem) {
+	params, err := url.ParseQuery(query)
 	if err != nil {
 		return nil, badRequest("The parameters cannot be read.")
 	}
@@ -66,21 +90,8 @@ func requestFromURL(r *http.Request) (*httpRequest, *httpProblem) {
 	return requestFrom(object)
 }
 
-func requestFromBody(w http.ResponseWriter, r *http.Request, limit int64) (*httpRequest, *httpProblem) {
-	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return nil, &httpProblem{http.StatusUnsupportedMediaType, problem.New(problem.BadInput, "The body must not be compressed.")}
-	}
-	if !isJSON(r.Header.Get("Content-Type")) {
-		return nil, &httpProblem{http.StatusUnsupportedMediaType, problem.New(problem.BadInput, "The body must be application/json in UTF-8.")}
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, &httpProblem{http.StatusRequestEntityTooLarge, problem.New(problem.TooLarge, "The body has more than %d bytes.", limit)}
-	case err != nil:
-		return nil, badRequest("The body cannot be read.")
-	case len(bytes.TrimSpace(body)) == 0:
+func requestFromBody(body []byte) (*httpRequest, *httpProblem) {
+	if len(bytes.TrimSpace(body)) == 0 {
 		return nil, badRequest("The body is empty.")
 	}
 	if problem := checkJSON(body); problem != nil {
@@ -94,6 +105,9 @@ func requestFromBody(w http.ResponseWriter, r *http.Request, limit int64) (*http
 }
 
 func isJSON(contentType string) bool {
+	if contentType == mediaJSON { // almost always
+		return true
+	}
 	media, params, err := mime.ParseMediaType(contentType)
 	charset, given := params["charset"]
 	return err == nil && media == mediaJSON && (!given || strings.EqualFold(charset, "utf-8"))

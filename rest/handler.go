@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"palmares/auth"
 	"palmares/graph"
 	"palmares/internal/cache"
 	"palmares/internal/problem"
@@ -24,6 +25,7 @@ type Config struct {
 // Handler serves every path under /api/.
 type Handler struct {
 	executor    *graph.Executor
+	cache       *cache.Cache
 	publicURL   string
 	endpoints   []*endpoint
 	whereabouts *graph.Operation
@@ -42,7 +44,7 @@ type endpoint struct {
 
 // NewHandler checks the table of routes against the schema. An error is a
 // mistake in the program.
-func NewHandler(cfg Config, executor *graph.Executor) (*Handler, error) {
+func NewHandler(cfg Config, executor *graph.Executor, answers *cache.Cache) (*Handler, error) {
 	endpoints, operations, err := buildEndpoints()
 	if err != nil {
 		return nil, err
@@ -51,8 +53,9 @@ func NewHandler(cfg Config, executor *graph.Executor) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	itself := &endpoint{segments: strings.Split(DocumentPath, "/")}
 	return &Handler{
-		executor: executor, publicURL: cfg.PublicURL, endpoints: endpoints, whereabouts: operations["whereabouts"],
+		executor: executor, cache: answers, publicURL: cfg.PublicURL, endpoints: append(endpoints, itself), whereabouts: operations["whereabouts"],
 		itself:  &endpoint{segments: strings.Split(DocumentPath, "/")},
 		openapi: cache.NewEntry(document, headers()),
 	}, nil
@@ -127,7 +130,13 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	if e.missing != nil {
 		variables["slug"] = slug
 	}
-	entry, err := h.answer(r.Context(), e, variables)
+	if e.keyed && !auth.CallerFrom(r.Context()).MayReadEmbeddings() {
+		return problem.New(problem.Unauthenticated, "Embeddings need an API key.")
+	}
+	question := cache.Question{Operation: e.query, Variables: slug + "?" + canonical(e.arguments, variables), Keyed: e.keyed}
+	entry, err := h.cache.Get(r.Context(), question, func(ctx context.Context) (*cache.Entry, int, error) {
+		return h.answer(ctx, e, variables)
+	})
 	if err != nil {
 		return err
 	}
@@ -153,7 +162,7 @@ func (h *Handler) find(u *url.URL) (*endpoint, string, error) {
 		}
 		sent[i] = text
 	}
-	for _, e := range append(h.endpoints, h.itself) {
+	for _, e := range h.endpoints {
 		if slug, ok := e.match(sent); ok {
 			return e, slug, nil
 		}
@@ -177,13 +186,13 @@ func (e *endpoint) match(sent []string) (slug string, ok bool) {
 }
 
 // answer runs a route's operation.
-func (h *Handler) answer(ctx context.Context, e *endpoint, variables map[string]any) (*cache.Entry, error) {
+func (h *Handler) answer(ctx context.Context, e *endpoint, variables map[string]any) (entry *cache.Entry, release int, err error) {
 	if slug, ok := variables["slug"].(string); ok && len(slug) > longestText {
-		return nil, problem.New(problem.NotFound, "%s", e.missing(cut(slug), whereabouts{}))
+		return nil, 0, problem.New(problem.NotFound, "%s", e.missing(cut(slug), whereabouts{}))
 	}
 	answer := h.executor.Execute(ctx, graph.Request{Operation: e.operation, Variables: variables})
 	if p := answer.Problem(); p != nil {
-		return nil, p
+		return nil, 0, p
 	}
 	body := bodyOf(answer.Data)
 	if e.missing != nil && string(body) == "null" {
@@ -198,12 +207,12 @@ func (h *Handler) answer(ctx context.Context, e *endpoint, variables map[string]
 	if e.counted {
 		total, err := totalOf(answer.Data)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		header["X-Total-Count"] = []string{strconv.FormatInt(total, 10)}
 		header["Link"] = []string{e.links(h.publicURL, variables, total)}
 	}
-	return cache.NewEntry(body, header), nil
+	return cache.NewEntry(body, header), answer.Release, nil
 }
 
 // headers are those of every good answer.

@@ -12,6 +12,7 @@ import (
 
 	"palmares/auth"
 	"palmares/graph"
+	"palmares/internal/cache"
 	"palmares/internal/feed"
 	"palmares/internal/feed/demo"
 	"palmares/internal/middleware"
@@ -32,7 +33,7 @@ var config = rest.Config{
 func serving(t testing.TB, catalog graph.Catalog) http.Handler {
 	t.Helper()
 	executor := graph.NewExecutor(graph.Config{Catalog: catalog, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler)})
-	handler, err := rest.NewHandler(config, executor)
+	handler, err := rest.NewHandler(config, executor, cache.New(1<<20, slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)
 	}

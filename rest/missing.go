@@ -35,16 +35,16 @@ func noDocument(slug string, is whereabouts) string {
 
 // notFound asks once more, to answer with the reason. Where another release
 // came in between, it may have the slug: then all is asked again.
-func (h *Handler) notFound(ctx context.Context, e *endpoint, variables map[string]any, release int) (*cache.Entry, error) {
+func (h *Handler) notFound(ctx context.Context, e *endpoint, variables map[string]any, release int) (*cache.Entry, int, error) {
 	slug := variables["slug"].(string)
 	answer := h.executor.Execute(ctx, graph.Request{Operation: h.whereabouts, Variables: map[string]any{"slug": slug}})
 	if p := answer.Problem(); p != nil {
-		return nil, p
+		return nil, 0, p
 	}
 	if answer.Release != release {
 		return h.answer(ctx, e, variables)
 	}
-	return nil, problem.New(problem.NotFound, "%s", e.missing(cut(slug), whereabouts{
+	return nil, 0, problem.New(problem.NotFound, "%s", e.missing(cut(slug), whereabouts{
 		active:  !bytes.Contains(answer.Data, []byte(`"tool":null`)),
 		retired: !bytes.Contains(answer.Data, []byte(`"retired":null`)),
 	}))

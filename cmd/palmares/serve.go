@@ -19,6 +19,7 @@ import (
 
 	"palmares/ent"
 	"palmares/graph"
+	"palmares/internal/cache"
 	"palmares/internal/feed"
 	"palmares/internal/feed/demo"
 	"palmares/internal/middleware"
@@ -69,6 +70,7 @@ type program struct {
 	health   health
 	conns    connCounter
 	gate     *gate
+	answers  *cache.Cache
 }
 
 // newProgram opens everything that serving needs. Its address is then known.
@@ -90,6 +92,10 @@ func newProgram(ctx context.Context, s *settings, log *slog.Logger, fillDemo boo
 		return nil, err
 	}
 	p.health.release.Store(release)
+	p.answers = cache.New(int64(s.CacheMB)<<20, log)
+	if release != nil {
+		p.answers.Publish(release.ID)
+	}
 	if p.gate, err = newGate(ctx, s, db, log); err != nil {
 		p.close()
 		return nil, err
@@ -153,14 +159,14 @@ func (p *program) fillDemo(ctx context.Context) error {
 // handler is the way every request takes. The order is the policy.
 func (p *program) handler() (http.Handler, error) {
 	executor := graph.NewExecutor(graph.Config{Catalog: p.store, Credit: p.settings.credit(), Limits: p.settings.graphLimits(), Log: p.log})
-	api, err := rest.NewHandler(p.settings.rest(), executor)
+	api, err := rest.NewHandler(p.settings.rest(), executor, p.answers)
 	if err != nil {
 		return nil, err
 	}
 	pages := http.NewServeMux()
 	pages.HandleFunc("GET /healthz", p.health.alive)
 	pages.HandleFunc("GET /readyz", p.health.ready)
-	pages.Handle("/graphql", graph.NewHandler(executor))
+	pages.Handle("/graphql", graph.NewHandler(executor, p.answers))
 
 	return middleware.Chain(apart(api, pages),
 		p.closeWhenDraining,                               // first, so that every answer of a server that ends says so
@@ -220,9 +226,17 @@ func (p *program) serve(ctx context.Context) error {
 // publish makes a new release the one that is served.
 func (p *program) publish(release *ent.Release) {
 	if last := p.health.release.Swap(release); last == nil || last.ID != release.ID {
+		p.answers.Renew(context.Background(), release.ID, renewed, renewTime)
 		p.log.Info("new release", "release", release.ID, "updated_at", release.FeedDate)
 	}
 }
+
+// The busiest answers are worked out again before a release is served, but
+// nobody waits long for the news.
+const (
+	renewed   = 100
+	renewTime = 500 * time.Millisecond
+)
 
 func (p *program) printAddresses(w io.Writer) {
 	catalog := "no catalog yet: import a feed"

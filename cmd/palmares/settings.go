@@ -24,6 +24,7 @@ type settings struct {
 	DataDir        string `help:"Where the embedded database lives (${default})." default:"./data" env:"PALMARES_DATA_DIR" placeholder:"DIR"`
 	DatabaseURL    string `help:"PostgreSQL to use instead of the embedded database." env:"DATABASE_URL" placeholder:"postgres://…"`
 	RedisURL       string `help:"Redis to count quotas in, for several servers together." env:"REDIS_URL" placeholder:"redis://…"`
+	CacheMB        int    `help:"Megabytes of answers to keep (${default})." default:"128" env:"PALMARES_CACHE_MB" placeholder:"MB"`
 	ServiceName    string `help:"The service's public name, for the credit line." default:"palmares" env:"SERVICE_NAME"`
 	ServiceURL     string `help:"The service's public address, for the credit line. Default: the public URL." env:"SERVICE_URL" placeholder:"URL"`
 	PublicURL      string `help:"Where readers reach this server. Default: http:// and the listen address." env:"PUBLIC_URL" placeholder:"URL"`
@@ -77,6 +78,9 @@ func (s *settings) check() error {
 	}
 	if strings.TrimSpace(s.DataDir) == "" {
 		return fmt.Errorf("PALMARES_DATA_DIR: is blank")
+	}
+	if s.CacheMB < 1 || s.CacheMB > 1<<20 {
+		return fmt.Errorf("PALMARES_CACHE_MB: %d is not from 1 to %d", s.CacheMB, 1<<20)
 	}
 	if err := checkDatabaseURL(s.DatabaseURL); err != nil {
 		return fmt.Errorf("DATABASE_URL: %w", err)

@@ -1,4 +1,4 @@
-// Package cache holds answers that are ready to send: their bytes, the
+// Package cache keeps answers that are ready to send: their bytes, the
 // encodings of them, and the tags by which a caller knows them again. It knows
 // nothing of what is in them.
 package cache
@@ -16,13 +16,16 @@ import (
 // Entry is an answer that every caller of it gets alike.
 type Entry struct {
 	header http.Header // but for what depends on the encoding
-	body   []byte
-	tag    string // without its quotes
+	forms  [numberOfCodings]form
+}
 
-	encoded [numberOfCodings]struct {
-		once sync.Once
-		body []byte
-	}
+// form is the answer in one encoding: its bytes are worked out once, on first
+// need, and its headers are made to be sent as they are.
+type form struct {
+	once           sync.Once
+	body           []byte
+	length, tag    []string
+	contentCodings []string
 }
 
 // NewEntry makes an answer out of its body and headers, neither of which may
@@ -30,30 +33,38 @@ type Entry struct {
 // Accept-Encoding, beside whatever else it varies with.
 func NewEntry(body []byte, header http.Header) *Entry {
 	sum := sha256.Sum256(body)
-	return &Entry{header: header, body: body, tag: base64.RawURLEncoding.EncodeToString(sum[:15])}
-}
-
-// in is the body in an encoding, which is worked out once, on first need.
-func (e *Entry) in(c coding) []byte {
-	if c == identity {
-		return e.body
+	name := base64.RawURLEncoding.EncodeToString(sum[:15])
+	e := &Entry{header: header}
+	for c := range numberOfCodings {
+		// A tag is strong: another encoding is another sequence of bytes.
+		e.forms[c].tag = []string{`"` + name + "-" + c.String() + `"`}
+		e.forms[c].contentCodings = []string{c.String()}
 	}
-	encoded := &e.encoded[c]
-	encoded.once.Do(func() { encoded.body = c.encode(e.body) })
-	return encoded.body
+	plain := &e.forms[identity]
+	plain.tag, plain.body, plain.length = []string{`"` + name + `"`}, body, []string{strconv.Itoa(len(body))}
+	return e
 }
 
-// etag is strong: another encoding is another sequence of bytes.
-func (e *Entry) etag(c coding) string {
-	if c == identity {
-		return `"` + e.tag + `"`
+// in is the answer in an encoding, worked out.
+func (e *Entry) in(c coding) *form {
+	f := &e.forms[c]
+	if c != identity {
+		f.once.Do(func() {
+			f.body = c.encode(e.forms[identity].body)
+			f.length = []string{strconv.Itoa(len(f.body))}
+		})
 	}
-	return `"` + e.tag + "-" + c.String() + `"`
+	return f
 }
 
-// Write answers a GET or HEAD, with 304 if the caller has the answer already.
+// weight is what an answer takes in memory, with the encodings that it may
+// come to have.
+func (e *Entry) weight() int { return 2*len(e.forms[identity].body) + 2_000 }
+
+// Write answers a request, a GET or HEAD with 304 if the caller has the answer
+// already.
 func (e *Entry) Write(w http.ResponseWriter, r *http.Request) error {
-	c, ok := negotiate(r.Header["Accept-Encoding"], len(e.body))
+	c, ok := negotiate(r.Header["Accept-Encoding"], len(e.forms[identity].body))
 	if !ok {
 		return problem.New(problem.NotAcceptable, "None of the encodings that Accept-Encoding allows is served: use identity, gzip, br or zstd.")
 	}
@@ -61,21 +72,22 @@ func (e *Entry) Write(w http.ResponseWriter, r *http.Request) error {
 	for name, values := range e.header {
 		header[name] = values
 	}
-	tag := e.etag(c)
-	header.Set("ETag", tag)
-	if matches(r.Header["If-None-Match"], tag) {
-		header.Del("Content-Type")
-		w.WriteHeader(http.StatusNotModified)
-		return nil
+	if r.Method != http.MethodPost {
+		header["Etag"] = e.forms[c].tag
+		if tags := r.Header["If-None-Match"]; tags != nil && matches(tags, e.forms[c].tag[0]) {
+			delete(header, "Content-Type")
+			w.WriteHeader(http.StatusNotModified)
+			return nil
+		}
 	}
+	f := e.in(c)
 	if c != identity {
-		header.Set("Content-Encoding", c.String())
+		header["Content-Encoding"] = f.contentCodings
 	}
-	body := e.in(c)
-	header.Set("Content-Length", strconv.Itoa(len(body)))
+	header["Content-Length"] = f.length
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // whoever went away needs no answer
+		_, _ = w.Write(f.body) // whoever went away needs no answer
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.readDriver = newReadDriver(s.dialect, s.reader)
 	s.Read = ent.NewClient(ent.Driver(s.readDriver))
 	s.Write = ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, s.writer)))
-	if err := s.writer.PingContext(ctx); err != nil {
+	if err := s.connect(ctx); err != nil {
 		s.Close()
 		if said := explain(err); said != err || ctx.Err() != nil {
 			return nil, said
@@ -81,6 +81,18 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// connect tries to, for as long as another process makes the same new SQLite
+// database: that does not wait by itself where two could wait for each other.
+func (s *Store) connect(ctx context.Context) error {
+	for deadline := time.Now().Add(s.lockWait); ; {
+		err := s.writer.PingContext(ctx)
+		if meaning(err) != saidBusy || time.Now().After(deadline) {
+			return err
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 }
 
 // Client is the Read client, for those who know a store by an interface.
