@@ -37,8 +37,9 @@ fuzz: ## Look for feeds and requests that break their readers, for FUZZTIME (def
 	$(GO) test ./internal/fold -run '^$$' -fuzz FuzzText -fuzztime $(or $(FUZZTIME),1m)
 
 .PHONY: bench
-bench: build ## Measure imports, start and GraphQL on both databases (PARTS="imports graphql")
-	$(WITH_POSTGRES) -durable $(GO) run ./internal/bench ./bin/palmares $(PARTS)
+bench: build ## Measure imports, GraphQL and HTTP on both databases (PARTS="imports graphql http")
+	$(GO) build -o bin/bench ./internal/bench
+	$(WITH_POSTGRES) -durable bin/bench ./bin/palmares $(PARTS)
 
 .PHONY: generate
 generate: ## Write the generated code again

@@ -30,6 +30,9 @@ type Key struct {
 // NewKey makes a key that nobody has.
 func NewKey() Key { return Key{randomText(idLength), randomText(secretLength)} }
 
+// String shows no secret to who prints a key by mistake.
+func (k Key) String() string { return keyPrefix + k.ID + "…" }
+
 // Text is the whole key, as its owner sees it once.
 func (k Key) Text() string {
 	body := k.ID + k.secret

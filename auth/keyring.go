@@ -25,7 +25,7 @@ const (
 	// known before is then still known.
 	lookupTime = 800 * time.Millisecond
 	keptKeys   = 10_000
-	usedEvery  = time.Minute
+	notedEvery = time.Minute
 )
 
 // Keyring knows the keys that are in use.
@@ -99,15 +99,10 @@ func (k *Keyring) find(ctx context.Context, id string) (*knownKey, error) {
 	if before && k.now().UnixNano()-known.checked.Load() < int64(trustedFor) {
 		return known, nil
 	}
-	found, err, _ := k.asked.Do(id, func() (any, error) {
-		// Whoever asked first may go away; the others still want to know.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTime)
-		defer cancel()
-		return k.look(ctx, id)
-	})
+	found, err := k.ask(ctx, id)
 	switch {
 	case err == nil:
-		fresh := found.(*knownKey)
+		fresh := found
 		if before {
 			fresh.noted.CompareAndSwap(0, known.noted.Load())
 		}
@@ -119,6 +114,28 @@ func (k *Keyring) find(ctx context.Context, id string) (*knownKey, error) {
 	}
 	k.log.Error("a key could not be looked up", "cause", err, "request_id", problem.RequestID(ctx))
 	return nil, problem.New(problem.Unavailable, "Keys cannot be checked at the moment.")
+}
+
+// ask looks a key up, once for all who want to know at the same time, and
+// waits no longer than lookupTime: a frozen database does not heed a deadline.
+func (k *Keyring) ask(ctx context.Context, id string) (*knownKey, error) {
+	looking := k.asked.DoChan(id, func() (any, error) {
+		// Whoever asked first may go away; the others still want to know.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTime)
+		defer cancel()
+		return k.look(ctx, id)
+	})
+	patience := time.NewTimer(lookupTime)
+	defer patience.Stop()
+	select {
+	case result := <-looking:
+		if result.Err != nil {
+			return nil, result.Err
+		}
+		return result.Val.(*knownKey), nil
+	case <-patience.C:
+		return nil, context.DeadlineExceeded
+	}
 }
 
 func (k *Keyring) look(ctx context.Context, id string) (*knownKey, error) {
@@ -140,7 +157,7 @@ func (k *Keyring) look(ctx context.Context, id string) (*knownKey, error) {
 func (k *Keyring) note(id string, known *knownKey) {
 	now := k.now()
 	last := known.noted.Load()
-	if now.UnixNano()-last < int64(usedEvery) || !known.noted.CompareAndSwap(last, now.UnixNano()) {
+	if now.UnixNano()-last < int64(notedEvery) || !known.noted.CompareAndSwap(last, now.UnixNano()) {
 		return
 	}
 	k.usedMu.Lock()

@@ -83,12 +83,14 @@ func run(ctx context.Context, args []string, term terminal) (code int) {
 // helpShown unwinds to run when the parser has printed help and wants to exit.
 type helpShown int
 
-// credentials are what an address holds before its last @.
-var credentials = regexp.MustCompile(`://\S*@`)
+// credentials are what an address holds before its last @, and keys.
+var credentials = regexp.MustCompile(`(://)\S*(@)|(pal_)[0-9A-Za-z]{8,}`)
 
 // withoutCredentials keeps a password out of the parser's errors, which repeat
 // what they do not understand.
-func withoutCredentials(text string) string { return credentials.ReplaceAllString(text, "://…@") }
+func withoutCredentials(text string) string {
+	return credentials.ReplaceAllString(text, "$1$3…$2")
+}
 
 // complain tells an error in our words; the cause, in a library's, only when
 // asked for.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -24,12 +25,15 @@ type keysCreateCommand struct {
 // take it from there.
 func (c *keysCreateCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withAccount(ctx, s, c.Email, func(accounts *auth.Accounts, account *ent.Account) error {
-		text, _, err := accounts.CreateKey(ctx, account, c.Name)
+		text, key, err := accounts.CreateKey(ctx, account, c.Name)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintln(term.err, "This key is shown this once:")
-		fmt.Fprintln(term.out, text)
+		if _, err := fmt.Fprintln(term.out, text); err != nil {
+			_ = accounts.Revoke(ctx, key.ID) // nobody has it
+			return errors.New("the key could not be printed, and is revoked")
+		}
 		return nil
 	})
 }

@@ -155,6 +155,7 @@ func parseProxies(list string) ([]netip.Prefix, error) {
 			continue
 		}
 		if address, err := netip.ParseAddr(item); err == nil {
+			address = address.Unmap().WithZone("") // as callers' are compared
 			proxies = append(proxies, netip.PrefixFrom(address, address.BitLen()))
 			continue
 		}

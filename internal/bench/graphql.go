@@ -129,21 +129,8 @@ type handTool struct {
 }
 
 func readByHand(ctx context.Context, s *store.Store, query string, args []any) error {
-	rows, err := s.Read.QueryContext(ctx, query, args...)
+	tools, err := handTools(ctx, s.Read, query, args...)
 	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	var tools []handTool
-	for rows.Next() {
-		var t handTool
-		if err := rows.Scan(&t.Slug, &t.Name, &t.Domain, &t.Category, &t.Icp, &t.Pricing, &t.Price, &t.Score, &t.Verifiability,
-			&t.Tagline, &t.CanonicalURL, &t.AvisURL, &t.AlternativesURL, &t.UpdatedAt); err != nil {
-			return err
-		}
-		tools = append(tools, t)
-	}
-	if err := rows.Err(); err != nil {
 		return err
 	}
 	return json.NewEncoder(io.Discard).Encode(tools)

@@ -27,10 +27,19 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: bench PALMARES [imports] [graphql]")
+		fmt.Fprintln(os.Stderr, "usage: bench PALMARES [imports] [graphql] [http]")
 		os.Exit(2)
 	}
-	if err := run(context.Background(), os.Args[1], os.Args[2:]); err != nil {
+	var err error
+	switch os.Args[1] {
+	case "load":
+		err = generateLoad()
+	case "bare":
+		err = serveBare()
+	default:
+		err = run(context.Background(), os.Args[1], os.Args[2:])
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -72,7 +81,12 @@ func run(ctx context.Context, binary string, parts []string) error {
 		}
 	}
 	if wanted("graphql") {
-		return errors.Join(b.graphql(ctx), b.printRatios(os.Stdout))
+		if err := errors.Join(b.graphql(ctx), b.printRatios(os.Stdout)); err != nil {
+			return err
+		}
+	}
+	if wanted("http") {
+		return errors.Join(b.http(ctx), b.printContests(os.Stdout))
 	}
 	return nil
 }
@@ -82,6 +96,8 @@ type bench struct {
 	dir      string
 	rows     []measurement
 	ratios   []ratio
+	fights   []fight
+	memories []string
 }
 
 func (b *bench) feed(tools int) string { return filepath.Join(b.dir, fmt.Sprintf("%d.ndjson", tools)) }

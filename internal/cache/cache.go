@@ -66,7 +66,9 @@ func New(size int64, log *slog.Logger) *Cache {
 	c := &Cache{log: log, flights: map[Key]*flight{}}
 	c.entries = otter.Must(&otter.Options[Key, *kept]{
 		MaximumWeight: uint64(size),
-		Weigher:       func(key Key, value *kept) uint32 { return uint32(value.weight() + len(key.question.Operation) + len(key.question.Variables)) },
+		Weigher: func(key Key, value *kept) uint32 {
+			return uint32(value.weight() + len(key.question.Operation) + len(key.question.Variables))
+		},
 	})
 	return c
 }

@@ -156,14 +156,20 @@ func (c *Counter) count(subject Subject, day Day) int {
 }
 
 // observe takes over a count from another store, which counted one more if
-// granted.
-func (c *Counter) observe(subject Subject, day Day, count int, granted bool) {
+// granted, and returns what was known before. Answers may come in another
+// order than they were given in, so a count that is a little lower is only an
+// older one.
+func (c *Counter) observe(subject Subject, day Day, count int, granted bool) (known int) {
 	s := c.shard(subject)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	on := s.on(day)
-	s.add(subject, on, count-int(on.counts[subject]))
+	known = int(on.counts[subject])
+	if count > known {
+		s.add(subject, on, count-known)
+	}
 	if granted {
 		s.note(subject, on.day, 1)
 	}
+	return known
 }

@@ -38,7 +38,8 @@ func (g *Gate) Count(next http.Handler) http.Handler {
 				terms.DailyQuota, decision.Reset.Format(time.RFC3339)))
 			return
 		}
-		next.ServeHTTP(&giver{ResponseWriter: w, giveBack: func(header http.Header) {
+		anything := r.Header.Get("If-None-Match") == "*" // tells headers without knowing any answer: that is no 304 to give back
+		next.ServeHTTP(&giver{ResponseWriter: w, only401: anything, giveBack: func(header http.Header) {
 			g.Store.GiveBack(r.Context(), subject, day)
 			tell(header, terms, Decide(now, day, terms.DailyQuota, count-1))
 		}}, r)
@@ -62,11 +63,12 @@ func tell(header http.Header, terms auth.Terms, d Decision) {
 type giver struct {
 	http.ResponseWriter
 	giveBack func(http.Header)
+	only401  bool
 	told     bool
 }
 
 func (w *giver) WriteHeader(status int) {
-	if !w.told && (status == http.StatusNotModified || status == http.StatusUnauthorized) {
+	if !w.told && (status == http.StatusNotModified && !w.only401 || status == http.StatusUnauthorized) {
 		w.giveBack(w.Header())
 	}
 	w.told = true

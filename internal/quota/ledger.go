@@ -38,8 +38,10 @@ type Ledger struct {
 
 	server string // makes the names of its batches its own
 	number int
+	merged int
 	behind []batch
-	silent bool // the database is known to be away
+	silent bool   // the database is known to be away
+	last   string // the batch that was surely written
 }
 
 type batch struct {
@@ -104,11 +106,13 @@ func (l *Ledger) Write(ctx context.Context) {
 			l.log.Info("counts are written again")
 		}
 		l.silent = false
-		if l.addresses && l.number%mergeEvery == 0 {
+		if l.addresses && l.number-l.merged >= mergeEvery {
 			if _, err := l.merge(ctx, l.behind[0].day); err != nil {
 				l.log.Warn("the day's counts were not merged", "cause", err)
 			}
+			l.merged = l.number
 		}
+		l.last = l.behind[0].name
 		l.behind = l.behind[1:]
 	}
 }
@@ -140,6 +144,12 @@ func (l *Ledger) write(ctx context.Context, b batch) error {
 		}
 		if err := tx.CountBatch.Create().SetID(b.name).SetDay(b.day.String()).SetCounts(l.encode(b.counts)).Exec(ctx); err != nil {
 			return err
+		}
+		if !l.addresses {
+			// The batch is a mark that its counts are in: the next one ends it.
+			if _, err := tx.CountBatch.Delete().Where(countbatch.ID(l.last)).Exec(ctx); err != nil {
+				return err
+			}
 		}
 		for subject, n := range b.counts {
 			if id, is := subject.account(); is {

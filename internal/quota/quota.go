@@ -36,7 +36,7 @@ func Decide(now time.Time, day Day, quota, count int) Decision {
 		Granted:    quota == 0 || count <= quota,
 		Remaining:  max(0, quota-count),
 		Reset:      reset,
-		RetryAfter: max(time.Second, reset.Sub(now)).Round(time.Second),
+		RetryAfter: max(time.Second, (reset.Sub(now) + time.Second - 1).Truncate(time.Second)), // never too early
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -16,26 +14,39 @@ import (
 
 const (
 	// redisTime is what Redis may add to a request.
-	redisTime = 40 * time.Millisecond
-	// redisPause is how long a Redis that failed is left alone.
-	redisPause = time.Second
+	redisTime = 45 * time.Millisecond
+	// probeEvery is how often a Redis that is away is tried.
+	probeEvery = 500 * time.Millisecond
 	keptDays   = 2 * dayLength
+	// Requests wait for Redis together, many in one message on a connection
+	// that is always there: a burst must not look as if Redis were slow.
+	askers      = 2
+	mostAtOnce  = 256
+	queueLength = 4096
+	// slack is how far a count may fall by requests that other servers gave
+	// back; beyond that, Redis has lost it.
+	slack = 20
 )
 
-// takeScript counts one request, with what this server granted while Redis
-// was away. A count that Redis has lost begins from what the server knew.
+// takeScript counts one request unless the quota is spent, and returns the
+// count and whether it did. A count that Redis does not have begins from what
+// the server knows.
 var takeScript = redis.NewScript(`
-local count = tonumber(redis.call('GET', KEYS[1]) or ARGV[2]) + ARGV[3]
-local quota = tonumber(ARGV[1])
-local counted = count
-if quota == 0 or count < quota then counted = count + 1 end
-redis.call('SET', KEYS[1], counted, 'EX', ARGV[4])
-return {counted, count + 1}`)
+local count = tonumber(redis.call('GET', KEYS[1]) or ARGV[2])
+local granted = 0
+if tonumber(ARGV[1]) == 0 or count < tonumber(ARGV[1]) then
+	count = count + 1
+	granted = 1
+end
+redis.call('SET', KEYS[1], count, 'EX', ARGV[3])
+return {count, granted}`)
 
-// settleScript adds what was granted while Redis was away, or gives back.
+// settleScript adds to a count what happened without Redis, and returns it. It
+// is never less than what the server knows, if that is told.
 var settleScript = redis.NewScript(`
-local count = tonumber(redis.call('GET', KEYS[1]) or ARGV[1]) + ARGV[2]
-redis.call('SET', KEYS[1], math.max(0, count), 'EX', ARGV[3])
+local count = tonumber(redis.call('GET', KEYS[1]) or 0) + ARGV[1]
+count = math.max(count, tonumber(ARGV[2]), 0)
+redis.call('SET', KEYS[1], count, 'EX', ARGV[3])
 return count`)
 
 // Redis counts for several servers. While it is slow or gone, each goes on
@@ -44,15 +55,21 @@ type Redis struct {
 	client *redis.Client
 	local  *Counter // what is known here
 	log    *slog.Logger
-	now    func() time.Time
-	time   time.Duration // that it may take
+	queue  chan *waiter
+	ended  chan struct{}
 
-	away    atomic.Bool
-	retryAt atomic.Int64 // in nanoseconds
-	Failed  atomic.Int64 // how often Redis did not answer, for the metrics
+	Failed atomic.Int64 // requests that were counted without Redis
 
-	owedMu sync.Mutex
-	owed   map[change]int // granted without Redis
+	mu   sync.Mutex
+	away bool
+	owed map[change]int // what was counted meanwhile
+}
+
+// waiter is one request that waits for its count.
+type waiter struct {
+	change
+	quota  int
+	counts chan [2]int64 // the count, and 1 if granted; closed if Redis did not say
 }
 
 // NewRedis counts in the Redis at an address.
@@ -62,131 +79,217 @@ func NewRedis(address string, local *Counter, log *slog.Logger) (*Redis, error) 
 		return nil, errors.New("is not an address of the form redis://user:password@host:port/number") // the library's error repeats it
 	}
 	options.ContextTimeoutEnabled = true
-	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = redisTime, redisTime, redisTime, redisTime
-	options.MaxRetries = -1 // there is no time for a second attempt
-	options.PoolSize = 64
-	return &Redis{client: redis.NewClient(options), local: local, log: log, now: time.Now, time: redisTime, owed: map[change]int{}}, nil
+	options.DialTimeout, options.ReadTimeout, options.WriteTimeout = time.Second, time.Second, time.Second
+	options.MaxRetries = -1 // what may have been counted is not sent again
+	options.MinIdleConns = askers
+	redis.SetLogger(silent{}) // its lines would name the address
+	r := &Redis{
+		client: redis.NewClient(options), local: local, log: log,
+		queue: make(chan *waiter, queueLength), ended: make(chan struct{}), owed: map[change]int{},
+	}
+	for range askers {
+		go r.ask()
+	}
+	go r.probe()
+	return r, nil
 }
 
-// Silence keeps the library from writing lines of its own, with addresses.
-func init() { redis.SetLogger(silent{log.New(io.Discard, "", 0)}) }
-
-type silent struct{ *log.Logger }
+type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
-// Close ends the connections.
-func (r *Redis) Close() error { return r.client.Close() }
+// Close ends the connections. Nothing may be counted from then on.
+func (r *Redis) Close() error {
+	close(r.ended)
+	return r.client.Close()
+}
 
-func redisKey(s Subject, d Day) string { return fmt.Sprintf("palmares:quota:%s:%x", d, uint64(s)) }
+func redisKey(c change) string { return fmt.Sprintf("palmares:quota:%s:%x", c.day, uint64(c.subject)) }
 
 // Take implements Store.
 func (r *Redis) Take(ctx context.Context, s Subject, d Day, quota int) int {
-	if !r.usable() {
-		return r.takeAlone(ctx, s, d, quota)
+	who := change{d, s}
+	if count, done := r.takeAlone(ctx, who, quota); done {
+		return count
 	}
-	owed := r.settle(s, d)
-	asked, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.time)
-	defer cancel()
-	counts, err := takeScript.Run(asked, r.client, []string{redisKey(s, d)},
-		quota, max(0, r.local.count(s, d)-owed), owed, int(keptDays/time.Second)).Int64Slice()
-	if err != nil || len(counts) != 2 {
-		r.owe(s, d, owed)
-		r.lost(err)
-		return r.takeAlone(ctx, s, d, quota)
+	t := &waiter{who, quota, make(chan [2]int64, 1)}
+	patience := time.NewTimer(redisTime)
+	defer patience.Stop()
+	select {
+	case r.queue <- t:
+	default: // far more wait than can be served in time
+		return r.takeUnheard(ctx, who, quota)
 	}
-	r.found()
-	r.local.observe(s, d, int(counts[0]), counts[0] == counts[1])
-	return int(counts[1])
+	select {
+	case counts, heard := <-t.counts:
+		if heard {
+			return int(counts[0] + 1 - counts[1])
+		}
+	case <-patience.C:
+	}
+	return r.takeUnheard(ctx, who, quota)
+}
+
+// takeUnheard decides here on a request that Redis counts, or will when it
+// goes on: it is not told again. If it does not go on, what is known here is
+// what it begins from.
+func (r *Redis) takeUnheard(ctx context.Context, who change, quota int) int {
+	r.Failed.Add(1)
+	return r.local.Take(ctx, who.subject, who.day, quota)
+}
+
+// takeAlone counts while Redis is away; false while it is not.
+func (r *Redis) takeAlone(ctx context.Context, who change, quota int) (int, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.away {
+		return 0, false
+	}
+	r.Failed.Add(1)
+	count := r.local.Take(ctx, who.subject, who.day, quota)
+	if quota == 0 || count <= quota {
+		r.owed[who]++
+	}
+	return count, true
 }
 
 // GiveBack implements Store.
 func (r *Redis) GiveBack(ctx context.Context, s Subject, d Day) {
+	who := change{d, s}
 	r.local.GiveBack(ctx, s, d)
-	if r.usable() && r.add(ctx, s, d, -1) == nil {
+	r.mu.Lock()
+	if r.away {
+		r.owed[who]--
+		r.mu.Unlock()
 		return
 	}
-	r.owe(s, d, -1)
+	r.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), redisTime)
+	defer cancel()
+	if err := r.settle(ctx, who, -1, 0); err != nil {
+		r.lost(err) // it may be given back yet; twice it is not
+	}
 }
 
-func (r *Redis) add(ctx context.Context, s Subject, d Day, n int) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.time)
+func (r *Redis) settle(ctx context.Context, who change, n, atLeast int) error {
+	return settleScript.Run(ctx, r.client, []string{redisKey(who)}, n, atLeast, int(keptDays/time.Second)).Err()
+}
+
+// ask takes what waits and sends it together.
+func (r *Redis) ask() {
+	for {
+		var waiting []*waiter
+		select {
+		case <-r.ended:
+			return
+		case first := <-r.queue:
+			waiting = append(waiting, first)
+		}
+		for more := true; more && len(waiting) < mostAtOnce; {
+			select {
+			case next := <-r.queue:
+				waiting = append(waiting, next)
+			default:
+				more = false
+			}
+		}
+		r.send(waiting)
+	}
+}
+
+func (r *Redis) send(waiting []*waiter) {
+	ctx, cancel := context.WithTimeout(context.Background(), redisTime)
 	defer cancel()
-	err := settleScript.Run(ctx, r.client, []string{redisKey(s, d)}, max(0, r.local.count(s, d)-n), n, int(keptDays/time.Second)).Err()
+	answers := make([]*redis.Cmd, len(waiting))
+	_, err := r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i, t := range waiting {
+			answers[i] = takeScript.Eval(ctx, pipe, []string{redisKey(t.change)}, t.quota, r.local.count(t.subject, t.day), int(keptDays/time.Second))
+		}
+		return nil
+	})
+	for i, t := range waiting {
+		counts, failed := answers[i].Int64Slice()
+		if failed != nil || len(counts) != 2 {
+			close(t.counts)
+			err = failed
+			continue
+		}
+		if known := r.local.observe(t.subject, t.day, int(counts[0]), counts[1] == 1); int(counts[0]) < known-slack {
+			_ = r.settle(ctx, t.change, 0, known) // Redis has lost the count, and another server knew less of it
+		}
+		t.counts <- [2]int64{counts[0], counts[1]}
+	}
 	if err != nil {
 		r.lost(err)
 	}
-	return err
-}
-
-// takeAlone goes on from what is known here.
-func (r *Redis) takeAlone(ctx context.Context, s Subject, d Day, quota int) int {
-	count := r.local.Take(ctx, s, d, quota)
-	if quota == 0 || count <= quota {
-		r.owe(s, d, 1)
-	}
-	return count
-}
-
-// usable is false while Redis is left alone.
-func (r *Redis) usable() bool {
-	return !r.away.Load() || r.now().UnixNano() >= r.retryAt.Load()
 }
 
 func (r *Redis) lost(err error) {
-	r.Failed.Add(1)
-	r.retryAt.Store(r.now().Add(redisPause).UnixNano())
-	if !r.away.Swap(true) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.away {
 		r.log.Warn("Redis does not answer: quotas are counted here alone", "cause", err)
 	}
+	r.away = true
 }
 
-func (r *Redis) found() {
-	if r.away.Swap(false) {
-		r.log.Info("Redis answers again: quotas are counted together")
-		go r.settleAll()
+// probe tries a Redis that is away, with a question that counts nothing, and
+// tells it what it missed before anybody asks it again.
+func (r *Redis) probe() {
+	ticker := time.NewTicker(probeEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-r.ended:
+			return
+		case <-ticker.C:
+		}
+		r.mu.Lock()
+		away := r.away
+		r.mu.Unlock()
+		if away && r.answers() {
+			r.catchUp()
+		}
 	}
 }
 
-// settleAll tells Redis of everybody who was served while it was away.
-func (r *Redis) settleAll() {
-	r.owedMu.Lock()
-	all := r.owed
-	r.owed = map[change]int{}
-	r.owedMu.Unlock()
-	for who, n := range all {
-		if n == 0 {
-			continue
-		}
-		if err := r.add(context.Background(), who.subject, who.day, n); err != nil {
-			r.owedMu.Lock()
-			for who, n := range all {
-				r.owed[who] += n
-			}
-			r.owedMu.Unlock()
+func (r *Redis) answers() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), redisTime)
+	defer cancel()
+	return r.client.Ping(ctx).Err() == nil
+}
+
+// catchUp settles what is owed until nothing is, and then lets Redis count
+// again.
+func (r *Redis) catchUp() {
+	for {
+		r.mu.Lock()
+		owed := r.owed
+		r.owed = map[change]int{}
+		if len(owed) == 0 {
+			r.away = false
+			r.mu.Unlock()
+			r.log.Info("Redis answers again: quotas are counted together")
 			return
 		}
-		delete(all, who)
+		r.mu.Unlock()
+		for who, n := range owed {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			// What is known here is right where Redis began anew, and never more
+			// than is right otherwise.
+			err := r.settle(ctx, who, n, r.local.count(who.subject, who.day))
+			cancel()
+			if err == nil {
+				delete(owed, who)
+				continue
+			}
+			delete(owed, who) // it may have been counted: rather not twice
+			r.mu.Lock()
+			for who, n := range owed {
+				r.owed[who] += n
+			}
+			r.mu.Unlock()
+			return
+		}
 	}
-}
-
-func (r *Redis) owe(s Subject, d Day, n int) {
-	if n == 0 {
-		return
-	}
-	r.owedMu.Lock()
-	defer r.owedMu.Unlock()
-	r.owed[change{d, s}] += n
-}
-
-// settle takes over what is owed of one subject.
-func (r *Redis) settle(s Subject, d Day) int {
-	r.owedMu.Lock()
-	defer r.owedMu.Unlock()
-	if len(r.owed) == 0 {
-		return 0
-	}
-	n := r.owed[change{d, s}]
-	delete(r.owed, change{d, s})
-	return n
 }

@@ -23,8 +23,8 @@ func (s *Store) Reading(ctx context.Context, read func(context.Context, *ent.Rel
 	if known := s.newest.Load(); known != nil {
 		w := &witness{want: known.ID, same: true}
 		err := read(context.WithValue(ctx, readingKey{}, &readingState{witness: w}), known)
-		if err == nil && w.same && !w.sure {
-			err = s.makeSure(ctx, w)
+		if w.same && !w.sure { // after an error, too: two releases may be its reason
+			err = errors.Join(err, s.makeSure(ctx, w))
 		}
 		if w.same && !errors.Is(err, errNoWitness) {
 			return explain(err)
