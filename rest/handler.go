@@ -56,7 +56,7 @@ func NewHandler(cfg Config, executor *graph.Executor, answers *cache.Cache) (*Ha
 	itself := &endpoint{segments: strings.Split(DocumentPath, "/")}
 	return &Handler{
 		executor: executor, cache: answers, publicURL: cfg.PublicURL, endpoints: append(endpoints, itself), whereabouts: operations["whereabouts"],
-		itself:  &endpoint{segments: strings.Split(DocumentPath, "/")},
+		itself:  itself,
 		openapi: cache.NewEntry(document, headers()),
 	}, nil
 }

@@ -55,6 +55,7 @@ type Redis struct {
 	client *redis.Client
 	local  *Counter // what is known here
 	log    *slog.Logger
+	time   time.Duration // that a request waits for it
 	queue  chan *waiter
 	ended  chan struct{}
 
@@ -84,7 +85,7 @@ func NewRedis(address string, local *Counter, log *slog.Logger) (*Redis, error) 
 	options.MinIdleConns = askers
 	redis.SetLogger(silent{}) // its lines would name the address
 	r := &Redis{
-		client: redis.NewClient(options), local: local, log: log,
+		client: redis.NewClient(options), local: local, log: log, time: redisTime,
 		queue: make(chan *waiter, queueLength), ended: make(chan struct{}), owed: map[change]int{},
 	}
 	for range askers {
@@ -113,7 +114,7 @@ func (r *Redis) Take(ctx context.Context, s Subject, d Day, quota int) int {
 		return count
 	}
 	t := &waiter{who, quota, make(chan [2]int64, 1)}
-	patience := time.NewTimer(redisTime)
+	patience := time.NewTimer(r.time)
 	defer patience.Stop()
 	select {
 	case r.queue <- t:
@@ -164,7 +165,7 @@ func (r *Redis) GiveBack(ctx context.Context, s Subject, d Day) {
 		return
 	}
 	r.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), redisTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.time)
 	defer cancel()
 	if err := r.settle(ctx, who, -1, 0); err != nil {
 		r.lost(err) // it may be given back yet; twice it is not
@@ -198,7 +199,7 @@ func (r *Redis) ask() {
 }
 
 func (r *Redis) send(waiting []*waiter) {
-	ctx, cancel := context.WithTimeout(context.Background(), redisTime)
+	ctx, cancel := context.WithTimeout(context.Background(), r.time)
 	defer cancel()
 	answers := make([]*redis.Cmd, len(waiting))
 	_, err := r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {

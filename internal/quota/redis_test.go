@@ -11,8 +11,9 @@ import (
 	"palmares/internal/testdb"
 )
 
-// replicas are servers that count in one Redis.
-func replicas(t *testing.T, server *testdb.RedisServer, n int) ([]Store, *lockedBuffer) {
+// replicas are servers that count in one Redis. Where the count is the
+// question, they wait for it as long as a slow machine takes.
+func replicas(t *testing.T, server *testdb.RedisServer, n int, patience time.Duration) ([]Store, *lockedBuffer) {
 	t.Helper()
 	said := &lockedBuffer{}
 	var all []Store
@@ -22,6 +23,7 @@ func replicas(t *testing.T, server *testdb.RedisServer, n int) ([]Store, *locked
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = r.Close() })
+		r.time = patience
 		all = append(all, r)
 	}
 	return all, said
@@ -61,7 +63,7 @@ func waitUntilBack(t *testing.T, s Store) {
 }
 
 func TestReplicasCountTogether(t *testing.T) {
-	stores, _ := replicas(t, testdb.StartRedis(t), 4)
+	stores, _ := replicas(t, testdb.StartRedis(t), 4, time.Minute)
 	if n := grants(stores, somebody, today, 100, 1000); n != 100 {
 		t.Errorf("%d of 4 × 1,000 were answered, not 100", n)
 	}
@@ -98,7 +100,7 @@ func TestRedisAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := testdb.StartRedis(t)
-			stores, said := replicas(t, server, 1)
+			stores, said := replicas(t, server, 1, redisTime)
 			take(t, stores[0], somebody, 30, 100)
 			away.gone(server, t)
 			slowest := time.Duration(0)
@@ -135,7 +137,7 @@ func TestRedisAway(t *testing.T) {
 // Another server learns of what was granted alone.
 func TestDebtsAreSettled(t *testing.T) {
 	server := testdb.StartRedis(t)
-	stores, _ := replicas(t, server, 2)
+	stores, _ := replicas(t, server, 2, redisTime)
 	take(t, stores[0], somebody, 10, 100)
 	server.Freeze()
 	take(t, stores[0], somebody, 20, 100)
@@ -163,7 +165,7 @@ func TestRedisAddress(t *testing.T) {
 // slack is granted again.
 func TestRedisEmptied(t *testing.T) {
 	server := testdb.StartRedis(t)
-	stores, _ := replicas(t, server, 2)
+	stores, _ := replicas(t, server, 2, redisTime)
 	take(t, stores[0], somebody, 1, 100)
 	take(t, stores[1], somebody, 97, 100)
 	if err := stores[0].(*Redis).client.FlushAll(t.Context()).Err(); err != nil {
@@ -183,7 +185,7 @@ func TestRedisEmptied(t *testing.T) {
 // A burst on cold connections is counted exactly.
 func TestColdBurst(t *testing.T) {
 	for range 5 {
-		stores, _ := replicas(t, testdb.StartRedis(t), 2)
+		stores, _ := replicas(t, testdb.StartRedis(t), 2, time.Minute)
 		if n := grants(stores, somebody, today, 100, 500); n != 100 {
 			t.Errorf("%d of 1,000 were answered, not 100", n)
 		}
