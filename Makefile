@@ -41,6 +41,11 @@ bench: build ## Measure imports, GraphQL and HTTP on both databases (PARTS="impo
 	$(GO) build -o bin/bench ./internal/bench
 	$(WITH_POSTGRES) -durable bin/bench ./bin/palmares $(PARTS)
 
+.PHONY: profile
+profile: build ## Leave a CPU profile of the server answering from its cache, hit.prof
+	$(GO) build -o bin/bench ./internal/bench
+	bin/bench ./bin/palmares profile
+
 .PHONY: generate
 generate: ## Write the generated code again
 	$(GO) generate ./ent

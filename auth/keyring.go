@@ -58,6 +58,8 @@ func NewKeyring(s *store.Store, log *slog.Logger) *Keyring {
 	return &Keyring{store: s, log: log, now: time.Now, known: known, used: map[string]time.Time{}}
 }
 
+var noSharing = []string{"private, no-store"}
+
 // Identify is the link of the chain that says who is calling.
 func (k *Keyring) Identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -66,10 +68,12 @@ func (k *Keyring) Identify(next http.Handler) http.Handler {
 			problem.Refuse(w, r, err)
 			return
 		}
-		if caller.Key != "" {
-			// No cache between us may hand this answer to another caller.
-			w.Header()["Cdn-Cache-Control"] = []string{"private, no-store"}
+		if caller.Key == "" { // who says nothing is anonymous
+			next.ServeHTTP(w, r)
+			return
 		}
+		// No cache between us may hand this answer to another caller.
+		w.Header()["Cdn-Cache-Control"] = noSharing
 		next.ServeHTTP(w, r.WithContext(WithCaller(r.Context(), caller)))
 	})
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"palmares/auth"
 	"palmares/graph"
 	"palmares/internal/cache"
@@ -30,6 +32,7 @@ type Handler struct {
 	endpoints   []*endpoint
 	whereabouts *graph.Operation
 	itself      *endpoint // the document's own
+	targets     *lru.Cache[target, *asked]
 	openapi     *cache.Entry
 }
 
@@ -54,8 +57,12 @@ func NewHandler(cfg Config, executor *graph.Executor, answers *cache.Cache) (*Ha
 		return nil, err
 	}
 	itself := &endpoint{segments: strings.Split(DocumentPath, "/")}
+	targets, err := lru.New[target, *asked](keptTargets)
+	if err != nil {
+		return nil, err
+	}
 	return &Handler{
-		executor: executor, cache: answers, publicURL: cfg.PublicURL, endpoints: append(endpoints, itself), whereabouts: operations["whereabouts"],
+		targets: targets, executor: executor, cache: answers, publicURL: cfg.PublicURL, endpoints: append(endpoints, itself), whereabouts: operations["whereabouts"],
 		itself:  itself,
 		openapi: cache.NewEntry(document, headers()),
 	}, nil
@@ -101,18 +108,18 @@ const (
 
 // ServeHTTP answers with what a path says, or with the one form of error.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Vary", vary)
 	if r.ContentLength != 0 {
 		w.Header().Set("Connection", "close") // nothing here takes a body: do not wait for one
 	}
 	err := h.serve(w, r)
 	if err != nil && r.Context().Err() == nil {
+		w.Header().Set("Vary", vary)
 		problem.Write(w, err)
 	}
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
-	e, slug, err := h.find(r.URL)
+	asked, err := h.understand(r.URL)
 	if err != nil {
 		return err
 	}
@@ -120,27 +127,64 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", "GET, HEAD")
 		return problem.New(problem.WrongMethod, "The method %s is not allowed: use GET.", cut(r.Method))
 	}
-	variables, wrong := readArguments(e.arguments, r.URL.RawQuery)
-	if wrong != nil {
-		return wrong
+	if asked.wrong != nil {
+		return asked.wrong
 	}
-	if e == h.itself {
+	if asked.endpoint == h.itself {
 		return h.describeItself(w, r)
 	}
-	if e.missing != nil {
-		variables["slug"] = slug
-	}
-	if e.keyed && !auth.CallerFrom(r.Context()).MayReadEmbeddings() {
+	if asked.keyed && !auth.CallerFrom(r.Context()).MayReadEmbeddings() {
 		return problem.New(problem.Unauthenticated, "Embeddings need an API key.")
 	}
-	question := cache.Question{Operation: e.query, Variables: slug + "?" + canonical(e.arguments, variables), Keyed: e.keyed}
-	entry, err := h.cache.Get(r.Context(), question, func(ctx context.Context) (*cache.Entry, int, error) {
-		return h.answer(ctx, e, variables)
-	})
+	entry, err := h.cache.Get(r.Context(), asked.question, asked.answer)
 	if err != nil {
 		return err
 	}
 	return entry.Write(w, r)
+}
+
+// asked is what an address asks for.
+type asked struct {
+	*endpoint
+	question cache.Question
+	answer   cache.Make
+	wrong    error // with its parameters
+}
+
+// target is an address word for word.
+type target struct{ path, query string }
+
+const (
+	keptTargets   = 5_000
+	longestTarget = 500
+)
+
+// understand reads an address, unless the very same came before.
+func (h *Handler) understand(u *url.URL) (*asked, error) {
+	t := target{u.EscapedPath(), u.RawQuery}
+	if known, ok := h.targets.Get(t); ok {
+		return known, nil
+	}
+	e, slug, err := h.find(t.path)
+	if err != nil {
+		return nil, err
+	}
+	variables, wrong := readArguments(e.arguments, t.query)
+	if wrong != nil {
+		return &asked{endpoint: e, wrong: wrong}, nil
+	}
+	if e.missing != nil {
+		variables["slug"] = slug
+	}
+	a := &asked{
+		endpoint: e,
+		question: cache.Question{Operation: e.query, Variables: slug + "?" + canonical(e.arguments, variables), Keyed: e.keyed},
+		answer:   func(ctx context.Context) (*cache.Entry, int, error) { return h.answer(ctx, e, variables) },
+	}
+	if len(t.path)+len(t.query) <= longestTarget {
+		h.targets.Add(t, a)
+	}
+	return a, nil
 }
 
 // describeItself serves the document, whether or not there is a catalog.
@@ -153,8 +197,8 @@ func (h *Handler) describeItself(w http.ResponseWriter, r *http.Request) error {
 
 // find is the route of a path, taken segment by segment as it was sent, so
 // that an escaped slash is part of a slug.
-func (h *Handler) find(u *url.URL) (*endpoint, string, error) {
-	sent := strings.Split(u.EscapedPath(), "/")
+func (h *Handler) find(path string) (*endpoint, string, error) {
+	sent := strings.Split(path, "/")
 	for i := range sent {
 		text, err := url.PathUnescape(sent[i])
 		if err != nil || !isText(text) {

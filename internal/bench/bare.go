@@ -20,6 +20,7 @@ import (
 // bare is what it serves.
 type bare struct {
 	Body, Gzipped []byte
+	Header        http.Header // as ours has them, for the rows that compare whole answers
 	DatabaseURL   string
 }
 
@@ -30,17 +31,27 @@ func serveBare() error {
 	}
 	mux := http.NewServeMux()
 	write := func(w http.ResponseWriter, body []byte) {
-		w.Header().Set("Content-Type", "application/json")
+		for name, values := range b.Header {
+			w.Header()[name] = values
+		}
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 		_, _ = w.Write(body)
 	}
+	mux.HandleFunc("GET /body", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.Itoa(len(b.Body)))
+		_, _ = w.Write(b.Body)
+	})
 	mux.HandleFunc("GET /plain", func(w http.ResponseWriter, _ *http.Request) { write(w, b.Body) })
 	mux.HandleFunc("GET /gzip", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
 		write(w, b.Gzipped)
 	})
 	mux.HandleFunc("GET /304", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Etag", `"x"`)
+		for name, values := range b.Header {
+			w.Header()[name] = values
+		}
+		w.Header().Del("Content-Type")
 		w.WriteHeader(http.StatusNotModified)
 	})
 	mux.HandleFunc("POST /post", func(w http.ResponseWriter, r *http.Request) {

@@ -85,6 +85,9 @@ func run(ctx context.Context, binary string, parts []string) error {
 			return err
 		}
 	}
+	if slices.Contains(parts, "profile") {
+		return b.profile()
+	}
 	if wanted("http") {
 		return errors.Join(b.http(ctx), b.printContests(os.Stdout))
 	}

@@ -15,8 +15,14 @@ import (
 
 // Entry is an answer that every caller of it gets alike.
 type Entry struct {
-	header http.Header // but for what depends on the encoding
+	header []field // but for what depends on the encoding
 	forms  [numberOfCodings]form
+}
+
+// field is a header, ready to be put into an answer's.
+type field struct {
+	name   string
+	values []string
 }
 
 // form is the answer in one encoding: its bytes are worked out once, on first
@@ -34,7 +40,10 @@ type form struct {
 func NewEntry(body []byte, header http.Header) *Entry {
 	sum := sha256.Sum256(body)
 	name := base64.RawURLEncoding.EncodeToString(sum[:15])
-	e := &Entry{header: header}
+	e := &Entry{}
+	for name, values := range header {
+		e.header = append(e.header, field{name, values})
+	}
 	for c := range numberOfCodings {
 		// A tag is strong: another encoding is another sequence of bytes.
 		e.forms[c].tag = []string{`"` + name + "-" + c.String() + `"`}
@@ -69,8 +78,8 @@ func (e *Entry) Write(w http.ResponseWriter, r *http.Request) error {
 		return problem.New(problem.NotAcceptable, "None of the encodings that Accept-Encoding allows is served: use identity, gzip, br or zstd.")
 	}
 	header := w.Header()
-	for name, values := range e.header {
-		header[name] = values
+	for _, f := range e.header {
+		header[f.name] = f.values
 	}
 	if r.Method != http.MethodPost {
 		header["Etag"] = e.forms[c].tag

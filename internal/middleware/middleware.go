@@ -44,7 +44,7 @@ func When(applies func(*http.Request) bool, link Link) Link {
 func RequestID(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := rand.Text()
-		w.Header().Set("X-Request-Id", id)
+		w.Header()["X-Request-Id"] = []string{id}
 		next.ServeHTTP(w, r.WithContext(problem.WithRequestID(r.Context(), id)))
 	})
 }
@@ -57,8 +57,9 @@ func Log(log *slog.Logger) Link {
 			start := time.Now()
 			watched := &statusWriter{ResponseWriter: w}
 			defer func() {
-				log.Info("request", "method", r.Method, "path", masked(r.URL.Path), "status", watched.status,
-					"bytes", watched.bytes, "took", time.Since(start), "request_id", problem.RequestID(r.Context()))
+				log.LogAttrs(r.Context(), slog.LevelInfo, "request",
+					slog.String("method", r.Method), slog.String("path", masked(r.URL.Path)), slog.Int("status", watched.status),
+					slog.Int64("bytes", watched.bytes), slog.Duration("took", time.Since(start)), slog.String("request_id", problem.RequestID(r.Context())))
 			}()
 			next.ServeHTTP(watched, r)
 		})
