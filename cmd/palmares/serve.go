@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -41,8 +42,12 @@ type serveCommand struct {
 
 // Run serves until ctx ends and every request in flight is answered.
 func (c *serveCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	log := newLogger(term.err)
-	p, err := newProgram(ctx, s, log, c.Demo)
+	log, lines := newLogger(term.err)
+	if lines != nil {
+		defer lines.Flush()
+	}
+	useMemory(s)
+	p, err := newProgram(ctx, s, log, lines, c.Demo)
 	if err != nil {
 		return err
 	}
@@ -51,13 +56,31 @@ func (c *serveCommand) Run(ctx context.Context, s *settings, term terminal) erro
 	return p.serve(ctx)
 }
 
-// newLogger writes lines for people on a terminal and JSON for machines.
-func newLogger(w io.Writer) *slog.Logger {
+// newLogger writes lines for people on a terminal and JSON for machines, which
+// takes them gathered.
+func newLogger(w io.Writer) (*slog.Logger, *middleware.Lines) {
 	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		return slog.New(slog.NewTextHandler(w, nil))
+		return slog.New(slog.NewTextHandler(w, nil)), nil
 	}
-	return slog.New(slog.NewJSONHandler(w, nil))
+	lines := middleware.NewLines(w)
+	return slog.New(slog.NewJSONHandler(lines, nil)), lines
 }
+
+// useMemory trades memory that is there for time: what is alive is little
+// beside the cache, and collecting it over and over costs a tenth of the
+// answers. What the operator says goes first.
+func useMemory(s *settings) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(int64(s.CacheMB)<<20 + besideCache)
+	}
+}
+
+// besideCache is what the program may take beside its cache before it
+// collects more eagerly.
+const besideCache = 100 << 20
 
 // program is the server as a value: what the tests start is what ships.
 type program struct {
@@ -71,15 +94,16 @@ type program struct {
 	conns    connCounter
 	gate     *gate
 	answers  *cache.Cache
+	lines    *middleware.Lines // nil where people read the log
 }
 
 // newProgram opens everything that serving needs. Its address is then known.
-func newProgram(ctx context.Context, s *settings, log *slog.Logger, fillDemo bool) (*program, error) {
+func newProgram(ctx context.Context, s *settings, log *slog.Logger, lines *middleware.Lines, fillDemo bool) (*program, error) {
 	db, err := openMigrated(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	p := &program{settings: s, log: log, store: db, health: health{store: db}}
+	p := &program{settings: s, log: log, lines: lines, store: db, health: health{store: db}}
 	if fillDemo {
 		if err := p.fillDemo(ctx); err != nil {
 			p.close()
@@ -171,7 +195,7 @@ func (p *program) handler() (http.Handler, error) {
 	return middleware.Chain(apart(api, pages),
 		p.closeWhenDraining,                               // first, so that every answer of a server that ends says so
 		middleware.RequestID,                              // before the log, which tells it
-		middleware.Log(p.log),                             // outside of recover, so that a panic has its line, too
+		middleware.Log(p.log, p.lines),                    // outside of recover, so that a panic has its line, too
 		middleware.Recover(p.log),                         // outside of all that could panic
 		middleware.OpenToAll,                              // before anything is refused: a browser must be able to read why
 		middleware.When(counted, p.gate.keyring.Identify), // before the count, which is each caller's own

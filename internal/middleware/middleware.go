@@ -7,10 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"regexp"
 	"runtime/debug"
-	"strings"
-	"time"
 
 	"palmares/internal/problem"
 )
@@ -49,33 +46,6 @@ func RequestID(next http.Handler) http.Handler {
 	})
 }
 
-// Log writes a line for each request: its path, never its query, which may
-// hold anything.
-func Log(log *slog.Logger) Link {
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			start := time.Now()
-			watched := &statusWriter{ResponseWriter: w}
-			defer func() {
-				log.LogAttrs(r.Context(), slog.LevelInfo, "request",
-					slog.String("method", r.Method), slog.String("path", masked(r.URL.Path)), slog.Int("status", watched.status),
-					slog.Int64("bytes", watched.bytes), slog.Duration("took", time.Since(start)), slog.String("request_id", problem.RequestID(r.Context())))
-			}()
-			next.ServeHTTP(watched, r)
-		})
-	}
-}
-
-// secretShaped is what looks like an API key, which some send in the address.
-var secretShaped = regexp.MustCompile(`pal_[0-9A-Za-z]{8,}`)
-
-func masked(path string) string {
-	if !strings.Contains(path, "pal_") {
-		return path
-	}
-	return secretShaped.ReplaceAllString(path, "pal_…")
-}
-
 // Recover turns a panic into an answer that shows nothing of it.
 func Recover(log *slog.Logger) Link {
 	return func(next http.Handler) http.Handler {
@@ -95,29 +65,3 @@ func Recover(log *slog.Logger) Link {
 		})
 	}
 }
-
-// statusWriter remembers what was answered.
-type statusWriter struct {
-	http.ResponseWriter
-	status int
-	bytes  int64
-}
-
-func (w *statusWriter) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
-	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *statusWriter) Write(data []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
-	n, err := w.ResponseWriter.Write(data)
-	w.bytes += int64(n)
-	return n, err
-}
-
-// Unwrap lets http.ResponseController reach the connection.
-func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
