@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/maypok86/otter/v2"
+
+	"palmares/internal/problem"
 )
 
 // Key names an answer: whoever asks the same of the same release gets the
@@ -73,6 +75,9 @@ func New(size int64, log *slog.Logger) *Cache {
 	return c
 }
 
+// longestWait is a little longer than an answer may take to be worked out.
+const longestWait = 6 * time.Second
+
 // Get is the answer to a question: one that is kept, or one that is made, once
 // for all who ask at the same time. Errors are not kept.
 func (c *Cache) Get(ctx context.Context, q Question, make Make) (*Entry, error) {
@@ -84,7 +89,11 @@ func (c *Cache) Get(ctx context.Context, q Question, make Make) (*Entry, error) 
 	}
 	c.Misses.Add(1)
 	f := c.join(ctx, key, make)
+	patience := time.NewTimer(longestWait)
+	defer patience.Stop()
 	select {
+	case <-patience.C: // a frozen database heeds no deadline
+		return nil, problem.New(problem.Timeout, "The request took too long.")
 	case <-ctx.Done():
 		return nil, ctx.Err() // the others still wait for it
 	case <-f.done:

@@ -1,0 +1,85 @@
+package graph_test
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"palmares/auth"
+	"palmares/graph"
+	"palmares/internal/cache"
+	"palmares/internal/feed/demo"
+	"palmares/internal/testdb"
+)
+
+// Documents that differ in what does not matter share their answer; all
+// others have their own.
+func TestOneAnswerForOneDocument(t *testing.T) {
+	s := testdb.Open(t, testdb.SQLite(t))
+	publish(t, s, demo.Catalog)
+	answers := cache.New(1<<20, slog.New(slog.DiscardHandler))
+	handler := graph.NewHandler(newExecutor(s), answers)
+	misses := func(r *http.Request, want string) int64 {
+		t.Helper()
+		before := answers.Misses.Load()
+		if got := serve(handler, r); !strings.Contains(got.Body.String(), want) {
+			t.Errorf("%s", got.Body)
+		}
+		return answers.Misses.Load() - before
+	}
+	const one = `{"query":"query ($n: Int!, $s: ToolSort!) {tools(limit: $n, sort: $s) {items {slug}}}","variables":{"n":1,"s":"name_asc"}}`
+	misses(post(one, ""), "aquatinte-4")
+	get := httptest.NewRequest(http.MethodGet, "/graphql?query="+url.QueryEscape("query ($n: Int!, $s: ToolSort!) {tools(limit: $n, sort: $s) {items {slug}}}")+`&variables=`+url.QueryEscape(`{"s":"name_asc","n":1}`), nil)
+	for name, r := range map[string]*http.Request{
+		"the same":    post(one, ""),
+		"spaces":      post(`{"query":"query($n:Int!$s:ToolSort!){tools(limit:$n,,sort:$s){items{slug}}}","variables":{"n":1,"s":"name_asc"}}`, ""),
+		"comments":    post(`{"query":"# hello\nquery ($n: Int!, $s: ToolSort!) {\n  tools(limit: $n, sort: $s) { # tools\n items {slug}}}","variables":{"n":1,"s":"name_asc"}}`, ""),
+		"other order": post(`{"variables":{"s":"name_asc","n":1.0},"query":"query ($n: Int!, $s: ToolSort!) {tools(limit: $n, sort: $s) {items {slug}}}"}`, ""),
+		"GET":         get,
+	} {
+		if n := misses(r, "aquatinte-4"); n != 0 {
+			t.Errorf("%s: is worked out again", name)
+		}
+	}
+	for name, body := range map[string]string{
+		"another field":    `{"query":"query ($n: Int!, $s: ToolSort!) {tools(limit: $n, sort: $s) {items {name}}}","variables":{"n":1,"s":"name_asc"}}`,
+		"another variable": `{"query":"query ($n: Int!, $s: ToolSort!) {tools(limit: $n, sort: $s) {items {slug}}}","variables":{"n":2,"s":"name_asc"}}`,
+		"an alias":         `{"query":"query ($n: Int!, $s: ToolSort!) {tools(limit: $n, sort: $s) {items {slug: slug}}}","variables":{"n":1,"s":"name_asc"}}`,
+		"a string":         `{"query":"{tools(filter: {search: \"a # b\"}) {items {slug}}}"}`,
+		"a longer string":  `{"query":"{tools(filter: {search: \"a # c\"}) {items {slug}}}"}`,
+	} {
+		if n := misses(post(body, ""), `"data"`); n != 1 {
+			t.Errorf("%s: has the answer of another", name)
+		}
+	}
+	if n := misses(post(one, "application/graphql-response+json"), "aquatinte-4"); n != 1 {
+		t.Error("another media type has the same answer")
+	}
+}
+
+// Wrong documents have errors of their own, also at the same time, and an
+// answer with embeddings is only for who may read them.
+func TestWhatIsNotShared(t *testing.T) {
+	h := demoHandler(t)
+	for range 2 {
+		for body, want := range map[string]string{
+			`{"query":"{bogus}"}`:                              `Cannot query field`,
+			`{"query":"{tools(limit: 500) {items {slug}}}"}`:   "limit: 500",
+			`{"query":"{tools(limit: 501) {items {slug}}}"}`:   "limit: 501",
+			`{"query":"{"}`:                                    "Expected Name",
+			`{"query":"{embeddings(slug: \"plume\") {hash}}"}`: "Embeddings need an API key.",
+		} {
+			if got := serve(h, post(body, "")); !strings.Contains(got.Body.String(), want) {
+				t.Errorf("%s: %s", body, got.Body)
+			}
+		}
+		keyed := post(`{"query":"{embeddings(slug: \"plume\") {hash}}"}`, "")
+		keyed = keyed.WithContext(auth.WithCaller(keyed.Context(), auth.Caller{Plan: auth.Pro}))
+		if got := serve(h, keyed); !strings.Contains(got.Body.String(), "sha256-") {
+			t.Errorf("with a key: %s", got.Body)
+		}
+	}
+}

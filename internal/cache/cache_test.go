@@ -1,0 +1,198 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func newCache() *Cache {
+	c := New(1<<20, slog.New(slog.DiscardHandler))
+	c.Publish(1)
+	return c
+}
+
+var tools = Question{Operation: "tools", Variables: "?limit=2"}
+
+// making answers with the release, and counts how often it had to.
+func making(times *atomic.Int64, release *atomic.Int64) Make {
+	return func(context.Context) (*Entry, int, error) {
+		times.Add(1)
+		return NewEntry(fmt.Append(nil, "release ", release.Load()), http.Header{}), int(release.Load()), nil
+	}
+}
+
+func body(e *Entry) string { return string(e.forms[identity].body) }
+
+// However many wait for one answer, it is worked out once.
+func TestMadeOnce(t *testing.T) {
+	c := newCache()
+	var times, release atomic.Int64
+	release.Store(1)
+	slow := func(ctx context.Context) (*Entry, int, error) {
+		time.Sleep(50 * time.Millisecond)
+		return making(&times, &release)(ctx)
+	}
+	var all sync.WaitGroup
+	for range 1000 {
+		all.Go(func() {
+			if got, err := c.Get(t.Context(), tools, slow); err != nil || body(got) != "release 1" {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	all.Wait()
+	if times.Load() != 1 {
+		t.Errorf("it was worked out %d times", times.Load())
+	}
+	if _, err := c.Get(t.Context(), Question{Operation: "tools", Variables: "?limit=3"}, slow); err != nil || times.Load() != 2 {
+		t.Errorf("another question has the same answer: %v", err)
+	}
+}
+
+// Who goes away does not take the answer from the others.
+func TestOneGoesAway(t *testing.T) {
+	c := newCache()
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	slow := func(ctx context.Context) (*Entry, int, error) {
+		close(begun)
+		<-goOn
+		return NewEntry([]byte("x"), nil), 1, ctx.Err()
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan error)
+	go func() {
+		_, err := c.Get(ctx, tools, slow)
+		left <- err
+	}()
+	<-begun
+	stayed := make(chan error)
+	go func() {
+		_, err := c.Get(t.Context(), tools, slow)
+		stayed <- err
+	}()
+	leave()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("who left: %v", err)
+	}
+	close(goOn)
+	if err := <-stayed; err != nil {
+		t.Errorf("who stayed: %v", err)
+	}
+}
+
+// Errors and panics are told to all who wait, and not kept.
+func TestFailuresAreNotKept(t *testing.T) {
+	c := newCache()
+	for _, fails := range []Make{
+		func(context.Context) (*Entry, int, error) { return nil, 0, errors.New("no") },
+		func(context.Context) (*Entry, int, error) { panic("on purpose") },
+	} {
+		if _, err := c.Get(t.Context(), tools, fails); err == nil {
+			t.Error("it worked")
+		}
+	}
+	var times, release atomic.Int64
+	release.Store(1)
+	if got, err := c.Get(t.Context(), tools, making(&times, &release)); err != nil || body(got) != "release 1" {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// What is not of any release is never kept for one.
+func TestNothingBeforeTheFirstRelease(t *testing.T) {
+	c := New(1<<20, slog.New(slog.DiscardHandler))
+	var times, release atomic.Int64
+	for range 2 {
+		if _, err := c.Get(t.Context(), tools, making(&times, &release)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Publish(1)
+	release.Store(1)
+	if got, _ := c.Get(t.Context(), tools, making(&times, &release)); times.Load() != 3 || body(got) != "release 1" {
+		t.Errorf("worked out %d times: %s", times.Load(), body(got))
+	}
+}
+
+// A new release is served at once, and the busiest answers are there before
+// their readers.
+func TestNewRelease(t *testing.T) {
+	c := newCache()
+	var times, release atomic.Int64
+	release.Store(1)
+	for i := range 10 {
+		q := Question{Operation: "tools", Variables: fmt.Sprint(i)}
+		for range 1 + 10*i {
+			if _, err := c.Get(t.Context(), q, making(&times, &release)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if times.Load() != 10 {
+		t.Fatalf("worked out %d times", times.Load())
+	}
+	release.Store(2)
+	c.Renew(t.Context(), 2, 3, time.Second)
+	if times.Load() != 13 {
+		t.Errorf("%d answers were worked out again, not 3", times.Load()-10)
+	}
+	for i := range 10 {
+		got, err := c.Get(t.Context(), Question{Operation: "tools", Variables: fmt.Sprint(i)}, making(&times, &release))
+		if err != nil || body(got) != "release 2" {
+			t.Errorf("%d: %s, %v", i, body(got), err)
+		}
+	}
+	if times.Load() != 20 {
+		t.Errorf("then %d more, not 7", times.Load()-13)
+	}
+	// An answer that was begun on an old release does not bring it back.
+	c.Publish(1)
+	if c.Newest() != 2 {
+		t.Errorf("release %d is served", c.Newest())
+	}
+	for key := range c.entries.Keys() {
+		if key.release != 2 {
+			t.Errorf("release %d takes room", key.release)
+		}
+	}
+}
+
+// Whoever sees a newer release first ends the old one for all.
+func TestAMissTellsOfTheRelease(t *testing.T) {
+	c := newCache()
+	var times, release atomic.Int64
+	release.Store(1)
+	if _, err := c.Get(t.Context(), tools, making(&times, &release)); err != nil {
+		t.Fatal(err)
+	}
+	release.Store(2)
+	if _, err := c.Get(t.Context(), Question{Operation: "stats"}, making(&times, &release)); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := c.Get(t.Context(), tools, making(&times, &release)); body(got) != "release 2" {
+		t.Errorf("%s after a newer one", body(got))
+	}
+}
+
+func TestWeight(t *testing.T) {
+	c := newCache()
+	large := strings.Repeat("x", 20_000)
+	for i := range 500 {
+		make := func(context.Context) (*Entry, int, error) { return NewEntry([]byte(large), nil), 1, nil }
+		if _, err := c.Get(t.Context(), Question{Operation: "tools", Variables: fmt.Sprint(i)}, make); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.entries.CleanUp()
+	if w := c.Weight(); w > 1<<20 || w < 1<<19 {
+		t.Errorf("%d bytes are kept", w)
+	}
+}
