@@ -27,7 +27,7 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: bench PALMARES [imports] [graphql] [http]")
+		fmt.Fprintln(os.Stderr, "usage: bench PALMARES [imports] [graphql] [http] [large] | profile")
 		os.Exit(2)
 	}
 	var err error
@@ -69,7 +69,7 @@ func run(ctx context.Context, binary string, parts []string) error {
 	b := &bench{palmares: path, dir: dir}
 	wanted := func(part string) bool { return len(parts) == 0 || slices.Contains(parts, part) }
 	sizes := []int{5_000}
-	if wanted("imports") {
+	if wanted("imports") || wanted("large") {
 		sizes = append(sizes, 100_000)
 	}
 	if err := b.generate(sizes...); err != nil {
@@ -89,7 +89,12 @@ func run(ctx context.Context, binary string, parts []string) error {
 		return b.profile()
 	}
 	if wanted("http") {
-		return errors.Join(b.http(ctx), b.printContests(os.Stdout))
+		if err := errors.Join(b.http(ctx), b.printContests(os.Stdout)); err != nil {
+			return err
+		}
+	}
+	if wanted("large") {
+		return errors.Join(b.large(ctx), b.printSizes(os.Stdout))
 	}
 	return nil
 }
@@ -101,6 +106,7 @@ type bench struct {
 	ratios   []ratio
 	fights   []fight
 	memories []string
+	sizes    []size
 }
 
 func (b *bench) feed(tools int) string { return filepath.Join(b.dir, fmt.Sprintf("%d.ndjson", tools)) }
