@@ -15,6 +15,7 @@ import (
 	"palmares/ent/apikey"
 	"palmares/ent/category"
 	"palmares/ent/comparison"
+	"palmares/ent/comparisoncategory"
 	"palmares/ent/countbatch"
 	"palmares/ent/journalentry"
 	"palmares/ent/pricechange"
@@ -44,6 +45,8 @@ type Client struct {
 	Category *CategoryClient
 	// Comparison is the client for interacting with the Comparison builders.
 	Comparison *ComparisonClient
+	// ComparisonCategory is the client for interacting with the ComparisonCategory builders.
+	ComparisonCategory *ComparisonCategoryClient
 	// CountBatch is the client for interacting with the CountBatch builders.
 	CountBatch *CountBatchClient
 	// JournalEntry is the client for interacting with the JournalEntry builders.
@@ -73,6 +76,7 @@ func (c *Client) init() {
 	c.Account = NewAccountClient(c.config)
 	c.Category = NewCategoryClient(c.config)
 	c.Comparison = NewComparisonClient(c.config)
+	c.ComparisonCategory = NewComparisonCategoryClient(c.config)
 	c.CountBatch = NewCountBatchClient(c.config)
 	c.JournalEntry = NewJournalEntryClient(c.config)
 	c.PriceChange = NewPriceChangeClient(c.config)
@@ -170,19 +174,20 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 	cfg := c.config
 	cfg.driver = tx
 	return &Tx{
-		ctx:          ctx,
-		config:       cfg,
-		APIKey:       NewAPIKeyClient(cfg),
-		Account:      NewAccountClient(cfg),
-		Category:     NewCategoryClient(cfg),
-		Comparison:   NewComparisonClient(cfg),
-		CountBatch:   NewCountBatchClient(cfg),
-		JournalEntry: NewJournalEntryClient(cfg),
-		PriceChange:  NewPriceChangeClient(cfg),
-		Release:      NewReleaseClient(cfg),
-		Section:      NewSectionClient(cfg),
-		Tool:         NewToolClient(cfg),
-		Usage:        NewUsageClient(cfg),
+		ctx:                ctx,
+		config:             cfg,
+		APIKey:             NewAPIKeyClient(cfg),
+		Account:            NewAccountClient(cfg),
+		Category:           NewCategoryClient(cfg),
+		Comparison:         NewComparisonClient(cfg),
+		ComparisonCategory: NewComparisonCategoryClient(cfg),
+		CountBatch:         NewCountBatchClient(cfg),
+		JournalEntry:       NewJournalEntryClient(cfg),
+		PriceChange:        NewPriceChangeClient(cfg),
+		Release:            NewReleaseClient(cfg),
+		Section:            NewSectionClient(cfg),
+		Tool:               NewToolClient(cfg),
+		Usage:              NewUsageClient(cfg),
 	}, nil
 }
 
@@ -200,19 +205,20 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 	cfg := c.config
 	cfg.driver = &txDriver{tx: tx, drv: c.driver}
 	return &Tx{
-		ctx:          ctx,
-		config:       cfg,
-		APIKey:       NewAPIKeyClient(cfg),
-		Account:      NewAccountClient(cfg),
-		Category:     NewCategoryClient(cfg),
-		Comparison:   NewComparisonClient(cfg),
-		CountBatch:   NewCountBatchClient(cfg),
-		JournalEntry: NewJournalEntryClient(cfg),
-		PriceChange:  NewPriceChangeClient(cfg),
-		Release:      NewReleaseClient(cfg),
-		Section:      NewSectionClient(cfg),
-		Tool:         NewToolClient(cfg),
-		Usage:        NewUsageClient(cfg),
+		ctx:                ctx,
+		config:             cfg,
+		APIKey:             NewAPIKeyClient(cfg),
+		Account:            NewAccountClient(cfg),
+		Category:           NewCategoryClient(cfg),
+		Comparison:         NewComparisonClient(cfg),
+		ComparisonCategory: NewComparisonCategoryClient(cfg),
+		CountBatch:         NewCountBatchClient(cfg),
+		JournalEntry:       NewJournalEntryClient(cfg),
+		PriceChange:        NewPriceChangeClient(cfg),
+		Release:            NewReleaseClient(cfg),
+		Section:            NewSectionClient(cfg),
+		Tool:               NewToolClient(cfg),
+		Usage:              NewUsageClient(cfg),
 	}, nil
 }
 
@@ -242,8 +248,9 @@ func (c *Client) Close() error {
 // In order to add hooks to a specific client, call: `client.Node.Use(...)`.
 func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
-		c.APIKey, c.Account, c.Category, c.Comparison, c.CountBatch, c.JournalEntry,
-		c.PriceChange, c.Release, c.Section, c.Tool, c.Usage,
+		c.APIKey, c.Account, c.Category, c.Comparison, c.ComparisonCategory,
+		c.CountBatch, c.JournalEntry, c.PriceChange, c.Release, c.Section, c.Tool,
+		c.Usage,
 	} {
 		n.Use(hooks...)
 	}
@@ -253,8 +260,9 @@ func (c *Client) Use(hooks ...Hook) {
 // In order to add interceptors to a specific client, call: `client.Node.Intercept(...)`.
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
-		c.APIKey, c.Account, c.Category, c.Comparison, c.CountBatch, c.JournalEntry,
-		c.PriceChange, c.Release, c.Section, c.Tool, c.Usage,
+		c.APIKey, c.Account, c.Category, c.Comparison, c.ComparisonCategory,
+		c.CountBatch, c.JournalEntry, c.PriceChange, c.Release, c.Section, c.Tool,
+		c.Usage,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -271,6 +279,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Category.mutate(ctx, m)
 	case *ComparisonMutation:
 		return c.Comparison.mutate(ctx, m)
+	case *ComparisonCategoryMutation:
+		return c.ComparisonCategory.mutate(ctx, m)
 	case *CountBatchMutation:
 		return c.CountBatch.mutate(ctx, m)
 	case *JournalEntryMutation:
@@ -931,6 +941,139 @@ func (c *ComparisonClient) mutate(ctx context.Context, m *ComparisonMutation) (V
 		return (&ComparisonDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Comparison mutation op: %q", m.Op())
+	}
+}
+
+// ComparisonCategoryClient is a client for the ComparisonCategory schema.
+type ComparisonCategoryClient struct {
+	config
+}
+
+// NewComparisonCategoryClient returns a client for the ComparisonCategory from the given config.
+func NewComparisonCategoryClient(c config) *ComparisonCategoryClient {
+	return &ComparisonCategoryClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `comparisoncategory.Hooks(f(g(h())))`.
+func (c *ComparisonCategoryClient) Use(hooks ...Hook) {
+	c.hooks.ComparisonCategory = append(c.hooks.ComparisonCategory, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `comparisoncategory.Intercept(f(g(h())))`.
+func (c *ComparisonCategoryClient) Intercept(interceptors ...Interceptor) {
+	c.inters.ComparisonCategory = append(c.inters.ComparisonCategory, interceptors...)
+}
+
+// Create returns a builder for creating a ComparisonCategory entity.
+func (c *ComparisonCategoryClient) Create() *ComparisonCategoryCreate {
+	mutation := newComparisonCategoryMutation(c.config, OpCreate)
+	return &ComparisonCategoryCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of ComparisonCategory entities.
+func (c *ComparisonCategoryClient) CreateBulk(builders ...*ComparisonCategoryCreate) *ComparisonCategoryCreateBulk {
+	return &ComparisonCategoryCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ComparisonCategoryClient) MapCreateBulk(slice any, setFunc func(*ComparisonCategoryCreate, int)) *ComparisonCategoryCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ComparisonCategoryCreateBulk{err: fmt.Errorf("calling to ComparisonCategoryClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ComparisonCategoryCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ComparisonCategoryCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for ComparisonCategory.
+func (c *ComparisonCategoryClient) Update() *ComparisonCategoryUpdate {
+	mutation := newComparisonCategoryMutation(c.config, OpUpdate)
+	return &ComparisonCategoryUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ComparisonCategoryClient) UpdateOne(_m *ComparisonCategory) *ComparisonCategoryUpdateOne {
+	mutation := newComparisonCategoryMutation(c.config, OpUpdateOne, withComparisonCategory(_m))
+	return &ComparisonCategoryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ComparisonCategoryClient) UpdateOneID(id int) *ComparisonCategoryUpdateOne {
+	mutation := newComparisonCategoryMutation(c.config, OpUpdateOne, withComparisonCategoryID(id))
+	return &ComparisonCategoryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for ComparisonCategory.
+func (c *ComparisonCategoryClient) Delete() *ComparisonCategoryDelete {
+	mutation := newComparisonCategoryMutation(c.config, OpDelete)
+	return &ComparisonCategoryDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ComparisonCategoryClient) DeleteOne(_m *ComparisonCategory) *ComparisonCategoryDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ComparisonCategoryClient) DeleteOneID(id int) *ComparisonCategoryDeleteOne {
+	builder := c.Delete().Where(comparisoncategory.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ComparisonCategoryDeleteOne{builder}
+}
+
+// Query returns a query builder for ComparisonCategory.
+func (c *ComparisonCategoryClient) Query() *ComparisonCategoryQuery {
+	return &ComparisonCategoryQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeComparisonCategory},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a ComparisonCategory entity by its id.
+func (c *ComparisonCategoryClient) Get(ctx context.Context, id int) (*ComparisonCategory, error) {
+	return c.Query().Where(comparisoncategory.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ComparisonCategoryClient) GetX(ctx context.Context, id int) *ComparisonCategory {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *ComparisonCategoryClient) Hooks() []Hook {
+	return c.hooks.ComparisonCategory
+}
+
+// Interceptors returns the client interceptors.
+func (c *ComparisonCategoryClient) Interceptors() []Interceptor {
+	return c.inters.ComparisonCategory
+}
+
+func (c *ComparisonCategoryClient) mutate(ctx context.Context, m *ComparisonCategoryMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ComparisonCategoryCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ComparisonCategoryUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ComparisonCategoryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ComparisonCategoryDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown ComparisonCategory mutation op: %q", m.Op())
 	}
 }
 
@@ -2044,12 +2187,12 @@ func (c *UsageClient) mutate(ctx context.Context, m *UsageMutation) (Value, erro
 // hooks and interceptors per client, for fast access.
 type (
 	hooks struct {
-		APIKey, Account, Category, Comparison, CountBatch, JournalEntry, PriceChange,
-		Release, Section, Tool, Usage []ent.Hook
+		APIKey, Account, Category, Comparison, ComparisonCategory, CountBatch,
+		JournalEntry, PriceChange, Release, Section, Tool, Usage []ent.Hook
 	}
 	inters struct {
-		APIKey, Account, Category, Comparison, CountBatch, JournalEntry, PriceChange,
-		Release, Section, Tool, Usage []ent.Interceptor
+		APIKey, Account, Category, Comparison, ComparisonCategory, CountBatch,
+		JournalEntry, PriceChange, Release, Section, Tool, Usage []ent.Interceptor
 	}
 )
 

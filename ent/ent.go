@@ -10,6 +10,7 @@ import (
 	"palmares/ent/apikey"
 	"palmares/ent/category"
 	"palmares/ent/comparison"
+	"palmares/ent/comparisoncategory"
 	"palmares/ent/countbatch"
 	"palmares/ent/journalentry"
 	"palmares/ent/pricechange"
@@ -83,17 +84,18 @@ var (
 func checkColumn(t, c string) error {
 	initCheck.Do(func() {
 		columnCheck = sql.NewColumnCheck(map[string]func(string) bool{
-			apikey.Table:       apikey.ValidColumn,
-			account.Table:      account.ValidColumn,
-			category.Table:     category.ValidColumn,
-			comparison.Table:   comparison.ValidColumn,
-			countbatch.Table:   countbatch.ValidColumn,
-			journalentry.Table: journalentry.ValidColumn,
-			pricechange.Table:  pricechange.ValidColumn,
-			release.Table:      release.ValidColumn,
-			section.Table:      section.ValidColumn,
-			tool.Table:         tool.ValidColumn,
-			usage.Table:        usage.ValidColumn,
+			apikey.Table:             apikey.ValidColumn,
+			account.Table:            account.ValidColumn,
+			category.Table:           category.ValidColumn,
+			comparison.Table:         comparison.ValidColumn,
+			comparisoncategory.Table: comparisoncategory.ValidColumn,
+			countbatch.Table:         countbatch.ValidColumn,
+			journalentry.Table:       journalentry.ValidColumn,
+			pricechange.Table:        pricechange.ValidColumn,
+			release.Table:            release.ValidColumn,
+			section.Table:            section.ValidColumn,
+			tool.Table:               tool.ValidColumn,
+			usage.Table:              usage.ValidColumn,
 		})
 	})
 	return columnCheck(t, c)

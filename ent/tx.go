@@ -22,6 +22,8 @@ type Tx struct {
 	Category *CategoryClient
 	// Comparison is the client for interacting with the Comparison builders.
 	Comparison *ComparisonClient
+	// ComparisonCategory is the client for interacting with the ComparisonCategory builders.
+	ComparisonCategory *ComparisonCategoryClient
 	// CountBatch is the client for interacting with the CountBatch builders.
 	CountBatch *CountBatchClient
 	// JournalEntry is the client for interacting with the JournalEntry builders.
@@ -171,6 +173,7 @@ func (tx *Tx) init() {
 	tx.Account = NewAccountClient(tx.config)
 	tx.Category = NewCategoryClient(tx.config)
 	tx.Comparison = NewComparisonClient(tx.config)
+	tx.ComparisonCategory = NewComparisonCategoryClient(tx.config)
 	tx.CountBatch = NewCountBatchClient(tx.config)
 	tx.JournalEntry = NewJournalEntryClient(tx.config)
 	tx.PriceChange = NewPriceChangeClient(tx.config)

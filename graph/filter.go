@@ -8,11 +8,11 @@ import (
 	"palmares/ent/predicate"
 	"palmares/ent/tool"
 	"palmares/graph/model"
-	"palmares/internal/fold"
 	"palmares/internal/problem"
 )
 
-// toolsWhere turns a filter into predicates; active tools always.
+// toolsWhere turns a filter into predicates, but for its search; active tools
+// always.
 func toolsWhere(filter *model.ToolFilter) ([]predicate.Tool, error) {
 	where := []predicate.Tool{tool.RetiredAtIsNil()}
 	if filter == nil {
@@ -47,11 +47,6 @@ func toolsWhere(filter *model.ToolFilter) ([]predicate.Tool, error) {
 	bound(filter.PriceMax, tool.PriceAmountLTE)
 	if filter.UpdatedSince != nil {
 		add(tool.UpdatedAtGTE(*filter.UpdatedSince))
-	}
-	if filter.Search != nil {
-		if text := fold.Text(*filter.Search); text != "" {
-			add(tool.SearchTextContains(text))
-		}
 	}
 	return where, nil
 }

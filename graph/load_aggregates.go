@@ -21,7 +21,7 @@ var groupColumns = map[model.ToolGroupKey]string{
 
 // toolGroups counts and averages tools, group by group.
 func (r *reading) toolGroups(ctx context.Context, by model.ToolGroupKey, filter *model.ToolFilter) ([]*model.ToolGroup, error) {
-	where, err := toolsWhere(filter)
+	where, err := r.where(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ const bins = 10
 // scoreHistogram counts equal scores in the database, of which there are few,
 // and puts them into bins here, where rounding is the same on every database.
 func (r *reading) scoreHistogram(ctx context.Context, filter *model.ToolFilter) ([]*model.ScoreBin, error) {
-	where, err := toolsWhere(filter)
+	where, err := r.where(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (r *reading) scoreHistogram(ctx context.Context, filter *model.ToolFilter) 
 
 // priceChangeCounts counts the price changes of tools by month and category.
 func (r *reading) priceChangeCounts(ctx context.Context, filter *model.ToolFilter, since *string) ([]*model.PriceChangeCount, error) {
-	where, err := toolsWhere(filter)
+	where, err := r.where(ctx, filter)
 	if err != nil {
 		return nil, err
 	}

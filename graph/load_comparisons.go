@@ -3,6 +3,7 @@ package graph
 import (
 	"context"
 
+	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
 
 	"palmares/ent"
@@ -165,14 +166,11 @@ func comparisonsWhere(category *string) ([]predicate.Comparison, string, error) 
 		return nil, "", err
 	}
 	inCategory := func(s *entsql.Selector) {
-		members := func() *entsql.Selector {
-			t := entsql.Table(tool.Table)
-			return entsql.Select(t.C(tool.FieldID)).From(t).Where(entsql.EQ(t.C(tool.FieldCategorySlug), *category))
+		slug := s.C(comparison.FieldID)
+		if s.Dialect() == dialect.SQLite {
+			slug = "+" + slug // which has it walk the list's order, and not look up and sort what is listed
 		}
-		s.Where(entsql.Or(
-			entsql.In(s.C(comparison.FieldToolASlug), members()),
-			entsql.In(s.C(comparison.FieldToolBSlug), members()),
-		))
+		s.Where(entsql.ExprP(slug+" IN (SELECT comparison_slug FROM comparison_categories WHERE category_slug = ?)", *category))
 	}
 	return append(where, inCategory), "comparisons " + *category, nil
 }
@@ -194,15 +192,15 @@ func (r *reading) comparisonPage(ctx context.Context, category *string, page, li
 		return nil, err
 	}
 	result := &model.ComparisonPage{Items: []*model.Comparison{}, Meta: meta(total, page, limit)}
-	offset := (page - 1) * limit
-	if offset >= total || !s.has("items") {
+	if (page-1)*limit >= total || !s.has("items") {
 		return result, nil
 	}
-	rows, err := r.client.Comparison.Query().Where(where...).Order(comparisonOrder.apply).Limit(limit).Offset(offset).All(ctx)
+	p := pageOf(comparisonOrder, total, page, limit)
+	rows, err := r.client.Comparison.Query().Where(where...).Order(p.order.apply).Limit(p.limit).Offset(p.offset).All(ctx)
 	if err != nil {
 		return nil, err
 	}
-	result.Items, err = r.fillComparisons(ctx, rows, s.of("items"))
+	result.Items, err = r.fillComparisons(ctx, asOrdered(p, rows), s.of("items"))
 	return result, err
 }
 

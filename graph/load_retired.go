@@ -83,12 +83,11 @@ func (r *reading) retiredPage(ctx context.Context, reason *model.RetirementReaso
 		return nil, err
 	}
 	result := &model.RetiredToolPage{Items: []*model.RetiredTool{}, Meta: meta(total, page, limit)}
-	offset := (page - 1) * limit
-	if offset >= total || !s.has("items") {
+	if (page-1)*limit >= total || !s.has("items") {
 		return result, nil
 	}
 	asked := s.of("items")
-	rows, err := r.toolRows(ctx, toolQuery{columns: columnsFor(asked), where: where, order: retiredOrder, limit: limit, offset: offset})
+	rows, err := r.toolRows(ctx, toolQuery{columns: columnsFor(asked), where: where}.at(pageOf(retiredOrder, total, page, limit)))
 	if err != nil {
 		return nil, err
 	}

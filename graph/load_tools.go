@@ -117,7 +117,7 @@ func (r *reading) toolPage(ctx context.Context, filter *model.ToolFilter, sort m
 	if err := checkPaging(page, limit); err != nil {
 		return nil, err
 	}
-	where, err := toolsWhere(filter)
+	where, err := r.where(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -126,8 +126,8 @@ func (r *reading) toolPage(ctx context.Context, filter *model.ToolFilter, sort m
 		return nil, err
 	}
 	result := &model.ToolPage{Items: []*model.Tool{}, Meta: meta(total, page, limit)}
-	if offset := (page - 1) * limit; offset < total && s.has("items") {
-		result.Items, err = r.tools(ctx, s.of("items"), toolQuery{where: where, order: toolOrders[sort], limit: limit, offset: offset})
+	if (page-1)*limit < total && s.has("items") {
+		result.Items, err = r.tools(ctx, s.of("items"), toolQuery{where: where}.at(pageOf(toolOrders[sort], total, page, limit)))
 	}
 	return result, err
 }
@@ -136,11 +136,17 @@ func (r *reading) countTools(ctx context.Context, filter *model.ToolFilter, wher
 	if len(where) == 1 && r.release != nil { // all active tools
 		return r.release.ToolsTotal, nil
 	}
-	return r.count(filterKey(filter), func() (int, error) { return r.client.Tool.Query().Where(where...).Count(ctx) })
+	return r.count(filterKey(filter), func() (int, error) {
+		text := searched(filter)
+		if len(r.searches[text]) > mostFound && len(where) == 2 { // nothing but a search
+			return r.countFound(ctx, text)
+		}
+		return r.client.Tool.Query().Where(where...).Count(ctx)
+	})
 }
 
 func (r *reading) toolSlice(ctx context.Context, filter *model.ToolFilter, sl *slice, s selection) (*model.ToolConnection, error) {
-	where, err := toolsWhere(filter)
+	where, err := r.where(ctx, filter)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,8 @@ type reading struct {
 	executor *Executor
 	catalog  Catalog
 	client   *ent.Client
-	counted  map[countKey]int // held back until the release is known to be right
+	counted  map[countKey]int    // held back until the release is known to be right
+	searches map[string][]string // what was found, by text
 	// categoryTools are lists asked for with arguments, by who asks.
 	categoryTools map[categoryToolsKey][]*model.Tool
 }

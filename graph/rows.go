@@ -80,6 +80,13 @@ type toolQuery struct {
 	where         []predicate.Tool
 	order         order
 	limit, offset int // no limit if zero
+	backward      bool
+}
+
+// at is the query for a numbered page.
+func (q toolQuery) at(p numbered) toolQuery {
+	q.order, q.limit, q.offset, q.backward = p.order, p.limit, p.offset, p.backward
+	return q
 }
 
 // toolRows reads tools, only the columns that are asked for.
@@ -107,6 +114,9 @@ func (r *reading) toolRows(ctx context.Context, q toolQuery) ([]*ent.Tool, error
 		}
 		row := next
 		found = append(found, &row)
+	}
+	if q.backward {
+		slices.Reverse(found)
 	}
 	return found, rows.Err()
 }

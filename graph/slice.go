@@ -133,6 +133,33 @@ func (s *slice) direction() order {
 	return s.order
 }
 
+// numbered is a page of a list, to be read from whichever end is nearer: what
+// an index must step over costs as much as what is read.
+type numbered struct {
+	order         order
+	limit, offset int
+	backward      bool
+}
+
+// pageOf is a numbered page in a list of a known length.
+func pageOf(o order, total, page, limit int) numbered {
+	offset := (page - 1) * limit
+	p := numbered{order: o, limit: limit, offset: offset}
+	if after := total - offset - limit; after < offset {
+		p.order, p.backward = o.reversed(), true
+		p.limit, p.offset = min(limit, total-offset), max(after, 0)
+	}
+	return p
+}
+
+// asOrdered puts what was read into the list's own order.
+func asOrdered[Row any](p numbered, rows []Row) []Row {
+	if p.backward {
+		slices.Reverse(rows)
+	}
+	return rows
+}
+
 // meta says where a numbered page stands.
 func meta(total, page, limit int) *model.PageInfoByNumber {
 	return &model.PageInfoByNumber{Total: total, Page: page, Limit: limit, Pages: (total + limit - 1) / limit}

@@ -56,6 +56,18 @@ func (f ComparisonFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, 
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ComparisonMutation", m)
 }
 
+// The ComparisonCategoryFunc type is an adapter to allow the use of ordinary
+// function as ComparisonCategory mutator.
+type ComparisonCategoryFunc func(context.Context, *ent.ComparisonCategoryMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f ComparisonCategoryFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.ComparisonCategoryMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ComparisonCategoryMutation", m)
+}
+
 // The CountBatchFunc type is an adapter to allow the use of ordinary
 // function as CountBatch mutator.
 type CountBatchFunc func(context.Context, *ent.CountBatchMutation) (ent.Value, error)

@@ -134,6 +134,25 @@ var (
 			},
 		},
 	}
+	// ComparisonCategoriesColumns holds the columns for the "comparison_categories" table.
+	ComparisonCategoriesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt, Increment: true},
+		{Name: "category_slug", Type: field.TypeString},
+		{Name: "comparison_slug", Type: field.TypeString},
+	}
+	// ComparisonCategoriesTable holds the schema information for the "comparison_categories" table.
+	ComparisonCategoriesTable = &schema.Table{
+		Name:       "comparison_categories",
+		Columns:    ComparisonCategoriesColumns,
+		PrimaryKey: []*schema.Column{ComparisonCategoriesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "comparisons_by_category",
+				Unique:  true,
+				Columns: []*schema.Column{ComparisonCategoriesColumns[1], ComparisonCategoriesColumns[2]},
+			},
+		},
+	}
 	// CountBatchesColumns holds the columns for the "count_batches" table.
 	CountBatchesColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeString},
@@ -384,6 +403,17 @@ var (
 				},
 			},
 			{
+				Name:    "tools_by_search_text",
+				Unique:  false,
+				Columns: []*schema.Column{ToolsColumns[18]},
+				Annotation: &entsql.IndexAnnotation{
+					Types: map[string]string{
+						"postgres": "HASH",
+					},
+					Where: "retired_at IS NULL",
+				},
+			},
+			{
 				Name:    "tools_by_price_desc",
 				Unique:  false,
 				Columns: []*schema.Column{ToolsColumns[9], ToolsColumns[0]},
@@ -479,6 +509,7 @@ var (
 		AccountsTable,
 		CategoriesTable,
 		ComparisonsTable,
+		ComparisonCategoriesTable,
 		CountBatchesTable,
 		JournalEntriesTable,
 		PriceChangesTable,
@@ -494,6 +525,9 @@ func init() {
 	ComparisonsTable.ForeignKeys[0].RefTable = ToolsTable
 	ComparisonsTable.ForeignKeys[1].RefTable = ToolsTable
 	ComparisonsTable.ForeignKeys[2].RefTable = ToolsTable
+	ComparisonCategoriesTable.Annotation = &entsql.Annotation{
+		Table: "comparison_categories",
+	}
 	JournalEntriesTable.ForeignKeys[0].RefTable = ReleasesTable
 	PriceChangesTable.ForeignKeys[0].RefTable = ToolsTable
 	SectionsTable.ForeignKeys[0].RefTable = ToolsTable

@@ -18,6 +18,9 @@ type Category func(*sql.Selector)
 // Comparison is the predicate function for comparison builders.
 type Comparison func(*sql.Selector)
 
+// ComparisonCategory is the predicate function for comparisoncategory builders.
+type ComparisonCategory func(*sql.Selector)
+
 // CountBatch is the predicate function for countbatch builders.
 type CountBatch func(*sql.Selector)
 

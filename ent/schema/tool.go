@@ -2,6 +2,7 @@ package schema
 
 import (
 	"entgo.io/ent"
+	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema"
 	"entgo.io/ent/schema/edge"
@@ -94,6 +95,10 @@ func (Tool) Indexes() []ent.Index {
 			Annotations(activeOnly(), entsql.DescColumns("updated_at")),
 		index.Fields("updated_at", "id").StorageKey("tools_by_update_asc").
 			Annotations(activeOnly()),
+		// A search looks through this instead of the whole table. PostgreSQL
+		// does not need it, and its trees refuse long texts: there it is a hash.
+		index.Fields("search_text").StorageKey("tools_by_search_text").
+			Annotations(activeOnly(), entsql.IndexTypes(map[string]string{dialect.Postgres: "HASH"})),
 		index.Fields("price_amount", "id").StorageKey("tools_by_price_desc").
 			Annotations(activeOnly(), entsql.DescColumns("price_amount")),
 		index.Fields("price_amount", "id").StorageKey("tools_by_price_asc").

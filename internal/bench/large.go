@@ -42,6 +42,7 @@ var coldQuestions = []cold{
 	{"verifiabilityMin", "", "{tools(limit: {limit}, filter: {verifiabilityMin: 9}) {items {slug} meta {total}}}"},
 	{"updatedSince", "", `{tools(limit: {limit}, filter: {updatedSince: "2026-06-01"}) {items {slug} meta {total}}}`},
 	{"search", "", `{tools(limit: {limit}, filter: {search: "agent {limit}"}) {items {slug} meta {total}}}`},
+	{"search for what many have", "", `{tools(limit: {limit}, filter: {search: "e"}) {items {slug} meta {total}}}`},
 	{"search for nothing", "", `{tools(limit: {limit}, filter: {search: "zzz {limit}"}) {items {slug} meta {total}}}`},
 }
 
@@ -106,7 +107,7 @@ func (b *bench) coldPages(database string, env []string, tools int, rows map[str
 func (q cold) measure(address, key string, tools int) (time.Duration, error) {
 	var all []time.Duration
 	for limit := 42; limit <= 50; limit++ {
-		fill := strings.NewReplacer("{limit}", strconv.Itoa(limit), "{last}", strconv.Itoa(tools*96/100/limit))
+		fill := strings.NewReplacer("{limit}", strconv.Itoa(limit), "{last}", strconv.Itoa((tools+limit-1)/limit))
 		r, err := http.NewRequest(http.MethodGet, "http://"+address+fill.Replace(q.path), nil)
 		if q.query != "" {
 			body, _ := json.Marshal(map[string]string{"query": fill.Replace(q.query)})

@@ -60,6 +60,9 @@ func Import(ctx context.Context, s *store.Store, source io.ReadSeeker, opts Opti
 		case report.Release == 0:
 			return nil
 		}
+		if err := pub.listByCategory(ctx); err != nil {
+			return err
+		}
 		if err := s.Analyze(ctx, tx); err != nil {
 			return err
 		}

@@ -117,6 +117,17 @@ func (p *publication) writeComparisonBatch(ctx context.Context, records []record
 	return upsertComparisons(ctx, p.tx, rows)
 }
 
+// listByCategory writes anew which comparisons each category has.
+func (p *publication) listByCategory(ctx context.Context) error {
+	if _, err := p.tx.ComparisonCategory.Delete().Exec(ctx); err != nil {
+		return err
+	}
+	_, err := p.tx.ExecContext(ctx, `INSERT INTO comparison_categories (category_slug, comparison_slug)
+		SELECT a.category_slug, c.slug FROM comparisons c JOIN tools a ON a.slug = c.tool_a_slug WHERE c.published
+		UNION SELECT b.category_slug, c.slug FROM comparisons c JOIN tools b ON b.slug = c.tool_b_slug WHERE c.published`)
+	return err
+}
+
 func (p *publication) removeComparisons(ctx context.Context) error {
 	return inBatches(missingFrom(p.snap.comparisons, p.stored.comparisons), upsertBatch, func(slugs []string) error {
 		rows, err := p.tx.Comparison.Query().Where(comparison.IDIn(slugs...)).Order(comparison.ByID()).All(ctx)
