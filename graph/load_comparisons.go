@@ -170,7 +170,9 @@ func comparisonsWhere(category *string) ([]predicate.Comparison, string, error) 
 		if s.Dialect() == dialect.SQLite {
 			slug = "+" + slug // which has it walk the list's order, and not look up and sort what is listed
 		}
-		s.Where(entsql.ExprP(slug+" IN (SELECT comparison_slug FROM comparison_categories WHERE category_slug = ?)", *category))
+		s.Where(entsql.P(func(b *entsql.Builder) {
+			b.WriteString(slug + " IN (SELECT comparison_slug FROM comparison_categories WHERE category_slug = ").Arg(*category).WriteByte(')')
+		}))
 	}
 	return append(where, inCategory), "comparisons " + *category, nil
 }
