@@ -46,6 +46,11 @@ profile: build ## Leave a CPU profile of the server answering from its cache, hi
 	$(GO) build -o bin/bench ./internal/bench
 	bin/bench ./bin/palmares profile
 
+.PHONY: soak
+soak: build ## Load a server for SOAK (default 10m) with imports every 20 s; fails if it grows
+	$(GO) build -o bin/bench ./internal/bench
+	bin/bench ./bin/palmares soak
+
 .PHONY: generate
 generate: ## Write the generated code again
 	$(GO) generate ./ent

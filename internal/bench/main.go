@@ -27,7 +27,7 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: bench PALMARES [imports] [graphql] [http] [large] | profile")
+		fmt.Fprintln(os.Stderr, "usage: bench PALMARES [imports] [graphql] [http] [large] | profile | soak")
 		os.Exit(2)
 	}
 	var err error
@@ -71,6 +71,13 @@ func run(ctx context.Context, binary string, parts []string) error {
 	sizes := []int{5_000}
 	if wanted("imports") || wanted("large") {
 		sizes = append(sizes, 100_000)
+	}
+	if slices.Contains(parts, "soak") {
+		duration, err := soakTime()
+		if err != nil {
+			return err
+		}
+		return b.soak(duration)
 	}
 	if err := b.generate(sizes...); err != nil {
 		return err

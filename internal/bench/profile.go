@@ -2,19 +2,16 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"time"
 )
 
 // profile leaves a CPU profile of the server while it answers from its cache.
 func (b *bench) profile() error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	metrics, err := freeAddress()
 	if err != nil {
 		return err
 	}
-	metrics := listener.Addr().String()
-	_ = listener.Close()
 	env := []string{"PALMARES_DATA_DIR=" + b.dir + "/profile", "PALMARES_METRICS_LISTEN=" + metrics}
 	if _, err := b.process(env, "import", b.feed(5_000)); err != nil {
 		return err
