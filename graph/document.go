@@ -27,20 +27,35 @@ const (
 type documents struct {
 	schema *ast.Schema
 	limits Limits
-	kept   *lru.Cache[string, *ast.QueryDocument]
+	kept   *lru.Cache[string, *document] // by their normal form
+	sent   *lru.Cache[string, *document] // by what was sent, word for word
+}
+
+// document is one that passed.
+type document struct {
+	*ast.QueryDocument
+	normal string
 }
 
 func newDocuments(schema *ast.Schema, limits Limits) *documents {
-	kept, err := lru.New[string, *ast.QueryDocument](keptDocuments)
+	kept, err := lru.New[string, *document](keptDocuments)
 	if err != nil {
 		panic(err) // the size above is wrong
 	}
-	return &documents{schema: schema, limits: limits, kept: kept}
+	sent, err := lru.New[string, *document](keptDocuments)
+	if err != nil {
+		panic(err)
+	}
+	return &documents{schema: schema, limits: limits, kept: kept, sent: sent}
 }
 
-func (d *documents) get(query string) (*ast.QueryDocument, gqlerror.List) {
+func (d *documents) get(query string) (*document, gqlerror.List) {
+	if doc, ok := d.sent.Get(query); ok {
+		return doc, nil
+	}
 	normal, readable := d.normal(query)
 	if doc, ok := d.kept.Get(normal); ok && readable {
+		d.sent.Add(query, doc)
 		return doc, nil
 	}
 	if !utf8.ValidString(query) {
@@ -59,10 +74,12 @@ func (d *documents) get(query string) (*ast.QueryDocument, gqlerror.List) {
 	if errs := validator.ValidateWithRules(d.schema, doc, rules.NewDefaultRules()); len(errs) > 0 {
 		return nil, coded(codeValidationFailed, fewAndShort(errs))
 	}
+	passed := &document{doc, normal}
 	if len(query) <= maxKept {
-		d.kept.Add(normal, doc)
+		d.kept.Add(normal, passed)
+		d.sent.Add(query, passed)
 	}
-	return doc, nil
+	return passed, nil
 }
 
 // normal is a document without what does not matter: spaces, commas and

@@ -106,7 +106,7 @@ func (e *Executor) Execute(ctx context.Context, req Request) *Answer {
 	if errs != nil {
 		return e.refuse(ctx, errs)
 	}
-	ctx = withDocument(ctx, doc)
+	ctx = withDocument(ctx, doc.QueryDocument)
 	variables, wrong := readVariables(e.documents.schema, op, req.Variables)
 	if wrong != nil {
 		return e.refuse(ctx, refused(wrong))
@@ -188,26 +188,22 @@ func (e *Executor) refuse(ctx context.Context, errs gqlerror.List) *Answer {
 }
 
 // find is the operation that a request asks for.
-func (e *Executor) find(req Request) (*ast.QueryDocument, *ast.OperationDefinition, gqlerror.List) {
+func (e *Executor) find(req Request) (*document, *ast.OperationDefinition, gqlerror.List) {
 	if own := req.Operation; own != nil {
-		return own.document, own.document.Operations[0], nil
+		return &own.document, own.Definition(), nil
 	}
 	doc, errs := e.documents.get(req.Query)
 	if errs != nil {
 		return nil, nil, errs
 	}
-	op, errs := operationOf(doc, req.OperationName)
+	op, errs := operationOf(doc.QueryDocument, req.OperationName)
 	return doc, op, errs
 }
 
 // question is the one form of a request, however it was written; false for
 // one that is refused.
 func (e *Executor) question(req Request) (*ast.OperationDefinition, cache.Question, bool) {
-	normal, ok := e.documents.normal(req.Query)
-	if !ok {
-		return nil, cache.Question{}, false
-	}
-	_, op, errs := e.find(req)
+	doc, op, errs := e.find(req)
 	if errs != nil {
 		return nil, cache.Question{}, false
 	}
@@ -216,7 +212,7 @@ func (e *Executor) question(req Request) (*ast.OperationDefinition, cache.Questi
 		return op, cache.Question{}, false
 	}
 	written, err := json.Marshal(variables) // in the order of their names
-	return op, cache.Question{Operation: req.OperationName + "\n" + normal, Variables: string(written)}, err == nil
+	return op, cache.Question{Operation: req.OperationName + "\n" + doc.normal, Variables: string(written)}, err == nil
 }
 
 // operationOf picks the operation that a request names.

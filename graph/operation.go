@@ -18,22 +18,22 @@ import (
 // it is made, and never against the limits that are there for callers.
 type Operation struct {
 	Text     string
-	document *ast.QueryDocument
+	document document
 }
 
 // NewOperation checks a document of one operation against the schema.
 func NewOperation(text string) (*Operation, error) {
-	document, err := parser.ParseQuery(&ast.Source{Input: text})
+	doc, err := parser.ParseQuery(&ast.Source{Input: text})
 	if err != nil {
 		return nil, err
 	}
-	if len(document.Operations) != 1 {
-		return nil, fmt.Errorf("a document of %d operations, not one", len(document.Operations))
+	if len(doc.Operations) != 1 {
+		return nil, fmt.Errorf("a document of %d operations, not one", len(doc.Operations))
 	}
-	if errs := validator.ValidateWithRules(Schema(), document, rules.NewDefaultRules()); len(errs) > 0 {
+	if errs := validator.ValidateWithRules(Schema(), doc, rules.NewDefaultRules()); len(errs) > 0 {
 		return nil, errs
 	}
-	return &Operation{text, document}, nil
+	return &Operation{text, document{QueryDocument: doc}}, nil
 }
 
 // Definition is what the operation asks for, with its types.
