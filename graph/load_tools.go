@@ -47,8 +47,12 @@ func (r *reading) tool(ctx context.Context, slug string, s selection) (*model.To
 	if err := checkText("slug", slug, maxSlugText); err != nil {
 		return nil, err
 	}
-	tools, err := r.tools(ctx, s, toolQuery{where: []predicate.Tool{tool.ID(slug), tool.RetiredAtIsNil()}})
-	if err != nil || len(tools) == 0 {
+	rows, err := r.activeBySlug(ctx, columnsFor(s), slug)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	tools, err := r.fillTools(ctx, rows, s)
+	if err != nil {
 		return nil, err
 	}
 	return tools[0], nil

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+	"strings"
 
 	entsql "entgo.io/ent/dialect/sql"
 
@@ -89,6 +90,12 @@ func (q toolQuery) at(p numbered) toolQuery {
 	return q
 }
 
+// activeBySlug is asked so often that its statement is put together by hand.
+func (r *reading) activeBySlug(ctx context.Context, columns []string, slug string) ([]*ent.Tool, error) {
+	statement := "SELECT " + strings.Join(columns, ", ") + " FROM tools WHERE slug = $1 AND retired_at IS NULL"
+	return r.scanTools(ctx, toolQuery{columns: columns, limit: 1}, statement, slug)
+}
+
 // toolRows reads tools, only the columns that are asked for.
 func (r *reading) toolRows(ctx context.Context, q toolQuery) ([]*ent.Tool, error) {
 	s := entsql.Dialect(r.catalog.Dialect()).Select(q.columns...).From(entsql.Table(tool.Table))
@@ -100,6 +107,10 @@ func (r *reading) toolRows(ctx context.Context, q toolQuery) ([]*ent.Tool, error
 		s.Limit(q.limit).Offset(q.offset)
 	}
 	statement, args := s.Query()
+	return r.scanTools(ctx, q, statement, args...)
+}
+
+func (r *reading) scanTools(ctx context.Context, q toolQuery, statement string, args ...any) ([]*ent.Tool, error) {
 	rows, err := r.catalog.Select(ctx, statement, args...)
 	if err != nil {
 		return nil, err

@@ -181,4 +181,3 @@ func (l *line) cut() {
 }
 
 func (l *line) mend() { l.broken.Store(false) }
-
