@@ -1,12 +1,9 @@
 package rest
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -36,15 +33,6 @@ type Handler struct {
 	openapi     *cache.Entry
 }
 
-// endpoint is a route that is ready to serve.
-type endpoint struct {
-	route
-	segments  []string
-	operation *graph.Operation
-	arguments []argument
-	counted   bool // it is a list: its answer tells how many there are
-}
-
 // NewHandler checks the table of routes against the schema. An error is a
 // mistake in the program.
 func NewHandler(cfg Config, executor *graph.Executor, answers *cache.Cache) (*Handler, error) {
@@ -68,43 +56,8 @@ func NewHandler(cfg Config, executor *graph.Executor, answers *cache.Cache) (*Ha
 	}, nil
 }
 
-func buildEndpoints() ([]*endpoint, map[string]*graph.Operation, error) {
-	operations, err := loadOperations()
-	if err != nil {
-		return nil, nil, err
-	}
-	var endpoints []*endpoint
-	for _, r := range routes {
-		operation := operations[r.query]
-		if operation == nil {
-			return nil, nil, fmt.Errorf("%s: there is no operation %q in queries/", r.path, r.query)
-		}
-		e := &endpoint{route: r, segments: strings.Split(r.path, "/"), operation: operation}
-		variables := operation.Definition().VariableDefinitions
-		for _, p := range r.parameters {
-			variable := variables.ForName(p.name)
-			if variable == nil {
-				return nil, nil, fmt.Errorf("%s: the operation has no variable $%s", r.path, p.name)
-			}
-			a := argumentOf(p, variable)
-			e.counted = e.counted || a.name == "page"
-			e.arguments = append(e.arguments, a)
-		}
-		if len(e.arguments) != len(variables) {
-			return nil, nil, fmt.Errorf("%s: has %d parameters, its operation %d variables", r.path, len(e.arguments), len(variables))
-		}
-		endpoints = append(endpoints, e)
-	}
-	return endpoints, operations, nil
-}
-
-const (
-	cacheControl = "s-maxage=3600, stale-while-revalidate=86400"
-	vary         = "Authorization, Accept-Encoding"
-
-	// DocumentPath is where the OpenAPI document is.
-	DocumentPath = "/api/v1/openapi.json"
-)
+// DocumentPath is where the OpenAPI document is.
+const DocumentPath = "/api/v1/openapi.json"
 
 // ServeHTTP answers with what a path says, or with the one form of error.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -193,104 +146,4 @@ func (h *Handler) describeItself(w http.ResponseWriter, r *http.Request) error {
 		w.Header()["X-Service-Updated-At"] = []string{date}
 	}
 	return h.openapi.Write(w, r)
-}
-
-// find is the route of a path, taken segment by segment as it was sent, so
-// that an escaped slash is part of a slug.
-func (h *Handler) find(path string) (*endpoint, string, error) {
-	sent := strings.Split(path, "/")
-	for i := range sent {
-		text, err := url.PathUnescape(sent[i])
-		if err != nil || !isText(text) {
-			return nil, "", problem.New(problem.BadInput, "The path holds a NUL, or what is not UTF-8.")
-		}
-		sent[i] = text
-	}
-	for _, e := range h.endpoints {
-		if slug, ok := e.match(sent); ok {
-			return e, slug, nil
-		}
-	}
-	return nil, "", problem.New(problem.NotFound, "There is nothing at this path: %s lists what there is.", DocumentPath)
-}
-
-func (e *endpoint) match(sent []string) (slug string, ok bool) {
-	if len(sent) != len(e.segments) {
-		return "", false
-	}
-	for i, segment := range e.segments {
-		switch {
-		case segment == "{slug}" && sent[i] != "":
-			slug = sent[i]
-		case segment != sent[i]:
-			return "", false
-		}
-	}
-	return slug, true
-}
-
-// answer runs a route's operation.
-func (h *Handler) answer(ctx context.Context, e *endpoint, variables map[string]any) (entry *cache.Entry, release int, err error) {
-	if slug, ok := variables["slug"].(string); ok && len(slug) > longestText {
-		return nil, 0, problem.New(problem.NotFound, "%s", e.missing(cut(slug), whereabouts{}))
-	}
-	answer := h.executor.Execute(ctx, graph.Request{Operation: e.operation, Variables: variables})
-	if p := answer.Problem(); p != nil {
-		return nil, 0, p
-	}
-	body := bodyOf(answer.Data)
-	if e.missing != nil && string(body) == "null" {
-		return h.notFound(ctx, e, variables, answer.Release)
-	}
-	header := headers()
-	if answer.UpdatedAt != "" {
-		header["X-Service-Updated-At"] = []string{answer.UpdatedAt}
-	} else {
-		header["Cache-Control"] = []string{"no-store"} // nothing is published yet: that will not last
-	}
-	if e.counted {
-		total, err := totalOf(answer.Data)
-		if err != nil {
-			return nil, 0, err
-		}
-		header["X-Total-Count"] = []string{strconv.FormatInt(total, 10)}
-		header["Link"] = []string{e.links(h.publicURL, variables, total)}
-	}
-	return cache.NewEntry(body, header), answer.Release, nil
-}
-
-// headers are those of every good answer.
-func headers() http.Header {
-	return http.Header{
-		"Content-Type":           {"application/json"},
-		"Cache-Control":          {cacheControl},
-		"Vary":                   {vary},
-		"X-Content-Type-Options": {"nosniff"},
-	}
-}
-
-// bodyOf is the part of an answer that is sent: the field body, which comes
-// first and may be followed by count, or all of it.
-func bodyOf(data []byte) []byte {
-	body, ok := bytes.CutPrefix(data, []byte(`{"body":`))
-	if !ok {
-		return data
-	}
-	if i := bytes.LastIndex(body, []byte(`,"count":{"meta":`)); i >= 0 {
-		return body[:i]
-	}
-	return body[:len(body)-1]
-}
-
-// totalOf reads the last "total" in an answer, which is the list's: a quote
-// within a text is escaped, so it cannot be part of one.
-func totalOf(data []byte) (int64, error) {
-	const key = `"total":`
-	i := bytes.LastIndex(data, []byte(key))
-	if i < 0 {
-		return 0, fmt.Errorf("a list's answer has no total")
-	}
-	digits := data[i+len(key):]
-	end := bytes.IndexAny(digits, ",}")
-	return strconv.ParseInt(string(digits[:max(end, 0)]), 10, 64)
 }

@@ -1,0 +1,84 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"palmares/graph"
+	"palmares/internal/cache"
+	"palmares/internal/problem"
+)
+
+const (
+	cacheControl = "s-maxage=3600, stale-while-revalidate=86400"
+	vary         = "Authorization, Accept-Encoding"
+)
+
+// answer runs a route's operation.
+func (h *Handler) answer(ctx context.Context, e *endpoint, variables map[string]any) (entry *cache.Entry, release int, err error) {
+	if slug, ok := variables["slug"].(string); ok && len(slug) > longestText {
+		return nil, 0, problem.New(problem.NotFound, "%s", e.missing(cut(slug), whereabouts{}))
+	}
+	answer := h.executor.Execute(ctx, graph.Request{Operation: e.operation, Variables: variables})
+	if p := answer.Problem(); p != nil {
+		return nil, 0, p
+	}
+	body := bodyOf(answer.Data)
+	if e.missing != nil && string(body) == "null" {
+		return h.notFound(ctx, e, variables, answer.Release)
+	}
+	header := headers()
+	if answer.UpdatedAt != "" {
+		header["X-Service-Updated-At"] = []string{answer.UpdatedAt}
+	} else {
+		header["Cache-Control"] = []string{"no-store"} // nothing is published yet: that will not last
+	}
+	if e.counted {
+		total, err := totalOf(answer.Data)
+		if err != nil {
+			return nil, 0, err
+		}
+		header["X-Total-Count"] = []string{strconv.FormatInt(total, 10)}
+		header["Link"] = []string{e.links(h.publicURL, variables, total)}
+	}
+	return cache.NewEntry(body, header), answer.Release, nil
+}
+
+// headers are those of every good answer.
+func headers() http.Header {
+	return http.Header{
+		"Content-Type":           {"application/json"},
+		"Cache-Control":          {cacheControl},
+		"Vary":                   {vary},
+		"X-Content-Type-Options": {"nosniff"},
+	}
+}
+
+// bodyOf is the part of an answer that is sent: the field body, which comes
+// first and may be followed by count, or all of it.
+func bodyOf(data []byte) []byte {
+	body, ok := bytes.CutPrefix(data, []byte(`{"body":`))
+	if !ok {
+		return data
+	}
+	if i := bytes.LastIndex(body, []byte(`,"count":{"meta":`)); i >= 0 {
+		return body[:i]
+	}
+	return body[:len(body)-1]
+}
+
+// totalOf reads the last "total" in an answer, which is the list's: a quote
+// within a text is escaped, so it cannot be part of one.
+func totalOf(data []byte) (int64, error) {
+	const key = `"total":`
+	i := bytes.LastIndex(data, []byte(key))
+	if i < 0 {
+		return 0, errors.New("a list's answer has no total")
+	}
+	digits := data[i+len(key):]
+	end := bytes.IndexAny(digits, ",}")
+	return strconv.ParseInt(string(digits[:max(end, 0)]), 10, 64)
+}
