@@ -63,6 +63,8 @@ func TestDocumentsMadeToHurt(t *testing.T) {
 		"an unknown enum value":          {`{tools(sort: best) {meta {total}}}`, "GRAPHQL_VALIDATION_FAILED", `Value "best" does not exist in "ToolSort!" enum.`},
 		"a list nested without bounds":   {"{tools(filter: {categories: " + strings.Repeat("[", 200_000), "GRAPHQL_PARSE_FAILED", "exceeded maximum nesting depth of 1000"},
 		"a fragment that nobody spreads": {"{__typename} fragment F on Tool {" + strings.Repeat("slug:name slug ", 900) + "}", "QUERY_TOO_COMPLEX", "The document has more than 500 fields."},
+		"a long name":                    {"{" + strings.Repeat("x", 90_000) + "}", "QUERY_TOO_COMPLEX", "The document has a name of more than 200 characters."},
+		"a long argument":                {"{tools(" + strings.Repeat("x", 300) + ": 1) {meta {total}}}", "QUERY_TOO_COMPLEX", "The document has a name of more than 200 characters."},
 		"too many tokens":                {"{" + strings.Repeat("feed{release}", 2000) + "}", "GRAPHQL_PARSE_FAILED", "exceeded token limit of 4000"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -61,6 +61,9 @@ func (d *documents) get(query string) (*document, gqlerror.List) {
 	if !utf8.ValidString(query) {
 		return nil, refused(problem.New(problem.BadInput, "The document is not valid UTF-8."))
 	}
+	if d.hasLongName(query) {
+		return nil, refused(problem.New(problem.TooComplex, "The document has a name of more than %d characters.", maxName))
+	}
 	doc, err := parser.ParseQueryWithTokenLimit(&ast.Source{Input: query}, d.limits.Tokens)
 	if err != nil {
 		return nil, coded(codeParseFailed, fewAndShort(gqlerror.List{asGraphQLError(err)}))
@@ -104,6 +107,24 @@ func (d *documents) normal(query string) (string, bool) {
 		fmt.Fprintf(&text, "%d %d %s\n", token.Kind, len(token.Value), token.Value)
 	}
 	return "", false
+}
+
+// maxName is longer than any name of the schema. Validation compares unknown
+// names with known ones letter by letter, which takes seconds for long ones.
+const maxName = 200
+
+func (d *documents) hasLongName(query string) bool {
+	tokens := lexer.New(&ast.Source{Input: query})
+	for range d.limits.Tokens {
+		token, err := tokens.ReadToken()
+		if err != nil || token.Kind == lexer.EOF {
+			return false // the parser tells
+		}
+		if token.Kind == lexer.Name && len(token.Value) > maxName {
+			return true
+		}
+	}
+	return false
 }
 
 // handed passes a document that is already checked to gqlgen's executor, in
