@@ -1,6 +1,8 @@
 package graph_test
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -82,4 +84,28 @@ func TestWhatIsNotShared(t *testing.T) {
 			t.Errorf("with a key: %s", got.Body)
 		}
 	}
+}
+
+// A document of as many tokens as are allowed stands for itself, too.
+func TestDocumentsAtTheLimit(t *testing.T) {
+	h := demoHandler(t)
+	for _, query := range []string{"{tools(limit:1){meta{total}}}", "{tools(limit:2){items{slug}}}"} {
+		for missing := range 40 {
+			padded := query + strings.Repeat(`#\n`, 4000-missing)
+			got := serve(h, post(`{"query":"`+padded+`"}`, "")).Body.String()
+			if wanted := strings.Contains(query, "meta") == strings.Contains(got, "meta"); !wanted && !strings.Contains(got, "token limit") {
+				t.Fatalf("%s: %s", query, got)
+			}
+		}
+	}
+}
+
+// A document is remembered by its hash although its answer is kept already.
+func TestPersistedAfterAnswered(t *testing.T) {
+	h := demoHandler(t)
+	const query = "{feed {credit}}"
+	named := fmt.Sprintf(`{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"%x"}}}`, sha256.Sum256([]byte(query)))
+	want := serve(h, post(`{"query":"`+query+`"}`, "")).Body.String()
+	serve(h, post(strings.Replace(named, `{"ext`, `{"query":"`+query+`","ext`, 1), ""))
+	expect(t, "by its hash", serve(h, post(named, "")).Body.String(), want)
 }

@@ -53,8 +53,8 @@ func (d *documents) get(query string) (*document, gqlerror.List) {
 	if doc, ok := d.sent.Get(query); ok {
 		return doc, nil
 	}
-	normal, readable := d.normal(query)
-	if doc, ok := d.kept.Get(normal); ok && readable {
+	normal, short := d.normal(query)
+	if doc, ok := d.kept.Get(normal); ok && short {
 		d.sent.Add(query, doc)
 		return doc, nil
 	}
@@ -78,7 +78,7 @@ func (d *documents) get(query string) (*document, gqlerror.List) {
 		return nil, coded(codeValidationFailed, fewAndShort(errs))
 	}
 	passed := &document{doc, normal}
-	if len(query) <= maxKept {
+	if short {
 		d.kept.Add(normal, passed)
 		d.sent.Add(query, passed)
 	}
@@ -87,18 +87,20 @@ func (d *documents) get(query string) (*document, gqlerror.List) {
 
 // normal is a document without what does not matter: spaces, commas and
 // comments. Each token stands with its kind and length, so that different
-// documents are never taken for one. It is false for what is no document.
-func (d *documents) normal(query string) (string, bool) {
+// documents are never taken for one. What is too long to be kept, or cannot be
+// read, stands for itself alone.
+func (d *documents) normal(query string) (form string, short bool) {
+	itself := "as sent\n" + query
 	if len(query) > maxKept {
-		return query, true // too large to be kept in any form
+		return itself, false
 	}
 	var text strings.Builder
 	tokens := lexer.New(&ast.Source{Input: query})
-	for range d.limits.Tokens {
+	for range d.limits.Tokens + 1 { // and the end
 		token, err := tokens.ReadToken()
 		switch {
 		case err != nil:
-			return "", false
+			return itself, false
 		case token.Kind == lexer.EOF:
 			return text.String(), true
 		case token.Kind == lexer.Comment:
@@ -106,7 +108,7 @@ func (d *documents) normal(query string) (string, bool) {
 		}
 		fmt.Fprintf(&text, "%d %d %s\n", token.Kind, len(token.Value), token.Value)
 	}
-	return "", false
+	return itself, false
 }
 
 // maxName is longer than any name of the schema. Validation compares unknown

@@ -200,20 +200,28 @@ func (e *Executor) find(req Request) (*document, *ast.OperationDefinition, gqler
 	return doc, op, errs
 }
 
-// question is the one form of a request, however it was written; false for
-// one that is refused.
-func (e *Executor) question(req Request) (*ast.OperationDefinition, cache.Question, bool) {
+// sound checks a request: the operation that it asks for, and the one form of
+// it, however it was written, with nothing that does not belong to it. It is
+// false for a request that has no answer but errors.
+func (e *Executor) sound(req Request) (op *ast.OperationDefinition, pure Request, q cache.Question, ok bool) {
 	doc, op, errs := e.find(req)
 	if errs != nil {
-		return nil, cache.Question{}, false
+		return nil, req, q, false
 	}
 	variables, wrong := readVariables(e.documents.schema, op, req.Variables)
 	if wrong != nil {
-		return op, cache.Question{}, false
+		return op, req, q, false
 	}
 	written, err := json.Marshal(variables) // in the order of their names
-	return op, cache.Question{Operation: req.OperationName + "\n" + doc.normal, Variables: string(written)}, err == nil
+	if err != nil {
+		return op, req, q, false
+	}
+	pure = Request{Query: req.Query, OperationName: req.OperationName, Variables: variables}
+	return op, pure, cache.Question{Operation: req.OperationName + "\n" + doc.normal, Variables: string(written)}, true
 }
+
+// Forget drops counts that were kept, where release numbers begin anew.
+func (e *Executor) Forget() { e.counts.Purge() }
 
 // operationOf picks the operation that a request names.
 func operationOf(doc *ast.QueryDocument, name string) (*ast.OperationDefinition, gqlerror.List) {

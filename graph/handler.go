@@ -31,7 +31,7 @@ type sent struct {
 }
 
 type asked struct {
-	request  *httpRequest
+	request  Request        // without what it says beside: kept answers hold on to it
 	question cache.Question // without what the caller may read, and wants it written as
 	sound    bool           // or it has no answer but errors
 }
@@ -104,13 +104,16 @@ func (h *Handler) understand(s sent) (*asked, *httpProblem) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	op, question, ok := h.executor.question(request.Request)
+	op, pure, question, ok := h.executor.sound(request.Request)
 	if ok && !s.post && op.Operation != ast.Query {
 		return nil, &httpProblem{http.StatusMethodNotAllowed, problem.New(problem.BadInput, "Only queries may be sent with GET.")}
 	}
-	a := &asked{request, question, ok}
-	if ok && len(s.text) <= maxKept {
-		h.asked.Add(s, a)
+	a := &asked{pure, question, ok}
+	if ok {
+		h.persisted.remember(request)
+		if len(s.text) <= maxKept {
+			h.asked.Add(s, a)
+		}
 	}
 	return a, nil
 }
@@ -118,15 +121,14 @@ func (h *Handler) understand(s sent) (*asked, *httpProblem) {
 // answer finds the answer, or has it worked out. What has errors is not kept.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, a *asked, media string) {
 	if !a.sound {
-		h.tell(w, h.executor.Execute(r.Context(), a.request.Request), media)
+		h.tell(w, h.executor.Execute(r.Context(), a.request), media)
 		return
 	}
 	question := a.question
 	question.Operation = media + question.Operation
 	question.Keyed = auth.CallerFrom(r.Context()).MayReadEmbeddings()
 	entry, err := h.answers.Get(r.Context(), question, func(ctx context.Context) (*cache.Entry, int, error) {
-		answer := h.executor.Execute(ctx, a.request.Request)
-		h.persisted.remember(a.request, answer)
+		answer := h.executor.Execute(ctx, a.request)
 		if len(answer.Errors) > 0 {
 			return nil, 0, &failure{answer}
 		}

@@ -47,9 +47,9 @@ func (p *persisted) fill(req *httpRequest) *httpProblem {
 	return nil
 }
 
-// remember keeps a document that came with its hash and turned out well.
-func (p *persisted) remember(req *httpRequest, answer *Answer) {
-	if hash, asked, _ := hashOf(req); asked && !answer.Refused() && len(req.Query) <= maxKept {
+// remember keeps a sound document that came with its hash.
+func (p *persisted) remember(req *httpRequest) {
+	if hash, asked, _ := hashOf(req); asked && len(req.Query) <= maxKept {
 		p.kept.Add(hash, req.Query)
 	}
 }

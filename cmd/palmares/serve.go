@@ -93,6 +93,7 @@ type program struct {
 	health   health
 	conns    connCounter
 	gate     *gate
+	executor *graph.Executor
 	answers  *cache.Cache
 	lines    *middleware.Lines // nil where people read the log
 }
@@ -182,15 +183,15 @@ func (p *program) fillDemo(ctx context.Context) error {
 
 // handler is the way every request takes. The order is the policy.
 func (p *program) handler() (http.Handler, error) {
-	executor := graph.NewExecutor(graph.Config{Catalog: p.store, Credit: p.settings.credit(), Limits: p.settings.graphLimits(), Log: p.log})
-	api, err := rest.NewHandler(p.settings.rest(), executor, p.answers)
+	p.executor = graph.NewExecutor(graph.Config{Catalog: p.store, Credit: p.settings.credit(), Limits: p.settings.graphLimits(), Log: p.log})
+	api, err := rest.NewHandler(p.settings.rest(), p.executor, p.answers)
 	if err != nil {
 		return nil, err
 	}
 	pages := http.NewServeMux()
 	pages.HandleFunc("GET /healthz", p.health.alive)
 	pages.HandleFunc("GET /readyz", p.health.ready)
-	pages.Handle("/graphql", graph.NewHandler(executor, p.answers))
+	pages.Handle("/graphql", graph.NewHandler(p.executor, p.answers))
 
 	return middleware.Chain(apart(api, pages),
 		p.closeWhenDraining,                               // first, so that every answer of a server that ends says so
@@ -249,10 +250,17 @@ func (p *program) serve(ctx context.Context) error {
 
 // publish makes a new release the one that is served.
 func (p *program) publish(release *ent.Release) {
-	if last := p.health.release.Swap(release); last == nil || last.ID != release.ID {
+	last := p.health.release.Swap(release)
+	switch {
+	case last != nil && last.ID == release.ID && last.ImportedAt.Equal(release.ImportedAt):
+		return
+	case last != nil && release.ID <= last.ID: // a backup was restored
+		p.answers.Restart(release.ID)
+		p.executor.Forget()
+	default:
 		p.answers.Renew(context.Background(), release.ID, renewed, renewTime)
-		p.log.Info("new release", "release", release.ID, "updated_at", release.FeedDate)
 	}
+	p.log.Info("new release", "release", release.ID, "updated_at", release.FeedDate)
 }
 
 // The busiest answers are worked out again before a release is served, but

@@ -31,8 +31,8 @@ type Question struct {
 	Keyed     bool // it may hold what only callers with a key may read
 }
 
-// Make works an answer out, and tells the release that it is of. It may
-// outlive the request that it was first made for.
+// Make works an answer out, and tells the release that it is of. It is kept
+// with the answer, and must not hold on to more than it takes.
 type Make func(ctx context.Context) (entry *Entry, release int, err error)
 
 // Cache keeps answers of the newest release.
@@ -57,11 +57,15 @@ type flight struct {
 // kept is an answer with the way to work it out again.
 type kept struct {
 	*Entry
-	make Make
+	work Make
 	uses atomic.Int64
 }
 
 func newFlight() *flight { return &flight{done: make(chan struct{})} }
+
+// heldBy is how many times its question's length an answer holds, with what it
+// takes to work it out again.
+const heldBy = 4
 
 // New keeps answers of up to so many bytes together.
 func New(size int64, log *slog.Logger) *Cache {
@@ -69,7 +73,7 @@ func New(size int64, log *slog.Logger) *Cache {
 	c.entries = otter.Must(&otter.Options[Key, *kept]{
 		MaximumWeight: uint64(size),
 		Weigher: func(key Key, value *kept) uint32 {
-			return uint32(value.weight() + len(key.question.Operation) + len(key.question.Variables))
+			return uint32(value.weight() + heldBy*(len(key.question.Operation)+len(key.question.Variables)))
 		},
 	})
 	return c
@@ -80,7 +84,7 @@ const longestWait = 6 * time.Second
 
 // Get is the answer to a question: one that is kept, or one that is made, once
 // for all who ask at the same time. Errors are not kept.
-func (c *Cache) Get(ctx context.Context, q Question, make Make) (*Entry, error) {
+func (c *Cache) Get(ctx context.Context, q Question, work Make) (*Entry, error) {
 	key := Key{int(c.newest.Load()), q}
 	if found, ok := c.entries.GetIfPresent(key); ok {
 		c.Hits.Add(1)
@@ -88,7 +92,7 @@ func (c *Cache) Get(ctx context.Context, q Question, make Make) (*Entry, error) 
 		return found.Entry, nil
 	}
 	c.Misses.Add(1)
-	f := c.join(ctx, key, make)
+	f := c.join(ctx, key, work)
 	patience := time.NewTimer(longestWait)
 	defer patience.Stop()
 	select {
@@ -102,16 +106,22 @@ func (c *Cache) Get(ctx context.Context, q Question, make Make) (*Entry, error) 
 }
 
 // join takes part in making an answer, or begins it.
-func (c *Cache) join(ctx context.Context, key Key, make Make) *flight {
+func (c *Cache) join(ctx context.Context, key Key, work Make) *flight {
 	c.flightsMu.Lock()
 	defer c.flightsMu.Unlock()
 	if f, flying := c.flights[key]; flying {
 		return f
 	}
+	if found, ok := c.entries.GetIfPresent(key); ok { // it landed a moment ago
+		f := newFlight()
+		f.entry = found.Entry
+		close(f.done)
+		return f
+	}
 	f := newFlight()
 	c.flights[key] = f
 	go func() {
-		f.entry, f.err = c.fill(context.WithoutCancel(ctx), key.question, make)
+		f.entry, f.err = c.fill(context.WithoutCancel(ctx), key.question, work)
 		c.flightsMu.Lock()
 		delete(c.flights, key) // before anybody hears of it: who comes later finds it kept, or tries again
 		c.flightsMu.Unlock()
@@ -121,24 +131,25 @@ func (c *Cache) join(ctx context.Context, key Key, make Make) *flight {
 }
 
 // fill makes an answer and keeps it.
-func (c *Cache) fill(ctx context.Context, q Question, make Make) (entry *Entry, err error) {
+func (c *Cache) fill(ctx context.Context, q Question, work Make) (entry *Entry, err error) {
 	defer func() {
 		if caught := recover(); caught != nil { // which would end the process, out of reach of the chain
 			entry, err = nil, fmt.Errorf("panic: %v\n%s", caught, debug.Stack())
 		}
 	}()
-	entry, release, err := make(ctx)
+	entry, release, err := work(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c.Publish(release)
 	if release > 0 {
-		c.entries.Set(Key{release, q}, &kept{Entry: entry, make: make})
+		c.entries.Set(Key{release, q}, &kept{Entry: entry, work: work})
 	}
 	return entry, nil
 }
 
-// Publish makes answers of older releases unreachable.
+// Publish makes answers of older releases unreachable. A release that is not
+// newer changes nothing: somebody was slow.
 func (c *Cache) Publish(release int) {
 	for {
 		now := c.newest.Load()
@@ -149,26 +160,39 @@ func (c *Cache) Publish(release int) {
 }
 
 // Renew works out again what was asked most, for a release that is about to be
-// published: its first readers need not wait. Then it publishes it.
+// published: its first readers need not wait. It publishes it after a while at
+// the latest, whatever is still being worked out then.
 func (c *Cache) Renew(ctx context.Context, release int, most int, within time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	old := int(c.newest.Load())
-	for _, busy := range c.busiest(old, most) {
-		if ctx.Err() != nil {
-			break
+	deadline := time.After(within)
+	for _, b := range c.busiest(int(c.newest.Load()), most) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if _, err := c.fill(ctx, b.question, b.work); err != nil {
+				c.log.Warn("an answer was not worked out again", "operation", b.question.Operation, "cause", err)
+			}
+		}()
+		select {
+		case <-done:
+			continue
+		case <-deadline:
 		}
-		if _, err := c.fill(ctx, busy.question, busy.make); err != nil && ctx.Err() == nil {
-			c.log.Warn("an answer was not worked out again", "operation", busy.question.Operation, "cause", err)
-		}
+		break
 	}
 	c.Publish(release)
 	c.forget(release)
 }
 
+// Restart forgets everything, where release numbers begin anew: a backup was
+// restored.
+func (c *Cache) Restart(release int) {
+	c.newest.Store(int64(release))
+	c.entries.InvalidateAll()
+}
+
 type busy struct {
 	question Question
-	make     Make
+	work     Make
 	uses     int64
 }
 
@@ -177,7 +201,7 @@ func (c *Cache) busiest(release, most int) []busy {
 	var all []busy
 	for key, value := range c.entries.All() {
 		if key.release == release {
-			all = append(all, busy{key.question, value.make, value.uses.Load()})
+			all = append(all, busy{key.question, value.work, value.uses.Load()})
 		}
 	}
 	slices.SortFunc(all, func(a, b busy) int { return cmp.Compare(b.uses, a.uses) })

@@ -186,13 +186,33 @@ func TestWeight(t *testing.T) {
 	c := newCache()
 	large := strings.Repeat("x", 20_000)
 	for i := range 500 {
-		make := func(context.Context) (*Entry, int, error) { return NewEntry([]byte(large), nil), 1, nil }
-		if _, err := c.Get(t.Context(), Question{Operation: "tools", Variables: fmt.Sprint(i)}, make); err != nil {
+		work := func(context.Context) (*Entry, int, error) { return NewEntry([]byte(large), nil), 1, nil }
+		if _, err := c.Get(t.Context(), Question{Operation: "tools", Variables: fmt.Sprint(i)}, work); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c.entries.CleanUp()
 	if w := c.Weight(); w > 1<<20 || w < 1<<19 {
 		t.Errorf("%d bytes are kept", w)
+	}
+}
+
+// Where numbers begin anew, nothing of before is served.
+func TestRestart(t *testing.T) {
+	c := newCache()
+	var times, release atomic.Int64
+	release.Store(5)
+	if _, err := c.Get(t.Context(), tools, making(&times, &release)); err != nil {
+		t.Fatal(err)
+	}
+	release.Store(2)
+	c.Restart(2)
+	for range 2 {
+		if got, err := c.Get(t.Context(), tools, making(&times, &release)); err != nil || body(got) != "release 2" {
+			t.Errorf("%s, %v", body(got), err)
+		}
+	}
+	if times.Load() != 2 {
+		t.Errorf("worked out %d times", times.Load())
 	}
 }

@@ -23,7 +23,8 @@ func (s *Store) Watch(ctx context.Context, log *slog.Logger, seen func(*ent.Rele
 	ticker := time.NewTicker(s.pollEvery)
 	defer ticker.Stop()
 
-	last, healthy := 0, true // releases count up, but a restored backup goes back
+	var last *ent.Release // releases count up, but a restored backup goes back
+	healthy := true
 	for {
 		rel, err := s.poll(ctx)
 		switch {
@@ -39,8 +40,8 @@ func (s *Store) Watch(ctx context.Context, log *slog.Logger, seen func(*ent.Rele
 				log.Info("the database answers again")
 			}
 			healthy = true
-			if rel != nil && rel.ID != last {
-				last = rel.ID
+			if rel != nil && !same(rel, last) {
+				last = rel
 				s.newest.Store(rel)
 				seen(rel)
 			}
@@ -52,6 +53,11 @@ func (s *Store) Watch(ctx context.Context, log *slog.Logger, seen func(*ent.Rele
 		case <-ticker.C:
 		}
 	}
+}
+
+// same tells whether two releases are one, not only of one number.
+func same(a, b *ent.Release) bool {
+	return a != nil && b != nil && a.ID == b.ID && a.ImportedAt.Equal(b.ImportedAt)
 }
 
 func (s *Store) poll(ctx context.Context) (*ent.Release, error) {
