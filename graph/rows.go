@@ -90,6 +90,10 @@ func (q toolQuery) at(p numbered) toolQuery {
 	return q
 }
 
+// deep is an offset from which on stepping over rows costs more than reading
+// the page by slug.
+const deep = 500
+
 // activeBySlug is asked so often that its statement is put together by hand.
 func (r *reading) activeBySlug(ctx context.Context, columns []string, slug string) ([]*ent.Tool, error) {
 	statement := "SELECT " + strings.Join(columns, ", ") + " FROM tools WHERE slug = $1 AND retired_at IS NULL"
@@ -105,6 +109,13 @@ func (r *reading) toolRows(ctx context.Context, q toolQuery) ([]*ent.Tool, error
 	q.order.apply(s)
 	if q.limit > 0 {
 		s.Limit(q.limit).Offset(q.offset)
+	}
+	if q.offset > deep {
+		// What is stepped over is looked up in the index alone.
+		found := s.Select(tool.FieldID)
+		s = entsql.Dialect(r.catalog.Dialect()).Select(q.columns...).From(entsql.Table(tool.Table))
+		s.Where(entsql.In(s.C(tool.FieldID), found))
+		q.order.apply(s)
 	}
 	statement, args := s.Query()
 	return r.scanTools(ctx, q, statement, args...)

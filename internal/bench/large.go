@@ -27,6 +27,8 @@ type cold struct {
 
 var coldQuestions = []cold{
 	{"first page", "/api/v1/tools?limit={limit}", ""},
+	{"middle page", "/api/v1/tools?limit={limit}&page={middle}", ""},
+	{"middle page by name", "/api/v1/tools?limit={limit}&sort=name_asc&page={middle}", ""},
 	{"last page", "/api/v1/tools?limit={limit}&page={last}", ""},
 	{"first page by name", "/api/v1/tools?limit={limit}&sort=name_desc", ""},
 	{"last page by name", "/api/v1/tools?limit={limit}&sort=name_asc&page={last}", ""},
@@ -107,7 +109,7 @@ func (b *bench) coldPages(database string, env []string, tools int, rows map[str
 func (q cold) measure(address, key string, tools int) (time.Duration, error) {
 	var all []time.Duration
 	for limit := 42; limit <= 50; limit++ {
-		fill := strings.NewReplacer("{limit}", strconv.Itoa(limit), "{last}", strconv.Itoa((tools+limit-1)/limit))
+		fill := strings.NewReplacer("{limit}", strconv.Itoa(limit), "{last}", strconv.Itoa((tools+limit-1)/limit), "{middle}", strconv.Itoa(tools/limit/2))
 		r, err := http.NewRequest(http.MethodGet, "http://"+address+fill.Replace(q.path), nil)
 		if q.query != "" {
 			body, _ := json.Marshal(map[string]string{"query": fill.Replace(q.query)})

@@ -71,6 +71,9 @@ func Import(ctx context.Context, s *store.Store, source io.ReadSeeker, opts Opti
 	if err != nil && !errors.Is(err, errDryRun) {
 		return nil, err
 	}
+	if report.Release > 0 && !opts.DryRun {
+		s.Tidy(ctx)
+	}
 	return report, nil
 }
 

@@ -59,6 +59,15 @@ func (s *Store) Analyze(ctx context.Context, tx *ent.Tx) error {
 	return err
 }
 
+// Tidy lets PostgreSQL read from its indexes alone what an import has changed;
+// it would come to that by itself, a minute later. What is not done now is
+// done then.
+func (s *Store) Tidy(ctx context.Context) {
+	if s.dialect == dialect.Postgres {
+		_, _ = s.writer.ExecContext(ctx, "VACUUM tools, comparisons")
+	}
+}
+
 // Announce tells the watching servers of a release when tx commits. On SQLite
 // they find out by themselves.
 func (s *Store) Announce(ctx context.Context, tx *ent.Tx, release int) error {
