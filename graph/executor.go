@@ -49,6 +49,7 @@ type Executor struct {
 	log       *slog.Logger
 	documents *documents
 	counts    *lru.Cache[countKey, int]
+	waypoints *lru.Cache[waypointsKey, [][]any]
 	gqlgen    *executor.Executor
 }
 
@@ -74,7 +75,10 @@ type Answer struct {
 // Refused tells that nothing was executed.
 func (a *Answer) Refused() bool { return a.Data == nil }
 
-const keptCounts = 10_000
+const (
+	keptCounts    = 10_000
+	keptWaypoints = 200
+)
 
 // NewExecutor builds the one executor.
 func NewExecutor(cfg Config) *Executor {
@@ -83,8 +87,13 @@ func NewExecutor(cfg Config) *Executor {
 	if err != nil {
 		panic(err) // the size above is wrong
 	}
+	waypoints, err := lru.New[waypointsKey, [][]any](keptWaypoints)
+	if err != nil {
+		panic(err)
+	}
 	e := &Executor{
-		catalog: cfg.Catalog, credit: cfg.Credit, limits: cfg.Limits, log: cfg.Log,
+		waypoints: waypoints,
+		catalog:   cfg.Catalog, credit: cfg.Credit, limits: cfg.Limits, log: cfg.Log,
 		documents: newDocuments(schema.Schema(), cfg.Limits), counts: counts,
 		gqlgen: executor.New(schema),
 	}
@@ -165,7 +174,7 @@ func (e *Executor) run(ctx context.Context, opCtx *graphql.OperationContext, cos
 	case ctx.Err() != nil:
 		err = ctx.Err() // whatever it looked like to the database
 	case err == nil && answer.Data != nil:
-		reading.keepCounts()
+		reading.keep()
 		return answer
 	}
 	p := problem.Of(err)
@@ -221,7 +230,10 @@ func (e *Executor) sound(req Request) (op *ast.OperationDefinition, pure Request
 }
 
 // Forget drops counts that were kept, where release numbers begin anew.
-func (e *Executor) Forget() { e.counts.Purge() }
+func (e *Executor) Forget() {
+	e.counts.Purge()
+	e.waypoints.Purge()
+}
 
 // operationOf picks the operation that a request names.
 func operationOf(doc *ast.QueryDocument, name string) (*ast.OperationDefinition, gqlerror.List) {

@@ -131,9 +131,15 @@ func (r *reading) toolPage(ctx context.Context, filter *model.ToolFilter, sort m
 	}
 	result := &model.ToolPage{Items: []*model.Tool{}, Meta: meta(total, page, limit)}
 	if (page-1)*limit < total && s.has("items") {
-		result.Items, err = r.tools(ctx, s.of("items"), toolQuery{where: where}.at(pageOf(toolOrders[sort], total, page, limit)))
+		q, err := r.deepPage(ctx, filter, where, sort, total, page, limit)
+		if err != nil {
+			return nil, err
+		}
+		if result.Items, err = r.tools(ctx, s.of("items"), q); err != nil {
+			return nil, err
+		}
 	}
-	return result, err
+	return result, nil
 }
 
 func (r *reading) countTools(ctx context.Context, filter *model.ToolFilter, where []predicate.Tool) (int, error) {

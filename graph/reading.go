@@ -20,7 +20,8 @@ type reading struct {
 	executor *Executor
 	catalog  Catalog
 	client   *ent.Client
-	counted  map[countKey]int    // held back until the release is known to be right
+	counted  map[countKey]int // held back until the release is known to be right
+	passed   map[waypointsKey][][]any
 	searches map[string][]string // what was found, by text
 	// categoryTools are lists asked for with arguments, by who asks.
 	categoryTools map[categoryToolsKey][]*model.Tool
@@ -80,8 +81,11 @@ func (r *reading) count(what string, ask func() (int, error)) (int, error) {
 	return n, err
 }
 
-// keepCounts is called once everything read is known to be of the release.
-func (r *reading) keepCounts() {
+// keep is called once everything read is known to be of the release.
+func (r *reading) keep() {
+	for key, waypoints := range r.passed {
+		r.executor.waypoints.Add(key, waypoints)
+	}
 	for key, n := range r.counted {
 		r.executor.counts.Add(key, n)
 	}
