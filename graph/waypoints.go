@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
 
 	"palmares/ent"
@@ -31,7 +32,8 @@ type waypointsKey struct {
 // from the end of the list that is near.
 func (r *reading) deepPage(ctx context.Context, filter *model.ToolFilter, where []predicate.Tool, sort model.ToolSort, total, page, limit int) (toolQuery, error) {
 	near := toolQuery{where: where}.at(pageOf(toolOrders[sort], total, page, limit))
-	if near.offset <= stride || r.release == nil {
+	// SQLite steps over an index faster than it finds its way back into one.
+	if near.offset <= stride || r.release == nil || r.catalog.Dialect() == dialect.SQLite {
 		return near, nil
 	}
 	waypoints, err := r.waypoints(ctx, waypointsKey{r.release.ID, filterKey(filter), sort}, where)
