@@ -103,10 +103,9 @@ func (k *Keyring) find(ctx context.Context, id string) (*knownKey, error) {
 	if before && k.now().UnixNano()-known.checked.Load() < int64(trustedFor) {
 		return known, nil
 	}
-	found, err := k.ask(ctx, id)
+	fresh, err := k.ask(ctx, id)
 	switch {
 	case err == nil:
-		fresh := found
 		if before {
 			fresh.noted.CompareAndSwap(0, known.noted.Load())
 		}

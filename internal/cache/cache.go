@@ -134,7 +134,8 @@ func (c *Cache) join(ctx context.Context, key Key, work Make) *flight {
 func (c *Cache) fill(ctx context.Context, q Question, work Make) (entry *Entry, err error) {
 	defer func() {
 		if caught := recover(); caught != nil { // which would end the process, out of reach of the chain
-			entry, err = nil, fmt.Errorf("panic: %v\n%s", caught, debug.Stack())
+			entry, err = nil, fmt.Errorf("panic: %v", caught)
+			c.log.Error("working out an answer panicked", "operation", q.Operation, "panic", caught, "stack", string(debug.Stack()), "request_id", problem.RequestID(ctx))
 		}
 	}()
 	entry, release, err := work(ctx)

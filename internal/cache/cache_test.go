@@ -90,7 +90,9 @@ func TestOneGoesAway(t *testing.T) {
 
 // Errors and panics are told to all who wait, and not kept.
 func TestFailuresAreNotKept(t *testing.T) {
-	c := newCache()
+	var said strings.Builder
+	c := New(1<<20, slog.New(slog.NewTextHandler(&said, nil)))
+	c.Publish(1)
 	for _, fails := range []Make{
 		func(context.Context) (*Entry, int, error) { return nil, 0, errors.New("no") },
 		func(context.Context) (*Entry, int, error) { panic("on purpose") },
@@ -98,6 +100,9 @@ func TestFailuresAreNotKept(t *testing.T) {
 		if _, err := c.Get(t.Context(), tools, fails); err == nil {
 			t.Error("it worked")
 		}
+	}
+	if !strings.Contains(said.String(), "on purpose") {
+		t.Errorf("the panic is not in the log: %q", said.String())
 	}
 	var times, release atomic.Int64
 	release.Store(1)

@@ -118,8 +118,10 @@ func (r *Redis) Take(ctx context.Context, s Subject, d Day, quota int) int {
 	defer patience.Stop()
 	select {
 	case r.queue <- t:
-	default: // far more wait than can be served in time
-		return r.takeUnheard(ctx, who, quota)
+	default: // far more wait than can be served in time: Redis never hears of this one
+		r.lost(errors.New("too many requests wait for it"))
+		count, _ := r.takeAlone(ctx, who, quota)
+		return count
 	}
 	select {
 	case counts, heard := <-t.counts:

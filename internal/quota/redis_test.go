@@ -191,3 +191,20 @@ func TestColdBurst(t *testing.T) {
 		}
 	}
 }
+
+// A request that finds no room to wait for Redis is counted here, and told
+// later: Redis never hears of it otherwise.
+func TestNoRoomToWait(t *testing.T) {
+	r := &Redis{
+		local: NewCounter(), log: slog.New(slog.DiscardHandler), time: time.Minute,
+		queue: make(chan *waiter), owed: map[change]int{}, // and nobody takes from it
+	}
+	for want := 1; want <= 3; want++ {
+		if count := r.Take(t.Context(), somebody, someDay, 2); count != want {
+			t.Errorf("counted as %d, not %d", count, want)
+		}
+	}
+	if owed := r.owed[change{someDay, somebody}]; !r.away || owed != 2 {
+		t.Errorf("%d are owed", owed)
+	}
+}
