@@ -33,6 +33,9 @@ func TestWrongSettings(t *testing.T) {
 		"blank service name":       {"SERVICE_NAME=  ", `palmares: SERVICE_NAME: is blank`},
 		"service without a scheme": {"SERVICE_URL=palmares.example", `palmares: SERVICE_URL: "palmares.example" is not an absolute http or https address`},
 		"public by ftp":            {"PUBLIC_URL=ftp://palmares.example", `palmares: PUBLIC_URL: "ftp://palmares.example" is not an absolute http or https address`},
+		"redis with a secret":      {"REDIS_URL=redis://user:secret@host:port/0", `palmares: REDIS_URL: is not an address of the form redis://user:password@host:port/number`},
+		"a metrics port of words":  {"PALMARES_METRICS_LISTEN=metrics", `palmares: PALMARES_METRICS_LISTEN: "metrics" is not an address of the form host:port`},
+		"no cache at all":          {"PALMARES_CACHE_MB=0", `palmares: PALMARES_CACHE_MB: 0 is not from 1 to 1048576`},
 		"proxies by name":          {"TRUSTED_PROXIES=10.0.0.0/8,proxy", `palmares: TRUSTED_PROXIES: "proxy" is neither an address nor a network such as 10.0.0.0/8`},
 	} {
 		t.Run(name, func(t *testing.T) {

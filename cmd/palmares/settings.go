@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"palmares/graph"
+	"palmares/internal/quota"
 	"palmares/internal/store"
 	"palmares/rest"
 )
@@ -84,6 +85,11 @@ func (s *settings) check() error {
 	}
 	if err := checkDatabaseURL(s.DatabaseURL); err != nil {
 		return fmt.Errorf("DATABASE_URL: %w", err)
+	}
+	if s.RedisURL != "" {
+		if err := quota.CheckRedis(s.RedisURL); err != nil {
+			return fmt.Errorf("REDIS_URL: %w", err)
+		}
 	}
 	if strings.TrimSpace(s.ServiceName) == "" {
 		return fmt.Errorf("SERVICE_NAME: is blank")

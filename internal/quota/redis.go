@@ -75,9 +75,9 @@ type waiter struct {
 
 // NewRedis counts in the Redis at an address.
 func NewRedis(address string, local *Counter, log *slog.Logger) (*Redis, error) {
-	options, err := redis.ParseURL(address)
+	options, err := redisOptions(address)
 	if err != nil {
-		return nil, errors.New("is not an address of the form redis://user:password@host:port/number") // the library's error repeats it
+		return nil, err
 	}
 	options.ContextTimeoutEnabled = true
 	options.DialTimeout, options.ReadTimeout, options.WriteTimeout = time.Second, time.Second, time.Second
@@ -93,6 +93,20 @@ func NewRedis(address string, local *Counter, log *slog.Logger) (*Redis, error) 
 	}
 	go r.probe()
 	return r, nil
+}
+
+// CheckRedis tells whether an address of a Redis can be used at all.
+func CheckRedis(address string) error {
+	_, err := redisOptions(address)
+	return err
+}
+
+func redisOptions(address string) (*redis.Options, error) {
+	options, err := redis.ParseURL(address)
+	if err != nil { // the library's own words repeat it, password and all
+		return nil, errors.New("is not an address of the form redis://user:password@host:port/number")
+	}
+	return options, nil
 }
 
 type silent struct{}
