@@ -44,9 +44,9 @@ type Keyring struct {
 type knownKey struct {
 	hash    []byte // nil for an id that nobody has
 	caller  Caller
-	revoked bool
-	checked atomic.Int64 // when, in nanoseconds
-	noted   atomic.Int64 // when its use was last noted
+	refused *problem.Problem // why it opens nothing, if so
+	checked atomic.Int64     // when, in nanoseconds
+	noted   atomic.Int64     // when its use was last noted
 }
 
 // NewKeyring reads keys from a database.
@@ -89,8 +89,8 @@ func (k *Keyring) caller(r *http.Request) (Caller, error) {
 		return Caller{}, err
 	case known.hash == nil || !key.opens(known.hash):
 		return Caller{}, problem.New(problem.Unauthenticated, "The API key is unknown.")
-	case known.revoked:
-		return Caller{}, problem.New(problem.Unauthenticated, "The API key was revoked.")
+	case known.refused != nil:
+		return Caller{}, known.refused
 	}
 	k.note(key.ID, known)
 	return known.caller, nil
@@ -151,9 +151,30 @@ func (k *Keyring) look(ctx context.Context, id string) (*knownKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	known.hash, known.revoked = row.SecretHash, row.RevokedAt != nil
+	known.hash = row.SecretHash
 	known.caller = Caller{Plan: Plan(row.Edges.Account.Plan), Account: row.AccountID, Key: id}
-	return known, nil
+	if row.RevokedAt != nil {
+		known.refused = errRevoked
+		return known, nil
+	}
+	older, err := k.store.Read.APIKey.Query().Where(apikey.AccountID(row.AccountID), olderThan(row), apikey.RevokedAtIsNil()).Count(ctx)
+	if err == nil && older >= known.caller.Plan.Terms().Keys {
+		known.refused = errSuspended
+	}
+	return known, err
+}
+
+var (
+	errRevoked   = problem.New(problem.Unauthenticated, "The API key was revoked.")
+	errSuspended = problem.New(problem.Unauthenticated, "The API key is suspended: its account has more keys than its plan, and older ones go first.")
+)
+
+// Forget makes the keyring ask anew, so that what was just done to a key is
+// true here at once; other servers find out within a second.
+func (k *Keyring) Forget(ids ...string) {
+	for _, id := range ids {
+		k.known.Remove(id)
+	}
 }
 
 // note remembers that a key was used, at most once a minute.

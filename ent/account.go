@@ -5,6 +5,7 @@ package ent
 import (
 	"fmt"
 	"palmares/ent/account"
+	"palmares/ent/customer"
 	"strings"
 	"time"
 
@@ -21,6 +22,8 @@ type Account struct {
 	Email string `json:"email,omitempty"`
 	// Plan holds the value of the "plan" field.
 	Plan account.Plan `json:"plan,omitempty"`
+	// An operator has set the plan: billing leaves it alone.
+	PlanByHand bool `json:"plan_by_hand,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
@@ -35,9 +38,15 @@ type AccountEdges struct {
 	Keys []*APIKey `json:"keys,omitempty"`
 	// Usage holds the value of the usage edge.
 	Usage []*Usage `json:"usage,omitempty"`
+	// Sessions holds the value of the sessions edge.
+	Sessions []*Session `json:"sessions,omitempty"`
+	// Confirmations holds the value of the confirmations edge.
+	Confirmations []*Confirmation `json:"confirmations,omitempty"`
+	// Customer holds the value of the customer edge.
+	Customer *Customer `json:"customer,omitempty"`
 	// loadedTypes holds the information for reporting if a
 	// type was loaded (or requested) in eager-loading or not.
-	loadedTypes [2]bool
+	loadedTypes [5]bool
 }
 
 // KeysOrErr returns the Keys value or an error if the edge
@@ -58,11 +67,42 @@ func (e AccountEdges) UsageOrErr() ([]*Usage, error) {
 	return nil, &NotLoadedError{edge: "usage"}
 }
 
+// SessionsOrErr returns the Sessions value or an error if the edge
+// was not loaded in eager-loading.
+func (e AccountEdges) SessionsOrErr() ([]*Session, error) {
+	if e.loadedTypes[2] {
+		return e.Sessions, nil
+	}
+	return nil, &NotLoadedError{edge: "sessions"}
+}
+
+// ConfirmationsOrErr returns the Confirmations value or an error if the edge
+// was not loaded in eager-loading.
+func (e AccountEdges) ConfirmationsOrErr() ([]*Confirmation, error) {
+	if e.loadedTypes[3] {
+		return e.Confirmations, nil
+	}
+	return nil, &NotLoadedError{edge: "confirmations"}
+}
+
+// CustomerOrErr returns the Customer value or an error if the edge
+// was not loaded in eager-loading, or loaded but was not found.
+func (e AccountEdges) CustomerOrErr() (*Customer, error) {
+	if e.Customer != nil {
+		return e.Customer, nil
+	} else if e.loadedTypes[4] {
+		return nil, &NotFoundError{label: customer.Label}
+	}
+	return nil, &NotLoadedError{edge: "customer"}
+}
+
 // scanValues returns the types for scanning values from sql.Rows.
 func (*Account) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case account.FieldPlanByHand:
+			values[i] = new(sql.NullBool)
 		case account.FieldID:
 			values[i] = new(sql.NullInt64)
 		case account.FieldEmail, account.FieldPlan:
@@ -102,6 +142,12 @@ func (_m *Account) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Plan = account.Plan(value.String)
 			}
+		case account.FieldPlanByHand:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field plan_by_hand", values[i])
+			} else if value.Valid {
+				_m.PlanByHand = value.Bool
+			}
 		case account.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -129,6 +175,21 @@ func (_m *Account) QueryKeys() *APIKeyQuery {
 // QueryUsage queries the "usage" edge of the Account entity.
 func (_m *Account) QueryUsage() *UsageQuery {
 	return NewAccountClient(_m.config).QueryUsage(_m)
+}
+
+// QuerySessions queries the "sessions" edge of the Account entity.
+func (_m *Account) QuerySessions() *SessionQuery {
+	return NewAccountClient(_m.config).QuerySessions(_m)
+}
+
+// QueryConfirmations queries the "confirmations" edge of the Account entity.
+func (_m *Account) QueryConfirmations() *ConfirmationQuery {
+	return NewAccountClient(_m.config).QueryConfirmations(_m)
+}
+
+// QueryCustomer queries the "customer" edge of the Account entity.
+func (_m *Account) QueryCustomer() *CustomerQuery {
+	return NewAccountClient(_m.config).QueryCustomer(_m)
 }
 
 // Update returns a builder for updating this Account.
@@ -159,6 +220,9 @@ func (_m *Account) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("plan=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Plan))
+	builder.WriteString(", ")
+	builder.WriteString("plan_by_hand=")
+	builder.WriteString(fmt.Sprintf("%v", _m.PlanByHand))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

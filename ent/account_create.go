@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"palmares/ent/account"
 	"palmares/ent/apikey"
+	"palmares/ent/confirmation"
+	"palmares/ent/customer"
+	"palmares/ent/session"
 	"palmares/ent/usage"
 	"time"
 
@@ -33,6 +36,20 @@ func (_c *AccountCreate) SetEmail(v string) *AccountCreate {
 // SetPlan sets the "plan" field.
 func (_c *AccountCreate) SetPlan(v account.Plan) *AccountCreate {
 	_c.mutation.SetPlan(v)
+	return _c
+}
+
+// SetPlanByHand sets the "plan_by_hand" field.
+func (_c *AccountCreate) SetPlanByHand(v bool) *AccountCreate {
+	_c.mutation.SetPlanByHand(v)
+	return _c
+}
+
+// SetNillablePlanByHand sets the "plan_by_hand" field if the given value is not nil.
+func (_c *AccountCreate) SetNillablePlanByHand(v *bool) *AccountCreate {
+	if v != nil {
+		_c.SetPlanByHand(*v)
+	}
 	return _c
 }
 
@@ -80,6 +97,55 @@ func (_c *AccountCreate) AddUsage(v ...*Usage) *AccountCreate {
 	return _c.AddUsageIDs(ids...)
 }
 
+// AddSessionIDs adds the "sessions" edge to the Session entity by IDs.
+func (_c *AccountCreate) AddSessionIDs(ids ...string) *AccountCreate {
+	_c.mutation.AddSessionIDs(ids...)
+	return _c
+}
+
+// AddSessions adds the "sessions" edges to the Session entity.
+func (_c *AccountCreate) AddSessions(v ...*Session) *AccountCreate {
+	ids := make([]string, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _c.AddSessionIDs(ids...)
+}
+
+// AddConfirmationIDs adds the "confirmations" edge to the Confirmation entity by IDs.
+func (_c *AccountCreate) AddConfirmationIDs(ids ...int) *AccountCreate {
+	_c.mutation.AddConfirmationIDs(ids...)
+	return _c
+}
+
+// AddConfirmations adds the "confirmations" edges to the Confirmation entity.
+func (_c *AccountCreate) AddConfirmations(v ...*Confirmation) *AccountCreate {
+	ids := make([]int, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _c.AddConfirmationIDs(ids...)
+}
+
+// SetCustomerID sets the "customer" edge to the Customer entity by ID.
+func (_c *AccountCreate) SetCustomerID(id string) *AccountCreate {
+	_c.mutation.SetCustomerID(id)
+	return _c
+}
+
+// SetNillableCustomerID sets the "customer" edge to the Customer entity by ID if the given value is not nil.
+func (_c *AccountCreate) SetNillableCustomerID(id *string) *AccountCreate {
+	if id != nil {
+		_c = _c.SetCustomerID(*id)
+	}
+	return _c
+}
+
+// SetCustomer sets the "customer" edge to the Customer entity.
+func (_c *AccountCreate) SetCustomer(v *Customer) *AccountCreate {
+	return _c.SetCustomerID(v.ID)
+}
+
 // Mutation returns the AccountMutation object of the builder.
 func (_c *AccountCreate) Mutation() *AccountMutation {
 	return _c.mutation
@@ -115,6 +181,10 @@ func (_c *AccountCreate) ExecX(ctx context.Context) {
 
 // defaults sets the default values of the builder before save.
 func (_c *AccountCreate) defaults() {
+	if _, ok := _c.mutation.PlanByHand(); !ok {
+		v := account.DefaultPlanByHand
+		_c.mutation.SetPlanByHand(v)
+	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		v := account.DefaultCreatedAt()
 		_c.mutation.SetCreatedAt(v)
@@ -138,6 +208,9 @@ func (_c *AccountCreate) check() error {
 		if err := account.PlanValidator(v); err != nil {
 			return &ValidationError{Name: "plan", err: fmt.Errorf(`ent: validator failed for field "Account.plan": %w`, err)}
 		}
+	}
+	if _, ok := _c.mutation.PlanByHand(); !ok {
+		return &ValidationError{Name: "plan_by_hand", err: errors.New(`ent: missing required field "Account.plan_by_hand"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`ent: missing required field "Account.created_at"`)}
@@ -177,6 +250,10 @@ func (_c *AccountCreate) createSpec() (*Account, *sqlgraph.CreateSpec) {
 		_spec.SetField(account.FieldPlan, field.TypeEnum, value)
 		_node.Plan = value
 	}
+	if value, ok := _c.mutation.PlanByHand(); ok {
+		_spec.SetField(account.FieldPlanByHand, field.TypeBool, value)
+		_node.PlanByHand = value
+	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(account.FieldCreatedAt, field.TypeTime, value)
 		_node.CreatedAt = value
@@ -206,6 +283,54 @@ func (_c *AccountCreate) createSpec() (*Account, *sqlgraph.CreateSpec) {
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(usage.FieldID, field.TypeInt),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges = append(_spec.Edges, edge)
+	}
+	if nodes := _c.mutation.SessionsIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.SessionsTable,
+			Columns: []string{account.SessionsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(session.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges = append(_spec.Edges, edge)
+	}
+	if nodes := _c.mutation.ConfirmationsIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.ConfirmationsTable,
+			Columns: []string{account.ConfirmationsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(confirmation.FieldID, field.TypeInt),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges = append(_spec.Edges, edge)
+	}
+	if nodes := _c.mutation.CustomerIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2O,
+			Inverse: false,
+			Table:   account.CustomerTable,
+			Columns: []string{account.CustomerColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(customer.FieldID, field.TypeString),
 			},
 		}
 		for _, k := range nodes {
@@ -289,6 +414,18 @@ func (u *AccountUpsert) UpdatePlan() *AccountUpsert {
 	return u
 }
 
+// SetPlanByHand sets the "plan_by_hand" field.
+func (u *AccountUpsert) SetPlanByHand(v bool) *AccountUpsert {
+	u.Set(account.FieldPlanByHand, v)
+	return u
+}
+
+// UpdatePlanByHand sets the "plan_by_hand" field to the value that was provided on create.
+func (u *AccountUpsert) UpdatePlanByHand() *AccountUpsert {
+	u.SetExcluded(account.FieldPlanByHand)
+	return u
+}
+
 // UpdateNewValues updates the mutable fields using the new values that were set on create.
 // Using this option is equivalent to using:
 //
@@ -359,6 +496,20 @@ func (u *AccountUpsertOne) SetPlan(v account.Plan) *AccountUpsertOne {
 func (u *AccountUpsertOne) UpdatePlan() *AccountUpsertOne {
 	return u.Update(func(s *AccountUpsert) {
 		s.UpdatePlan()
+	})
+}
+
+// SetPlanByHand sets the "plan_by_hand" field.
+func (u *AccountUpsertOne) SetPlanByHand(v bool) *AccountUpsertOne {
+	return u.Update(func(s *AccountUpsert) {
+		s.SetPlanByHand(v)
+	})
+}
+
+// UpdatePlanByHand sets the "plan_by_hand" field to the value that was provided on create.
+func (u *AccountUpsertOne) UpdatePlanByHand() *AccountUpsertOne {
+	return u.Update(func(s *AccountUpsert) {
+		s.UpdatePlanByHand()
 	})
 }
 
@@ -598,6 +749,20 @@ func (u *AccountUpsertBulk) SetPlan(v account.Plan) *AccountUpsertBulk {
 func (u *AccountUpsertBulk) UpdatePlan() *AccountUpsertBulk {
 	return u.Update(func(s *AccountUpsert) {
 		s.UpdatePlan()
+	})
+}
+
+// SetPlanByHand sets the "plan_by_hand" field.
+func (u *AccountUpsertBulk) SetPlanByHand(v bool) *AccountUpsertBulk {
+	return u.Update(func(s *AccountUpsert) {
+		s.SetPlanByHand(v)
+	})
+}
+
+// UpdatePlanByHand sets the "plan_by_hand" field to the value that was provided on create.
+func (u *AccountUpsertBulk) UpdatePlanByHand() *AccountUpsertBulk {
+	return u.Update(func(s *AccountUpsert) {
+		s.UpdatePlanByHand()
 	})
 }
 

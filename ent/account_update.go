@@ -8,7 +8,10 @@ import (
 	"fmt"
 	"palmares/ent/account"
 	"palmares/ent/apikey"
+	"palmares/ent/confirmation"
+	"palmares/ent/customer"
 	"palmares/ent/predicate"
+	"palmares/ent/session"
 	"palmares/ent/usage"
 
 	"entgo.io/ent/dialect/sql"
@@ -57,6 +60,20 @@ func (_u *AccountUpdate) SetNillablePlan(v *account.Plan) *AccountUpdate {
 	return _u
 }
 
+// SetPlanByHand sets the "plan_by_hand" field.
+func (_u *AccountUpdate) SetPlanByHand(v bool) *AccountUpdate {
+	_u.mutation.SetPlanByHand(v)
+	return _u
+}
+
+// SetNillablePlanByHand sets the "plan_by_hand" field if the given value is not nil.
+func (_u *AccountUpdate) SetNillablePlanByHand(v *bool) *AccountUpdate {
+	if v != nil {
+		_u.SetPlanByHand(*v)
+	}
+	return _u
+}
+
 // AddKeyIDs adds the "keys" edge to the APIKey entity by IDs.
 func (_u *AccountUpdate) AddKeyIDs(ids ...string) *AccountUpdate {
 	_u.mutation.AddKeyIDs(ids...)
@@ -85,6 +102,55 @@ func (_u *AccountUpdate) AddUsage(v ...*Usage) *AccountUpdate {
 		ids[i] = v[i].ID
 	}
 	return _u.AddUsageIDs(ids...)
+}
+
+// AddSessionIDs adds the "sessions" edge to the Session entity by IDs.
+func (_u *AccountUpdate) AddSessionIDs(ids ...string) *AccountUpdate {
+	_u.mutation.AddSessionIDs(ids...)
+	return _u
+}
+
+// AddSessions adds the "sessions" edges to the Session entity.
+func (_u *AccountUpdate) AddSessions(v ...*Session) *AccountUpdate {
+	ids := make([]string, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.AddSessionIDs(ids...)
+}
+
+// AddConfirmationIDs adds the "confirmations" edge to the Confirmation entity by IDs.
+func (_u *AccountUpdate) AddConfirmationIDs(ids ...int) *AccountUpdate {
+	_u.mutation.AddConfirmationIDs(ids...)
+	return _u
+}
+
+// AddConfirmations adds the "confirmations" edges to the Confirmation entity.
+func (_u *AccountUpdate) AddConfirmations(v ...*Confirmation) *AccountUpdate {
+	ids := make([]int, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.AddConfirmationIDs(ids...)
+}
+
+// SetCustomerID sets the "customer" edge to the Customer entity by ID.
+func (_u *AccountUpdate) SetCustomerID(id string) *AccountUpdate {
+	_u.mutation.SetCustomerID(id)
+	return _u
+}
+
+// SetNillableCustomerID sets the "customer" edge to the Customer entity by ID if the given value is not nil.
+func (_u *AccountUpdate) SetNillableCustomerID(id *string) *AccountUpdate {
+	if id != nil {
+		_u = _u.SetCustomerID(*id)
+	}
+	return _u
+}
+
+// SetCustomer sets the "customer" edge to the Customer entity.
+func (_u *AccountUpdate) SetCustomer(v *Customer) *AccountUpdate {
+	return _u.SetCustomerID(v.ID)
 }
 
 // Mutation returns the AccountMutation object of the builder.
@@ -132,6 +198,54 @@ func (_u *AccountUpdate) RemoveUsage(v ...*Usage) *AccountUpdate {
 		ids[i] = v[i].ID
 	}
 	return _u.RemoveUsageIDs(ids...)
+}
+
+// ClearSessions clears all "sessions" edges to the Session entity.
+func (_u *AccountUpdate) ClearSessions() *AccountUpdate {
+	_u.mutation.ClearSessions()
+	return _u
+}
+
+// RemoveSessionIDs removes the "sessions" edge to Session entities by IDs.
+func (_u *AccountUpdate) RemoveSessionIDs(ids ...string) *AccountUpdate {
+	_u.mutation.RemoveSessionIDs(ids...)
+	return _u
+}
+
+// RemoveSessions removes "sessions" edges to Session entities.
+func (_u *AccountUpdate) RemoveSessions(v ...*Session) *AccountUpdate {
+	ids := make([]string, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.RemoveSessionIDs(ids...)
+}
+
+// ClearConfirmations clears all "confirmations" edges to the Confirmation entity.
+func (_u *AccountUpdate) ClearConfirmations() *AccountUpdate {
+	_u.mutation.ClearConfirmations()
+	return _u
+}
+
+// RemoveConfirmationIDs removes the "confirmations" edge to Confirmation entities by IDs.
+func (_u *AccountUpdate) RemoveConfirmationIDs(ids ...int) *AccountUpdate {
+	_u.mutation.RemoveConfirmationIDs(ids...)
+	return _u
+}
+
+// RemoveConfirmations removes "confirmations" edges to Confirmation entities.
+func (_u *AccountUpdate) RemoveConfirmations(v ...*Confirmation) *AccountUpdate {
+	ids := make([]int, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.RemoveConfirmationIDs(ids...)
+}
+
+// ClearCustomer clears the "customer" edge to the Customer entity.
+func (_u *AccountUpdate) ClearCustomer() *AccountUpdate {
+	_u.mutation.ClearCustomer()
+	return _u
 }
 
 // Save executes the query and returns the number of nodes affected by the update operation.
@@ -193,6 +307,9 @@ func (_u *AccountUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.Plan(); ok {
 		_spec.SetField(account.FieldPlan, field.TypeEnum, value)
+	}
+	if value, ok := _u.mutation.PlanByHand(); ok {
+		_spec.SetField(account.FieldPlanByHand, field.TypeBool, value)
 	}
 	if _u.mutation.KeysCleared() {
 		edge := &sqlgraph.EdgeSpec{
@@ -284,6 +401,125 @@ func (_u *AccountUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 		}
 		_spec.Edges.Add = append(_spec.Edges.Add, edge)
 	}
+	if _u.mutation.SessionsCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.SessionsTable,
+			Columns: []string{account.SessionsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(session.FieldID, field.TypeString),
+			},
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.RemovedSessionsIDs(); len(nodes) > 0 && !_u.mutation.SessionsCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.SessionsTable,
+			Columns: []string{account.SessionsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(session.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.SessionsIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.SessionsTable,
+			Columns: []string{account.SessionsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(session.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Add = append(_spec.Edges.Add, edge)
+	}
+	if _u.mutation.ConfirmationsCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.ConfirmationsTable,
+			Columns: []string{account.ConfirmationsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(confirmation.FieldID, field.TypeInt),
+			},
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.RemovedConfirmationsIDs(); len(nodes) > 0 && !_u.mutation.ConfirmationsCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.ConfirmationsTable,
+			Columns: []string{account.ConfirmationsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(confirmation.FieldID, field.TypeInt),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.ConfirmationsIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.ConfirmationsTable,
+			Columns: []string{account.ConfirmationsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(confirmation.FieldID, field.TypeInt),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Add = append(_spec.Edges.Add, edge)
+	}
+	if _u.mutation.CustomerCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2O,
+			Inverse: false,
+			Table:   account.CustomerTable,
+			Columns: []string{account.CustomerColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(customer.FieldID, field.TypeString),
+			},
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.CustomerIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2O,
+			Inverse: false,
+			Table:   account.CustomerTable,
+			Columns: []string{account.CustomerColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(customer.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Add = append(_spec.Edges.Add, edge)
+	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
 			err = &NotFoundError{account.Label}
@@ -332,6 +568,20 @@ func (_u *AccountUpdateOne) SetNillablePlan(v *account.Plan) *AccountUpdateOne {
 	return _u
 }
 
+// SetPlanByHand sets the "plan_by_hand" field.
+func (_u *AccountUpdateOne) SetPlanByHand(v bool) *AccountUpdateOne {
+	_u.mutation.SetPlanByHand(v)
+	return _u
+}
+
+// SetNillablePlanByHand sets the "plan_by_hand" field if the given value is not nil.
+func (_u *AccountUpdateOne) SetNillablePlanByHand(v *bool) *AccountUpdateOne {
+	if v != nil {
+		_u.SetPlanByHand(*v)
+	}
+	return _u
+}
+
 // AddKeyIDs adds the "keys" edge to the APIKey entity by IDs.
 func (_u *AccountUpdateOne) AddKeyIDs(ids ...string) *AccountUpdateOne {
 	_u.mutation.AddKeyIDs(ids...)
@@ -360,6 +610,55 @@ func (_u *AccountUpdateOne) AddUsage(v ...*Usage) *AccountUpdateOne {
 		ids[i] = v[i].ID
 	}
 	return _u.AddUsageIDs(ids...)
+}
+
+// AddSessionIDs adds the "sessions" edge to the Session entity by IDs.
+func (_u *AccountUpdateOne) AddSessionIDs(ids ...string) *AccountUpdateOne {
+	_u.mutation.AddSessionIDs(ids...)
+	return _u
+}
+
+// AddSessions adds the "sessions" edges to the Session entity.
+func (_u *AccountUpdateOne) AddSessions(v ...*Session) *AccountUpdateOne {
+	ids := make([]string, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.AddSessionIDs(ids...)
+}
+
+// AddConfirmationIDs adds the "confirmations" edge to the Confirmation entity by IDs.
+func (_u *AccountUpdateOne) AddConfirmationIDs(ids ...int) *AccountUpdateOne {
+	_u.mutation.AddConfirmationIDs(ids...)
+	return _u
+}
+
+// AddConfirmations adds the "confirmations" edges to the Confirmation entity.
+func (_u *AccountUpdateOne) AddConfirmations(v ...*Confirmation) *AccountUpdateOne {
+	ids := make([]int, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.AddConfirmationIDs(ids...)
+}
+
+// SetCustomerID sets the "customer" edge to the Customer entity by ID.
+func (_u *AccountUpdateOne) SetCustomerID(id string) *AccountUpdateOne {
+	_u.mutation.SetCustomerID(id)
+	return _u
+}
+
+// SetNillableCustomerID sets the "customer" edge to the Customer entity by ID if the given value is not nil.
+func (_u *AccountUpdateOne) SetNillableCustomerID(id *string) *AccountUpdateOne {
+	if id != nil {
+		_u = _u.SetCustomerID(*id)
+	}
+	return _u
+}
+
+// SetCustomer sets the "customer" edge to the Customer entity.
+func (_u *AccountUpdateOne) SetCustomer(v *Customer) *AccountUpdateOne {
+	return _u.SetCustomerID(v.ID)
 }
 
 // Mutation returns the AccountMutation object of the builder.
@@ -407,6 +706,54 @@ func (_u *AccountUpdateOne) RemoveUsage(v ...*Usage) *AccountUpdateOne {
 		ids[i] = v[i].ID
 	}
 	return _u.RemoveUsageIDs(ids...)
+}
+
+// ClearSessions clears all "sessions" edges to the Session entity.
+func (_u *AccountUpdateOne) ClearSessions() *AccountUpdateOne {
+	_u.mutation.ClearSessions()
+	return _u
+}
+
+// RemoveSessionIDs removes the "sessions" edge to Session entities by IDs.
+func (_u *AccountUpdateOne) RemoveSessionIDs(ids ...string) *AccountUpdateOne {
+	_u.mutation.RemoveSessionIDs(ids...)
+	return _u
+}
+
+// RemoveSessions removes "sessions" edges to Session entities.
+func (_u *AccountUpdateOne) RemoveSessions(v ...*Session) *AccountUpdateOne {
+	ids := make([]string, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.RemoveSessionIDs(ids...)
+}
+
+// ClearConfirmations clears all "confirmations" edges to the Confirmation entity.
+func (_u *AccountUpdateOne) ClearConfirmations() *AccountUpdateOne {
+	_u.mutation.ClearConfirmations()
+	return _u
+}
+
+// RemoveConfirmationIDs removes the "confirmations" edge to Confirmation entities by IDs.
+func (_u *AccountUpdateOne) RemoveConfirmationIDs(ids ...int) *AccountUpdateOne {
+	_u.mutation.RemoveConfirmationIDs(ids...)
+	return _u
+}
+
+// RemoveConfirmations removes "confirmations" edges to Confirmation entities.
+func (_u *AccountUpdateOne) RemoveConfirmations(v ...*Confirmation) *AccountUpdateOne {
+	ids := make([]int, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.RemoveConfirmationIDs(ids...)
+}
+
+// ClearCustomer clears the "customer" edge to the Customer entity.
+func (_u *AccountUpdateOne) ClearCustomer() *AccountUpdateOne {
+	_u.mutation.ClearCustomer()
+	return _u
 }
 
 // Where appends a list predicates to the AccountUpdate builder.
@@ -499,6 +846,9 @@ func (_u *AccountUpdateOne) sqlSave(ctx context.Context) (_node *Account, err er
 	if value, ok := _u.mutation.Plan(); ok {
 		_spec.SetField(account.FieldPlan, field.TypeEnum, value)
 	}
+	if value, ok := _u.mutation.PlanByHand(); ok {
+		_spec.SetField(account.FieldPlanByHand, field.TypeBool, value)
+	}
 	if _u.mutation.KeysCleared() {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.O2M,
@@ -582,6 +932,125 @@ func (_u *AccountUpdateOne) sqlSave(ctx context.Context) (_node *Account, err er
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(usage.FieldID, field.TypeInt),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Add = append(_spec.Edges.Add, edge)
+	}
+	if _u.mutation.SessionsCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.SessionsTable,
+			Columns: []string{account.SessionsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(session.FieldID, field.TypeString),
+			},
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.RemovedSessionsIDs(); len(nodes) > 0 && !_u.mutation.SessionsCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.SessionsTable,
+			Columns: []string{account.SessionsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(session.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.SessionsIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.SessionsTable,
+			Columns: []string{account.SessionsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(session.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Add = append(_spec.Edges.Add, edge)
+	}
+	if _u.mutation.ConfirmationsCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.ConfirmationsTable,
+			Columns: []string{account.ConfirmationsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(confirmation.FieldID, field.TypeInt),
+			},
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.RemovedConfirmationsIDs(); len(nodes) > 0 && !_u.mutation.ConfirmationsCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.ConfirmationsTable,
+			Columns: []string{account.ConfirmationsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(confirmation.FieldID, field.TypeInt),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.ConfirmationsIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.ConfirmationsTable,
+			Columns: []string{account.ConfirmationsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(confirmation.FieldID, field.TypeInt),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Add = append(_spec.Edges.Add, edge)
+	}
+	if _u.mutation.CustomerCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2O,
+			Inverse: false,
+			Table:   account.CustomerTable,
+			Columns: []string{account.CustomerColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(customer.FieldID, field.TypeString),
+			},
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.CustomerIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2O,
+			Inverse: false,
+			Table:   account.CustomerTable,
+			Columns: []string{account.CustomerColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(customer.FieldID, field.TypeString),
 			},
 		}
 		for _, k := range nodes {

@@ -13,14 +13,18 @@ import (
 
 	"palmares/ent/account"
 	"palmares/ent/apikey"
+	"palmares/ent/billingevent"
 	"palmares/ent/category"
 	"palmares/ent/comparison"
 	"palmares/ent/comparisoncategory"
+	"palmares/ent/confirmation"
 	"palmares/ent/countbatch"
+	"palmares/ent/customer"
 	"palmares/ent/journalentry"
 	"palmares/ent/pricechange"
 	"palmares/ent/release"
 	"palmares/ent/section"
+	"palmares/ent/session"
 	"palmares/ent/tool"
 	"palmares/ent/usage"
 
@@ -41,14 +45,20 @@ type Client struct {
 	APIKey *APIKeyClient
 	// Account is the client for interacting with the Account builders.
 	Account *AccountClient
+	// BillingEvent is the client for interacting with the BillingEvent builders.
+	BillingEvent *BillingEventClient
 	// Category is the client for interacting with the Category builders.
 	Category *CategoryClient
 	// Comparison is the client for interacting with the Comparison builders.
 	Comparison *ComparisonClient
 	// ComparisonCategory is the client for interacting with the ComparisonCategory builders.
 	ComparisonCategory *ComparisonCategoryClient
+	// Confirmation is the client for interacting with the Confirmation builders.
+	Confirmation *ConfirmationClient
 	// CountBatch is the client for interacting with the CountBatch builders.
 	CountBatch *CountBatchClient
+	// Customer is the client for interacting with the Customer builders.
+	Customer *CustomerClient
 	// JournalEntry is the client for interacting with the JournalEntry builders.
 	JournalEntry *JournalEntryClient
 	// PriceChange is the client for interacting with the PriceChange builders.
@@ -57,6 +67,8 @@ type Client struct {
 	Release *ReleaseClient
 	// Section is the client for interacting with the Section builders.
 	Section *SectionClient
+	// Session is the client for interacting with the Session builders.
+	Session *SessionClient
 	// Tool is the client for interacting with the Tool builders.
 	Tool *ToolClient
 	// Usage is the client for interacting with the Usage builders.
@@ -74,14 +86,18 @@ func (c *Client) init() {
 	c.Schema = migrate.NewSchema(c.driver)
 	c.APIKey = NewAPIKeyClient(c.config)
 	c.Account = NewAccountClient(c.config)
+	c.BillingEvent = NewBillingEventClient(c.config)
 	c.Category = NewCategoryClient(c.config)
 	c.Comparison = NewComparisonClient(c.config)
 	c.ComparisonCategory = NewComparisonCategoryClient(c.config)
+	c.Confirmation = NewConfirmationClient(c.config)
 	c.CountBatch = NewCountBatchClient(c.config)
+	c.Customer = NewCustomerClient(c.config)
 	c.JournalEntry = NewJournalEntryClient(c.config)
 	c.PriceChange = NewPriceChangeClient(c.config)
 	c.Release = NewReleaseClient(c.config)
 	c.Section = NewSectionClient(c.config)
+	c.Session = NewSessionClient(c.config)
 	c.Tool = NewToolClient(c.config)
 	c.Usage = NewUsageClient(c.config)
 }
@@ -178,14 +194,18 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		config:             cfg,
 		APIKey:             NewAPIKeyClient(cfg),
 		Account:            NewAccountClient(cfg),
+		BillingEvent:       NewBillingEventClient(cfg),
 		Category:           NewCategoryClient(cfg),
 		Comparison:         NewComparisonClient(cfg),
 		ComparisonCategory: NewComparisonCategoryClient(cfg),
+		Confirmation:       NewConfirmationClient(cfg),
 		CountBatch:         NewCountBatchClient(cfg),
+		Customer:           NewCustomerClient(cfg),
 		JournalEntry:       NewJournalEntryClient(cfg),
 		PriceChange:        NewPriceChangeClient(cfg),
 		Release:            NewReleaseClient(cfg),
 		Section:            NewSectionClient(cfg),
+		Session:            NewSessionClient(cfg),
 		Tool:               NewToolClient(cfg),
 		Usage:              NewUsageClient(cfg),
 	}, nil
@@ -209,14 +229,18 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		config:             cfg,
 		APIKey:             NewAPIKeyClient(cfg),
 		Account:            NewAccountClient(cfg),
+		BillingEvent:       NewBillingEventClient(cfg),
 		Category:           NewCategoryClient(cfg),
 		Comparison:         NewComparisonClient(cfg),
 		ComparisonCategory: NewComparisonCategoryClient(cfg),
+		Confirmation:       NewConfirmationClient(cfg),
 		CountBatch:         NewCountBatchClient(cfg),
+		Customer:           NewCustomerClient(cfg),
 		JournalEntry:       NewJournalEntryClient(cfg),
 		PriceChange:        NewPriceChangeClient(cfg),
 		Release:            NewReleaseClient(cfg),
 		Section:            NewSectionClient(cfg),
+		Session:            NewSessionClient(cfg),
 		Tool:               NewToolClient(cfg),
 		Usage:              NewUsageClient(cfg),
 	}, nil
@@ -248,9 +272,9 @@ func (c *Client) Close() error {
 // In order to add hooks to a specific client, call: `client.Node.Use(...)`.
 func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
-		c.APIKey, c.Account, c.Category, c.Comparison, c.ComparisonCategory,
-		c.CountBatch, c.JournalEntry, c.PriceChange, c.Release, c.Section, c.Tool,
-		c.Usage,
+		c.APIKey, c.Account, c.BillingEvent, c.Category, c.Comparison,
+		c.ComparisonCategory, c.Confirmation, c.CountBatch, c.Customer, c.JournalEntry,
+		c.PriceChange, c.Release, c.Section, c.Session, c.Tool, c.Usage,
 	} {
 		n.Use(hooks...)
 	}
@@ -260,9 +284,9 @@ func (c *Client) Use(hooks ...Hook) {
 // In order to add interceptors to a specific client, call: `client.Node.Intercept(...)`.
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
-		c.APIKey, c.Account, c.Category, c.Comparison, c.ComparisonCategory,
-		c.CountBatch, c.JournalEntry, c.PriceChange, c.Release, c.Section, c.Tool,
-		c.Usage,
+		c.APIKey, c.Account, c.BillingEvent, c.Category, c.Comparison,
+		c.ComparisonCategory, c.Confirmation, c.CountBatch, c.Customer, c.JournalEntry,
+		c.PriceChange, c.Release, c.Section, c.Session, c.Tool, c.Usage,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -275,14 +299,20 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.APIKey.mutate(ctx, m)
 	case *AccountMutation:
 		return c.Account.mutate(ctx, m)
+	case *BillingEventMutation:
+		return c.BillingEvent.mutate(ctx, m)
 	case *CategoryMutation:
 		return c.Category.mutate(ctx, m)
 	case *ComparisonMutation:
 		return c.Comparison.mutate(ctx, m)
 	case *ComparisonCategoryMutation:
 		return c.ComparisonCategory.mutate(ctx, m)
+	case *ConfirmationMutation:
+		return c.Confirmation.mutate(ctx, m)
 	case *CountBatchMutation:
 		return c.CountBatch.mutate(ctx, m)
+	case *CustomerMutation:
+		return c.Customer.mutate(ctx, m)
 	case *JournalEntryMutation:
 		return c.JournalEntry.mutate(ctx, m)
 	case *PriceChangeMutation:
@@ -291,6 +321,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Release.mutate(ctx, m)
 	case *SectionMutation:
 		return c.Section.mutate(ctx, m)
+	case *SessionMutation:
+		return c.Session.mutate(ctx, m)
 	case *ToolMutation:
 		return c.Tool.mutate(ctx, m)
 	case *UsageMutation:
@@ -589,6 +621,54 @@ func (c *AccountClient) QueryUsage(_m *Account) *UsageQuery {
 	return query
 }
 
+// QuerySessions queries the sessions edge of a Account.
+func (c *AccountClient) QuerySessions(_m *Account) *SessionQuery {
+	query := (&SessionClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(account.Table, account.FieldID, id),
+			sqlgraph.To(session.Table, session.FieldID),
+			sqlgraph.Edge(sqlgraph.O2M, false, account.SessionsTable, account.SessionsColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// QueryConfirmations queries the confirmations edge of a Account.
+func (c *AccountClient) QueryConfirmations(_m *Account) *ConfirmationQuery {
+	query := (&ConfirmationClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(account.Table, account.FieldID, id),
+			sqlgraph.To(confirmation.Table, confirmation.FieldID),
+			sqlgraph.Edge(sqlgraph.O2M, false, account.ConfirmationsTable, account.ConfirmationsColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// QueryCustomer queries the customer edge of a Account.
+func (c *AccountClient) QueryCustomer(_m *Account) *CustomerQuery {
+	query := (&CustomerClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(account.Table, account.FieldID, id),
+			sqlgraph.To(customer.Table, customer.FieldID),
+			sqlgraph.Edge(sqlgraph.O2O, false, account.CustomerTable, account.CustomerColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
 // Hooks returns the client hooks.
 func (c *AccountClient) Hooks() []Hook {
 	return c.hooks.Account
@@ -611,6 +691,139 @@ func (c *AccountClient) mutate(ctx context.Context, m *AccountMutation) (Value, 
 		return (&AccountDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Account mutation op: %q", m.Op())
+	}
+}
+
+// BillingEventClient is a client for the BillingEvent schema.
+type BillingEventClient struct {
+	config
+}
+
+// NewBillingEventClient returns a client for the BillingEvent from the given config.
+func NewBillingEventClient(c config) *BillingEventClient {
+	return &BillingEventClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `billingevent.Hooks(f(g(h())))`.
+func (c *BillingEventClient) Use(hooks ...Hook) {
+	c.hooks.BillingEvent = append(c.hooks.BillingEvent, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `billingevent.Intercept(f(g(h())))`.
+func (c *BillingEventClient) Intercept(interceptors ...Interceptor) {
+	c.inters.BillingEvent = append(c.inters.BillingEvent, interceptors...)
+}
+
+// Create returns a builder for creating a BillingEvent entity.
+func (c *BillingEventClient) Create() *BillingEventCreate {
+	mutation := newBillingEventMutation(c.config, OpCreate)
+	return &BillingEventCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of BillingEvent entities.
+func (c *BillingEventClient) CreateBulk(builders ...*BillingEventCreate) *BillingEventCreateBulk {
+	return &BillingEventCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *BillingEventClient) MapCreateBulk(slice any, setFunc func(*BillingEventCreate, int)) *BillingEventCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &BillingEventCreateBulk{err: fmt.Errorf("calling to BillingEventClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*BillingEventCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &BillingEventCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for BillingEvent.
+func (c *BillingEventClient) Update() *BillingEventUpdate {
+	mutation := newBillingEventMutation(c.config, OpUpdate)
+	return &BillingEventUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *BillingEventClient) UpdateOne(_m *BillingEvent) *BillingEventUpdateOne {
+	mutation := newBillingEventMutation(c.config, OpUpdateOne, withBillingEvent(_m))
+	return &BillingEventUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *BillingEventClient) UpdateOneID(id string) *BillingEventUpdateOne {
+	mutation := newBillingEventMutation(c.config, OpUpdateOne, withBillingEventID(id))
+	return &BillingEventUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for BillingEvent.
+func (c *BillingEventClient) Delete() *BillingEventDelete {
+	mutation := newBillingEventMutation(c.config, OpDelete)
+	return &BillingEventDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *BillingEventClient) DeleteOne(_m *BillingEvent) *BillingEventDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *BillingEventClient) DeleteOneID(id string) *BillingEventDeleteOne {
+	builder := c.Delete().Where(billingevent.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &BillingEventDeleteOne{builder}
+}
+
+// Query returns a query builder for BillingEvent.
+func (c *BillingEventClient) Query() *BillingEventQuery {
+	return &BillingEventQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeBillingEvent},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a BillingEvent entity by its id.
+func (c *BillingEventClient) Get(ctx context.Context, id string) (*BillingEvent, error) {
+	return c.Query().Where(billingevent.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *BillingEventClient) GetX(ctx context.Context, id string) *BillingEvent {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *BillingEventClient) Hooks() []Hook {
+	return c.hooks.BillingEvent
+}
+
+// Interceptors returns the client interceptors.
+func (c *BillingEventClient) Interceptors() []Interceptor {
+	return c.inters.BillingEvent
+}
+
+func (c *BillingEventClient) mutate(ctx context.Context, m *BillingEventMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&BillingEventCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&BillingEventUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&BillingEventUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&BillingEventDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown BillingEvent mutation op: %q", m.Op())
 	}
 }
 
@@ -1077,6 +1290,155 @@ func (c *ComparisonCategoryClient) mutate(ctx context.Context, m *ComparisonCate
 	}
 }
 
+// ConfirmationClient is a client for the Confirmation schema.
+type ConfirmationClient struct {
+	config
+}
+
+// NewConfirmationClient returns a client for the Confirmation from the given config.
+func NewConfirmationClient(c config) *ConfirmationClient {
+	return &ConfirmationClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `confirmation.Hooks(f(g(h())))`.
+func (c *ConfirmationClient) Use(hooks ...Hook) {
+	c.hooks.Confirmation = append(c.hooks.Confirmation, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `confirmation.Intercept(f(g(h())))`.
+func (c *ConfirmationClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Confirmation = append(c.inters.Confirmation, interceptors...)
+}
+
+// Create returns a builder for creating a Confirmation entity.
+func (c *ConfirmationClient) Create() *ConfirmationCreate {
+	mutation := newConfirmationMutation(c.config, OpCreate)
+	return &ConfirmationCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Confirmation entities.
+func (c *ConfirmationClient) CreateBulk(builders ...*ConfirmationCreate) *ConfirmationCreateBulk {
+	return &ConfirmationCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ConfirmationClient) MapCreateBulk(slice any, setFunc func(*ConfirmationCreate, int)) *ConfirmationCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ConfirmationCreateBulk{err: fmt.Errorf("calling to ConfirmationClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ConfirmationCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ConfirmationCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Confirmation.
+func (c *ConfirmationClient) Update() *ConfirmationUpdate {
+	mutation := newConfirmationMutation(c.config, OpUpdate)
+	return &ConfirmationUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ConfirmationClient) UpdateOne(_m *Confirmation) *ConfirmationUpdateOne {
+	mutation := newConfirmationMutation(c.config, OpUpdateOne, withConfirmation(_m))
+	return &ConfirmationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ConfirmationClient) UpdateOneID(id int) *ConfirmationUpdateOne {
+	mutation := newConfirmationMutation(c.config, OpUpdateOne, withConfirmationID(id))
+	return &ConfirmationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Confirmation.
+func (c *ConfirmationClient) Delete() *ConfirmationDelete {
+	mutation := newConfirmationMutation(c.config, OpDelete)
+	return &ConfirmationDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ConfirmationClient) DeleteOne(_m *Confirmation) *ConfirmationDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ConfirmationClient) DeleteOneID(id int) *ConfirmationDeleteOne {
+	builder := c.Delete().Where(confirmation.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ConfirmationDeleteOne{builder}
+}
+
+// Query returns a query builder for Confirmation.
+func (c *ConfirmationClient) Query() *ConfirmationQuery {
+	return &ConfirmationQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeConfirmation},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Confirmation entity by its id.
+func (c *ConfirmationClient) Get(ctx context.Context, id int) (*Confirmation, error) {
+	return c.Query().Where(confirmation.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ConfirmationClient) GetX(ctx context.Context, id int) *Confirmation {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// QueryAccount queries the account edge of a Confirmation.
+func (c *ConfirmationClient) QueryAccount(_m *Confirmation) *AccountQuery {
+	query := (&AccountClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(confirmation.Table, confirmation.FieldID, id),
+			sqlgraph.To(account.Table, account.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, true, confirmation.AccountTable, confirmation.AccountColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// Hooks returns the client hooks.
+func (c *ConfirmationClient) Hooks() []Hook {
+	return c.hooks.Confirmation
+}
+
+// Interceptors returns the client interceptors.
+func (c *ConfirmationClient) Interceptors() []Interceptor {
+	return c.inters.Confirmation
+}
+
+func (c *ConfirmationClient) mutate(ctx context.Context, m *ConfirmationMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ConfirmationCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ConfirmationUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ConfirmationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ConfirmationDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Confirmation mutation op: %q", m.Op())
+	}
+}
+
 // CountBatchClient is a client for the CountBatch schema.
 type CountBatchClient struct {
 	config
@@ -1207,6 +1569,155 @@ func (c *CountBatchClient) mutate(ctx context.Context, m *CountBatchMutation) (V
 		return (&CountBatchDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown CountBatch mutation op: %q", m.Op())
+	}
+}
+
+// CustomerClient is a client for the Customer schema.
+type CustomerClient struct {
+	config
+}
+
+// NewCustomerClient returns a client for the Customer from the given config.
+func NewCustomerClient(c config) *CustomerClient {
+	return &CustomerClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `customer.Hooks(f(g(h())))`.
+func (c *CustomerClient) Use(hooks ...Hook) {
+	c.hooks.Customer = append(c.hooks.Customer, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `customer.Intercept(f(g(h())))`.
+func (c *CustomerClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Customer = append(c.inters.Customer, interceptors...)
+}
+
+// Create returns a builder for creating a Customer entity.
+func (c *CustomerClient) Create() *CustomerCreate {
+	mutation := newCustomerMutation(c.config, OpCreate)
+	return &CustomerCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Customer entities.
+func (c *CustomerClient) CreateBulk(builders ...*CustomerCreate) *CustomerCreateBulk {
+	return &CustomerCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *CustomerClient) MapCreateBulk(slice any, setFunc func(*CustomerCreate, int)) *CustomerCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &CustomerCreateBulk{err: fmt.Errorf("calling to CustomerClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*CustomerCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &CustomerCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Customer.
+func (c *CustomerClient) Update() *CustomerUpdate {
+	mutation := newCustomerMutation(c.config, OpUpdate)
+	return &CustomerUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *CustomerClient) UpdateOne(_m *Customer) *CustomerUpdateOne {
+	mutation := newCustomerMutation(c.config, OpUpdateOne, withCustomer(_m))
+	return &CustomerUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *CustomerClient) UpdateOneID(id string) *CustomerUpdateOne {
+	mutation := newCustomerMutation(c.config, OpUpdateOne, withCustomerID(id))
+	return &CustomerUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Customer.
+func (c *CustomerClient) Delete() *CustomerDelete {
+	mutation := newCustomerMutation(c.config, OpDelete)
+	return &CustomerDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *CustomerClient) DeleteOne(_m *Customer) *CustomerDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *CustomerClient) DeleteOneID(id string) *CustomerDeleteOne {
+	builder := c.Delete().Where(customer.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &CustomerDeleteOne{builder}
+}
+
+// Query returns a query builder for Customer.
+func (c *CustomerClient) Query() *CustomerQuery {
+	return &CustomerQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeCustomer},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Customer entity by its id.
+func (c *CustomerClient) Get(ctx context.Context, id string) (*Customer, error) {
+	return c.Query().Where(customer.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *CustomerClient) GetX(ctx context.Context, id string) *Customer {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// QueryAccount queries the account edge of a Customer.
+func (c *CustomerClient) QueryAccount(_m *Customer) *AccountQuery {
+	query := (&AccountClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(customer.Table, customer.FieldID, id),
+			sqlgraph.To(account.Table, account.FieldID),
+			sqlgraph.Edge(sqlgraph.O2O, true, customer.AccountTable, customer.AccountColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// Hooks returns the client hooks.
+func (c *CustomerClient) Hooks() []Hook {
+	return c.hooks.Customer
+}
+
+// Interceptors returns the client interceptors.
+func (c *CustomerClient) Interceptors() []Interceptor {
+	return c.inters.Customer
+}
+
+func (c *CustomerClient) mutate(ctx context.Context, m *CustomerMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&CustomerCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&CustomerUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&CustomerUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&CustomerDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Customer mutation op: %q", m.Op())
 	}
 }
 
@@ -1806,6 +2317,155 @@ func (c *SectionClient) mutate(ctx context.Context, m *SectionMutation) (Value, 
 	}
 }
 
+// SessionClient is a client for the Session schema.
+type SessionClient struct {
+	config
+}
+
+// NewSessionClient returns a client for the Session from the given config.
+func NewSessionClient(c config) *SessionClient {
+	return &SessionClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `session.Hooks(f(g(h())))`.
+func (c *SessionClient) Use(hooks ...Hook) {
+	c.hooks.Session = append(c.hooks.Session, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `session.Intercept(f(g(h())))`.
+func (c *SessionClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Session = append(c.inters.Session, interceptors...)
+}
+
+// Create returns a builder for creating a Session entity.
+func (c *SessionClient) Create() *SessionCreate {
+	mutation := newSessionMutation(c.config, OpCreate)
+	return &SessionCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Session entities.
+func (c *SessionClient) CreateBulk(builders ...*SessionCreate) *SessionCreateBulk {
+	return &SessionCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *SessionClient) MapCreateBulk(slice any, setFunc func(*SessionCreate, int)) *SessionCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &SessionCreateBulk{err: fmt.Errorf("calling to SessionClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*SessionCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &SessionCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Session.
+func (c *SessionClient) Update() *SessionUpdate {
+	mutation := newSessionMutation(c.config, OpUpdate)
+	return &SessionUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *SessionClient) UpdateOne(_m *Session) *SessionUpdateOne {
+	mutation := newSessionMutation(c.config, OpUpdateOne, withSession(_m))
+	return &SessionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *SessionClient) UpdateOneID(id string) *SessionUpdateOne {
+	mutation := newSessionMutation(c.config, OpUpdateOne, withSessionID(id))
+	return &SessionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Session.
+func (c *SessionClient) Delete() *SessionDelete {
+	mutation := newSessionMutation(c.config, OpDelete)
+	return &SessionDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *SessionClient) DeleteOne(_m *Session) *SessionDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *SessionClient) DeleteOneID(id string) *SessionDeleteOne {
+	builder := c.Delete().Where(session.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &SessionDeleteOne{builder}
+}
+
+// Query returns a query builder for Session.
+func (c *SessionClient) Query() *SessionQuery {
+	return &SessionQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeSession},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Session entity by its id.
+func (c *SessionClient) Get(ctx context.Context, id string) (*Session, error) {
+	return c.Query().Where(session.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *SessionClient) GetX(ctx context.Context, id string) *Session {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// QueryAccount queries the account edge of a Session.
+func (c *SessionClient) QueryAccount(_m *Session) *AccountQuery {
+	query := (&AccountClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(session.Table, session.FieldID, id),
+			sqlgraph.To(account.Table, account.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, true, session.AccountTable, session.AccountColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// Hooks returns the client hooks.
+func (c *SessionClient) Hooks() []Hook {
+	return c.hooks.Session
+}
+
+// Interceptors returns the client interceptors.
+func (c *SessionClient) Interceptors() []Interceptor {
+	return c.inters.Session
+}
+
+func (c *SessionClient) mutate(ctx context.Context, m *SessionMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&SessionCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&SessionUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&SessionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&SessionDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Session mutation op: %q", m.Op())
+	}
+}
+
 // ToolClient is a client for the Tool schema.
 type ToolClient struct {
 	config
@@ -2187,12 +2847,14 @@ func (c *UsageClient) mutate(ctx context.Context, m *UsageMutation) (Value, erro
 // hooks and interceptors per client, for fast access.
 type (
 	hooks struct {
-		APIKey, Account, Category, Comparison, ComparisonCategory, CountBatch,
-		JournalEntry, PriceChange, Release, Section, Tool, Usage []ent.Hook
+		APIKey, Account, BillingEvent, Category, Comparison, ComparisonCategory,
+		Confirmation, CountBatch, Customer, JournalEntry, PriceChange, Release,
+		Section, Session, Tool, Usage []ent.Hook
 	}
 	inters struct {
-		APIKey, Account, Category, Comparison, ComparisonCategory, CountBatch,
-		JournalEntry, PriceChange, Release, Section, Tool, Usage []ent.Interceptor
+		APIKey, Account, BillingEvent, Category, Comparison, ComparisonCategory,
+		Confirmation, CountBatch, Customer, JournalEntry, PriceChange, Release,
+		Section, Session, Tool, Usage []ent.Interceptor
 	}
 )
 

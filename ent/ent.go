@@ -8,14 +8,18 @@ import (
 	"fmt"
 	"palmares/ent/account"
 	"palmares/ent/apikey"
+	"palmares/ent/billingevent"
 	"palmares/ent/category"
 	"palmares/ent/comparison"
 	"palmares/ent/comparisoncategory"
+	"palmares/ent/confirmation"
 	"palmares/ent/countbatch"
+	"palmares/ent/customer"
 	"palmares/ent/journalentry"
 	"palmares/ent/pricechange"
 	"palmares/ent/release"
 	"palmares/ent/section"
+	"palmares/ent/session"
 	"palmares/ent/tool"
 	"palmares/ent/usage"
 	"reflect"
@@ -86,14 +90,18 @@ func checkColumn(t, c string) error {
 		columnCheck = sql.NewColumnCheck(map[string]func(string) bool{
 			apikey.Table:             apikey.ValidColumn,
 			account.Table:            account.ValidColumn,
+			billingevent.Table:       billingevent.ValidColumn,
 			category.Table:           category.ValidColumn,
 			comparison.Table:         comparison.ValidColumn,
 			comparisoncategory.Table: comparisoncategory.ValidColumn,
+			confirmation.Table:       confirmation.ValidColumn,
 			countbatch.Table:         countbatch.ValidColumn,
+			customer.Table:           customer.ValidColumn,
 			journalentry.Table:       journalentry.ValidColumn,
 			pricechange.Table:        pricechange.ValidColumn,
 			release.Table:            release.ValidColumn,
 			section.Table:            section.ValidColumn,
+			session.Table:            session.ValidColumn,
 			tool.Table:               tool.ValidColumn,
 			usage.Table:              usage.ValidColumn,
 		})

@@ -5,13 +5,17 @@ package ent
 import (
 	"palmares/ent/account"
 	"palmares/ent/apikey"
+	"palmares/ent/billingevent"
 	"palmares/ent/category"
 	"palmares/ent/comparison"
+	"palmares/ent/confirmation"
 	"palmares/ent/countbatch"
+	"palmares/ent/customer"
 	"palmares/ent/journalentry"
 	"palmares/ent/release"
 	"palmares/ent/schema"
 	"palmares/ent/section"
+	"palmares/ent/session"
 	"palmares/ent/tool"
 	"time"
 )
@@ -36,10 +40,24 @@ func init() {
 	accountDescEmail := accountFields[0].Descriptor()
 	// account.EmailValidator is a validator for the "email" field. It is called by the builders before save.
 	account.EmailValidator = accountDescEmail.Validators[0].(func(string) error)
+	// accountDescPlanByHand is the schema descriptor for plan_by_hand field.
+	accountDescPlanByHand := accountFields[2].Descriptor()
+	// account.DefaultPlanByHand holds the default value on creation for the plan_by_hand field.
+	account.DefaultPlanByHand = accountDescPlanByHand.Default.(bool)
 	// accountDescCreatedAt is the schema descriptor for created_at field.
-	accountDescCreatedAt := accountFields[2].Descriptor()
+	accountDescCreatedAt := accountFields[3].Descriptor()
 	// account.DefaultCreatedAt holds the default value on creation for the created_at field.
 	account.DefaultCreatedAt = accountDescCreatedAt.Default.(func() time.Time)
+	billingeventFields := schema.BillingEvent{}.Fields()
+	_ = billingeventFields
+	// billingeventDescAppliedAt is the schema descriptor for applied_at field.
+	billingeventDescAppliedAt := billingeventFields[2].Descriptor()
+	// billingevent.DefaultAppliedAt holds the default value on creation for the applied_at field.
+	billingevent.DefaultAppliedAt = billingeventDescAppliedAt.Default.(func() time.Time)
+	// billingeventDescID is the schema descriptor for id field.
+	billingeventDescID := billingeventFields[0].Descriptor()
+	// billingevent.IDValidator is a validator for the "id" field. It is called by the builders before save.
+	billingevent.IDValidator = billingeventDescID.Validators[0].(func(string) error)
 	categoryFields := schema.Category{}.Fields()
 	_ = categoryFields
 	// categoryDescLabel is the schema descriptor for label field.
@@ -92,12 +110,72 @@ func init() {
 			return nil
 		}
 	}()
+	confirmationFields := schema.Confirmation{}.Fields()
+	_ = confirmationFields
+	// confirmationDescEmail is the schema descriptor for email field.
+	confirmationDescEmail := confirmationFields[1].Descriptor()
+	// confirmation.EmailValidator is a validator for the "email" field. It is called by the builders before save.
+	confirmation.EmailValidator = confirmationDescEmail.Validators[0].(func(string) error)
+	// confirmationDescMailbox is the schema descriptor for mailbox field.
+	confirmationDescMailbox := confirmationFields[2].Descriptor()
+	// confirmation.MailboxValidator is a validator for the "mailbox" field. It is called by the builders before save.
+	confirmation.MailboxValidator = confirmationDescMailbox.Validators[0].(func(string) error)
+	// confirmationDescLinkHash is the schema descriptor for link_hash field.
+	confirmationDescLinkHash := confirmationFields[5].Descriptor()
+	// confirmation.LinkHashValidator is a validator for the "link_hash" field. It is called by the builders before save.
+	confirmation.LinkHashValidator = confirmationDescLinkHash.Validators[0].(func(string) error)
+	// confirmationDescBrowserHash is the schema descriptor for browser_hash field.
+	confirmationDescBrowserHash := confirmationFields[6].Descriptor()
+	// confirmation.BrowserHashValidator is a validator for the "browser_hash" field. It is called by the builders before save.
+	confirmation.BrowserHashValidator = confirmationDescBrowserHash.Validators[0].(func(string) error)
+	// confirmationDescCodeHash is the schema descriptor for code_hash field.
+	confirmationDescCodeHash := confirmationFields[7].Descriptor()
+	// confirmation.CodeHashValidator is a validator for the "code_hash" field. It is called by the builders before save.
+	confirmation.CodeHashValidator = confirmationDescCodeHash.Validators[0].(func(string) error)
+	// confirmationDescTries is the schema descriptor for tries field.
+	confirmationDescTries := confirmationFields[8].Descriptor()
+	// confirmation.DefaultTries holds the default value on creation for the tries field.
+	confirmation.DefaultTries = confirmationDescTries.Default.(int)
+	// confirmationDescCreatedAt is the schema descriptor for created_at field.
+	confirmationDescCreatedAt := confirmationFields[9].Descriptor()
+	// confirmation.DefaultCreatedAt holds the default value on creation for the created_at field.
+	confirmation.DefaultCreatedAt = confirmationDescCreatedAt.Default.(func() time.Time)
 	countbatchFields := schema.CountBatch{}.Fields()
 	_ = countbatchFields
 	// countbatchDescID is the schema descriptor for id field.
 	countbatchDescID := countbatchFields[0].Descriptor()
 	// countbatch.IDValidator is a validator for the "id" field. It is called by the builders before save.
 	countbatch.IDValidator = countbatchDescID.Validators[0].(func(string) error)
+	customerFields := schema.Customer{}.Fields()
+	_ = customerFields
+	// customerDescEmail is the schema descriptor for email field.
+	customerDescEmail := customerFields[2].Descriptor()
+	// customer.EmailValidator is a validator for the "email" field. It is called by the builders before save.
+	customer.EmailValidator = customerDescEmail.Validators[0].(func(string) error)
+	// customerDescSubscription is the schema descriptor for subscription field.
+	customerDescSubscription := customerFields[3].Descriptor()
+	// customer.DefaultSubscription holds the default value on creation for the subscription field.
+	customer.DefaultSubscription = customerDescSubscription.Default.(string)
+	// customerDescStatus is the schema descriptor for status field.
+	customerDescStatus := customerFields[4].Descriptor()
+	// customer.DefaultStatus holds the default value on creation for the status field.
+	customer.DefaultStatus = customerDescStatus.Default.(string)
+	// customerDescCancels is the schema descriptor for cancels field.
+	customerDescCancels := customerFields[6].Descriptor()
+	// customer.DefaultCancels holds the default value on creation for the cancels field.
+	customer.DefaultCancels = customerDescCancels.Default.(bool)
+	// customerDescRevision is the schema descriptor for revision field.
+	customerDescRevision := customerFields[9].Descriptor()
+	// customer.DefaultRevision holds the default value on creation for the revision field.
+	customer.DefaultRevision = customerDescRevision.Default.(int)
+	// customerDescCreatedAt is the schema descriptor for created_at field.
+	customerDescCreatedAt := customerFields[10].Descriptor()
+	// customer.DefaultCreatedAt holds the default value on creation for the created_at field.
+	customer.DefaultCreatedAt = customerDescCreatedAt.Default.(func() time.Time)
+	// customerDescID is the schema descriptor for id field.
+	customerDescID := customerFields[0].Descriptor()
+	// customer.IDValidator is a validator for the "id" field. It is called by the builders before save.
+	customer.IDValidator = customerDescID.Validators[0].(func(string) error)
 	journalentryFields := schema.JournalEntry{}.Fields()
 	_ = journalentryFields
 	// journalentryDescKind is the schema descriptor for kind field.
@@ -124,6 +202,16 @@ func init() {
 	sectionDescSection := sectionFields[2].Descriptor()
 	// section.SectionValidator is a validator for the "section" field. It is called by the builders before save.
 	section.SectionValidator = sectionDescSection.Validators[0].(func(string) error)
+	sessionFields := schema.Session{}.Fields()
+	_ = sessionFields
+	// sessionDescCreatedAt is the schema descriptor for created_at field.
+	sessionDescCreatedAt := sessionFields[2].Descriptor()
+	// session.DefaultCreatedAt holds the default value on creation for the created_at field.
+	session.DefaultCreatedAt = sessionDescCreatedAt.Default.(func() time.Time)
+	// sessionDescID is the schema descriptor for id field.
+	sessionDescID := sessionFields[0].Descriptor()
+	// session.IDValidator is a validator for the "id" field. It is called by the builders before save.
+	session.IDValidator = sessionDescID.Validators[0].(func(string) error)
 	toolFields := schema.Tool{}.Fields()
 	_ = toolFields
 	// toolDescName is the schema descriptor for name field.

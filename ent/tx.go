@@ -18,14 +18,20 @@ type Tx struct {
 	APIKey *APIKeyClient
 	// Account is the client for interacting with the Account builders.
 	Account *AccountClient
+	// BillingEvent is the client for interacting with the BillingEvent builders.
+	BillingEvent *BillingEventClient
 	// Category is the client for interacting with the Category builders.
 	Category *CategoryClient
 	// Comparison is the client for interacting with the Comparison builders.
 	Comparison *ComparisonClient
 	// ComparisonCategory is the client for interacting with the ComparisonCategory builders.
 	ComparisonCategory *ComparisonCategoryClient
+	// Confirmation is the client for interacting with the Confirmation builders.
+	Confirmation *ConfirmationClient
 	// CountBatch is the client for interacting with the CountBatch builders.
 	CountBatch *CountBatchClient
+	// Customer is the client for interacting with the Customer builders.
+	Customer *CustomerClient
 	// JournalEntry is the client for interacting with the JournalEntry builders.
 	JournalEntry *JournalEntryClient
 	// PriceChange is the client for interacting with the PriceChange builders.
@@ -34,6 +40,8 @@ type Tx struct {
 	Release *ReleaseClient
 	// Section is the client for interacting with the Section builders.
 	Section *SectionClient
+	// Session is the client for interacting with the Session builders.
+	Session *SessionClient
 	// Tool is the client for interacting with the Tool builders.
 	Tool *ToolClient
 	// Usage is the client for interacting with the Usage builders.
@@ -171,14 +179,18 @@ func (tx *Tx) Client() *Client {
 func (tx *Tx) init() {
 	tx.APIKey = NewAPIKeyClient(tx.config)
 	tx.Account = NewAccountClient(tx.config)
+	tx.BillingEvent = NewBillingEventClient(tx.config)
 	tx.Category = NewCategoryClient(tx.config)
 	tx.Comparison = NewComparisonClient(tx.config)
 	tx.ComparisonCategory = NewComparisonCategoryClient(tx.config)
+	tx.Confirmation = NewConfirmationClient(tx.config)
 	tx.CountBatch = NewCountBatchClient(tx.config)
+	tx.Customer = NewCustomerClient(tx.config)
 	tx.JournalEntry = NewJournalEntryClient(tx.config)
 	tx.PriceChange = NewPriceChangeClient(tx.config)
 	tx.Release = NewReleaseClient(tx.config)
 	tx.Section = NewSectionClient(tx.config)
+	tx.Session = NewSessionClient(tx.config)
 	tx.Tool = NewToolClient(tx.config)
 	tx.Usage = NewUsageClient(tx.config)
 }

@@ -19,12 +19,20 @@ const (
 	FieldEmail = "email"
 	// FieldPlan holds the string denoting the plan field in the database.
 	FieldPlan = "plan"
+	// FieldPlanByHand holds the string denoting the plan_by_hand field in the database.
+	FieldPlanByHand = "plan_by_hand"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// EdgeKeys holds the string denoting the keys edge name in mutations.
 	EdgeKeys = "keys"
 	// EdgeUsage holds the string denoting the usage edge name in mutations.
 	EdgeUsage = "usage"
+	// EdgeSessions holds the string denoting the sessions edge name in mutations.
+	EdgeSessions = "sessions"
+	// EdgeConfirmations holds the string denoting the confirmations edge name in mutations.
+	EdgeConfirmations = "confirmations"
+	// EdgeCustomer holds the string denoting the customer edge name in mutations.
+	EdgeCustomer = "customer"
 	// Table holds the table name of the account in the database.
 	Table = "accounts"
 	// KeysTable is the table that holds the keys relation/edge.
@@ -41,6 +49,27 @@ const (
 	UsageInverseTable = "usages"
 	// UsageColumn is the table column denoting the usage relation/edge.
 	UsageColumn = "account_id"
+	// SessionsTable is the table that holds the sessions relation/edge.
+	SessionsTable = "sessions"
+	// SessionsInverseTable is the table name for the Session entity.
+	// It exists in this package in order to avoid circular dependency with the "session" package.
+	SessionsInverseTable = "sessions"
+	// SessionsColumn is the table column denoting the sessions relation/edge.
+	SessionsColumn = "account_id"
+	// ConfirmationsTable is the table that holds the confirmations relation/edge.
+	ConfirmationsTable = "confirmations"
+	// ConfirmationsInverseTable is the table name for the Confirmation entity.
+	// It exists in this package in order to avoid circular dependency with the "confirmation" package.
+	ConfirmationsInverseTable = "confirmations"
+	// ConfirmationsColumn is the table column denoting the confirmations relation/edge.
+	ConfirmationsColumn = "account_id"
+	// CustomerTable is the table that holds the customer relation/edge.
+	CustomerTable = "customers"
+	// CustomerInverseTable is the table name for the Customer entity.
+	// It exists in this package in order to avoid circular dependency with the "customer" package.
+	CustomerInverseTable = "customers"
+	// CustomerColumn is the table column denoting the customer relation/edge.
+	CustomerColumn = "account_id"
 )
 
 // Columns holds all SQL columns for account fields.
@@ -48,6 +77,7 @@ var Columns = []string{
 	FieldID,
 	FieldEmail,
 	FieldPlan,
+	FieldPlanByHand,
 	FieldCreatedAt,
 }
 
@@ -64,6 +94,8 @@ func ValidColumn(column string) bool {
 var (
 	// EmailValidator is a validator for the "email" field. It is called by the builders before save.
 	EmailValidator func(string) error
+	// DefaultPlanByHand holds the default value on creation for the "plan_by_hand" field.
+	DefaultPlanByHand bool
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
 	DefaultCreatedAt func() time.Time
 )
@@ -109,6 +141,11 @@ func ByPlan(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldPlan, opts...).ToFunc()
 }
 
+// ByPlanByHand orders the results by the plan_by_hand field.
+func ByPlanByHand(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldPlanByHand, opts...).ToFunc()
+}
+
 // ByCreatedAt orders the results by the created_at field.
 func ByCreatedAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCreatedAt, opts...).ToFunc()
@@ -141,6 +178,41 @@ func ByUsage(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
 		sqlgraph.OrderByNeighborTerms(s, newUsageStep(), append([]sql.OrderTerm{term}, terms...)...)
 	}
 }
+
+// BySessionsCount orders the results by sessions count.
+func BySessionsCount(opts ...sql.OrderTermOption) OrderOption {
+	return func(s *sql.Selector) {
+		sqlgraph.OrderByNeighborsCount(s, newSessionsStep(), opts...)
+	}
+}
+
+// BySessions orders the results by sessions terms.
+func BySessions(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
+	return func(s *sql.Selector) {
+		sqlgraph.OrderByNeighborTerms(s, newSessionsStep(), append([]sql.OrderTerm{term}, terms...)...)
+	}
+}
+
+// ByConfirmationsCount orders the results by confirmations count.
+func ByConfirmationsCount(opts ...sql.OrderTermOption) OrderOption {
+	return func(s *sql.Selector) {
+		sqlgraph.OrderByNeighborsCount(s, newConfirmationsStep(), opts...)
+	}
+}
+
+// ByConfirmations orders the results by confirmations terms.
+func ByConfirmations(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
+	return func(s *sql.Selector) {
+		sqlgraph.OrderByNeighborTerms(s, newConfirmationsStep(), append([]sql.OrderTerm{term}, terms...)...)
+	}
+}
+
+// ByCustomerField orders the results by customer field.
+func ByCustomerField(field string, opts ...sql.OrderTermOption) OrderOption {
+	return func(s *sql.Selector) {
+		sqlgraph.OrderByNeighborTerms(s, newCustomerStep(), sql.OrderByField(field, opts...))
+	}
+}
 func newKeysStep() *sqlgraph.Step {
 	return sqlgraph.NewStep(
 		sqlgraph.From(Table, FieldID),
@@ -153,5 +225,26 @@ func newUsageStep() *sqlgraph.Step {
 		sqlgraph.From(Table, FieldID),
 		sqlgraph.To(UsageInverseTable, FieldID),
 		sqlgraph.Edge(sqlgraph.O2M, false, UsageTable, UsageColumn),
+	)
+}
+func newSessionsStep() *sqlgraph.Step {
+	return sqlgraph.NewStep(
+		sqlgraph.From(Table, FieldID),
+		sqlgraph.To(SessionsInverseTable, FieldID),
+		sqlgraph.Edge(sqlgraph.O2M, false, SessionsTable, SessionsColumn),
+	)
+}
+func newConfirmationsStep() *sqlgraph.Step {
+	return sqlgraph.NewStep(
+		sqlgraph.From(Table, FieldID),
+		sqlgraph.To(ConfirmationsInverseTable, FieldID),
+		sqlgraph.Edge(sqlgraph.O2M, false, ConfirmationsTable, ConfirmationsColumn),
+	)
+}
+func newCustomerStep() *sqlgraph.Step {
+	return sqlgraph.NewStep(
+		sqlgraph.From(Table, FieldID),
+		sqlgraph.To(CustomerInverseTable, FieldID),
+		sqlgraph.Edge(sqlgraph.O2O, false, CustomerTable, CustomerColumn),
 	)
 }

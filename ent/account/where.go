@@ -60,6 +60,11 @@ func Email(v string) predicate.Account {
 	return predicate.Account(sql.FieldEQ(FieldEmail, v))
 }
 
+// PlanByHand applies equality check predicate on the "plan_by_hand" field. It's identical to PlanByHandEQ.
+func PlanByHand(v bool) predicate.Account {
+	return predicate.Account(sql.FieldEQ(FieldPlanByHand, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.Account {
 	return predicate.Account(sql.FieldEQ(FieldCreatedAt, v))
@@ -150,6 +155,16 @@ func PlanNotIn(vs ...Plan) predicate.Account {
 	return predicate.Account(sql.FieldNotIn(FieldPlan, vs...))
 }
 
+// PlanByHandEQ applies the EQ predicate on the "plan_by_hand" field.
+func PlanByHandEQ(v bool) predicate.Account {
+	return predicate.Account(sql.FieldEQ(FieldPlanByHand, v))
+}
+
+// PlanByHandNEQ applies the NEQ predicate on the "plan_by_hand" field.
+func PlanByHandNEQ(v bool) predicate.Account {
+	return predicate.Account(sql.FieldNEQ(FieldPlanByHand, v))
+}
+
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.
 func CreatedAtEQ(v time.Time) predicate.Account {
 	return predicate.Account(sql.FieldEQ(FieldCreatedAt, v))
@@ -228,6 +243,75 @@ func HasUsage() predicate.Account {
 func HasUsageWith(preds ...predicate.Usage) predicate.Account {
 	return predicate.Account(func(s *sql.Selector) {
 		step := newUsageStep()
+		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
+			for _, p := range preds {
+				p(s)
+			}
+		})
+	})
+}
+
+// HasSessions applies the HasEdge predicate on the "sessions" edge.
+func HasSessions() predicate.Account {
+	return predicate.Account(func(s *sql.Selector) {
+		step := sqlgraph.NewStep(
+			sqlgraph.From(Table, FieldID),
+			sqlgraph.Edge(sqlgraph.O2M, false, SessionsTable, SessionsColumn),
+		)
+		sqlgraph.HasNeighbors(s, step)
+	})
+}
+
+// HasSessionsWith applies the HasEdge predicate on the "sessions" edge with a given conditions (other predicates).
+func HasSessionsWith(preds ...predicate.Session) predicate.Account {
+	return predicate.Account(func(s *sql.Selector) {
+		step := newSessionsStep()
+		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
+			for _, p := range preds {
+				p(s)
+			}
+		})
+	})
+}
+
+// HasConfirmations applies the HasEdge predicate on the "confirmations" edge.
+func HasConfirmations() predicate.Account {
+	return predicate.Account(func(s *sql.Selector) {
+		step := sqlgraph.NewStep(
+			sqlgraph.From(Table, FieldID),
+			sqlgraph.Edge(sqlgraph.O2M, false, ConfirmationsTable, ConfirmationsColumn),
+		)
+		sqlgraph.HasNeighbors(s, step)
+	})
+}
+
+// HasConfirmationsWith applies the HasEdge predicate on the "confirmations" edge with a given conditions (other predicates).
+func HasConfirmationsWith(preds ...predicate.Confirmation) predicate.Account {
+	return predicate.Account(func(s *sql.Selector) {
+		step := newConfirmationsStep()
+		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
+			for _, p := range preds {
+				p(s)
+			}
+		})
+	})
+}
+
+// HasCustomer applies the HasEdge predicate on the "customer" edge.
+func HasCustomer() predicate.Account {
+	return predicate.Account(func(s *sql.Selector) {
+		step := sqlgraph.NewStep(
+			sqlgraph.From(Table, FieldID),
+			sqlgraph.Edge(sqlgraph.O2O, false, CustomerTable, CustomerColumn),
+		)
+		sqlgraph.HasNeighbors(s, step)
+	})
+}
+
+// HasCustomerWith applies the HasEdge predicate on the "customer" edge with a given conditions (other predicates).
+func HasCustomerWith(preds ...predicate.Customer) predicate.Account {
+	return predicate.Account(func(s *sql.Selector) {
+		step := newCustomerStep()
 		sqlgraph.HasNeighborsWith(s, step, func(s *sql.Selector) {
 			for _, p := range preds {
 				p(s)

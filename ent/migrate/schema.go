@@ -45,6 +45,7 @@ var (
 		{Name: "id", Type: field.TypeInt, Increment: true},
 		{Name: "email", Type: field.TypeString, Unique: true},
 		{Name: "plan", Type: field.TypeEnum, Enums: []string{"developer", "pro"}},
+		{Name: "plan_by_hand", Type: field.TypeBool, Default: false},
 		{Name: "created_at", Type: field.TypeTime},
 	}
 	// AccountsTable holds the schema information for the "accounts" table.
@@ -52,6 +53,25 @@ var (
 		Name:       "accounts",
 		Columns:    AccountsColumns,
 		PrimaryKey: []*schema.Column{AccountsColumns[0]},
+	}
+	// BillingEventsColumns holds the columns for the "billing_events" table.
+	BillingEventsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString},
+		{Name: "type", Type: field.TypeString},
+		{Name: "applied_at", Type: field.TypeTime},
+	}
+	// BillingEventsTable holds the schema information for the "billing_events" table.
+	BillingEventsTable = &schema.Table{
+		Name:       "billing_events",
+		Columns:    BillingEventsColumns,
+		PrimaryKey: []*schema.Column{BillingEventsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "billingevent_applied_at",
+				Unique:  false,
+				Columns: []*schema.Column{BillingEventsColumns[2]},
+			},
+		},
 	}
 	// CategoriesColumns holds the columns for the "categories" table.
 	CategoriesColumns = []*schema.Column{
@@ -153,6 +173,58 @@ var (
 			},
 		},
 	}
+	// ConfirmationsColumns holds the columns for the "confirmations" table.
+	ConfirmationsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt, Increment: true},
+		{Name: "purpose", Type: field.TypeEnum, Enums: []string{"sign_in", "change_email"}},
+		{Name: "email", Type: field.TypeString},
+		{Name: "mailbox", Type: field.TypeString},
+		{Name: "sender", Type: field.TypeString},
+		{Name: "link_hash", Type: field.TypeString, Unique: true},
+		{Name: "browser_hash", Type: field.TypeString, Unique: true},
+		{Name: "code_hash", Type: field.TypeString},
+		{Name: "tries", Type: field.TypeInt, Default: 0},
+		{Name: "created_at", Type: field.TypeTime},
+		{Name: "expires_at", Type: field.TypeTime},
+		{Name: "used_at", Type: field.TypeTime, Nullable: true},
+		{Name: "account_id", Type: field.TypeInt, Nullable: true},
+	}
+	// ConfirmationsTable holds the schema information for the "confirmations" table.
+	ConfirmationsTable = &schema.Table{
+		Name:       "confirmations",
+		Columns:    ConfirmationsColumns,
+		PrimaryKey: []*schema.Column{ConfirmationsColumns[0]},
+		ForeignKeys: []*schema.ForeignKey{
+			{
+				Symbol:     "confirmations_accounts_confirmations",
+				Columns:    []*schema.Column{ConfirmationsColumns[12]},
+				RefColumns: []*schema.Column{AccountsColumns[0]},
+				OnDelete:   schema.SetNull,
+			},
+		},
+		Indexes: []*schema.Index{
+			{
+				Name:    "confirmation_mailbox_created_at",
+				Unique:  false,
+				Columns: []*schema.Column{ConfirmationsColumns[3], ConfirmationsColumns[9]},
+			},
+			{
+				Name:    "confirmation_sender_created_at",
+				Unique:  false,
+				Columns: []*schema.Column{ConfirmationsColumns[4], ConfirmationsColumns[9]},
+			},
+			{
+				Name:    "confirmation_created_at",
+				Unique:  false,
+				Columns: []*schema.Column{ConfirmationsColumns[9]},
+			},
+			{
+				Name:    "confirmation_account_id",
+				Unique:  false,
+				Columns: []*schema.Column{ConfirmationsColumns[12]},
+			},
+		},
+	}
 	// CountBatchesColumns holds the columns for the "count_batches" table.
 	CountBatchesColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeString},
@@ -169,6 +241,42 @@ var (
 				Name:    "countbatch_day",
 				Unique:  false,
 				Columns: []*schema.Column{CountBatchesColumns[1]},
+			},
+		},
+	}
+	// CustomersColumns holds the columns for the "customers" table.
+	CustomersColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString},
+		{Name: "email", Type: field.TypeString},
+		{Name: "subscription", Type: field.TypeString, Default: ""},
+		{Name: "status", Type: field.TypeString, Default: ""},
+		{Name: "period_end", Type: field.TypeTime, Nullable: true},
+		{Name: "cancels", Type: field.TypeBool, Default: false},
+		{Name: "past_due_since", Type: field.TypeTime, Nullable: true},
+		{Name: "noticed_at", Type: field.TypeTime, Nullable: true},
+		{Name: "revision", Type: field.TypeInt, Default: 0},
+		{Name: "created_at", Type: field.TypeTime},
+		{Name: "read_at", Type: field.TypeTime, Nullable: true},
+		{Name: "account_id", Type: field.TypeInt, Unique: true, Nullable: true},
+	}
+	// CustomersTable holds the schema information for the "customers" table.
+	CustomersTable = &schema.Table{
+		Name:       "customers",
+		Columns:    CustomersColumns,
+		PrimaryKey: []*schema.Column{CustomersColumns[0]},
+		ForeignKeys: []*schema.ForeignKey{
+			{
+				Symbol:     "customers_accounts_customer",
+				Columns:    []*schema.Column{CustomersColumns[11]},
+				RefColumns: []*schema.Column{AccountsColumns[0]},
+				OnDelete:   schema.SetNull,
+			},
+		},
+		Indexes: []*schema.Index{
+			{
+				Name:    "customer_status",
+				Unique:  false,
+				Columns: []*schema.Column{CustomersColumns[3]},
 			},
 		},
 	}
@@ -277,6 +385,39 @@ var (
 				Name:    "sections_by_tool",
 				Unique:  true,
 				Columns: []*schema.Column{SectionsColumns[4], SectionsColumns[1]},
+			},
+		},
+	}
+	// SessionsColumns holds the columns for the "sessions" table.
+	SessionsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString},
+		{Name: "created_at", Type: field.TypeTime},
+		{Name: "expires_at", Type: field.TypeTime},
+		{Name: "account_id", Type: field.TypeInt},
+	}
+	// SessionsTable holds the schema information for the "sessions" table.
+	SessionsTable = &schema.Table{
+		Name:       "sessions",
+		Columns:    SessionsColumns,
+		PrimaryKey: []*schema.Column{SessionsColumns[0]},
+		ForeignKeys: []*schema.ForeignKey{
+			{
+				Symbol:     "sessions_accounts_sessions",
+				Columns:    []*schema.Column{SessionsColumns[3]},
+				RefColumns: []*schema.Column{AccountsColumns[0]},
+				OnDelete:   schema.NoAction,
+			},
+		},
+		Indexes: []*schema.Index{
+			{
+				Name:    "session_account_id",
+				Unique:  false,
+				Columns: []*schema.Column{SessionsColumns[3]},
+			},
+			{
+				Name:    "session_expires_at",
+				Unique:  false,
+				Columns: []*schema.Column{SessionsColumns[2]},
 			},
 		},
 	}
@@ -507,14 +648,18 @@ var (
 	Tables = []*schema.Table{
 		APIKeysTable,
 		AccountsTable,
+		BillingEventsTable,
 		CategoriesTable,
 		ComparisonsTable,
 		ComparisonCategoriesTable,
+		ConfirmationsTable,
 		CountBatchesTable,
+		CustomersTable,
 		JournalEntriesTable,
 		PriceChangesTable,
 		ReleasesTable,
 		SectionsTable,
+		SessionsTable,
 		ToolsTable,
 		UsagesTable,
 	}
@@ -528,9 +673,12 @@ func init() {
 	ComparisonCategoriesTable.Annotation = &entsql.Annotation{
 		Table: "comparison_categories",
 	}
+	ConfirmationsTable.ForeignKeys[0].RefTable = AccountsTable
+	CustomersTable.ForeignKeys[0].RefTable = AccountsTable
 	JournalEntriesTable.ForeignKeys[0].RefTable = ReleasesTable
 	PriceChangesTable.ForeignKeys[0].RefTable = ToolsTable
 	SectionsTable.ForeignKeys[0].RefTable = ToolsTable
+	SessionsTable.ForeignKeys[0].RefTable = AccountsTable
 	ToolsTable.ForeignKeys[0].RefTable = CategoriesTable
 	ToolsTable.Annotation = &entsql.Annotation{}
 	ToolsTable.Annotation.Checks = map[string]string{

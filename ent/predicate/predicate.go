@@ -12,6 +12,9 @@ type APIKey func(*sql.Selector)
 // Account is the predicate function for account builders.
 type Account func(*sql.Selector)
 
+// BillingEvent is the predicate function for billingevent builders.
+type BillingEvent func(*sql.Selector)
+
 // Category is the predicate function for category builders.
 type Category func(*sql.Selector)
 
@@ -21,8 +24,14 @@ type Comparison func(*sql.Selector)
 // ComparisonCategory is the predicate function for comparisoncategory builders.
 type ComparisonCategory func(*sql.Selector)
 
+// Confirmation is the predicate function for confirmation builders.
+type Confirmation func(*sql.Selector)
+
 // CountBatch is the predicate function for countbatch builders.
 type CountBatch func(*sql.Selector)
+
+// Customer is the predicate function for customer builders.
+type Customer func(*sql.Selector)
 
 // JournalEntry is the predicate function for journalentry builders.
 type JournalEntry func(*sql.Selector)
@@ -35,6 +44,9 @@ type Release func(*sql.Selector)
 
 // Section is the predicate function for section builders.
 type Section func(*sql.Selector)
+
+// Session is the predicate function for session builders.
+type Session func(*sql.Selector)
 
 // Tool is the predicate function for tool builders.
 type Tool func(*sql.Selector)

@@ -17,6 +17,8 @@ func (Account) Fields() []ent.Field {
 		field.String("email").NotEmpty().Unique().
 			Comment("In lower case: one account for each address."),
 		field.Enum("plan").Values("developer", "pro"),
+		field.Bool("plan_by_hand").Default(false).
+			Comment("An operator has set the plan: billing leaves it alone."),
 		field.Time("created_at").Default(time.Now).Immutable(),
 	}
 }
@@ -26,5 +28,8 @@ func (Account) Edges() []ent.Edge {
 	return []ent.Edge{
 		edge.To("keys", APIKey.Type),
 		edge.To("usage", Usage.Type),
+		edge.To("sessions", Session.Type),
+		edge.To("confirmations", Confirmation.Type),
+		edge.To("customer", Customer.Type).Unique(),
 	}
 }

@@ -18,10 +18,13 @@ type Code string
 const (
 	BadInput        Code = "BAD_USER_INPUT"
 	Unauthenticated Code = "UNAUTHENTICATED"
+	Forbidden       Code = "FORBIDDEN"
 	NotFound        Code = "NOT_FOUND"
+	Gone            Code = "GONE"
 	WrongMethod     Code = "METHOD_NOT_ALLOWED"
 	NotAcceptable   Code = "NOT_ACCEPTABLE"
 	QuotaSpent      Code = "QUOTA_SPENT"
+	TooMany         Code = "TOO_MANY_REQUESTS"
 	TooLarge        Code = "REQUEST_TOO_LARGE"
 	TooComplex      Code = "QUERY_TOO_COMPLEX"
 	Timeout         Code = "TIMEOUT"
@@ -32,10 +35,13 @@ const (
 var statuses = map[Code]int{
 	BadInput:        http.StatusBadRequest,
 	Unauthenticated: http.StatusUnauthorized,
+	Forbidden:       http.StatusForbidden,
 	NotFound:        http.StatusNotFound,
+	Gone:            http.StatusGone,
 	WrongMethod:     http.StatusMethodNotAllowed,
 	NotAcceptable:   http.StatusNotAcceptable,
 	QuotaSpent:      http.StatusTooManyRequests,
+	TooMany:         http.StatusTooManyRequests,
 	TooLarge:        http.StatusRequestEntityTooLarge,
 	TooComplex:      http.StatusBadRequest,
 	Timeout:         http.StatusServiceUnavailable,

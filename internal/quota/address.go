@@ -54,3 +54,13 @@ func within(address netip.Addr, networks []netip.Prefix) bool {
 	}
 	return false
 }
+
+// Network is the text of what is counted together: an IPv4 address, or the
+// first half of an IPv6 address.
+func Network(address netip.Addr) string {
+	if address.Is4() || !address.IsValid() {
+		return address.String()
+	}
+	half, _ := address.Prefix(64) // an IPv6 address has more
+	return half.String()
+}

@@ -14,6 +14,7 @@ import (
 const (
 	migrationLock = 7_061_001
 	importLock    = 7_061_002
+	orderLock     = 7_061_003
 )
 
 // releaseChannel carries a notification for each published release.
@@ -82,6 +83,17 @@ func (s *Store) Announce(ctx context.Context, tx *ent.Tx, release int) error {
 func (s *Store) Update(ctx context.Context, write func(*ent.Tx) error) error {
 	opts := &sql.TxOptions{Isolation: s.isolation(sql.LevelReadCommitted)}
 	return explain(inTx(ctx, s.Write, opts, write))
+}
+
+// OneByOne runs write in a transaction that no other OneByOne, in this or
+// another process, runs beside: what it counts stays true until its end.
+func (s *Store) OneByOne(ctx context.Context, write func(*ent.Tx) error) error {
+	return s.Update(ctx, func(tx *ent.Tx) error {
+		if err := s.waitForTurn(ctx, tx, orderLock); err != nil {
+			return err
+		}
+		return write(tx)
+	})
 }
 
 // InTurn runs write in a transaction in which a row is locked: others that

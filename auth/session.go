@@ -1,0 +1,75 @@
+package auth
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+
+	"palmares/ent"
+	"palmares/ent/session"
+	"palmares/internal/store"
+)
+
+// SessionTime is how long somebody stays signed in.
+const SessionTime = 30 * 24 * time.Hour
+
+// Sessions are the browsers in which somebody has signed in.
+type Sessions struct {
+	store *store.Store
+	now   func() time.Time
+}
+
+// NewSessions keeps them in a database.
+func NewSessions(s *store.Store) *Sessions { return &Sessions{store: s, now: time.Now} }
+
+// Find is the account that a browser's token is signed in to, or nil.
+func (s *Sessions) Find(ctx context.Context, token string) (*ent.Account, error) {
+	if token == "" {
+		return nil, nil
+	}
+	found, err := s.store.Write.Session.Query().
+		Where(session.ID(hashed(token)), session.ExpiresAtGT(s.now().UTC())).WithAccount().Only(ctx)
+	if ent.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, store.Explain(err)
+	}
+	return found.Edges.Account, nil
+}
+
+// Of lists an account's, newest first.
+func (s *Sessions) Of(ctx context.Context, acc *ent.Account) ([]*ent.Session, error) {
+	all, err := s.store.Write.Session.Query().Where(session.AccountID(acc.ID), session.ExpiresAtGT(s.now().UTC())).
+		Order(ent.Desc(session.FieldCreatedAt)).All(ctx)
+	return all, store.Explain(err)
+}
+
+// End signs one browser out.
+func (s *Sessions) End(ctx context.Context, token string) error {
+	_, err := s.store.Write.Session.Delete().Where(session.ID(hashed(token))).Exec(ctx)
+	return store.Explain(err)
+}
+
+// EndAll signs an account out of every browser.
+func (s *Sessions) EndAll(ctx context.Context, acc *ent.Account) error {
+	_, err := s.store.Write.Session.Delete().Where(session.AccountID(acc.ID)).Exec(ctx)
+	return store.Explain(err)
+}
+
+// startSession signs a browser in, and is the only place where its token is
+// to be had.
+func startSession(ctx context.Context, sessions *ent.SessionClient, account int, now time.Time) (string, error) {
+	token := rand.Text()
+	return token, sessions.Create().SetID(hashed(token)).SetAccountID(account).
+		SetCreatedAt(now).SetExpiresAt(now.Add(SessionTime)).Exec(ctx)
+}
+
+// hashed is what we keep of a token. A token is long and random: no salt
+// makes it harder to guess.
+func hashed(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}

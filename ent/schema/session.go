@@ -1,0 +1,37 @@
+package schema
+
+import (
+	"time"
+
+	"entgo.io/ent"
+	"entgo.io/ent/schema/edge"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+)
+
+// Session is a browser in which somebody has signed in. Who has our database
+// has no session.
+type Session struct{ ent.Schema }
+
+// Fields of a session.
+func (Session) Fields() []ent.Field {
+	return []ent.Field{
+		field.String("id").NotEmpty().Immutable().Sensitive().
+			Comment("SHA-256 of what the cookie holds, in hexadecimal."),
+		field.Int("account_id").Immutable(),
+		field.Time("created_at").Default(time.Now).Immutable(),
+		field.Time("expires_at").Immutable(),
+	}
+}
+
+// Edges of a session.
+func (Session) Edges() []ent.Edge {
+	return []ent.Edge{
+		edge.From("account", Account.Type).Ref("sessions").Field("account_id").Unique().Required().Immutable(),
+	}
+}
+
+// Indexes of a session.
+func (Session) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("account_id"), index.Fields("expires_at")}
+}

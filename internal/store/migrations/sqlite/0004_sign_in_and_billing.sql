@@ -1,0 +1,22 @@
+CREATE TABLE `new_accounts` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `email` text NOT NULL, `plan` text NOT NULL, `plan_by_hand` bool NOT NULL DEFAULT (false), `created_at` datetime NOT NULL);
+INSERT INTO `new_accounts` (`id`, `email`, `plan`, `created_at`) SELECT `id`, `email`, `plan`, `created_at` FROM `accounts`;
+DROP TABLE `accounts`;
+ALTER TABLE `new_accounts` RENAME TO `accounts`;
+-- Until now only an operator could set a plan.
+UPDATE `accounts` SET `plan_by_hand` = true WHERE `plan` = 'pro';
+CREATE UNIQUE INDEX `accounts_email_key` ON `accounts` (`email`);
+CREATE TABLE `billing_events` (`id` text NOT NULL, `type` text NOT NULL, `applied_at` datetime NOT NULL, PRIMARY KEY (`id`));
+CREATE INDEX `billingevent_applied_at` ON `billing_events` (`applied_at`);
+CREATE TABLE `confirmations` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `purpose` text NOT NULL, `email` text NOT NULL, `mailbox` text NOT NULL, `sender` text NOT NULL, `link_hash` text NOT NULL, `browser_hash` text NOT NULL, `code_hash` text NOT NULL, `tries` integer NOT NULL DEFAULT (0), `created_at` datetime NOT NULL, `expires_at` datetime NOT NULL, `used_at` datetime NULL, `account_id` integer NULL, CONSTRAINT `confirmations_accounts_confirmations` FOREIGN KEY (`account_id`) REFERENCES `accounts` (`id`) ON DELETE SET NULL);
+CREATE UNIQUE INDEX `confirmations_link_hash_key` ON `confirmations` (`link_hash`);
+CREATE UNIQUE INDEX `confirmations_browser_hash_key` ON `confirmations` (`browser_hash`);
+CREATE INDEX `confirmation_mailbox_created_at` ON `confirmations` (`mailbox`, `created_at`);
+CREATE INDEX `confirmation_sender_created_at` ON `confirmations` (`sender`, `created_at`);
+CREATE INDEX `confirmation_created_at` ON `confirmations` (`created_at`);
+CREATE INDEX `confirmation_account_id` ON `confirmations` (`account_id`);
+CREATE TABLE `customers` (`id` text NOT NULL, `email` text NOT NULL, `subscription` text NOT NULL DEFAULT (''), `status` text NOT NULL DEFAULT (''), `period_end` datetime NULL, `cancels` bool NOT NULL DEFAULT (false), `past_due_since` datetime NULL, `noticed_at` datetime NULL, `revision` integer NOT NULL DEFAULT (0), `created_at` datetime NOT NULL, `read_at` datetime NULL, `account_id` integer NULL, PRIMARY KEY (`id`), CONSTRAINT `customers_accounts_customer` FOREIGN KEY (`account_id`) REFERENCES `accounts` (`id`) ON DELETE SET NULL);
+CREATE UNIQUE INDEX `customers_account_id_key` ON `customers` (`account_id`);
+CREATE INDEX `customer_status` ON `customers` (`status`);
+CREATE TABLE `sessions` (`id` text NOT NULL, `created_at` datetime NOT NULL, `expires_at` datetime NOT NULL, `account_id` integer NOT NULL, PRIMARY KEY (`id`), CONSTRAINT `sessions_accounts_sessions` FOREIGN KEY (`account_id`) REFERENCES `accounts` (`id`) ON DELETE NO ACTION);
+CREATE INDEX `session_account_id` ON `sessions` (`account_id`);
+CREATE INDEX `session_expires_at` ON `sessions` (`expires_at`);
