@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -49,30 +48,16 @@ func post(body, accept string) *http.Request {
 }
 
 func TestAudits(t *testing.T) {
-	node, err := testdb.Node.Ensure()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "audits"))); err != nil {
-		t.Fatal(err)
-	}
-	run := func(name string, args ...string) string {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, name, args...)
-		cmd.Dir = dir
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s: %v\n%s", name, err, out)
-		}
-		return string(out)
-	}
-	run("npm", "ci", "--no-audit", "--no-fund")
+	dir := filepath.Join("testdata", "audits")
+	testdb.NPM(t, dir)
 	server := httptest.NewServer(demoHandler(t))
 	defer server.Close()
-	if out := run(node, "run.mjs", server.URL); !strings.Contains(out, "61 passed, 0 failed") {
-		t.Error(out)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "node", "run.mjs", server.URL)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "61 passed, 0 failed") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

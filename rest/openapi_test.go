@@ -133,13 +133,11 @@ func TestGoClient(t *testing.T) {
 // nodeTools runs what comes from npm, installed where the lock file is.
 func nodeTools(t *testing.T) func(name string, args ...string) string {
 	t.Helper()
-	if _, err := testdb.Node.Ensure(); err != nil {
-		t.Fatal(err)
-	}
 	dir, err := filepath.Abs(filepath.Join("testdata", "node"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	testdb.NPM(t, dir)
 	run := func(name string, args ...string) string {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
@@ -152,22 +150,12 @@ func nodeTools(t *testing.T) func(name string, args ...string) string {
 		}
 		return string(out)
 	}
-	if !upToDate(dir) {
-		run("npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
-	}
 	return func(name string, args ...string) string {
 		if name != "node" {
 			name = filepath.Join(dir, "node_modules", ".bin", name)
 		}
 		return run(name, args...)
 	}
-}
-
-// upToDate tells whether what is installed is what the lock file asks for.
-func upToDate(dir string) bool {
-	installed, err := os.Stat(filepath.Join(dir, "node_modules", ".package-lock.json"))
-	wanted, also := os.Stat(filepath.Join(dir, "package-lock.json"))
-	return err == nil && also == nil && !installed.ModTime().Before(wanted.ModTime())
 }
 
 // Every property says what it is, as every field of the schema does.

@@ -82,8 +82,24 @@ var (
 	Nginx = program("nginx", "nginx", map[string][]string{"apt-get": {"nginx-light"}, "dnf": {"nginx"}, "apk": {"nginx"}, "brew": {"nginx"}})
 )
 
+// Chromium shows the pages to the tests as it would to a visitor.
+var Chromium = Need{
+	What: "Chromium",
+	find: func() string {
+		for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+			if path, err := exec.LookPath(name); err == nil {
+				return path
+			}
+		}
+		return ""
+	},
+	packages: map[string][]string{
+		"apt-get": {"chromium"}, "dnf": {"chromium"}, "apk": {"chromium"}, "brew": {"chromium"},
+	},
+}
+
 // Needs are all but PostgreSQL, for who sees to them before the tests do.
-var Needs = []Need{CCompiler, Node, Redis, Nginx}
+var Needs = []Need{CCompiler, Node, Redis, Nginx, Chromium}
 
 // program is a need that is found in PATH, or where servers are.
 func program(what, name string, packages map[string][]string) Need {
