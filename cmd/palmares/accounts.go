@@ -9,7 +9,9 @@ import (
 
 	"palmares/auth"
 	"palmares/ent"
+	"palmares/internal/billing"
 	"palmares/internal/quota"
+	"palmares/internal/store"
 )
 
 type accountsCommand struct {
@@ -19,14 +21,19 @@ type accountsCommand struct {
 	Plan   accountsPlanCommand   `cmd:"" help:"Move an account to another plan."`
 }
 
-// withAccounts opens the database for a command about accounts.
-func withAccounts(ctx context.Context, s *settings, do func(*auth.Accounts) error) error {
+// withStore opens the database for a command.
+func withStore(ctx context.Context, s *settings, do func(*store.Store) error) error {
 	db, err := openMigrated(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	return do(auth.NewAccounts(db))
+	return do(db)
+}
+
+// withAccounts is for a command about accounts.
+func withAccounts(ctx context.Context, s *settings, do func(*auth.Accounts) error) error {
+	return withStore(ctx, s, func(db *store.Store) error { return do(auth.NewAccounts(db)) })
 }
 
 // withAccount is for a command about one.
@@ -108,16 +115,27 @@ func (c *accountsShowCommand) Run(ctx context.Context, s *settings, term termina
 
 type accountsPlanCommand struct {
 	Email string `arg:"" help:"The owner's e-mail address."`
-	Plan  string `arg:"" help:"developer or pro." enum:"developer,pro"`
+	Plan  string `arg:"" help:"developer or pro, which billing then leaves alone; or billing, for what the subscription says." enum:"developer,pro,billing"`
 }
 
 // Run changes an account's plan.
 func (c *accountsPlanCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	return withAccount(ctx, s, c.Email, func(accounts *auth.Accounts, account *ent.Account) error {
-		if err := accounts.SetPlan(ctx, account, auth.Plan(c.Plan)); err != nil {
+	return withStore(ctx, s, func(db *store.Store) error {
+		accounts := auth.NewAccounts(db)
+		account, err := accounts.Find(ctx, c.Email)
+		if err != nil {
 			return err
 		}
-		fmt.Fprintf(term.out, "%s has the %s plan.\n", account.Email, c.Plan)
+		plan := auth.Plan(c.Plan)
+		if c.Plan == "billing" {
+			plan, err = billing.HandBack(ctx, db, account)
+		} else {
+			err = accounts.SetPlan(ctx, account, plan)
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(term.out, "%s has the %s plan.\n", account.Email, plan)
 		return nil
 	})
 }

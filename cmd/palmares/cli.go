@@ -31,6 +31,7 @@ type commandLine struct {
 	Generate generateCommand `cmd:"" help:"Write a synthetic feed, for load tests."`
 	Accounts accountsCommand `cmd:"" help:"Open, show and change accounts."`
 	Keys     keysCommand     `cmd:"" help:"Make, list and revoke API keys."`
+	Billing  billingCommand  `cmd:"" help:"Set up and check the selling of Pro."`
 	Openapi  openapiCommand  `cmd:"" help:"Print the OpenAPI document of the REST interface."`
 	Migrate  migrateCommand  `cmd:"" help:"Show or apply the database's migrations."`
 	Version  versionCommand  `cmd:"" help:"Tell which palmares this is."`
@@ -83,8 +84,9 @@ func run(ctx context.Context, args []string, term terminal) (code int) {
 // helpShown unwinds to run when the parser has printed help and wants to exit.
 type helpShown int
 
-// credentials are what an address holds before its last @, and keys.
-var credentials = regexp.MustCompile(`(://)\S*(@)|(pal_)[0-9A-Za-z]{8,}`)
+// credentials are what an address holds before its last @, and keys, ours and
+// Stripe's.
+var credentials = regexp.MustCompile(`(://)\S*(@)|(pal_|sk_|rk_|whsec_)[0-9A-Za-z_]{8,}`)
 
 // withoutCredentials keeps a password out of the parser's errors, which repeat
 // what they do not understand.

@@ -53,6 +53,13 @@ func counted(r *http.Request) bool {
 		strings.HasPrefix(path, "/api/v1/") && path != rest.DocumentPath
 }
 
+// shared is what pages of other origins may read: all but the pages that are
+// somebody's own.
+func shared(r *http.Request) bool {
+	path := r.URL.Path
+	return path == "/api" || strings.HasPrefix(path, "/api/") || path == "/graphql" || path == "/healthz" || path == "/readyz"
+}
+
 // usedEvery is how often the uses of keys are written down.
 const usedEvery = 5 * time.Second
 

@@ -74,7 +74,8 @@ func palmares(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	inherited := slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
-		return slices.Contains([]string{"DATABASE_URL", "PALMARES_DATA_DIR", "PALMARES_LISTEN", "SERVICE_NAME", "SERVICE_URL", "PUBLIC_URL", "TRUSTED_PROXIES", "REDIS_URL"}, name)
+		return slices.Contains([]string{"DATABASE_URL", "PALMARES_DATA_DIR", "PALMARES_LISTEN", "SERVICE_NAME", "SERVICE_URL", "PUBLIC_URL", "TRUSTED_PROXIES", "REDIS_URL", "SMTP_URL", "MAIL_FROM"}, name) ||
+			strings.HasPrefix(name, "STRIPE_")
 	})
 	// Without this, the race detector keeps each process a second at its end.
 	cmd.Env = append(inherited, "GORACE=atexit_sleep_ms=0", beMain+"=1", "DATABASE_URL="+cfg.DatabaseURL, "PALMARES_DATA_DIR="+cfg.DataDir)

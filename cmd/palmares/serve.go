@@ -95,6 +95,7 @@ type program struct {
 	gate     *gate
 	executor *graph.Executor
 	answers  *cache.Cache
+	people   *people
 	lines    *middleware.Lines // nil where people read the log
 }
 
@@ -136,6 +137,10 @@ func newProgram(ctx context.Context, s *settings, log *slog.Logger, lines *middl
 		}
 	}
 	s.servedAt(p.listener.Addr().(*net.TCPAddr))
+	if p.people, err = newPeople(s, db, p.gate, log); err != nil {
+		p.close()
+		return nil, err
+	}
 	handler, err := p.handler()
 	if err != nil {
 		p.close()
@@ -192,13 +197,14 @@ func (p *program) handler() (http.Handler, error) {
 	pages.HandleFunc("GET /healthz", p.health.alive)
 	pages.HandleFunc("GET /readyz", p.health.ready)
 	pages.Handle("/graphql", graph.NewHandler(p.executor, p.answers))
+	p.people.register(pages)
 
 	return middleware.Chain(apart(api, pages),
 		p.closeWhenDraining,                               // first, so that every answer of a server that ends says so
 		middleware.RequestID,                              // before the log, which tells it
 		middleware.Log(p.log, p.lines),                    // outside of recover, so that a panic has its line, too
 		middleware.Recover(p.log),                         // outside of all that could panic
-		middleware.OpenToAll,                              // before anything is refused: a browser must be able to read why
+		middleware.When(shared, middleware.OpenToAll),     // before anything is refused: a browser must be able to read why
 		middleware.When(counted, p.gate.keyring.Identify), // before the count, which is each caller's own
 		middleware.When(counted, p.gate.quota.Count),      // before any work: who has had enough costs nothing
 	), nil
@@ -222,6 +228,7 @@ func (p *program) serve(ctx context.Context) error {
 	var working sync.WaitGroup
 	working.Go(func() { p.store.Watch(background, p.log, p.publish) })
 	working.Go(func() { p.gate.run(background) })
+	working.Go(func() { p.people.run(background) })
 	if p.metrics != nil {
 		working.Go(func() { newMetrics(p.gate).serve(background, p.metrics, p.log) })
 	}
@@ -281,6 +288,7 @@ func (p *program) printAddresses(w io.Writer) {
 		{"/api/v1/tools", "the catalog in REST"},
 		{"/api/v1/openapi.json", "every path of it, described"},
 		{"/graphql", "the catalog in GraphQL"},
+		{"/account", "sign in, get a key, see what you use"},
 		{"/healthz", "alive"},
 		{"/readyz", "ready, and the release that is served"},
 	} {

@@ -24,13 +24,31 @@ import (
 type server struct {
 	cmd     *exec.Cmd
 	address string // host:port
-	log     *strings.Builder
+	log     *logged
 	done    chan error
+}
+
+// logged is what a process writes to its log, to be read while it runs.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logged) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(text)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 func startServer(t *testing.T, cfg store.Config, args ...string) *server {
 	t.Helper()
-	s := &server{cmd: palmares(t, cfg, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...), log: &strings.Builder{}, done: make(chan error, 1)}
+	s := &server{cmd: palmares(t, cfg, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...), log: &logged{}, done: make(chan error, 1)}
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"palmares/graph"
+	"palmares/internal/mail"
 	"palmares/internal/quota"
 	"palmares/internal/store"
 	"palmares/rest"
@@ -30,6 +31,18 @@ type settings struct {
 	ServiceURL     string `help:"The service's public address, for the credit line. Default: the public URL." env:"SERVICE_URL" placeholder:"URL"`
 	PublicURL      string `help:"Where readers reach this server. Default: http:// and the listen address." env:"PUBLIC_URL" placeholder:"URL"`
 	TrustedProxies string `help:"Proxies whose X-Forwarded-For counts: addresses and networks, separated by commas." env:"TRUSTED_PROXIES" placeholder:"CIDR,…"`
+
+	Mail struct {
+		URL  string `name:"smtp-url" help:"Mail server to send messages through, smtp:// (STARTTLS) or smtps:// (TLS). Without it, sign-in links are printed to the log of a server that is not public." env:"SMTP_URL" placeholder:"smtp://…"`
+		From string `name:"mail-from" help:"Who messages come from. Default: the service's name at the public URL's host." env:"MAIL_FROM" placeholder:"NAME <ADDRESS>"`
+	} `embed:"" group:"Mail"`
+
+	Stripe struct {
+		SecretKey     string `help:"Key of Stripe's API. Without it, Pro cannot be subscribed to." env:"STRIPE_SECRET_KEY" placeholder:"sk_…"`
+		WebhookSecret string `help:"What Stripe signs its events with, which come to /billing/stripe." env:"STRIPE_WEBHOOK_SECRET" placeholder:"whsec_…"`
+		Price         string `help:"Price of Pro. Default: found by its lookup key; see palmares billing setup." env:"STRIPE_PRICE" placeholder:"price_…"`
+		APIBase       string `help:"Where Stripe's API is, for tests." env:"STRIPE_API_BASE" placeholder:"URL"`
+	} `embed:"" prefix:"stripe-" group:"Selling Pro"`
 
 	GraphQL struct {
 		Body       int64         `help:"Bytes of a request's body." default:"100000" env:"PALMARES_GRAPHQL_BODY"`
@@ -101,12 +114,47 @@ func (s *settings) check() error {
 		return fmt.Errorf("SERVICE_URL: %w", err)
 	}
 	s.PublicURL = strings.TrimRight(s.PublicURL, "/") // paths are put behind it
+	if err := s.checkMail(); err != nil {
+		return err
+	}
+	if err := s.checkStripe(); err != nil {
+		return err
+	}
 	if l := s.GraphQL; l.Body < 1 || l.Tokens < 1 || l.Depth < 1 || l.Fields < 1 || l.Cost < 1 || l.Time <= 0 || l.Aliases < 0 || l.Directives < 0 {
 		return fmt.Errorf("PALMARES_GRAPHQL_…: a limit must be above 0")
 	}
 	var err error
 	if s.proxies, err = parseProxies(s.TrustedProxies); err != nil {
 		return fmt.Errorf("TRUSTED_PROXIES: %w", err)
+	}
+	return nil
+}
+
+func (s *settings) checkMail() error {
+	if s.Mail.URL != "" {
+		if err := mail.CheckURL(s.Mail.URL); err != nil {
+			return fmt.Errorf("SMTP_URL: %w", err)
+		}
+	}
+	if s.Mail.From != "" {
+		if err := mail.CheckFrom(s.Mail.From); err != nil {
+			return fmt.Errorf("MAIL_FROM: %w", err)
+		}
+	}
+	return nil
+}
+
+// checkStripe repeats nothing of what is secret.
+func (s *settings) checkStripe() error {
+	for _, beside := range []struct{ name, value string }{
+		{"STRIPE_WEBHOOK_SECRET", s.Stripe.WebhookSecret}, {"STRIPE_PRICE", s.Stripe.Price}, {"STRIPE_API_BASE", s.Stripe.APIBase},
+	} {
+		if beside.value != "" && s.Stripe.SecretKey == "" {
+			return fmt.Errorf("%s: does nothing without STRIPE_SECRET_KEY", beside.name)
+		}
+	}
+	if err := checkWebURL(s.Stripe.APIBase); err != nil {
+		return fmt.Errorf("STRIPE_API_BASE: %w", err)
 	}
 	return nil
 }

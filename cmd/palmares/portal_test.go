@@ -1,0 +1,373 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"palmares/auth"
+	"palmares/internal/quota"
+	"palmares/internal/store"
+	"palmares/internal/testdb"
+	"palmares/internal/testdb/browser"
+)
+
+var printedLink = regexp.MustCompile(`"to":"([^"]+)".*"link":"([^"]+)","code":"(\d{6})"`)
+
+// printed waits for the letter to an address that the server prints to its
+// log, and takes the newest.
+func (s *server) printed(t testing.TB, to string, after int) (link, code string) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		var letters [][]string
+		for _, found := range printedLink.FindAllStringSubmatch(s.log.String(), -1) {
+			if found[1] == to {
+				letters = append(letters, found)
+			}
+		}
+		if len(letters) > after {
+			return letters[after][2], letters[after][3]
+		}
+	}
+	t.Fatalf("no letter %d to %s is printed:\n%s", after+1, to, s.log)
+	return "", ""
+}
+
+// The way of a new user: from an address to a key, a document and its count.
+func TestPortalPath(t *testing.T) {
+	chrome := browser.Start(t)
+	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+		s := startServer(t, cfg, "--demo")
+		base := "http://" + s.address
+		kind := "sqlite"
+		if cfg.DatabaseURL != "" {
+			kind = "postgres"
+		}
+		shot := func(p *browser.Page, name string) { p.Screenshot("path-" + kind + "-" + name) }
+
+		p := chrome.Open(t, browser.Look{}, base+"/account")
+		if p.URL() != base+"/login" {
+			t.Fatalf("who is not signed in is at %s", p.URL())
+		}
+		p.Fill("#email", "Nina@Example.com")
+		shot(p, "1-login")
+		p.Click("main button")
+		if text := p.Text("main"); !strings.Contains(text, "nina@example.com") || !strings.Contains(text, "printed in its log") {
+			t.Fatalf("after asking for a message: %s", text)
+		}
+		shot(p, "2-code")
+		link, _ := s.printed(t, "nina@example.com", 0)
+		if got := s.call(t, http.MethodHead, strings.TrimPrefix(link, base), ""); got.StatusCode != 200 {
+			t.Errorf("a scanner's HEAD: %d", got.StatusCode)
+		}
+		p.Go(link)
+		shot(p, "3-link")
+		p.Click("main button")
+		if p.URL() != base+"/account" || !strings.Contains(p.Text("main"), "You have no key yet") {
+			t.Fatalf("signed in at %s: %s", p.URL(), p.Text("main"))
+		}
+		shot(p, "4-no-key")
+		p.Fill("#name", "laptop")
+		p.Click("main form button")
+		key := p.Text("#key")
+		if curl := p.Text("#curl"); !strings.Contains(curl, key) || !strings.Contains(curl, base+"/api/embeddings/") {
+			t.Errorf("the line to try: %s", curl)
+		}
+		shot(p, "5-key")
+		p.Click("[data-copy=key]")
+		if said := p.Text("[data-copy=key]"); said != "Copied" && said != "Selected" {
+			t.Errorf("the copy button says %q", said)
+		}
+
+		document := strings.TrimSpace(p.Text("#curl")[strings.LastIndex(p.Text("#curl"), " ")+1:])
+		got := s.call(t, http.MethodGet, strings.TrimPrefix(document, base), "", "Authorization", "Bearer "+key)
+		if got.StatusCode != 200 {
+			body, _ := io.ReadAll(got.Body)
+			t.Fatalf("the document: %d %s", got.StatusCode, body)
+		}
+		p.Click("main a.button")
+		if row := p.Text("tbody"); !strings.Contains(row, "laptop") || strings.Contains(row, key) {
+			t.Errorf("the list of keys: %s", row)
+		}
+		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+			p.Go(base + "/account/usage")
+			if p.Text("#today") == "1" {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("the count is %s", p.Text("#today"))
+			}
+		}
+		shot(p, "6-usage")
+
+		p.Go(base + "/account")
+		p.Click("tbody a.button")
+		p.Click("main button")
+		if !strings.Contains(p.Text("main"), "The key is revoked") {
+			t.Errorf("after revoking: %s", p.Text("main"))
+		}
+		if got := s.call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key); got.StatusCode != 401 {
+			t.Errorf("a revoked key: %d", got.StatusCode)
+		}
+		p.Click(".who button")
+		if !strings.Contains(p.Text("main"), "You are signed out") {
+			t.Errorf("after signing out: %s", p.Text("main"))
+		}
+	})
+}
+
+// Everything can be reached and done with a keyboard, and without a script.
+func TestPortalByKeyboard(t *testing.T) {
+	s := startServer(t, testdb.SQLite(t), "--demo")
+	base := "http://" + s.address
+	p := browser.Start(t).Open(t, browser.Look{NoScript: true, Width: 360}, base+"/login")
+	tabTo := func(what string) {
+		t.Helper()
+		for range 30 {
+			if strings.Contains(p.Focused(), what) {
+				return
+			}
+			p.Press("Tab")
+		}
+		t.Fatalf("no Tab leads to %s", what)
+	}
+	write := func(text string) {
+		for _, r := range text {
+			p.Press(string(r))
+		}
+	}
+	tabTo("input#email")
+	write("kim@example.com")
+	p.Press("Enter")
+	_, code := s.printed(t, "kim@example.com", 0)
+	tabTo("input#code")
+	write(code)
+	p.Press("Enter")
+	tabTo("input#name")
+	write("by hand")
+	p.Press("Tab")
+	p.Press("Space")
+	if key := p.Text("#key"); !strings.HasPrefix(key, "pal_") {
+		t.Fatalf("the key is %q", key)
+	}
+	tabTo("I have put it away")
+	p.Press("Enter")
+	tabTo(`a "Revoke`)
+	p.Press("Enter")
+	tabTo("Revoke it")
+	p.Press("Enter")
+	if !strings.Contains(p.Text("main"), "The key is revoked") {
+		t.Errorf("at the end: %s", p.Text("main"))
+	}
+}
+
+// Every page, and every state of it, is one that everybody can read.
+func TestPortalIsAccessible(t *testing.T) {
+	cfg := testdb.SQLite(t)
+	s := startServer(t, cfg, "--demo", "--stripe-secret-key", "sk_test_123", "--stripe-webhook-secret", "whsec_test",
+		"--stripe-price", "price_123", "--stripe-api-base", testdb.StartStripeMock(t))
+	base := "http://" + s.address
+	selling, notSelling := base, "http://"+startServer(t, cfg).address // who is signed in at one is at the other
+	chrome := browser.Start(t)
+	db := testdb.Open(t, cfg)
+
+	// The browser's cookies make a visitor; each state is an account.
+	signIn := func(email string) *browser.Page {
+		t.Helper()
+		p := chrome.Open(t, browser.Look{}, base+"/login")
+		p.Fill("#email", email)
+		p.Click("main button")
+		link, _ := s.printed(t, email, 0)
+		p.Go(link)
+		p.Click("main button")
+		return p
+	}
+	looks := []browser.Look{{}, {Width: 360, Dark: true}}
+	check := func(p *browser.Page, name string) {
+		t.Helper()
+		p.Axe()
+		p.Screenshot(name)
+		var wider bool
+		if p.Eval("document.documentElement.scrollWidth > document.documentElement.clientWidth", &wider); wider {
+			t.Errorf("%s is wider than its window", name)
+		}
+	}
+	inEachLook := func(visitor *browser.Page, name, path string) {
+		t.Helper()
+		for _, look := range looks {
+			p := visitor.In(t, look)
+			p.Go(base + path)
+			check(p, fmt.Sprintf("%s-%s", name, lookName(look)))
+		}
+	}
+
+	stranger := chrome.Open(t, browser.Look{}, base+"/login")
+	inEachLook(stranger, "login", "/login")
+	inEachLook(stranger, "link-unknown", "/login/confirm?token=nobodyhasit")
+	stranger.Fill("#email", "ola@example.com")
+	stranger.Click("main button")
+	inEachLook(stranger, "code", "/login/code")
+	stranger.Fill("#code", "000 000")
+	stranger.Click("main button")
+	check(stranger, "code-wrong")
+	link, _ := s.printed(t, "ola@example.com", 0)
+	inEachLook(stranger, "link", strings.TrimPrefix(link, base))
+	stranger.Go(link)
+	stranger.Click("main button")
+	inEachLook(stranger, "link-used", strings.TrimPrefix(link, base))
+
+	ola := stranger
+	inEachLook(ola, "keys-none", "/account")
+	for i := range 3 {
+		ola.Go(base + "/account")
+		ola.Fill("#name", fmt.Sprintf("<b>machine %d</b>", i+1))
+		ola.Click("main form button")
+		if i == 0 {
+			check(ola, "key-new-light-1280")
+		}
+	}
+	inEachLook(ola, "keys-limit", "/account")
+	ola.Go(base + "/account")
+	ola.Click("tbody a.button")
+	inEachLook(ola, "key-revoke", strings.TrimPrefix(ola.URL(), base))
+	inEachLook(ola, "usage-one", "/account/usage")
+	inEachLook(ola, "plan-developer", "/account/plan")
+	base = notSelling
+	inEachLook(ola, "plan-closed", "/account/plan")
+	base = selling
+	inEachLook(ola, "settings", "/account/settings")
+	inEachLook(ola, "delete", "/account/delete")
+	inEachLook(ola, "not-found", "/account/nothing")
+
+	busy := signIn("busy@example.com")
+	account := find(t, db, "busy@example.com")
+	for back := range 30 {
+		day := quota.DayOf(time.Now().AddDate(0, 0, -back)).String()
+		requests := []int{1000, 12, 640, 0, 411, 3}[back%6]
+		if err := db.Write.Usage.Create().SetAccountID(account).SetDay(day).SetRequests(requests).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inEachLook(busy, "usage-spent", "/account/usage")
+	inEachLook(busy, "keys-spent", "/account")
+
+	for _, customer := range []struct {
+		name, status string
+		since, end   time.Time
+		cancels      bool
+	}{
+		{"pays", "active", time.Time{}, time.Now().AddDate(0, 0, 20), false},
+		{"leaves", "active", time.Time{}, time.Now().AddDate(0, 0, 20), true},
+		{"failed", "past_due", time.Now().AddDate(0, 0, -2), time.Now().AddDate(0, 1, 0), false},
+		{"unpaid", "unpaid", time.Time{}, time.Now(), false},
+	} {
+		email := customer.name + "@example.com"
+		p := signIn(email)
+		id := find(t, db, email)
+		row := db.Write.Customer.Create().SetID("cus_" + customer.name).SetAccountID(id).SetEmail(email).SetStatus(customer.status).
+			SetSubscription("sub_" + customer.name).SetPeriodEnd(customer.end).SetCancels(customer.cancels)
+		if !customer.since.IsZero() {
+			row.SetPastDueSince(customer.since)
+		}
+		if err := row.Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if customer.status != "unpaid" {
+			if err := db.Write.Account.UpdateOneID(id).SetPlan("pro").Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		inEachLook(p, "plan-"+customer.name, "/account/plan")
+		inEachLook(p, "keys-"+customer.name, "/account")
+	}
+}
+
+func lookName(look browser.Look) string {
+	scheme, width := "light", 1280
+	if look.Dark {
+		scheme = "dark"
+	}
+	if look.Width > 0 {
+		width = look.Width
+	}
+	return fmt.Sprintf("%s-%d", scheme, width)
+}
+
+func find(t testing.TB, db *store.Store, email string) int {
+	t.Helper()
+	account, err := auth.NewAccounts(db).Find(t.Context(), email)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return account.ID
+}
+
+// Subscribing leads to Stripe, with what it sells set up there, and an event
+// of Stripe's comes in where it should.
+func TestSubscribing(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+		smtp := testdb.StartSMTP(t)
+		s := startServer(t, cfg, "--demo", "--smtp-url", smtp.URL, "--mail-from", "palmares <hello@example.com>",
+			"--stripe-secret-key", "sk_test_123", "--stripe-webhook-secret", "whsec_test", "--stripe-price", "price_123",
+			"--stripe-api-base", testdb.StartStripeMock(t))
+		base := "http://" + s.address
+		jar, err := cookiejar.New(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		visitor := &http.Client{Jar: jar, CheckRedirect: func(r *http.Request, _ []*http.Request) error {
+			if r.URL.Host != s.address {
+				return http.ErrUseLastResponse
+			}
+			return nil
+		}}
+		post := func(path string, form url.Values) *http.Response {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, base+path, strings.NewReader(form.Encode()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			got, err := visitor.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.Body.Close()
+			return got
+		}
+		post("/login", url.Values{"email": {"paul@example.com"}})
+		code := regexp.MustCompile(`\b\d{6}\b`).FindString(smtp.Wait(t, "paul@example.com"))
+		if got := post("/login/code", url.Values{"code": {code}}); got.Request.URL.Path != "/account" {
+			t.Fatalf("signed in at %s, %d", got.Request.URL, got.StatusCode)
+		}
+		// Its answers are the same whoever asks, and say that there is a live
+		// subscription: that is Pro, and nothing to subscribe to.
+		if got := post("/account/plan/subscribe", nil); got.StatusCode != 400 {
+			t.Errorf("subscribing twice: %d", got.StatusCode)
+		}
+		if got := post("/account/plan/manage", nil); got.StatusCode != 303 || !strings.HasPrefix(got.Header.Get("Location"), "https://") {
+			t.Errorf("managing: %d to %s", got.StatusCode, got.Header.Get("Location"))
+		}
+		shown := succeeds(t, palmares(t, cfg, "accounts", "show", "paul@example.com"))
+		if !strings.Contains(shown.out, "pro") {
+			t.Errorf("the account: %s", shown.out)
+		}
+		if got := s.call(t, http.MethodPost, "/billing/stripe", `{"id":"evt_1"}`, "Stripe-Signature", "t=1,v1=00"); got.StatusCode != 400 {
+			t.Errorf("a forged event: %d", got.StatusCode)
+		}
+		for _, secret := range []string{code, "sk_test_123", "whsec_test"} {
+			if strings.Contains(s.log.String(), secret) {
+				t.Errorf("the log has %s", secret)
+			}
+		}
+	})
+}

@@ -1,0 +1,122 @@
+package billing
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/stripe/stripe-go/v86"
+	"github.com/stripe/stripe-go/v86/webhook"
+
+	"palmares/ent/billingevent"
+	"palmares/ent/customer"
+	"palmares/internal/problem"
+	"palmares/internal/store"
+)
+
+// EventsPath is where Stripe's events come to.
+const EventsPath = "/billing/stripe"
+
+// Events are the types to send there. More do no harm.
+var Events = []stripe.EventType{
+	stripe.EventTypeCheckoutSessionCompleted,
+	stripe.EventTypeCustomerSubscriptionCreated,
+	stripe.EventTypeCustomerSubscriptionUpdated,
+	stripe.EventTypeCustomerSubscriptionDeleted,
+	stripe.EventTypeCustomerSubscriptionPaused,
+	stripe.EventTypeCustomerSubscriptionResumed,
+	stripe.EventTypeInvoicePaid,
+	stripe.EventTypeInvoicePaymentFailed,
+	stripe.EventTypeCustomerDeleted,
+}
+
+const maxEvent = 1 << 20
+
+// ServeHTTP takes an event of Stripe's.
+func (b *Billing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !b.Open() || b.WebhookSecret == "" { // nothing could be told from a forgery
+		problem.Write(w, errClosed)
+		return
+	}
+	if err := b.take(r); err != nil {
+		b.logFailure(r, err)
+		problem.Write(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = io.WriteString(w, `{"received":true}`)
+}
+
+func (b *Billing) take(r *http.Request) error {
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxEvent))
+	if err != nil {
+		return problem.New(problem.TooLarge, "The event could not be read, or is larger than %d bytes.", maxEvent)
+	}
+	event, err := webhook.ConstructEventWithOptions(body, r.Header.Get("Stripe-Signature"), b.WebhookSecret,
+		webhook.ConstructEventOptions{IgnoreAPIVersionMismatch: true}) // we only take ids from it
+	switch {
+	case errors.Is(err, webhook.ErrTooOld):
+		return problem.New(problem.BadInput, "The event's signature is too old.")
+	case err != nil || event.ID == "":
+		return problem.New(problem.BadInput, "The event is not signed as it should be.")
+	}
+	about := customerOf(&event)
+	if about == "" {
+		return nil // nothing that we act on
+	}
+	// Most repetitions need not ask Stripe again.
+	known, err := b.Store.Write.BillingEvent.Query().Where(billingevent.ID(event.ID)).Exist(r.Context())
+	if err != nil {
+		return store.Explain(err)
+	}
+	if known {
+		return nil
+	}
+	if event.Type == stripe.EventTypeCustomerDeleted {
+		// The next subscription begins with a new customer.
+		defer b.unlink(r, about)
+	}
+	return b.refresh(r.Context(), about, &event)
+}
+
+// unlink forgets that an account is a customer that Stripe no longer has.
+func (b *Billing) unlink(r *http.Request, id string) {
+	if err := b.Store.Write.Customer.Update().Where(customer.ID(id)).ClearAccountID().Exec(r.Context()); err != nil {
+		b.logFailure(r, store.Explain(err))
+	}
+}
+
+// customerOf is whom an event is about, or nobody.
+func customerOf(event *stripe.Event) string {
+	if event.Data == nil {
+		return ""
+	}
+	var about struct {
+		Object   string
+		ID       string
+		Customer json.RawMessage
+	}
+	if json.Unmarshal(event.Data.Raw, &about) != nil {
+		return ""
+	}
+	if about.Object == "customer" {
+		return about.ID
+	}
+	var id string
+	if json.Unmarshal(about.Customer, &id) == nil {
+		return id
+	}
+	var whole struct{ ID string }
+	_ = json.Unmarshal(about.Customer, &whole)
+	return whole.ID
+}
+
+// logFailure tells what only we can mend.
+func (b *Billing) logFailure(r *http.Request, err error) {
+	if problem.Of(err).Code.Status() < http.StatusInternalServerError {
+		return
+	}
+	b.Log.Error("an event of Stripe's was not applied: it will send it again", "cause", cause(err), "request_id", problem.RequestID(r.Context()))
+}

@@ -1,0 +1,184 @@
+package billing
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/stripe/stripe-go/v86"
+
+	"palmares/auth"
+	"palmares/ent"
+	"palmares/ent/account"
+	"palmares/ent/billingevent"
+	"palmares/ent/customer"
+	"palmares/internal/mail"
+	"palmares/internal/problem"
+	"palmares/internal/store"
+)
+
+// Sync reads an account's subscription again, if it has any.
+func (b *Billing) Sync(ctx context.Context, acc *ent.Account) error {
+	row, err := b.Customer(ctx, acc)
+	if err != nil || row == nil || !b.Open() {
+		return err
+	}
+	return b.refresh(ctx, row.ID, nil)
+}
+
+// SyncAll reads every customer's subscription again, and tells of each.
+func (b *Billing) SyncAll(ctx context.Context, tell func(*ent.Customer)) error {
+	if !b.Open() {
+		return errNoKey
+	}
+	rows, err := b.Store.Write.Customer.Query().Order(customer.ByCreatedAt()).All(ctx)
+	if err != nil {
+		return store.Explain(err)
+	}
+	for _, row := range rows {
+		if err := b.refresh(ctx, row.ID, nil); err != nil {
+			return err
+		}
+		row, err := b.Store.Write.Customer.Query().Where(customer.ID(row.ID)).WithAccount().Only(ctx)
+		if err != nil {
+			return store.Explain(err)
+		}
+		tell(row)
+	}
+	return nil
+}
+
+var (
+	errOutdated = errors.New("another has written since this was read")
+	errApplied  = errors.New("this event was applied before")
+)
+
+// manyTries are enough for as many servers as get news of one customer at once.
+const manyTries = 10
+
+// refresh reads a customer's subscription at Stripe and brings the account's
+// plan in line with it. What it writes was always read after what it writes
+// over, so that the newest state stays, whatever the order of the news.
+func (b *Billing) refresh(ctx context.Context, id string, news *stripe.Event) error {
+	for range manyTries {
+		row, err := b.Store.Write.Customer.Get(ctx, id)
+		if ent.IsNotFound(err) {
+			return nil // a customer of something else that is sold there
+		}
+		if err != nil {
+			return store.Explain(err)
+		}
+		all, err := b.subscriptions(ctx, id)
+		if err != nil {
+			return failed(err)
+		}
+		lost, err := b.write(ctx, row, stand(best(all)), news)
+		switch {
+		case errors.Is(err, errOutdated):
+			continue
+		case errors.Is(err, errApplied):
+			return nil
+		case err != nil:
+			return err
+		}
+		if lost != nil {
+			b.Mail.Post(mail.ProEnded(lost.Email, b.ServiceName, b.PublicURL+PlanPath))
+		}
+		return nil
+	}
+	return &problem.Problem{Code: problem.Unavailable, Message: "The subscription is being changed from many sides. Try again in a minute.", Cause: errOutdated}
+}
+
+// write keeps what was read, and moves the account to the plan it is worth.
+// It returns the account that has just lost Pro, if so.
+func (b *Billing) write(ctx context.Context, row *ent.Customer, at standing, news *stripe.Event) (lost *ent.Account, err error) {
+	now := b.now().UTC()
+	if at.status == StatusPastDue {
+		at.pastDueSince = earliest(row.PastDueSince, at.pastDueSince, now)
+	}
+	worth := plan(at.status, at.pastDueSince, now)
+	err = b.Store.Update(ctx, func(tx *ent.Tx) error {
+		lost = nil
+		if news != nil {
+			known, err := tx.BillingEvent.Query().Where(billingevent.ID(news.ID)).Exist(ctx)
+			if err != nil {
+				return err
+			}
+			if known {
+				return errApplied
+			}
+			if err := tx.BillingEvent.Create().SetID(news.ID).SetType(string(news.Type)).SetAppliedAt(now).Exec(ctx); err != nil {
+				return err
+			}
+		}
+		update := tx.Customer.Update().Where(customer.ID(row.ID), customer.Revision(row.Revision)).AddRevision(1).
+			SetSubscription(at.subscription).SetStatus(at.status).SetCancels(at.cancels).SetReadAt(now)
+		if at.periodEnd != nil {
+			update.SetPeriodEnd(*at.periodEnd)
+		} else {
+			update.ClearPeriodEnd()
+		}
+		if at.pastDueSince != nil {
+			update.SetPastDueSince(*at.pastDueSince)
+		} else {
+			update.ClearPastDueSince().ClearNoticedAt() // a later failure is told anew
+		}
+		written, err := update.Save(ctx)
+		if err != nil {
+			return err
+		}
+		if written == 0 {
+			return errOutdated
+		}
+		if row.AccountID == nil {
+			return nil
+		}
+		lost, err = move(ctx, tx, *row.AccountID, worth)
+		return err
+	})
+	if ent.IsConstraintError(err) {
+		err = errApplied // at the same moment, elsewhere
+	}
+	return lost, err
+}
+
+// move gives an account a plan, unless an operator has.
+func move(ctx context.Context, tx *ent.Tx, id int, to auth.Plan) (lost *ent.Account, err error) {
+	acc, err := tx.Account.Get(ctx, id)
+	if ent.IsNotFound(err) || err == nil && (acc.PlanByHand || auth.Plan(acc.Plan) == to) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	moved, err := tx.Account.Update().Where(account.ID(id), account.PlanByHand(false)).SetPlan(account.Plan(to)).Save(ctx)
+	if err != nil || moved == 0 || to == auth.Pro {
+		return nil, err
+	}
+	return acc, nil
+}
+
+// earliest is when a customer fell behind: as we first knew it, else as Stripe
+// tells it, else now.
+func earliest(known, told *time.Time, now time.Time) *time.Time {
+	switch {
+	case known != nil:
+		return known
+	case told != nil && told.Before(now):
+		return told
+	}
+	return &now
+}
+
+// HandBack lets billing say an account's plan again, after an operator did.
+func HandBack(ctx context.Context, s *store.Store, acc *ent.Account) (to auth.Plan, err error) {
+	err = s.Update(ctx, func(tx *ent.Tx) error {
+		row, err := tx.Customer.Query().Where(customer.AccountID(acc.ID)).Only(ctx)
+		if err != nil && !ent.IsNotFound(err) {
+			return err
+		}
+		to = PlanOf(row, time.Now())
+		return tx.Account.UpdateOneID(acc.ID).SetPlanByHand(false).SetPlan(account.Plan(to)).Exec(ctx)
+	})
+	return to, err
+}

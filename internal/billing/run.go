@@ -1,0 +1,140 @@
+package billing
+
+import (
+	"context"
+	"time"
+
+	"entgo.io/ent/dialect/sql"
+	"github.com/stripe/stripe-go/v86"
+
+	"palmares/ent"
+	"palmares/ent/account"
+	"palmares/ent/billingevent"
+	"palmares/ent/customer"
+	"palmares/ent/predicate"
+	"palmares/internal/mail"
+	"palmares/internal/store"
+)
+
+const (
+	lookEvery  = time.Minute
+	lateAfter  = time.Hour           // when news of a new period must have come
+	eventsKept = 90 * 24 * time.Hour // Stripe repeats them for days
+)
+
+// Run does what time asks for until ctx ends: no event comes when a grace
+// ends, and one that was lost must not matter.
+func (b *Billing) Run(ctx context.Context) {
+	if !b.Open() {
+		return
+	}
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		b.look(ctx)
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
+		}
+	}
+}
+
+// look sees to each customer for whom something is to be done. Where it fails
+// for one, it goes on with the next, and tries again another time.
+func (b *Billing) look(ctx context.Context) {
+	now := b.now().UTC()
+	for _, task := range []struct {
+		what string
+		who  predicate.Customer
+		do   func(context.Context, *ent.Customer) error
+	}{
+		{"a grace that ended was not seen to", lapsed(now), b.reread},
+		{"a subscription was not read again", late(now), b.reread},
+		{"a failed payment was not told of", unnoticed, b.notice},
+		{"a deleted account's subscription was not ended", orphaned, b.abandon},
+		{"a changed address was not told to Stripe", renamed, b.rename},
+	} {
+		rows, err := b.Store.Write.Customer.Query().Where(task.who).WithAccount().All(ctx)
+		b.warn(ctx, task.what, store.Explain(err))
+		for _, row := range rows {
+			b.warn(ctx, task.what, task.do(ctx, row))
+		}
+	}
+	_, err := b.Store.Write.BillingEvent.Delete().Where(billingevent.AppliedAtLT(now.Add(-eventsKept))).Exec(ctx)
+	b.warn(ctx, "old events were not forgotten", store.Explain(err))
+}
+
+func (b *Billing) warn(ctx context.Context, what string, err error) {
+	if err != nil && ctx.Err() == nil {
+		b.Log.Warn("billing: "+what, "cause", cause(err))
+	}
+}
+
+// lapsed are those whose grace is over and who still have Pro.
+func lapsed(now time.Time) predicate.Customer {
+	return customer.And(
+		customer.Status(StatusPastDue), customer.PastDueSinceLTE(now.Add(-Grace)),
+		customer.HasAccountWith(account.PlanEQ(account.PlanPro), account.PlanByHand(false)),
+	)
+}
+
+// late are those of whom news should have come.
+func late(now time.Time) predicate.Customer {
+	return customer.And(
+		customer.StatusIn(StatusActive, StatusTrialing, StatusPastDue),
+		customer.PeriodEndLT(now.Add(-lateAfter)), customer.ReadAtLT(now.Add(-lateAfter)),
+	)
+}
+
+// unnoticed are those who do not know yet that a payment failed.
+var unnoticed = customer.And(customer.Status(StatusPastDue), customer.NoticedAtIsNil(), customer.AccountIDNotNil())
+
+// orphaned are those that pay for an account that is no more.
+var orphaned = customer.And(customer.AccountIDIsNil(), customer.StatusNotIn(ended...))
+
+// renamed are those whose address Stripe does not know yet.
+var renamed = predicate.Customer(func(s *sql.Selector) {
+	accounts := sql.Table(account.Table)
+	s.Where(sql.Exists(sql.Select(accounts.C(account.FieldID)).From(accounts).Where(sql.And(
+		sql.ColumnsEQ(accounts.C(account.FieldID), s.C(customer.FieldAccountID)),
+		sql.ColumnsNEQ(accounts.C(account.FieldEmail), s.C(customer.FieldEmail)),
+	))))
+})
+
+func (b *Billing) reread(ctx context.Context, row *ent.Customer) error {
+	return b.refresh(ctx, row.ID, nil)
+}
+
+// notice writes to an owner whose payment failed: one of the servers does, and
+// takes its word back where the letter cannot be sent.
+func (b *Billing) notice(ctx context.Context, row *ent.Customer) error {
+	mine, err := b.Store.Write.Customer.Update().Where(customer.ID(row.ID), unnoticed).SetNoticedAt(b.now().UTC()).Save(ctx)
+	if err != nil || mine == 0 {
+		return store.Explain(err)
+	}
+	until := b.now()
+	if row.PastDueSince != nil {
+		until = row.PastDueSince.Add(Grace)
+	}
+	err = b.Mail.Send(ctx, mail.PaymentFailed(row.Edges.Account.Email, b.ServiceName, b.PublicURL+PlanPath, until))
+	if err != nil {
+		_ = b.Store.Write.Customer.Update().Where(customer.ID(row.ID)).ClearNoticedAt().Exec(context.WithoutCancel(ctx))
+	}
+	return err
+}
+
+// abandon ends a subscription that was paid as its account was deleted.
+func (b *Billing) abandon(ctx context.Context, row *ent.Customer) error {
+	if err := b.cancelAll(ctx, row.ID); err != nil {
+		return failed(err)
+	}
+	return b.refresh(ctx, row.ID, nil)
+}
+
+func (b *Billing) rename(ctx context.Context, row *ent.Customer) error {
+	email := row.Edges.Account.Email
+	if _, err := b.stripe.V1Customers.Update(ctx, row.ID, &stripe.CustomerUpdateParams{Email: &email}); err != nil {
+		return failed(err)
+	}
+	return store.Explain(b.Store.Write.Customer.UpdateOneID(row.ID).SetEmail(email).Exec(ctx))
+}

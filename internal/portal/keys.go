@@ -1,0 +1,120 @@
+package portal
+
+import (
+	"fmt"
+	"time"
+
+	"palmares/auth"
+	"palmares/ent"
+	"palmares/internal/problem"
+)
+
+// keysPage is the data of the page of keys.
+type keysPage struct {
+	Keys        []keyRow
+	Used, Most  int
+	Name        string // as it was typed, where it was refused
+	MayUpgrade  bool
+	QuotaSpent  bool
+	Today       int
+	Quota       int
+	ResetsAt    time.Time
+	PaymentDue  *time.Time // until when Pro goes on without one
+	MadeBefore  bool       // keys were made, and all are revoked
+	LongestName int
+}
+
+// keyRow is a key that was not revoked.
+type keyRow struct {
+	*ent.APIKey
+	Suspended bool
+}
+
+func (p *Portal) showKeys(v *visit) error { return p.showKeysWith(v, "", nil) }
+
+func (p *Portal) showKeysWith(v *visit, name string, wrong error) error {
+	keys, err := p.accounts.Keys(v.Context(), v.account)
+	if err != nil {
+		return err
+	}
+	plan := auth.Plan(v.account.Plan)
+	data := keysPage{Most: plan.Terms().Keys, Name: name, MayUpgrade: plan == auth.Developer, MadeBefore: len(keys) > 0, LongestName: auth.LongestKeyName}
+	suspended := auth.Suspended(plan, keys)
+	for _, key := range keys {
+		if key.RevokedAt == nil {
+			data.Keys = append(data.Keys, keyRow{key, suspended[key.ID]})
+		}
+	}
+	data.Used = len(data.Keys)
+	today, err := p.today(v)
+	if err != nil {
+		return err
+	}
+	data.Today, data.Quota, data.ResetsAt, data.QuotaSpent = today.Requests, today.Quota, today.ResetsAt, today.Spent()
+	if data.PaymentDue, err = p.paymentDue(v); err != nil {
+		return err
+	}
+	return p.show(v, "keys", data, wrong)
+}
+
+// newKey is the data of the page that shows a key, once.
+type newKey struct {
+	Name, Key, Curl string
+}
+
+func (p *Portal) createKey(v *visit) error {
+	name := v.PostFormValue("name")
+	text, key, err := p.accounts.CreateKey(v.Context(), v.account, name)
+	if err != nil {
+		return p.showKeysWith(v, name, err)
+	}
+	curl := fmt.Sprintf(`curl -s -H "Authorization: Bearer %s" %s%s`, text, p.PublicURL, p.Example(v.Context()))
+	return p.show(v, "newkey", newKey{Name: key.Name, Key: text, Curl: curl}, nil)
+}
+
+// askRevoke wants to be sure: a key that ends may be in use.
+func (p *Portal) askRevoke(v *visit) error {
+	key, err := p.keyOf(v)
+	if err != nil {
+		return err
+	}
+	return p.show(v, "revoke", key, nil)
+}
+
+func (p *Portal) revokeKey(v *visit) error {
+	key, err := p.keyOf(v)
+	if err != nil {
+		return err
+	}
+	if err := p.accounts.RevokeOf(v.Context(), v.account, key.ID); err != nil {
+		return err
+	}
+	p.forgetKeys(v)
+	return p.redirect(v, "/account?done=revoked")
+}
+
+// keyOf is the key that the address names, if it is the visitor's own.
+func (p *Portal) keyOf(v *visit) (*ent.APIKey, error) {
+	keys, err := p.accounts.Keys(v.Context(), v.account)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range keys {
+		if key.ID == v.PathValue("id") && key.RevokedAt == nil {
+			return key, nil
+		}
+	}
+	return nil, problem.New(problem.NotFound, "You have no such key, or it was revoked before.")
+}
+
+// forgetKeys makes what was done to keys true here at once: one that ends may
+// let another go on.
+func (p *Portal) forgetKeys(v *visit) {
+	keys, err := p.accounts.Keys(v.Context(), v.account)
+	if err != nil {
+		return // they are forgotten by themselves within a second
+	}
+	for _, key := range keys {
+		p.Keyring.Forget(key.ID)
+	}
+}

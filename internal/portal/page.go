@@ -1,0 +1,138 @@
+package portal
+
+import (
+	"bytes"
+	"cmp"
+	"embed"
+	"errors"
+	"html/template"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"palmares/auth"
+	"palmares/ent"
+	"palmares/internal/problem"
+	"palmares/internal/store"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+// pages are the templates, each within the layout.
+var pages = func() map[string]*template.Template {
+	names, err := templateFiles.ReadDir("templates")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
+		"asset": assetPath,
+		"day":   func(t time.Time) string { return t.UTC().Format("2 January 2006") },
+		"iso":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"count": thousands,
+	}).ParseFS(templateFiles, "templates/layout.html"))
+	all := map[string]*template.Template{}
+	for _, file := range names {
+		if name := strings.TrimSuffix(file.Name(), ".html"); name != "layout" {
+			all[name] = template.Must(template.Must(layout.Clone()).ParseFS(templateFiles, path.Join("templates", file.Name())))
+		}
+	}
+	return all
+}()
+
+// page is what the layout shows around each page's own content.
+type page struct {
+	Service, Credit string
+	Account         *ent.Account // nil where nobody is signed in
+	Here            string       // the page's path, for the menu
+	Notice          string       // what was just done
+	Wrong           string       // what is wrong with the form
+	Data            any
+}
+
+// show answers with a page; wrong is what its form was refused for.
+func (p *Portal) show(v *visit, name string, data any, wrong error) error {
+	status, text := http.StatusOK, ""
+	if wrong != nil {
+		trouble := problem.Of(wrong)
+		if trouble.Code.Status() >= http.StatusInternalServerError {
+			return wrong
+		}
+		status, text = trouble.Code.Status(), trouble.Message
+	}
+	return p.write(v, status, name, page{
+		Service: p.ServiceName, Credit: p.Credit, Account: v.account, Here: v.URL.Path,
+		Notice: notices[v.FormValue("done")], Wrong: text, Data: data,
+	})
+}
+
+// write renders before it answers, so that a page is whole or not at all.
+func (p *Portal) write(v *visit, status int, name string, content page) error {
+	var body bytes.Buffer
+	if err := pages[name].ExecuteTemplate(&body, "layout.html", content); err != nil {
+		return err
+	}
+	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	v.w.WriteHeader(status)
+	_, _ = body.WriteTo(v.w)
+	return nil
+}
+
+// notices are what a page may say that one is sent to after a form.
+var notices = map[string]string{
+	"revoked":   "The key is revoked.",
+	"email":     "Your address is changed.",
+	"signedout": "You are signed out.",
+	"deleted":   "Your account is deleted, with its keys.",
+	"everyone":  "You are signed out in every browser.",
+}
+
+// titles are what the page of a problem is headed with.
+var titles = map[error]string{
+	auth.ErrUnknownLink:  "This link is not known",
+	auth.ErrExpired:      "This link has expired",
+	auth.ErrUsed:         "This link was used already",
+	auth.ErrOtherAccount: "This link is another account's",
+}
+
+// trouble is the data of the page of a problem.
+type trouble struct {
+	Title, Text string
+	SignInAgain bool
+	RequestID   string // for what only we can mend
+}
+
+// fail answers with the page of a problem. Its cause is for the log alone.
+func (p *Portal) fail(v *visit, err error) {
+	var fault *store.Fault
+	if errors.As(err, &fault) {
+		err = &problem.Problem{Code: problem.Unavailable, Message: "Our database does not answer at the moment. Nothing was changed: try again in a minute.", Cause: cmp.Or(fault.Cause, err)}
+	}
+	said := problem.Of(err)
+	data := trouble{Title: http.StatusText(said.Code.Status()), Text: said.Message, SignInAgain: said.Code == problem.Gone}
+	for known, title := range titles {
+		if errors.Is(err, known) {
+			data.Title = title
+		}
+	}
+	status := said.Code.Status()
+	if status >= http.StatusInternalServerError {
+		data.RequestID = problem.RequestID(v.Context())
+		cause := said.Cause
+		if cause == nil {
+			cause = err
+		}
+		if v.Context().Err() == nil {
+			p.Log.Error("a page could not be shown", "path", v.URL.Path, "cause", cause, "request_id", data.RequestID)
+		}
+	}
+	if status == http.StatusServiceUnavailable {
+		v.w.Header().Set("Retry-After", "60")
+	}
+	content := page{Service: p.ServiceName, Credit: p.Credit, Account: v.account, Here: v.URL.Path, Data: data}
+	if err := p.write(v, status, "trouble", content); err != nil {
+		p.Log.Error("the page of a problem is wrong", "cause", err)
+		problem.Write(v.w, said)
+	}
+}

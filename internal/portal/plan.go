@@ -1,0 +1,104 @@
+package portal
+
+import (
+	"context"
+	"time"
+
+	"palmares/auth"
+	"palmares/ent"
+	"palmares/internal/billing"
+	"palmares/internal/problem"
+)
+
+// planPage is the data of the page of the plan.
+type planPage struct {
+	Pro        bool
+	ByHand     bool // an operator has set it
+	Open       bool // Pro can be subscribed to
+	Subscribed bool // there is a subscription, paid or not
+	Manageable bool // there is something to see at the payment service
+	RenewsAt   *time.Time
+	EndsAt     *time.Time
+	PaymentDue *time.Time // until when Pro goes on though a payment failed
+	Unpaid     bool       // a payment failed and Pro has ended
+	Waiting    bool       // the first payment is not through
+	Euros      int
+	Developer  auth.Terms
+	ProTerms   auth.Terms
+}
+
+func (p *Portal) showPlan(v *visit) error { return p.showPlanWith(v, nil) }
+
+func (p *Portal) showPlanWith(v *visit, wrong error) error {
+	row, err := p.Billing.Customer(v.Context(), v.account)
+	if err != nil {
+		return err
+	}
+	data := planPage{
+		Pro: auth.Plan(v.account.Plan) == auth.Pro, ByHand: v.account.PlanByHand, Open: p.Billing.Open(), Euros: billing.MonthlyEuros,
+		Developer: auth.Developer.Terms(), ProTerms: auth.Pro.Terms(),
+	}
+	if row != nil {
+		data.Subscribed, data.Manageable = billing.Live(row.Status), true
+		data.PaymentDue = paymentDue(row, p.now())
+		data.Unpaid = data.Subscribed && !data.Pro && !data.ByHand
+		data.Waiting = row.Status == "incomplete"
+		switch {
+		case row.Status != billing.StatusActive && row.Status != billing.StatusTrialing:
+		case row.Cancels:
+			data.EndsAt = row.PeriodEnd
+		default:
+			data.RenewsAt = row.PeriodEnd
+		}
+	}
+	return p.show(v, "plan", data, wrong)
+}
+
+// paymentDue is until when Pro goes on though a payment failed, if one did.
+func (p *Portal) paymentDue(v *visit) (*time.Time, error) {
+	row, err := p.Billing.Customer(v.Context(), v.account)
+	if err != nil || row == nil {
+		return nil, err
+	}
+	return paymentDue(row, p.now()), nil
+}
+
+func paymentDue(row *ent.Customer, now time.Time) *time.Time {
+	if row.Status != billing.StatusPastDue || row.PastDueSince == nil || billing.PlanOf(row, now) != auth.Pro {
+		return nil
+	}
+	until := row.PastDueSince.Add(billing.Grace)
+	return &until
+}
+
+func (p *Portal) subscribe(v *visit) error {
+	if v.account.PlanByHand {
+		return p.showPlanWith(v, problem.New(problem.BadInput, "Your plan was set by us: there is nothing to pay."))
+	}
+	return p.leave(v, p.Billing.Subscribe)
+}
+
+func (p *Portal) managePlan(v *visit) error { return p.leave(v, p.Billing.Manage) }
+
+// leave sends somebody to the payment service.
+func (p *Portal) leave(v *visit, to func(context.Context, *ent.Account) (string, error)) error {
+	address, err := to(v.Context(), v.account)
+	if err == nil {
+		return p.redirect(v, address)
+	}
+	// What was found out on the way may have changed the plan.
+	if account, failed := p.sessions.Find(v.Context(), p.cookie(v, sessionCookie)); failed == nil && account != nil {
+		v.account = account
+	}
+	return p.showPlanWith(v, err)
+}
+
+// backFromPaying reads what has come of it: the news of it may be later than
+// the customer.
+func (p *Portal) backFromPaying(v *visit) error {
+	if err := p.Billing.Sync(v.Context(), v.account); err != nil {
+		return err
+	}
+	p.forgetKeys(v)
+	return p.redirect(v, billing.PlanPath)
+}

@@ -1,0 +1,93 @@
+package portal
+
+import (
+	"strconv"
+	"time"
+
+	"palmares/auth"
+	"palmares/internal/quota"
+)
+
+// shownDays is how far back the page of usage goes.
+const shownDays = 30
+
+// dayUse is what was counted on a day.
+type dayUse struct {
+	Day      time.Time
+	Requests int
+}
+
+// today is what is left of the day's quota.
+type today struct {
+	Requests, Quota int // no quota for no bound
+	ResetsAt        time.Time
+}
+
+// Left is how many requests remain.
+func (t today) Left() int { return max(t.Quota-t.Requests, 0) }
+
+// Spent tells whether the quota's end is reached.
+func (t today) Spent() bool { return t.Quota > 0 && t.Requests >= t.Quota }
+
+func (p *Portal) today(v *visit) (today, error) {
+	days, err := p.lastDays(v)
+	if err != nil {
+		return today{}, err
+	}
+	return p.todayOf(v, days), nil
+}
+
+func (p *Portal) todayOf(v *visit, days []dayUse) today {
+	last := days[len(days)-1]
+	return today{Requests: last.Requests, Quota: auth.Plan(v.account.Plan).Terms().DailyQuota, ResetsAt: last.Day.AddDate(0, 0, 1)}
+}
+
+// usagePage is the data of the page of usage.
+type usagePage struct {
+	Today today
+	Days  []dayUse // newest first
+	Total int
+	Chart chart
+}
+
+func (p *Portal) showUsage(v *visit) error {
+	days, err := p.lastDays(v)
+	if err != nil {
+		return err
+	}
+	data := usagePage{Today: p.todayOf(v, days), Chart: draw(days)}
+	for i := len(days) - 1; i >= 0; i-- {
+		data.Days = append(data.Days, days[i])
+		data.Total += days[i].Requests
+	}
+	return p.show(v, "usage", data, nil)
+}
+
+// lastDays are the latest days, oldest first, also those without a request.
+func (p *Portal) lastDays(v *visit) ([]dayUse, error) {
+	rows, err := p.accounts.Usage(v.Context(), v.account, shownDays)
+	if err != nil {
+		return nil, err
+	}
+	counted := map[string]int{}
+	for _, row := range rows {
+		counted[row.Day] = row.Requests
+	}
+	now := p.now().UTC()
+	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
+	var days []dayUse
+	for back := shownDays - 1; back >= 0; back-- {
+		day := midnight.AddDate(0, 0, -back)
+		days = append(days, dayUse{day, counted[quota.DayOf(day).String()]})
+	}
+	return days, nil
+}
+
+// thousands writes a number as people read it.
+func thousands(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
