@@ -105,8 +105,12 @@ func (c *accountsShowCommand) Run(ctx context.Context, s *settings, term termina
 		if len(days) > 0 && days[0].Day == quota.DayOf(time.Now()).String() {
 			today = days[0].Requests
 		}
-		fmt.Fprintf(term.out, "%s\nplan      %s, since %s\nkeys      %d of %d\ntoday     %d requests of %s\n\n",
-			account.Email, account.Plan, day(account.CreatedAt), working(keys), terms.Keys, today, bound)
+		by := ""
+		if account.PlanByHand {
+			by = " (set by hand)"
+		}
+		fmt.Fprintf(term.out, "%s\nplan      %s%s\nsince     %s\nkeys      %d of %d\ntoday     %d requests of %s\n\n",
+			account.Email, account.Plan, by, day(account.CreatedAt), working(keys), terms.Keys, today, bound)
 		return table(term.out, "day\trequests", len(days), func(i int) string {
 			return fmt.Sprintf("%s\t%d", days[i].Day, days[i].Requests)
 		})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"palmares/internal/problem"
 	"palmares/internal/store"
 )
 
@@ -101,9 +102,16 @@ func complain(w io.Writer, err error, verbose bool) {
 		err = errors.New("interrupted")
 	}
 	fmt.Fprintf(w, "palmares: %v\n", err)
+	if !verbose {
+		return
+	}
 	var fault *store.Fault
-	if verbose && errors.As(err, &fault) && fault.Cause != nil {
+	var trouble *problem.Problem
+	switch {
+	case errors.As(err, &fault) && fault.Cause != nil:
 		fmt.Fprintf(w, "cause: %v\n", fault.Cause)
+	case errors.As(err, &trouble) && trouble.Cause != nil:
+		fmt.Fprintf(w, "cause: %v\n", trouble.Cause)
 	}
 }
 

@@ -36,6 +36,10 @@ func TestWrongSettings(t *testing.T) {
 		"redis with a secret":      {"REDIS_URL=redis://user:secret@host:port/0", `palmares: REDIS_URL: is not an address of the form redis://user:password@host:port/number`},
 		"a metrics port of words":  {"PALMARES_METRICS_LISTEN=metrics", `palmares: PALMARES_METRICS_LISTEN: "metrics" is not an address of the form host:port`},
 		"no cache at all":          {"PALMARES_CACHE_MB=0", `palmares: PALMARES_CACHE_MB: 0 is not from 1 to 1048576`},
+		"mail without a scheme":    {"SMTP_URL=user:geheim@mail.example:587", `palmares: SMTP_URL: is not of the form smtp://user:password@host:587 or smtps://user:password@host:465; in a user and a password, signs other than letters and digits are written as in %2F`},
+		"mail from nobody":         {"MAIL_FROM=palmares", `palmares: MAIL_FROM: is not of the form name@example.com or Name <name@example.com>`},
+		"events without a key":     {"STRIPE_WEBHOOK_SECRET=whsec_geheim", `palmares: STRIPE_WEBHOOK_SECRET: does nothing without STRIPE_SECRET_KEY`},
+		"a price without a key":    {"STRIPE_PRICE=price_1", `palmares: STRIPE_PRICE: does nothing without STRIPE_SECRET_KEY`},
 		"proxies by name":          {"TRUSTED_PROXIES=10.0.0.0/8,proxy", `palmares: TRUSTED_PROXIES: "proxy" is neither an address nor a network such as 10.0.0.0/8`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -49,9 +49,14 @@ func (c *keysListCommand) Run(ctx context.Context, s *settings, term terminal) e
 		if err != nil {
 			return err
 		}
+		suspended := auth.Suspended(auth.Plan(account.Plan), keys)
 		return table(term.out, "id\tname\tcreated\tlast used\trevoked", len(keys), func(i int) string {
 			key := keys[i]
-			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", key.ID, key.Name, day(key.CreatedAt), moment(key.LastUsedAt), moment(key.RevokedAt))
+			ended := moment(key.RevokedAt)
+			if suspended[key.ID] {
+				ended = "suspended"
+			}
+			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", key.ID, key.Name, day(key.CreatedAt), moment(key.LastUsedAt), ended)
 		})
 	})
 }

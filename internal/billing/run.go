@@ -2,6 +2,7 @@ package billing
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
@@ -119,8 +120,9 @@ func (b *Billing) notice(ctx context.Context, row *ent.Customer) error {
 	err = b.Mail.Send(ctx, mail.PaymentFailed(row.Edges.Account.Email, b.ServiceName, b.PublicURL+PlanPath, until))
 	if err != nil {
 		_ = b.Store.Write.Customer.Update().Where(customer.ID(row.ID)).ClearNoticedAt().Exec(context.WithoutCancel(ctx))
+		return errors.New(err.Error()) // a mail server's own words may repeat the address
 	}
-	return err
+	return nil
 }
 
 // abandon ends a subscription that was paid as its account was deleted.

@@ -22,7 +22,8 @@ func StartStripeMock(t testing.TB) string {
 		t.Fatal(err)
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", FreePort(t))
-	cmd := exec.Command(path, "-http-addr", address)
+	// Left to itself it also takes a fixed port for TLS, and dies where another has it.
+	cmd := exec.Command(path, "-http-addr", address, "-https-addr", "127.0.0.1:0")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
