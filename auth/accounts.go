@@ -186,9 +186,8 @@ func (a *Accounts) Delete(ctx context.Context, acc *ent.Account) error {
 // towards the bounds stay until they are tidied away: else whoever deletes an
 // account could send without end.
 func endMessages(ctx context.Context, tx *ent.Tx, acc *ent.Account, now time.Time) (int, error) {
-	its := confirmation.Or(confirmation.AccountID(acc.ID), confirmation.Email(acc.Email))
-	if n, err := tx.Confirmation.Delete().Where(its, confirmation.CreatedAtLTE(now.Add(-messageWindow))).Exec(ctx); err != nil {
+	if n, err := tx.Confirmation.Delete().Where(about(acc), confirmation.CreatedAtLTE(now.Add(-messageWindow))).Exec(ctx); err != nil {
 		return n, err
 	}
-	return tx.Confirmation.Update().Where(its, confirmation.UsedAtIsNil()).SetUsedAt(now).Save(ctx)
+	return tx.Confirmation.Update().Where(about(acc), confirmation.UsedAtIsNil()).SetUsedAt(now).Save(ctx)
 }

@@ -38,8 +38,37 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+// However an address is written, it is one account.
+func TestSpellingsOfOneAddress(t *testing.T) {
+	for _, spellings := range [][]string{
+		{"ana@example.com", "ANA@EXAMPLE.COM", "\tAna@Example.com "},
+		{"\u00e9lodie@exemple.fr", "e\u0301lodie@exemple.fr", "\u00c9lodie@exemple.fr", "E\u0301LODIE@EXEMPLE.FR"},
+		{"ana@m\u00fcnchen.de", "ana@mu\u0308nchen.de", "ana@M\u00dcNCHEN.DE", "ana@xn--mnchen-3ya.de", "ana@XN--MNCHEN-3YA.DE"},
+		{"ana@example.com", "ana@\uff45xample.com", "ana@example\u3002com"}, // as a Japanese keyboard writes
+	} {
+		want, err := auth.NormalEmail(spellings[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spelling := range append(spellings, want) {
+			if got, err := auth.NormalEmail(spelling); got != want || err != nil {
+				t.Errorf("%q is %q, not %q: %v", spelling, got, want, err)
+			}
+		}
+	}
+	// The root's dot is nobody's habit: it is refused, and so no second account.
+	for _, wrong := range []string{"ana@example.com.", "ana@example.com..", "ana@.example.com", "a\xff@example.com", "ana@exa\xffmple.com",
+		"ana@example.com\r\nBcc: ben@example.com", "ana\r@example.com", "ana@[127.0.0.1]", "ana@xn--a.com", `"a b"@example.com`, "ana@exa mple.com",
+		"\u202eana@example.com\x00"} {
+		if got, err := auth.NormalEmail(wrong); err == nil {
+			t.Errorf("%q is taken as %q", wrong, got)
+		}
+	}
+}
+
 // The number of keys holds when ten are made at once.
 func TestKeyLimit(t *testing.T) {
+	t.Parallel()
 	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
 		accounts := auth.NewAccounts(s)
 		for plan, most := range map[auth.Plan]int64{auth.Developer: 3, auth.Pro: 10} {
@@ -89,6 +118,7 @@ func TestKeyLimit(t *testing.T) {
 
 // What is stored opens nothing.
 func TestSecretsAreNotStored(t *testing.T) {
+	t.Parallel()
 	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
 		accounts := auth.NewAccounts(s)
 		account, err := accounts.Create(t.Context(), "ana@example.com", auth.Developer)

@@ -13,6 +13,7 @@ import (
 	"palmares/ent"
 	"palmares/ent/account"
 	"palmares/ent/confirmation"
+	"palmares/ent/predicate"
 	"palmares/internal/problem"
 	"palmares/internal/store"
 )
@@ -130,6 +131,17 @@ func (c *Confirmations) find(ctx context.Context, query *ent.ConfirmationQuery) 
 	return found, nil
 }
 
+// Of lists the messages about an account that are still kept, newest first.
+func (c *Confirmations) Of(ctx context.Context, acc *ent.Account) ([]*ent.Confirmation, error) {
+	all, err := c.store.Write.Confirmation.Query().Where(about(acc)).Order(ent.Desc(confirmation.FieldCreatedAt)).All(ctx)
+	return all, store.Explain(err)
+}
+
+// about is what went to an account's address, or was asked for by it.
+func about(acc *ent.Account) predicate.Confirmation {
+	return confirmation.Or(confirmation.AccountID(acc.ID), confirmation.Email(acc.Email))
+}
+
 // Try takes a code in the browser that asked for the message. Each try is
 // counted before it is looked at, so that many at once are no more than five.
 func (c *Confirmations) Try(ctx context.Context, browser, code string) (*ent.Confirmation, error) {
@@ -152,6 +164,9 @@ func (c *Confirmations) Try(ctx context.Context, browser, code string) (*ent.Con
 	}
 	return found, nil
 }
+
+// Locked tells whether a message's code was tried too often to be taken.
+func Locked(found *ent.Confirmation) bool { return found.Tries >= maxTries }
 
 // SignIn uses a message up, opens the account if it is new, and signs the
 // browser in to it.

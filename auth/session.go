@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"palmares/ent"
+	"palmares/ent/confirmation"
 	"palmares/ent/session"
 	"palmares/internal/store"
 )
@@ -53,10 +54,15 @@ func (s *Sessions) End(ctx context.Context, token string) error {
 	return store.Explain(err)
 }
 
-// EndAll signs an account out of every browser.
+// EndAll signs an account out of every browser. Messages that could sign in
+// again end, too.
 func (s *Sessions) EndAll(ctx context.Context, acc *ent.Account) error {
-	_, err := s.store.Write.Session.Delete().Where(session.AccountID(acc.ID)).Exec(ctx)
-	return store.Explain(err)
+	return s.store.Update(ctx, func(tx *ent.Tx) error {
+		if _, err := tx.Session.Delete().Where(session.AccountID(acc.ID)).Exec(ctx); err != nil {
+			return err
+		}
+		return tx.Confirmation.Update().Where(about(acc), confirmation.UsedAtIsNil()).SetUsedAt(s.now().UTC()).Exec(ctx)
+	})
 }
 
 // startSession signs a browser in, and is the only place where its token is

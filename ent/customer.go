@@ -35,6 +35,8 @@ type Customer struct {
 	PastDueSince *time.Time `json:"past_due_since,omitempty"`
 	// When the owner was told that a payment failed.
 	NoticedAt *time.Time `json:"noticed_at,omitempty"`
+	// When a page to pay on was last opened.
+	CheckoutAt *time.Time `json:"checkout_at,omitempty"`
 	// Goes up with each change, so that nothing older is written over it.
 	Revision int `json:"revision,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
@@ -78,7 +80,7 @@ func (*Customer) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullInt64)
 		case customer.FieldID, customer.FieldEmail, customer.FieldSubscription, customer.FieldStatus:
 			values[i] = new(sql.NullString)
-		case customer.FieldPeriodEnd, customer.FieldPastDueSince, customer.FieldNoticedAt, customer.FieldCreatedAt, customer.FieldReadAt:
+		case customer.FieldPeriodEnd, customer.FieldPastDueSince, customer.FieldNoticedAt, customer.FieldCheckoutAt, customer.FieldCreatedAt, customer.FieldReadAt:
 			values[i] = new(sql.NullTime)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -152,6 +154,13 @@ func (_m *Customer) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.NoticedAt = new(time.Time)
 				*_m.NoticedAt = value.Time
+			}
+		case customer.FieldCheckoutAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field checkout_at", values[i])
+			} else if value.Valid {
+				_m.CheckoutAt = new(time.Time)
+				*_m.CheckoutAt = value.Time
 			}
 		case customer.FieldRevision:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -242,6 +251,11 @@ func (_m *Customer) String() string {
 	builder.WriteString(", ")
 	if v := _m.NoticedAt; v != nil {
 		builder.WriteString("noticed_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	if v := _m.CheckoutAt; v != nil {
+		builder.WriteString("checkout_at=")
 		builder.WriteString(v.Format(time.ANSIC))
 	}
 	builder.WriteString(", ")

@@ -128,6 +128,20 @@ func (_c *CustomerCreate) SetNillableNoticedAt(v *time.Time) *CustomerCreate {
 	return _c
 }
 
+// SetCheckoutAt sets the "checkout_at" field.
+func (_c *CustomerCreate) SetCheckoutAt(v time.Time) *CustomerCreate {
+	_c.mutation.SetCheckoutAt(v)
+	return _c
+}
+
+// SetNillableCheckoutAt sets the "checkout_at" field if the given value is not nil.
+func (_c *CustomerCreate) SetNillableCheckoutAt(v *time.Time) *CustomerCreate {
+	if v != nil {
+		_c.SetCheckoutAt(*v)
+	}
+	return _c
+}
+
 // SetRevision sets the "revision" field.
 func (_c *CustomerCreate) SetRevision(v int) *CustomerCreate {
 	_c.mutation.SetRevision(v)
@@ -332,6 +346,10 @@ func (_c *CustomerCreate) createSpec() (*Customer, *sqlgraph.CreateSpec) {
 		_spec.SetField(customer.FieldNoticedAt, field.TypeTime, value)
 		_node.NoticedAt = &value
 	}
+	if value, ok := _c.mutation.CheckoutAt(); ok {
+		_spec.SetField(customer.FieldCheckoutAt, field.TypeTime, value)
+		_node.CheckoutAt = &value
+	}
 	if value, ok := _c.mutation.Revision(); ok {
 		_spec.SetField(customer.FieldRevision, field.TypeInt, value)
 		_node.Revision = value
@@ -530,6 +548,24 @@ func (u *CustomerUpsert) UpdateNoticedAt() *CustomerUpsert {
 // ClearNoticedAt clears the value of the "noticed_at" field.
 func (u *CustomerUpsert) ClearNoticedAt() *CustomerUpsert {
 	u.SetNull(customer.FieldNoticedAt)
+	return u
+}
+
+// SetCheckoutAt sets the "checkout_at" field.
+func (u *CustomerUpsert) SetCheckoutAt(v time.Time) *CustomerUpsert {
+	u.Set(customer.FieldCheckoutAt, v)
+	return u
+}
+
+// UpdateCheckoutAt sets the "checkout_at" field to the value that was provided on create.
+func (u *CustomerUpsert) UpdateCheckoutAt() *CustomerUpsert {
+	u.SetExcluded(customer.FieldCheckoutAt)
+	return u
+}
+
+// ClearCheckoutAt clears the value of the "checkout_at" field.
+func (u *CustomerUpsert) ClearCheckoutAt() *CustomerUpsert {
+	u.SetNull(customer.FieldCheckoutAt)
 	return u
 }
 
@@ -757,6 +793,27 @@ func (u *CustomerUpsertOne) UpdateNoticedAt() *CustomerUpsertOne {
 func (u *CustomerUpsertOne) ClearNoticedAt() *CustomerUpsertOne {
 	return u.Update(func(s *CustomerUpsert) {
 		s.ClearNoticedAt()
+	})
+}
+
+// SetCheckoutAt sets the "checkout_at" field.
+func (u *CustomerUpsertOne) SetCheckoutAt(v time.Time) *CustomerUpsertOne {
+	return u.Update(func(s *CustomerUpsert) {
+		s.SetCheckoutAt(v)
+	})
+}
+
+// UpdateCheckoutAt sets the "checkout_at" field to the value that was provided on create.
+func (u *CustomerUpsertOne) UpdateCheckoutAt() *CustomerUpsertOne {
+	return u.Update(func(s *CustomerUpsert) {
+		s.UpdateCheckoutAt()
+	})
+}
+
+// ClearCheckoutAt clears the value of the "checkout_at" field.
+func (u *CustomerUpsertOne) ClearCheckoutAt() *CustomerUpsertOne {
+	return u.Update(func(s *CustomerUpsert) {
+		s.ClearCheckoutAt()
 	})
 }
 
@@ -1157,6 +1214,27 @@ func (u *CustomerUpsertBulk) UpdateNoticedAt() *CustomerUpsertBulk {
 func (u *CustomerUpsertBulk) ClearNoticedAt() *CustomerUpsertBulk {
 	return u.Update(func(s *CustomerUpsert) {
 		s.ClearNoticedAt()
+	})
+}
+
+// SetCheckoutAt sets the "checkout_at" field.
+func (u *CustomerUpsertBulk) SetCheckoutAt(v time.Time) *CustomerUpsertBulk {
+	return u.Update(func(s *CustomerUpsert) {
+		s.SetCheckoutAt(v)
+	})
+}
+
+// UpdateCheckoutAt sets the "checkout_at" field to the value that was provided on create.
+func (u *CustomerUpsertBulk) UpdateCheckoutAt() *CustomerUpsertBulk {
+	return u.Update(func(s *CustomerUpsert) {
+		s.UpdateCheckoutAt()
+	})
+}
+
+// ClearCheckoutAt clears the value of the "checkout_at" field.
+func (u *CustomerUpsertBulk) ClearCheckoutAt() *CustomerUpsertBulk {
+	return u.Update(func(s *CustomerUpsert) {
+		s.ClearCheckoutAt()
 	})
 }
 

@@ -165,6 +165,26 @@ func (_u *CustomerUpdate) ClearNoticedAt() *CustomerUpdate {
 	return _u
 }
 
+// SetCheckoutAt sets the "checkout_at" field.
+func (_u *CustomerUpdate) SetCheckoutAt(v time.Time) *CustomerUpdate {
+	_u.mutation.SetCheckoutAt(v)
+	return _u
+}
+
+// SetNillableCheckoutAt sets the "checkout_at" field if the given value is not nil.
+func (_u *CustomerUpdate) SetNillableCheckoutAt(v *time.Time) *CustomerUpdate {
+	if v != nil {
+		_u.SetCheckoutAt(*v)
+	}
+	return _u
+}
+
+// ClearCheckoutAt clears the value of the "checkout_at" field.
+func (_u *CustomerUpdate) ClearCheckoutAt() *CustomerUpdate {
+	_u.mutation.ClearCheckoutAt()
+	return _u
+}
+
 // SetRevision sets the "revision" field.
 func (_u *CustomerUpdate) SetRevision(v int) *CustomerUpdate {
 	_u.mutation.ResetRevision()
@@ -300,6 +320,12 @@ func (_u *CustomerUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.NoticedAtCleared() {
 		_spec.ClearField(customer.FieldNoticedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.CheckoutAt(); ok {
+		_spec.SetField(customer.FieldCheckoutAt, field.TypeTime, value)
+	}
+	if _u.mutation.CheckoutAtCleared() {
+		_spec.ClearField(customer.FieldCheckoutAt, field.TypeTime)
 	}
 	if value, ok := _u.mutation.Revision(); ok {
 		_spec.SetField(customer.FieldRevision, field.TypeInt, value)
@@ -498,6 +524,26 @@ func (_u *CustomerUpdateOne) ClearNoticedAt() *CustomerUpdateOne {
 	return _u
 }
 
+// SetCheckoutAt sets the "checkout_at" field.
+func (_u *CustomerUpdateOne) SetCheckoutAt(v time.Time) *CustomerUpdateOne {
+	_u.mutation.SetCheckoutAt(v)
+	return _u
+}
+
+// SetNillableCheckoutAt sets the "checkout_at" field if the given value is not nil.
+func (_u *CustomerUpdateOne) SetNillableCheckoutAt(v *time.Time) *CustomerUpdateOne {
+	if v != nil {
+		_u.SetCheckoutAt(*v)
+	}
+	return _u
+}
+
+// ClearCheckoutAt clears the value of the "checkout_at" field.
+func (_u *CustomerUpdateOne) ClearCheckoutAt() *CustomerUpdateOne {
+	_u.mutation.ClearCheckoutAt()
+	return _u
+}
+
 // SetRevision sets the "revision" field.
 func (_u *CustomerUpdateOne) SetRevision(v int) *CustomerUpdateOne {
 	_u.mutation.ResetRevision()
@@ -663,6 +709,12 @@ func (_u *CustomerUpdateOne) sqlSave(ctx context.Context) (_node *Customer, err 
 	}
 	if _u.mutation.NoticedAtCleared() {
 		_spec.ClearField(customer.FieldNoticedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.CheckoutAt(); ok {
+		_spec.SetField(customer.FieldCheckoutAt, field.TypeTime, value)
+	}
+	if _u.mutation.CheckoutAtCleared() {
+		_spec.ClearField(customer.FieldCheckoutAt, field.TypeTime)
 	}
 	if value, ok := _u.mutation.Revision(); ok {
 		_spec.SetField(customer.FieldRevision, field.TypeInt, value)

@@ -5490,6 +5490,7 @@ type CustomerMutation struct {
 	cancels        *bool
 	past_due_since *time.Time
 	noticed_at     *time.Time
+	checkout_at    *time.Time
 	revision       *int
 	addrevision    *int
 	created_at     *time.Time
@@ -5946,6 +5947,55 @@ func (m *CustomerMutation) ResetNoticedAt() {
 	delete(m.clearedFields, customer.FieldNoticedAt)
 }
 
+// SetCheckoutAt sets the "checkout_at" field.
+func (m *CustomerMutation) SetCheckoutAt(t time.Time) {
+	m.checkout_at = &t
+}
+
+// CheckoutAt returns the value of the "checkout_at" field in the mutation.
+func (m *CustomerMutation) CheckoutAt() (r time.Time, exists bool) {
+	v := m.checkout_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCheckoutAt returns the old "checkout_at" field's value of the Customer entity.
+// If the Customer object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *CustomerMutation) OldCheckoutAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCheckoutAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCheckoutAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCheckoutAt: %w", err)
+	}
+	return oldValue.CheckoutAt, nil
+}
+
+// ClearCheckoutAt clears the value of the "checkout_at" field.
+func (m *CustomerMutation) ClearCheckoutAt() {
+	m.checkout_at = nil
+	m.clearedFields[customer.FieldCheckoutAt] = struct{}{}
+}
+
+// CheckoutAtCleared returns if the "checkout_at" field was cleared in this mutation.
+func (m *CustomerMutation) CheckoutAtCleared() bool {
+	_, ok := m.clearedFields[customer.FieldCheckoutAt]
+	return ok
+}
+
+// ResetCheckoutAt resets all changes to the "checkout_at" field.
+func (m *CustomerMutation) ResetCheckoutAt() {
+	m.checkout_at = nil
+	delete(m.clearedFields, customer.FieldCheckoutAt)
+}
+
 // SetRevision sets the "revision" field.
 func (m *CustomerMutation) SetRevision(i int) {
 	m.revision = &i
@@ -6148,7 +6198,7 @@ func (m *CustomerMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *CustomerMutation) Fields() []string {
-	fields := make([]string, 0, 11)
+	fields := make([]string, 0, 12)
 	if m.account != nil {
 		fields = append(fields, customer.FieldAccountID)
 	}
@@ -6172,6 +6222,9 @@ func (m *CustomerMutation) Fields() []string {
 	}
 	if m.noticed_at != nil {
 		fields = append(fields, customer.FieldNoticedAt)
+	}
+	if m.checkout_at != nil {
+		fields = append(fields, customer.FieldCheckoutAt)
 	}
 	if m.revision != nil {
 		fields = append(fields, customer.FieldRevision)
@@ -6206,6 +6259,8 @@ func (m *CustomerMutation) Field(name string) (ent.Value, bool) {
 		return m.PastDueSince()
 	case customer.FieldNoticedAt:
 		return m.NoticedAt()
+	case customer.FieldCheckoutAt:
+		return m.CheckoutAt()
 	case customer.FieldRevision:
 		return m.Revision()
 	case customer.FieldCreatedAt:
@@ -6237,6 +6292,8 @@ func (m *CustomerMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldPastDueSince(ctx)
 	case customer.FieldNoticedAt:
 		return m.OldNoticedAt(ctx)
+	case customer.FieldCheckoutAt:
+		return m.OldCheckoutAt(ctx)
 	case customer.FieldRevision:
 		return m.OldRevision(ctx)
 	case customer.FieldCreatedAt:
@@ -6307,6 +6364,13 @@ func (m *CustomerMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetNoticedAt(v)
+		return nil
+	case customer.FieldCheckoutAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCheckoutAt(v)
 		return nil
 	case customer.FieldRevision:
 		v, ok := value.(int)
@@ -6386,6 +6450,9 @@ func (m *CustomerMutation) ClearedFields() []string {
 	if m.FieldCleared(customer.FieldNoticedAt) {
 		fields = append(fields, customer.FieldNoticedAt)
 	}
+	if m.FieldCleared(customer.FieldCheckoutAt) {
+		fields = append(fields, customer.FieldCheckoutAt)
+	}
 	if m.FieldCleared(customer.FieldReadAt) {
 		fields = append(fields, customer.FieldReadAt)
 	}
@@ -6414,6 +6481,9 @@ func (m *CustomerMutation) ClearField(name string) error {
 		return nil
 	case customer.FieldNoticedAt:
 		m.ClearNoticedAt()
+		return nil
+	case customer.FieldCheckoutAt:
+		m.ClearCheckoutAt()
 		return nil
 	case customer.FieldReadAt:
 		m.ClearReadAt()
@@ -6449,6 +6519,9 @@ func (m *CustomerMutation) ResetField(name string) error {
 		return nil
 	case customer.FieldNoticedAt:
 		m.ResetNoticedAt()
+		return nil
+	case customer.FieldCheckoutAt:
+		m.ResetCheckoutAt()
 		return nil
 	case customer.FieldRevision:
 		m.ResetRevision()

@@ -165,11 +165,11 @@ func init() {
 	// customer.DefaultCancels holds the default value on creation for the cancels field.
 	customer.DefaultCancels = customerDescCancels.Default.(bool)
 	// customerDescRevision is the schema descriptor for revision field.
-	customerDescRevision := customerFields[9].Descriptor()
+	customerDescRevision := customerFields[10].Descriptor()
 	// customer.DefaultRevision holds the default value on creation for the revision field.
 	customer.DefaultRevision = customerDescRevision.Default.(int)
 	// customerDescCreatedAt is the schema descriptor for created_at field.
-	customerDescCreatedAt := customerFields[10].Descriptor()
+	customerDescCreatedAt := customerFields[11].Descriptor()
 	// customer.DefaultCreatedAt holds the default value on creation for the created_at field.
 	customer.DefaultCreatedAt = customerDescCreatedAt.Default.(func() time.Time)
 	// customerDescID is the schema descriptor for id field.

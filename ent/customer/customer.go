@@ -30,6 +30,8 @@ const (
 	FieldPastDueSince = "past_due_since"
 	// FieldNoticedAt holds the string denoting the noticed_at field in the database.
 	FieldNoticedAt = "noticed_at"
+	// FieldCheckoutAt holds the string denoting the checkout_at field in the database.
+	FieldCheckoutAt = "checkout_at"
 	// FieldRevision holds the string denoting the revision field in the database.
 	FieldRevision = "revision"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
@@ -60,6 +62,7 @@ var Columns = []string{
 	FieldCancels,
 	FieldPastDueSince,
 	FieldNoticedAt,
+	FieldCheckoutAt,
 	FieldRevision,
 	FieldCreatedAt,
 	FieldReadAt,
@@ -138,6 +141,11 @@ func ByPastDueSince(opts ...sql.OrderTermOption) OrderOption {
 // ByNoticedAt orders the results by the noticed_at field.
 func ByNoticedAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldNoticedAt, opts...).ToFunc()
+}
+
+// ByCheckoutAt orders the results by the checkout_at field.
+func ByCheckoutAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCheckoutAt, opts...).ToFunc()
 }
 
 // ByRevision orders the results by the revision field.

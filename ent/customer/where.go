@@ -105,6 +105,11 @@ func NoticedAt(v time.Time) predicate.Customer {
 	return predicate.Customer(sql.FieldEQ(FieldNoticedAt, v))
 }
 
+// CheckoutAt applies equality check predicate on the "checkout_at" field. It's identical to CheckoutAtEQ.
+func CheckoutAt(v time.Time) predicate.Customer {
+	return predicate.Customer(sql.FieldEQ(FieldCheckoutAt, v))
+}
+
 // Revision applies equality check predicate on the "revision" field. It's identical to RevisionEQ.
 func Revision(v int) predicate.Customer {
 	return predicate.Customer(sql.FieldEQ(FieldRevision, v))
@@ -503,6 +508,56 @@ func NoticedAtIsNil() predicate.Customer {
 // NoticedAtNotNil applies the NotNil predicate on the "noticed_at" field.
 func NoticedAtNotNil() predicate.Customer {
 	return predicate.Customer(sql.FieldNotNull(FieldNoticedAt))
+}
+
+// CheckoutAtEQ applies the EQ predicate on the "checkout_at" field.
+func CheckoutAtEQ(v time.Time) predicate.Customer {
+	return predicate.Customer(sql.FieldEQ(FieldCheckoutAt, v))
+}
+
+// CheckoutAtNEQ applies the NEQ predicate on the "checkout_at" field.
+func CheckoutAtNEQ(v time.Time) predicate.Customer {
+	return predicate.Customer(sql.FieldNEQ(FieldCheckoutAt, v))
+}
+
+// CheckoutAtIn applies the In predicate on the "checkout_at" field.
+func CheckoutAtIn(vs ...time.Time) predicate.Customer {
+	return predicate.Customer(sql.FieldIn(FieldCheckoutAt, vs...))
+}
+
+// CheckoutAtNotIn applies the NotIn predicate on the "checkout_at" field.
+func CheckoutAtNotIn(vs ...time.Time) predicate.Customer {
+	return predicate.Customer(sql.FieldNotIn(FieldCheckoutAt, vs...))
+}
+
+// CheckoutAtGT applies the GT predicate on the "checkout_at" field.
+func CheckoutAtGT(v time.Time) predicate.Customer {
+	return predicate.Customer(sql.FieldGT(FieldCheckoutAt, v))
+}
+
+// CheckoutAtGTE applies the GTE predicate on the "checkout_at" field.
+func CheckoutAtGTE(v time.Time) predicate.Customer {
+	return predicate.Customer(sql.FieldGTE(FieldCheckoutAt, v))
+}
+
+// CheckoutAtLT applies the LT predicate on the "checkout_at" field.
+func CheckoutAtLT(v time.Time) predicate.Customer {
+	return predicate.Customer(sql.FieldLT(FieldCheckoutAt, v))
+}
+
+// CheckoutAtLTE applies the LTE predicate on the "checkout_at" field.
+func CheckoutAtLTE(v time.Time) predicate.Customer {
+	return predicate.Customer(sql.FieldLTE(FieldCheckoutAt, v))
+}
+
+// CheckoutAtIsNil applies the IsNil predicate on the "checkout_at" field.
+func CheckoutAtIsNil() predicate.Customer {
+	return predicate.Customer(sql.FieldIsNull(FieldCheckoutAt))
+}
+
+// CheckoutAtNotNil applies the NotNil predicate on the "checkout_at" field.
+func CheckoutAtNotNil() predicate.Customer {
+	return predicate.Customer(sql.FieldNotNull(FieldCheckoutAt))
 }
 
 // RevisionEQ applies the EQ predicate on the "revision" field.

@@ -254,6 +254,7 @@ var (
 		{Name: "cancels", Type: field.TypeBool, Default: false},
 		{Name: "past_due_since", Type: field.TypeTime, Nullable: true},
 		{Name: "noticed_at", Type: field.TypeTime, Nullable: true},
+		{Name: "checkout_at", Type: field.TypeTime, Nullable: true},
 		{Name: "revision", Type: field.TypeInt, Default: 0},
 		{Name: "created_at", Type: field.TypeTime},
 		{Name: "read_at", Type: field.TypeTime, Nullable: true},
@@ -267,7 +268,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "customers_accounts_customer",
-				Columns:    []*schema.Column{CustomersColumns[11]},
+				Columns:    []*schema.Column{CustomersColumns[12]},
 				RefColumns: []*schema.Column{AccountsColumns[0]},
 				OnDelete:   schema.SetNull,
 			},

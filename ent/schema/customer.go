@@ -28,6 +28,8 @@ func (Customer) Fields() []ent.Field {
 		field.Time("past_due_since").Optional().Nillable(),
 		field.Time("noticed_at").Optional().Nillable().
 			Comment("When the owner was told that a payment failed."),
+		field.Time("checkout_at").Optional().Nillable().
+			Comment("When a page to pay on was last opened."),
 		field.Int("revision").Default(0).
 			Comment("Goes up with each change, so that nothing older is written over it."),
 		field.Time("created_at").Default(time.Now).Immutable(),

@@ -1,10 +1,12 @@
 package billing
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/stripe/stripe-go/v86"
 	"github.com/stripe/stripe-go/v86/webhook"
@@ -31,7 +33,11 @@ var Events = []stripe.EventType{
 	stripe.EventTypeCustomerDeleted,
 }
 
-const maxEvent = 1 << 20
+const (
+	maxEvent = 1 << 20
+	// eventTime is well within what Stripe waits for an answer.
+	eventTime = 15 * time.Second
+)
 
 // ServeHTTP takes an event of Stripe's.
 func (b *Billing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -39,9 +45,11 @@ func (b *Billing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		problem.Write(w, errClosed)
 		return
 	}
-	if err := b.take(r); err != nil {
+	ctx, cancel := context.WithTimeout(r.Context(), eventTime)
+	defer cancel()
+	if err := b.take(r.WithContext(ctx)); err != nil {
 		b.logFailure(r, err)
-		problem.Write(w, err)
+		problem.Write(w, later(err))
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -71,21 +79,22 @@ func (b *Billing) take(r *http.Request) error {
 	if err != nil {
 		return store.Explain(err)
 	}
-	if known {
-		return nil
+	if !known {
+		if err := b.refresh(r.Context(), about, &event); err != nil {
+			return err
+		}
 	}
 	if event.Type == stripe.EventTypeCustomerDeleted {
-		// The next subscription begins with a new customer.
-		defer b.unlink(r, about)
+		// Only now: the account had to lose Pro first.
+		return b.unlink(r.Context(), about)
 	}
-	return b.refresh(r.Context(), about, &event)
+	return nil
 }
 
-// unlink forgets that an account is a customer that Stripe no longer has.
-func (b *Billing) unlink(r *http.Request, id string) {
-	if err := b.Store.Write.Customer.Update().Where(customer.ID(id)).ClearAccountID().Exec(r.Context()); err != nil {
-		b.logFailure(r, store.Explain(err))
-	}
+// unlink forgets that an account is a customer that Stripe no longer has: the
+// next subscription begins with a new one.
+func (b *Billing) unlink(ctx context.Context, id string) error {
+	return store.Explain(b.Store.Write.Customer.Update().Where(customer.ID(id)).ClearAccountID().Exec(ctx))
 }
 
 // customerOf is whom an event is about, or nobody.
@@ -111,6 +120,15 @@ func customerOf(event *stripe.Event) string {
 	var whole struct{ ID string }
 	_ = json.Unmarshal(about.Customer, &whole)
 	return whole.ID
+}
+
+// later makes Stripe send again what failed here, as it would for any reason.
+func later(err error) error {
+	var said *problem.Problem
+	if errors.As(err, &said) {
+		return err
+	}
+	return &problem.Problem{Code: problem.Unavailable, Message: "The event could not be applied at the moment: send it again.", Cause: err}
 }
 
 // logFailure tells what only we can mend.

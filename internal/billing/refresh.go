@@ -56,41 +56,46 @@ var (
 // manyTries are enough for as many servers as get news of one customer at once.
 const manyTries = 10
 
-// refresh reads a customer's subscription at Stripe and brings the account's
-// plan in line with it. What it writes was always read after what it writes
-// over, so that the newest state stays, whatever the order of the news.
+// refresh brings an account in line with its subscription, and tells its owner
+// where Pro ends by that.
 func (b *Billing) refresh(ctx context.Context, id string, news *stripe.Event) error {
+	lost, err := b.align(ctx, id, news)
+	if lost != nil {
+		b.Mail.Post(mail.ProEnded(lost.Email, b.ServiceName, b.PublicURL+PlanPath))
+	}
+	return err
+}
+
+// align reads a customer's subscription at Stripe and brings the account's
+// plan in line with it. What it writes was always read after what it writes
+// over, so that the newest state stays, whatever the order of the news. It
+// returns the account that has just lost Pro, if so.
+func (b *Billing) align(ctx context.Context, id string, news *stripe.Event) (lost *ent.Account, err error) {
 	for range manyTries {
 		row, err := b.Store.Write.Customer.Get(ctx, id)
 		if ent.IsNotFound(err) {
-			return nil // a customer of something else that is sold there
+			return nil, nil // a customer of something else that is sold there
 		}
 		if err != nil {
-			return store.Explain(err)
+			return nil, store.Explain(err)
 		}
 		all, err := b.subscriptions(ctx, id)
 		if err != nil {
-			return failed(err)
+			return nil, failed(err)
 		}
 		lost, err := b.write(ctx, row, stand(best(all)), news)
 		switch {
 		case errors.Is(err, errOutdated):
 			continue
 		case errors.Is(err, errApplied):
-			return nil
-		case err != nil:
-			return err
+			return nil, nil
 		}
-		if lost != nil {
-			b.Mail.Post(mail.ProEnded(lost.Email, b.ServiceName, b.PublicURL+PlanPath))
-		}
-		return nil
+		return lost, err
 	}
-	return &problem.Problem{Code: problem.Unavailable, Message: "The subscription is being changed from many sides. Try again in a minute.", Cause: errOutdated}
+	return nil, &problem.Problem{Code: problem.Unavailable, Message: "The subscription is being changed from many sides. Try again in a minute.", Cause: errOutdated}
 }
 
 // write keeps what was read, and moves the account to the plan it is worth.
-// It returns the account that has just lost Pro, if so.
 func (b *Billing) write(ctx context.Context, row *ent.Customer, at standing, news *stripe.Event) (lost *ent.Account, err error) {
 	now := b.now().UTC()
 	if at.status == StatusPastDue {
@@ -173,6 +178,10 @@ func earliest(known, told *time.Time, now time.Time) *time.Time {
 // HandBack lets billing say an account's plan again, after an operator did.
 func HandBack(ctx context.Context, s *store.Store, acc *ent.Account) (to auth.Plan, err error) {
 	err = s.Update(ctx, func(tx *ent.Tx) error {
+		// Whoever has read the subscription meanwhile must read it again.
+		if err := tx.Customer.Update().Where(customer.AccountID(acc.ID)).AddRevision(1).Exec(ctx); err != nil {
+			return err
+		}
 		row, err := tx.Customer.Query().Where(customer.AccountID(acc.ID)).Only(ctx)
 		if err != nil && !ent.IsNotFound(err) {
 			return err

@@ -8,6 +8,7 @@ import (
 	"entgo.io/ent/dialect/sql"
 	"github.com/stripe/stripe-go/v86"
 
+	"palmares/auth"
 	"palmares/ent"
 	"palmares/ent/account"
 	"palmares/ent/billingevent"
@@ -20,6 +21,8 @@ import (
 const (
 	lookEvery  = time.Minute
 	lateAfter  = time.Hour           // when news of a new period must have come
+	soonAfter  = 10 * time.Minute    // when news of a payment must have come
+	pageOpen   = 25 * time.Hour      // how long a page to pay on may be open, and more
 	eventsKept = 90 * 24 * time.Hour // Stripe repeats them for days
 )
 
@@ -79,11 +82,18 @@ func lapsed(now time.Time) predicate.Customer {
 	)
 }
 
-// late are those of whom news should have come.
+// late are those of whom news should have come: of a new period, or of the
+// payment that they were about to make.
 func late(now time.Time) predicate.Customer {
-	return customer.And(
-		customer.StatusIn(StatusActive, StatusTrialing, StatusPastDue),
-		customer.PeriodEndLT(now.Add(-lateAfter)), customer.ReadAtLT(now.Add(-lateAfter)),
+	return customer.Or(
+		customer.And(
+			customer.StatusIn(StatusActive, StatusTrialing, StatusPastDue),
+			customer.PeriodEndLT(now.Add(-lateAfter)), customer.ReadAtLT(now.Add(-lateAfter)),
+		),
+		customer.And(
+			customer.StatusNotIn(StatusActive, StatusTrialing), customer.CheckoutAtGT(now.Add(-pageOpen)), customer.CheckoutAtLT(now.Add(-soonAfter)),
+			customer.Or(customer.ReadAtIsNil(), customer.ReadAtLT(now.Add(-soonAfter))),
+		),
 	)
 }
 
@@ -109,9 +119,15 @@ func (b *Billing) reread(ctx context.Context, row *ent.Customer) error {
 // notice writes to an owner whose payment failed: one of the servers does, and
 // takes its word back where the letter cannot be sent.
 func (b *Billing) notice(ctx context.Context, row *ent.Customer) error {
+	if row.Edges.Account == nil {
+		return nil // it was deleted meanwhile
+	}
 	mine, err := b.Store.Write.Customer.Update().Where(customer.ID(row.ID), unnoticed).SetNoticedAt(b.now().UTC()).Save(ctx)
 	if err != nil || mine == 0 {
 		return store.Explain(err)
+	}
+	if PlanOf(row, b.now()) != auth.Pro { // found too late: there is no grace to tell of
+		return nil
 	}
 	until := b.now()
 	if row.PastDueSince != nil {
@@ -127,13 +143,16 @@ func (b *Billing) notice(ctx context.Context, row *ent.Customer) error {
 
 // abandon ends a subscription that was paid as its account was deleted.
 func (b *Billing) abandon(ctx context.Context, row *ent.Customer) error {
-	if err := b.cancelAll(ctx, row.ID); err != nil {
+	if err := b.stopPaying(ctx, row.ID); err != nil {
 		return failed(err)
 	}
 	return b.refresh(ctx, row.ID, nil)
 }
 
 func (b *Billing) rename(ctx context.Context, row *ent.Customer) error {
+	if row.Edges.Account == nil {
+		return nil // it was deleted meanwhile
+	}
 	email := row.Edges.Account.Email
 	if _, err := b.stripe.V1Customers.Update(ctx, row.ID, &stripe.CustomerUpdateParams{Email: &email}); err != nil {
 		return failed(err)

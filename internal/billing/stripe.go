@@ -21,13 +21,28 @@ func (b *Billing) Subscribe(ctx context.Context, acc *ent.Account) (address stri
 	if !b.Open() {
 		return "", errClosed
 	}
-	row, err := b.ensureCustomer(ctx, acc)
-	if err != nil {
-		return "", err
+	for range 2 {
+		row, err := b.ensureCustomer(ctx, acc)
+		if err != nil {
+			return "", err
+		}
+		address, err = b.openCheckout(ctx, row, acc)
+		if !missing(err) {
+			return address, failed(err)
+		}
+		// The customer was deleted at Stripe: the next one is new.
+		if err := b.unlink(ctx, row.ID); err != nil {
+			return "", err
+		}
 	}
+	return "", failed(errors.New("a customer that was just made is missing"))
+}
+
+// openCheckout is the page to pay on: the one that is open, or a new one.
+func (b *Billing) openCheckout(ctx context.Context, row *ent.Customer, acc *ent.Account) (address string, err error) {
 	all, err := b.subscriptions(ctx, row.ID)
 	if err != nil {
-		return "", failed(err)
+		return "", err
 	}
 	if at := stand(best(all)); Live(at.status) {
 		if err := b.refresh(ctx, row.ID, nil); err != nil {
@@ -35,29 +50,45 @@ func (b *Billing) Subscribe(ctx context.Context, acc *ent.Account) (address stri
 		}
 		return "", problem.New(problem.BadInput, "This account has a subscription already.")
 	}
-	// Who left the payment page open goes back to it: two of them could both
-	// be paid.
-	open := &stripe.CheckoutSessionListParams{Customer: &row.ID, Status: stripe.String(string(stripe.CheckoutSessionStatusOpen))}
-	for session, err := range b.stripe.V1CheckoutSessions.List(ctx, open).All(ctx) {
-		if err != nil {
-			return "", failed(err)
-		}
-		if session.Status == stripe.CheckoutSessionStatusOpen && session.URL != "" {
-			return session.URL, nil
-		}
-	}
 	price, err := b.findPrice(ctx)
 	if err != nil {
 		return "", err
+	}
+	if err := b.Store.Write.Customer.UpdateOneID(row.ID).SetCheckoutAt(b.now().UTC()).Exec(ctx); err != nil {
+		return "", store.Explain(err)
+	}
+	// Who left the page open goes back to it: two of them could both be paid.
+	open, err := b.openSessions(ctx, row.ID)
+	if err != nil {
+		return "", err
+	}
+	for _, session := range open {
+		if session.URL != "" {
+			return session.URL, nil
+		}
 	}
 	params := b.checkout(row.ID, price, acc)
 	// Twice the same click is one session.
 	params.SetIdempotencyKey(fmt.Sprintf("palmares-checkout-%s-%d-%d", row.ID, row.Revision, b.now().Unix()/60))
 	session, err := b.stripe.V1CheckoutSessions.Create(ctx, params)
 	if err != nil {
-		return "", failed(err)
+		return "", err
 	}
 	return session.URL, nil
+}
+
+// openSessions are the pages to pay on that a customer has open.
+func (b *Billing) openSessions(ctx context.Context, customer string) (open []*stripe.CheckoutSession, err error) {
+	params := &stripe.CheckoutSessionListParams{Customer: &customer, Status: stripe.String(string(stripe.CheckoutSessionStatusOpen))}
+	for session, err := range b.stripe.V1CheckoutSessions.List(ctx, params).All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if session.Status == stripe.CheckoutSessionStatusOpen {
+			open = append(open, session)
+		}
+	}
+	return open, nil
 }
 
 // checkout is a subscription in euros with tax on top, as its place and tax id
@@ -108,16 +139,22 @@ func (b *Billing) ensureCustomer(ctx context.Context, acc *ent.Account) (*ent.Cu
 		return row, err
 	}
 	params := &stripe.CustomerCreateParams{Email: &acc.Email, Metadata: map[string]string{"account": strconv.Itoa(acc.ID)}}
-	params.SetIdempotencyKey(fmt.Sprintf("palmares-customer-%d-%d", acc.ID, acc.CreatedAt.Unix()))
+	// Not the same key for long: Stripe repeats an error to it, too, and a
+	// customer that was deleted since.
+	params.SetIdempotencyKey(fmt.Sprintf("palmares-customer-%d-%d-%d", acc.ID, acc.CreatedAt.Unix(), b.now().Unix()/60))
 	made, err := b.stripe.V1Customers.Create(ctx, params)
 	if err != nil {
 		return nil, failed(err)
 	}
 	row, err = b.Store.Write.Customer.Create().SetID(made.ID).SetAccountID(acc.ID).SetEmail(acc.Email).SetCreatedAt(b.now().UTC()).Save(ctx)
-	if ent.IsConstraintError(err) { // the other page was first
-		return b.Store.Write.Customer.Get(ctx, made.ID)
+	if !ent.IsConstraintError(err) {
+		return row, store.Explain(err)
 	}
-	return row, store.Explain(err)
+	row, first := b.Customer(ctx, acc)
+	if row == nil && first == nil { // no other page was first: the account is gone, or the customer was
+		return nil, failed(err)
+	}
+	return row, first
 }
 
 // subscriptions are all that a customer ever had.
@@ -172,8 +209,23 @@ func (b *Billing) Close(ctx context.Context, acc *ent.Account) error {
 		}
 		return problem.New(problem.Unavailable, "The subscription cannot be ended from this server at the moment, so the account stays.")
 	}
-	if err := b.cancelAll(ctx, row.ID); err != nil {
+	if err := b.stopPaying(ctx, row.ID); err != nil {
 		return failed(err)
 	}
-	return b.refresh(ctx, row.ID, nil)
+	_, err = b.align(ctx, row.ID, nil) // its owner knows without a letter
+	return err
+}
+
+// stopPaying closes the pages to pay on, and ends what is paid for.
+func (b *Billing) stopPaying(ctx context.Context, customer string) error {
+	open, err := b.openSessions(ctx, customer)
+	if err != nil && !missing(err) {
+		return err
+	}
+	for _, session := range open {
+		if _, err := b.stripe.V1CheckoutSessions.Expire(ctx, session.ID, nil); err != nil {
+			return err
+		}
+	}
+	return b.cancelAll(ctx, customer)
 }

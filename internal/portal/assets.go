@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"mime"
 	"net/http"
 	"path"
 	"strings"
@@ -24,6 +23,13 @@ type asset struct {
 	data          []byte
 }
 
+// assetTypes are the same on every machine.
+var assetTypes = map[string]string{
+	".css": "text/css; charset=utf-8",
+	".js":  "text/javascript; charset=utf-8",
+	".svg": "image/svg+xml",
+}
+
 // assets are found by the name they have here, and by the one they are served
 // under.
 var assets, assetsServed = func() (byName, served map[string]asset) {
@@ -40,7 +46,7 @@ var assets, assetsServed = func() (byName, served map[string]asset) {
 		sum := sha256.Sum256(data)
 		extension := path.Ext(file.Name())
 		name := strings.TrimSuffix(file.Name(), extension) + "-" + hex.EncodeToString(sum[:6]) + extension
-		one := asset{"/assets/" + name, mime.TypeByExtension(extension), data}
+		one := asset{"/assets/" + name, assetTypes[extension], data}
 		byName[file.Name()], served[name] = one, one
 	}
 	return byName, served

@@ -12,6 +12,7 @@ type exported struct {
 	Keys     []exportedKey     `json:"keys"`
 	Usage    []exportedUsage   `json:"usage"`
 	Sessions []exportedSession `json:"sessions"`
+	Messages []exportedMessage `json:"messages"`
 	Billing  *exportedBilling  `json:"billing"`
 }
 
@@ -37,6 +38,16 @@ type exportedUsage struct {
 type exportedSession struct {
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// exportedMessage is one of the last day's; older ones are not kept. Where it
+// was asked for from is told if it was used: else it may be somebody else's.
+type exportedMessage struct {
+	Purpose   string     `json:"purpose"`
+	Email     string     `json:"email"`
+	CreatedAt time.Time  `json:"created_at"`
+	UsedAt    *time.Time `json:"used_at"`
+	Network   string     `json:"network,omitempty"`
 }
 
 type exportedBilling struct {
@@ -67,7 +78,7 @@ func (p *Portal) gather(v *visit) (*exported, error) {
 	acc := v.account
 	data := &exported{
 		Account: exportedAccount{acc.Email, string(acc.Plan), acc.CreatedAt.UTC()},
-		Keys:    []exportedKey{}, Usage: []exportedUsage{}, Sessions: []exportedSession{},
+		Keys:    []exportedKey{}, Usage: []exportedUsage{}, Sessions: []exportedSession{}, Messages: []exportedMessage{},
 	}
 	keys, err := p.accounts.Keys(v.Context(), acc)
 	if err != nil {
@@ -89,6 +100,17 @@ func (p *Portal) gather(v *visit) (*exported, error) {
 	}
 	for _, session := range sessions {
 		data.Sessions = append(data.Sessions, exportedSession{session.CreatedAt.UTC(), session.ExpiresAt.UTC()})
+	}
+	messages, err := p.confirmations.Of(v.Context(), acc)
+	if err != nil {
+		return nil, err
+	}
+	for _, message := range messages {
+		one := exportedMessage{Purpose: string(message.Purpose), Email: message.Email, CreatedAt: message.CreatedAt.UTC(), UsedAt: message.UsedAt}
+		if message.UsedAt != nil {
+			one.Network = message.Sender
+		}
+		data.Messages = append(data.Messages, one)
 	}
 	row, err := p.Billing.Customer(v.Context(), acc)
 	if err != nil {

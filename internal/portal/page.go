@@ -103,11 +103,20 @@ type trouble struct {
 	RequestID   string // for what only we can mend
 }
 
+const (
+	saidAway   = "Our database does not answer at the moment. Nothing was changed: try again in a minute."
+	saidUnsure = "Our database was lost at the last moment, so we do not know whether this was done. Look before you try again in a minute."
+)
+
 // fail answers with the page of a problem. Its cause is for the log alone.
 func (p *Portal) fail(v *visit, err error) {
 	var fault *store.Fault
 	if errors.As(err, &fault) {
-		err = &problem.Problem{Code: problem.Unavailable, Message: "Our database does not answer at the moment. Nothing was changed: try again in a minute.", Cause: cmp.Or(fault.Cause, err)}
+		said := saidAway
+		if fault.Unsure {
+			said = saidUnsure
+		}
+		err = &problem.Problem{Code: problem.Unavailable, Message: said, Cause: cmp.Or(fault.Cause, err)}
 	}
 	said := problem.Of(err)
 	data := trouble{Title: http.StatusText(said.Code.Status()), Text: said.Message, SignInAgain: said.Code == problem.Gone}

@@ -92,6 +92,9 @@ var routes = []struct {
 	{"GET /account/delete", signedIn, (*Portal).askDelete},
 	{"POST /account/delete", signedIn, (*Portal).deleteAccount},
 
+	{"/login", anyone, takesOnly("GET, HEAD, POST")},
+	{"/logout", anyone, takesOnly("POST")},
+	{"/account", anyone, takesOnly("GET, HEAD")},
 	{"/account/", anyone, (*Portal).notFound},
 	{"/login/", anyone, (*Portal).notFound},
 }
@@ -192,4 +195,12 @@ func (p *Portal) redirect(v *visit, path string) error {
 
 func (p *Portal) notFound(*visit) error {
 	return problem.New(problem.NotFound, "There is no such page.")
+}
+
+// takesOnly answers what was sent with another method than a page has.
+func takesOnly(methods string) func(*Portal, *visit) error {
+	return func(_ *Portal, v *visit) error {
+		v.w.Header().Set("Allow", methods)
+		return problem.New(problem.WrongMethod, "This page does nothing with %s.", v.Method)
+	}
 }

@@ -74,6 +74,9 @@ func (p *Portal) showCodeOf(v *visit, action string, wrong error) error {
 	case err != nil:
 		return err
 	}
+	if wrong == nil && auth.Locked(waiting) {
+		wrong = auth.ErrLocked
+	}
 	form := codeForm{Email: waiting.Email, Next: next(v.FormValue("next")), Action: action, Printed: p.Mail.Prints(), Locked: errors.Is(wrong, auth.ErrLocked)}
 	return p.show(v, "code", form, wrong)
 }
@@ -133,8 +136,8 @@ func (p *Portal) signIn(v *visit, found *ent.Confirmation) error {
 		return err
 	}
 	if before := p.cookie(v, sessionCookie); before != "" {
-		if err := p.sessions.End(v.Context(), before); err != nil {
-			return err
+		if err := p.sessions.End(v.Context(), before); err != nil { // nobody has it any more
+			p.Log.Warn("a session was not ended as its browser signed in again", "cause", err)
 		}
 	}
 	p.setCookie(v, sessionCookie, token, auth.SessionTime)

@@ -1,0 +1,139 @@
+package auth
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"palmares/internal/store"
+	"palmares/internal/testdb"
+)
+
+// signedIn is a new session of an address.
+func signedIn(a *asking, email string) string {
+	a.t.Helper()
+	token, err := a.SignIn(a.t.Context(), a.look(a.signIn(email).Link))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return token
+}
+
+// whose is the address that a session is signed in to, or "".
+func whose(t *testing.T, s *Sessions, token string) string {
+	t.Helper()
+	acc, err := s.Find(t.Context(), token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if acc == nil {
+		return ""
+	}
+	return acc.Email
+}
+
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		a := newAsking(t, s)
+		sessions := NewSessions(s)
+		sessions.now = a.now
+		laptop, phone, ben := signedIn(a, "ana@example.com"), signedIn(a, "ana@example.com"), signedIn(a, "ben@example.com")
+		if laptop == phone || len(laptop) < 26 { // of 5 bits each
+			t.Errorf("tokens: %s, %s", laptop, phone)
+		}
+		if got := whose(t, sessions, laptop) + whose(t, sessions, phone) + whose(t, sessions, ben); got != "ana@example.comana@example.comben@example.com" {
+			t.Errorf("signed in: %s", got)
+		}
+		for _, token := range []string{"", "made up", hashed(laptop), laptop + "x"} {
+			if got := whose(t, sessions, token); got != "" {
+				t.Errorf("%q opens %s", token, got)
+			}
+		}
+
+		if err := sessions.End(t.Context(), laptop); err != nil {
+			t.Fatal(err)
+		}
+		if whose(t, sessions, laptop) != "" || whose(t, sessions, phone) == "" {
+			t.Error("one session ended, but not that one alone")
+		}
+
+		laptop = signedIn(a, "ana@example.com")
+		ana, err := sessions.Find(t.Context(), laptop)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all, err := sessions.Of(t.Context(), ana); err != nil || len(all) != 2 {
+			t.Errorf("%d sessions, %v", len(all), err)
+		}
+		if err := sessions.EndAll(t.Context(), ana); err != nil {
+			t.Fatal(err)
+		}
+		if whose(t, sessions, laptop) != "" || whose(t, sessions, phone) != "" || whose(t, sessions, ben) == "" {
+			t.Error("all of Ana's ended, but not those alone")
+		}
+	})
+}
+
+func TestSessionsLastThirtyDays(t *testing.T) {
+	t.Parallel()
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		a := newAsking(t, s)
+		sessions := NewSessions(s)
+		sessions.now = a.now
+		token := signedIn(a, "ana@example.com")
+		a.time = a.time.Add(30*24*time.Hour - time.Second)
+		if whose(t, sessions, token) == "" {
+			t.Error("it ended early")
+		}
+		tidy(t, s, a.time)
+		if n := s.Write.Session.Query().CountX(t.Context()); n != 1 {
+			t.Error("it was forgotten early")
+		}
+		a.time = a.time.Add(time.Second)
+		if got := whose(t, sessions, token); got != "" {
+			t.Error("it did not end")
+		}
+		tidy(t, s, a.time.Add(time.Second))
+		if n := s.Write.Session.Query().CountX(t.Context()); n != 0 {
+			t.Error("it was not forgotten")
+		}
+	})
+}
+
+func tidy(t *testing.T, s *store.Store, now time.Time) {
+	t.Helper()
+	if err := Tidy(t.Context(), s, now); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Messages are still counted when old ones are forgotten.
+func TestTidyKeepsWhatCounts(t *testing.T) {
+	t.Parallel()
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		a := newAsking(t, s)
+		for range messagesToOne {
+			a.signIn("ana@example.com")
+		}
+		a.time = a.time.Add(messageWindow - time.Second)
+		tidy(t, s, a.time)
+		_, err := a.AskSignIn(t.Context(), "ana@example.com", "x")
+		wants(t, "one more", err, ErrMailboxFull)
+		tidy(t, s, a.time.Add(confirmationKept))
+		if n := s.Write.Confirmation.Query().CountX(t.Context()); n != 0 {
+			t.Errorf("%d messages are kept", n)
+		}
+	})
+}
+
+func TestSessionsAreStoredHashed(t *testing.T) {
+	t.Parallel()
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		token := signedIn(newAsking(t, s), "ana@example.com")
+		stored := everythingStored(t, s)
+		if strings.Contains(stored, token) || !strings.Contains(stored, hashed(token)) {
+			t.Error("a session is stored as it is, or not at all")
+		}
+	})
+}
