@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -66,8 +67,15 @@ func TestSessions(t *testing.T) {
 		if all, err := sessions.Of(t.Context(), ana); err != nil || len(all) != 2 {
 			t.Errorf("%d sessions, %v", len(all), err)
 		}
+		open, err := a.AskSignIn(t.Context(), "ana@example.com", "192.0.2.1")
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := sessions.EndAll(t.Context(), ana); err != nil {
 			t.Fatal(err)
+		}
+		if _, err := a.Look(t.Context(), open.Link); !errors.Is(err, ErrUsed) {
+			t.Errorf("a link that was open: %v", err)
 		}
 		if whose(t, sessions, laptop) != "" || whose(t, sessions, phone) != "" || whose(t, sessions, ben) == "" {
 			t.Error("all of Ana's ended, but not those alone")
