@@ -23,6 +23,12 @@ type JournalEntry struct {
 	Kind string `json:"kind,omitempty"`
 	// Of the record that changed.
 	Slug string `json:"slug,omitempty"`
+	// What readers are told it is, as in internal/journal; null for what they are not told.
+	Event *string `json:"event,omitempty"`
+	// Of the tool it is about.
+	Category string `json:"category,omitempty"`
+	// Of the other tool of a comparison.
+	OtherCategory string `json:"other_category,omitempty"`
 	// JSON; null for what is new.
 	Before *string `json:"before,omitempty"`
 	// JSON; null for what is gone.
@@ -60,7 +66,7 @@ func (*JournalEntry) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case journalentry.FieldID, journalentry.FieldReleaseNumber:
 			values[i] = new(sql.NullInt64)
-		case journalentry.FieldKind, journalentry.FieldSlug, journalentry.FieldBefore, journalentry.FieldAfter:
+		case journalentry.FieldKind, journalentry.FieldSlug, journalentry.FieldEvent, journalentry.FieldCategory, journalentry.FieldOtherCategory, journalentry.FieldBefore, journalentry.FieldAfter:
 			values[i] = new(sql.NullString)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -100,6 +106,25 @@ func (_m *JournalEntry) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field slug", values[i])
 			} else if value.Valid {
 				_m.Slug = value.String
+			}
+		case journalentry.FieldEvent:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field event", values[i])
+			} else if value.Valid {
+				_m.Event = new(string)
+				*_m.Event = value.String
+			}
+		case journalentry.FieldCategory:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field category", values[i])
+			} else if value.Valid {
+				_m.Category = value.String
+			}
+		case journalentry.FieldOtherCategory:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field other_category", values[i])
+			} else if value.Valid {
+				_m.OtherCategory = value.String
 			}
 		case journalentry.FieldBefore:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -164,6 +189,17 @@ func (_m *JournalEntry) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("slug=")
 	builder.WriteString(_m.Slug)
+	builder.WriteString(", ")
+	if v := _m.Event; v != nil {
+		builder.WriteString("event=")
+		builder.WriteString(*v)
+	}
+	builder.WriteString(", ")
+	builder.WriteString("category=")
+	builder.WriteString(_m.Category)
+	builder.WriteString(", ")
+	builder.WriteString("other_category=")
+	builder.WriteString(_m.OtherCategory)
 	builder.WriteString(", ")
 	if v := _m.Before; v != nil {
 		builder.WriteString("before=")

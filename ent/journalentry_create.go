@@ -40,6 +40,48 @@ func (_c *JournalEntryCreate) SetSlug(v string) *JournalEntryCreate {
 	return _c
 }
 
+// SetEvent sets the "event" field.
+func (_c *JournalEntryCreate) SetEvent(v string) *JournalEntryCreate {
+	_c.mutation.SetEvent(v)
+	return _c
+}
+
+// SetNillableEvent sets the "event" field if the given value is not nil.
+func (_c *JournalEntryCreate) SetNillableEvent(v *string) *JournalEntryCreate {
+	if v != nil {
+		_c.SetEvent(*v)
+	}
+	return _c
+}
+
+// SetCategory sets the "category" field.
+func (_c *JournalEntryCreate) SetCategory(v string) *JournalEntryCreate {
+	_c.mutation.SetCategory(v)
+	return _c
+}
+
+// SetNillableCategory sets the "category" field if the given value is not nil.
+func (_c *JournalEntryCreate) SetNillableCategory(v *string) *JournalEntryCreate {
+	if v != nil {
+		_c.SetCategory(*v)
+	}
+	return _c
+}
+
+// SetOtherCategory sets the "other_category" field.
+func (_c *JournalEntryCreate) SetOtherCategory(v string) *JournalEntryCreate {
+	_c.mutation.SetOtherCategory(v)
+	return _c
+}
+
+// SetNillableOtherCategory sets the "other_category" field if the given value is not nil.
+func (_c *JournalEntryCreate) SetNillableOtherCategory(v *string) *JournalEntryCreate {
+	if v != nil {
+		_c.SetOtherCategory(*v)
+	}
+	return _c
+}
+
 // SetBefore sets the "before" field.
 func (_c *JournalEntryCreate) SetBefore(v string) *JournalEntryCreate {
 	_c.mutation.SetBefore(v)
@@ -86,6 +128,7 @@ func (_c *JournalEntryCreate) Mutation() *JournalEntryMutation {
 
 // Save creates the JournalEntry in the database.
 func (_c *JournalEntryCreate) Save(ctx context.Context) (*JournalEntry, error) {
+	_c.defaults()
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
@@ -111,6 +154,18 @@ func (_c *JournalEntryCreate) ExecX(ctx context.Context) {
 	}
 }
 
+// defaults sets the default values of the builder before save.
+func (_c *JournalEntryCreate) defaults() {
+	if _, ok := _c.mutation.Category(); !ok {
+		v := journalentry.DefaultCategory
+		_c.mutation.SetCategory(v)
+	}
+	if _, ok := _c.mutation.OtherCategory(); !ok {
+		v := journalentry.DefaultOtherCategory
+		_c.mutation.SetOtherCategory(v)
+	}
+}
+
 // check runs all checks and user-defined validators on the builder.
 func (_c *JournalEntryCreate) check() error {
 	if _, ok := _c.mutation.ReleaseNumber(); !ok {
@@ -126,6 +181,12 @@ func (_c *JournalEntryCreate) check() error {
 	}
 	if _, ok := _c.mutation.Slug(); !ok {
 		return &ValidationError{Name: "slug", err: errors.New(`ent: missing required field "JournalEntry.slug"`)}
+	}
+	if _, ok := _c.mutation.Category(); !ok {
+		return &ValidationError{Name: "category", err: errors.New(`ent: missing required field "JournalEntry.category"`)}
+	}
+	if _, ok := _c.mutation.OtherCategory(); !ok {
+		return &ValidationError{Name: "other_category", err: errors.New(`ent: missing required field "JournalEntry.other_category"`)}
 	}
 	if len(_c.mutation.ReleaseIDs()) == 0 {
 		return &ValidationError{Name: "release", err: errors.New(`ent: missing required edge "JournalEntry.release"`)}
@@ -164,6 +225,18 @@ func (_c *JournalEntryCreate) createSpec() (*JournalEntry, *sqlgraph.CreateSpec)
 	if value, ok := _c.mutation.Slug(); ok {
 		_spec.SetField(journalentry.FieldSlug, field.TypeString, value)
 		_node.Slug = value
+	}
+	if value, ok := _c.mutation.Event(); ok {
+		_spec.SetField(journalentry.FieldEvent, field.TypeString, value)
+		_node.Event = &value
+	}
+	if value, ok := _c.mutation.Category(); ok {
+		_spec.SetField(journalentry.FieldCategory, field.TypeString, value)
+		_node.Category = value
+	}
+	if value, ok := _c.mutation.OtherCategory(); ok {
+		_spec.SetField(journalentry.FieldOtherCategory, field.TypeString, value)
+		_node.OtherCategory = value
 	}
 	if value, ok := _c.mutation.Before(); ok {
 		_spec.SetField(journalentry.FieldBefore, field.TypeString, value)
@@ -275,6 +348,48 @@ func (u *JournalEntryUpsert) SetSlug(v string) *JournalEntryUpsert {
 // UpdateSlug sets the "slug" field to the value that was provided on create.
 func (u *JournalEntryUpsert) UpdateSlug() *JournalEntryUpsert {
 	u.SetExcluded(journalentry.FieldSlug)
+	return u
+}
+
+// SetEvent sets the "event" field.
+func (u *JournalEntryUpsert) SetEvent(v string) *JournalEntryUpsert {
+	u.Set(journalentry.FieldEvent, v)
+	return u
+}
+
+// UpdateEvent sets the "event" field to the value that was provided on create.
+func (u *JournalEntryUpsert) UpdateEvent() *JournalEntryUpsert {
+	u.SetExcluded(journalentry.FieldEvent)
+	return u
+}
+
+// ClearEvent clears the value of the "event" field.
+func (u *JournalEntryUpsert) ClearEvent() *JournalEntryUpsert {
+	u.SetNull(journalentry.FieldEvent)
+	return u
+}
+
+// SetCategory sets the "category" field.
+func (u *JournalEntryUpsert) SetCategory(v string) *JournalEntryUpsert {
+	u.Set(journalentry.FieldCategory, v)
+	return u
+}
+
+// UpdateCategory sets the "category" field to the value that was provided on create.
+func (u *JournalEntryUpsert) UpdateCategory() *JournalEntryUpsert {
+	u.SetExcluded(journalentry.FieldCategory)
+	return u
+}
+
+// SetOtherCategory sets the "other_category" field.
+func (u *JournalEntryUpsert) SetOtherCategory(v string) *JournalEntryUpsert {
+	u.Set(journalentry.FieldOtherCategory, v)
+	return u
+}
+
+// UpdateOtherCategory sets the "other_category" field to the value that was provided on create.
+func (u *JournalEntryUpsert) UpdateOtherCategory() *JournalEntryUpsert {
+	u.SetExcluded(journalentry.FieldOtherCategory)
 	return u
 }
 
@@ -396,6 +511,55 @@ func (u *JournalEntryUpsertOne) UpdateSlug() *JournalEntryUpsertOne {
 	})
 }
 
+// SetEvent sets the "event" field.
+func (u *JournalEntryUpsertOne) SetEvent(v string) *JournalEntryUpsertOne {
+	return u.Update(func(s *JournalEntryUpsert) {
+		s.SetEvent(v)
+	})
+}
+
+// UpdateEvent sets the "event" field to the value that was provided on create.
+func (u *JournalEntryUpsertOne) UpdateEvent() *JournalEntryUpsertOne {
+	return u.Update(func(s *JournalEntryUpsert) {
+		s.UpdateEvent()
+	})
+}
+
+// ClearEvent clears the value of the "event" field.
+func (u *JournalEntryUpsertOne) ClearEvent() *JournalEntryUpsertOne {
+	return u.Update(func(s *JournalEntryUpsert) {
+		s.ClearEvent()
+	})
+}
+
+// SetCategory sets the "category" field.
+func (u *JournalEntryUpsertOne) SetCategory(v string) *JournalEntryUpsertOne {
+	return u.Update(func(s *JournalEntryUpsert) {
+		s.SetCategory(v)
+	})
+}
+
+// UpdateCategory sets the "category" field to the value that was provided on create.
+func (u *JournalEntryUpsertOne) UpdateCategory() *JournalEntryUpsertOne {
+	return u.Update(func(s *JournalEntryUpsert) {
+		s.UpdateCategory()
+	})
+}
+
+// SetOtherCategory sets the "other_category" field.
+func (u *JournalEntryUpsertOne) SetOtherCategory(v string) *JournalEntryUpsertOne {
+	return u.Update(func(s *JournalEntryUpsert) {
+		s.SetOtherCategory(v)
+	})
+}
+
+// UpdateOtherCategory sets the "other_category" field to the value that was provided on create.
+func (u *JournalEntryUpsertOne) UpdateOtherCategory() *JournalEntryUpsertOne {
+	return u.Update(func(s *JournalEntryUpsert) {
+		s.UpdateOtherCategory()
+	})
+}
+
 // SetBefore sets the "before" field.
 func (u *JournalEntryUpsertOne) SetBefore(v string) *JournalEntryUpsertOne {
 	return u.Update(func(s *JournalEntryUpsert) {
@@ -490,6 +654,7 @@ func (_c *JournalEntryCreateBulk) Save(ctx context.Context) ([]*JournalEntry, er
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
 				mutation, ok := m.(*JournalEntryMutation)
 				if !ok {
@@ -680,6 +845,55 @@ func (u *JournalEntryUpsertBulk) SetSlug(v string) *JournalEntryUpsertBulk {
 func (u *JournalEntryUpsertBulk) UpdateSlug() *JournalEntryUpsertBulk {
 	return u.Update(func(s *JournalEntryUpsert) {
 		s.UpdateSlug()
+	})
+}
+
+// SetEvent sets the "event" field.
+func (u *JournalEntryUpsertBulk) SetEvent(v string) *JournalEntryUpsertBulk {
+	return u.Update(func(s *JournalEntryUpsert) {
+		s.SetEvent(v)
+	})
+}
+
+// UpdateEvent sets the "event" field to the value that was provided on create.
+func (u *JournalEntryUpsertBulk) UpdateEvent() *JournalEntryUpsertBulk {
+	return u.Update(func(s *JournalEntryUpsert) {
+		s.UpdateEvent()
+	})
+}
+
+// ClearEvent clears the value of the "event" field.
+func (u *JournalEntryUpsertBulk) ClearEvent() *JournalEntryUpsertBulk {
+	return u.Update(func(s *JournalEntryUpsert) {
+		s.ClearEvent()
+	})
+}
+
+// SetCategory sets the "category" field.
+func (u *JournalEntryUpsertBulk) SetCategory(v string) *JournalEntryUpsertBulk {
+	return u.Update(func(s *JournalEntryUpsert) {
+		s.SetCategory(v)
+	})
+}
+
+// UpdateCategory sets the "category" field to the value that was provided on create.
+func (u *JournalEntryUpsertBulk) UpdateCategory() *JournalEntryUpsertBulk {
+	return u.Update(func(s *JournalEntryUpsert) {
+		s.UpdateCategory()
+	})
+}
+
+// SetOtherCategory sets the "other_category" field.
+func (u *JournalEntryUpsertBulk) SetOtherCategory(v string) *JournalEntryUpsertBulk {
+	return u.Update(func(s *JournalEntryUpsert) {
+		s.SetOtherCategory(v)
+	})
+}
+
+// UpdateOtherCategory sets the "other_category" field to the value that was provided on create.
+func (u *JournalEntryUpsertBulk) UpdateOtherCategory() *JournalEntryUpsertBulk {
+	return u.Update(func(s *JournalEntryUpsert) {
+		s.UpdateOtherCategory()
 	})
 }
 

@@ -70,6 +70,54 @@ func (_u *JournalEntryUpdate) SetNillableSlug(v *string) *JournalEntryUpdate {
 	return _u
 }
 
+// SetEvent sets the "event" field.
+func (_u *JournalEntryUpdate) SetEvent(v string) *JournalEntryUpdate {
+	_u.mutation.SetEvent(v)
+	return _u
+}
+
+// SetNillableEvent sets the "event" field if the given value is not nil.
+func (_u *JournalEntryUpdate) SetNillableEvent(v *string) *JournalEntryUpdate {
+	if v != nil {
+		_u.SetEvent(*v)
+	}
+	return _u
+}
+
+// ClearEvent clears the value of the "event" field.
+func (_u *JournalEntryUpdate) ClearEvent() *JournalEntryUpdate {
+	_u.mutation.ClearEvent()
+	return _u
+}
+
+// SetCategory sets the "category" field.
+func (_u *JournalEntryUpdate) SetCategory(v string) *JournalEntryUpdate {
+	_u.mutation.SetCategory(v)
+	return _u
+}
+
+// SetNillableCategory sets the "category" field if the given value is not nil.
+func (_u *JournalEntryUpdate) SetNillableCategory(v *string) *JournalEntryUpdate {
+	if v != nil {
+		_u.SetCategory(*v)
+	}
+	return _u
+}
+
+// SetOtherCategory sets the "other_category" field.
+func (_u *JournalEntryUpdate) SetOtherCategory(v string) *JournalEntryUpdate {
+	_u.mutation.SetOtherCategory(v)
+	return _u
+}
+
+// SetNillableOtherCategory sets the "other_category" field if the given value is not nil.
+func (_u *JournalEntryUpdate) SetNillableOtherCategory(v *string) *JournalEntryUpdate {
+	if v != nil {
+		_u.SetOtherCategory(*v)
+	}
+	return _u
+}
+
 // SetBefore sets the "before" field.
 func (_u *JournalEntryUpdate) SetBefore(v string) *JournalEntryUpdate {
 	_u.mutation.SetBefore(v)
@@ -190,6 +238,18 @@ func (_u *JournalEntryUpdate) sqlSave(ctx context.Context) (_node int, err error
 	if value, ok := _u.mutation.Slug(); ok {
 		_spec.SetField(journalentry.FieldSlug, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.Event(); ok {
+		_spec.SetField(journalentry.FieldEvent, field.TypeString, value)
+	}
+	if _u.mutation.EventCleared() {
+		_spec.ClearField(journalentry.FieldEvent, field.TypeString)
+	}
+	if value, ok := _u.mutation.Category(); ok {
+		_spec.SetField(journalentry.FieldCategory, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.OtherCategory(); ok {
+		_spec.SetField(journalentry.FieldOtherCategory, field.TypeString, value)
+	}
 	if value, ok := _u.mutation.Before(); ok {
 		_spec.SetField(journalentry.FieldBefore, field.TypeString, value)
 	}
@@ -289,6 +349,54 @@ func (_u *JournalEntryUpdateOne) SetSlug(v string) *JournalEntryUpdateOne {
 func (_u *JournalEntryUpdateOne) SetNillableSlug(v *string) *JournalEntryUpdateOne {
 	if v != nil {
 		_u.SetSlug(*v)
+	}
+	return _u
+}
+
+// SetEvent sets the "event" field.
+func (_u *JournalEntryUpdateOne) SetEvent(v string) *JournalEntryUpdateOne {
+	_u.mutation.SetEvent(v)
+	return _u
+}
+
+// SetNillableEvent sets the "event" field if the given value is not nil.
+func (_u *JournalEntryUpdateOne) SetNillableEvent(v *string) *JournalEntryUpdateOne {
+	if v != nil {
+		_u.SetEvent(*v)
+	}
+	return _u
+}
+
+// ClearEvent clears the value of the "event" field.
+func (_u *JournalEntryUpdateOne) ClearEvent() *JournalEntryUpdateOne {
+	_u.mutation.ClearEvent()
+	return _u
+}
+
+// SetCategory sets the "category" field.
+func (_u *JournalEntryUpdateOne) SetCategory(v string) *JournalEntryUpdateOne {
+	_u.mutation.SetCategory(v)
+	return _u
+}
+
+// SetNillableCategory sets the "category" field if the given value is not nil.
+func (_u *JournalEntryUpdateOne) SetNillableCategory(v *string) *JournalEntryUpdateOne {
+	if v != nil {
+		_u.SetCategory(*v)
+	}
+	return _u
+}
+
+// SetOtherCategory sets the "other_category" field.
+func (_u *JournalEntryUpdateOne) SetOtherCategory(v string) *JournalEntryUpdateOne {
+	_u.mutation.SetOtherCategory(v)
+	return _u
+}
+
+// SetNillableOtherCategory sets the "other_category" field if the given value is not nil.
+func (_u *JournalEntryUpdateOne) SetNillableOtherCategory(v *string) *JournalEntryUpdateOne {
+	if v != nil {
+		_u.SetOtherCategory(*v)
 	}
 	return _u
 }
@@ -442,6 +550,18 @@ func (_u *JournalEntryUpdateOne) sqlSave(ctx context.Context) (_node *JournalEnt
 	}
 	if value, ok := _u.mutation.Slug(); ok {
 		_spec.SetField(journalentry.FieldSlug, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Event(); ok {
+		_spec.SetField(journalentry.FieldEvent, field.TypeString, value)
+	}
+	if _u.mutation.EventCleared() {
+		_spec.ClearField(journalentry.FieldEvent, field.TypeString)
+	}
+	if value, ok := _u.mutation.Category(); ok {
+		_spec.SetField(journalentry.FieldCategory, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.OtherCategory(); ok {
+		_spec.SetField(journalentry.FieldOtherCategory, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.Before(); ok {
 		_spec.SetField(journalentry.FieldBefore, field.TypeString, value)

@@ -6618,6 +6618,9 @@ type JournalEntryMutation struct {
 	id             *int
 	kind           *string
 	slug           *string
+	event          *string
+	category       *string
+	other_category *string
 	before         *string
 	after          *string
 	clearedFields  map[string]struct{}
@@ -6834,6 +6837,127 @@ func (m *JournalEntryMutation) ResetSlug() {
 	m.slug = nil
 }
 
+// SetEvent sets the "event" field.
+func (m *JournalEntryMutation) SetEvent(s string) {
+	m.event = &s
+}
+
+// Event returns the value of the "event" field in the mutation.
+func (m *JournalEntryMutation) Event() (r string, exists bool) {
+	v := m.event
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEvent returns the old "event" field's value of the JournalEntry entity.
+// If the JournalEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *JournalEntryMutation) OldEvent(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEvent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEvent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEvent: %w", err)
+	}
+	return oldValue.Event, nil
+}
+
+// ClearEvent clears the value of the "event" field.
+func (m *JournalEntryMutation) ClearEvent() {
+	m.event = nil
+	m.clearedFields[journalentry.FieldEvent] = struct{}{}
+}
+
+// EventCleared returns if the "event" field was cleared in this mutation.
+func (m *JournalEntryMutation) EventCleared() bool {
+	_, ok := m.clearedFields[journalentry.FieldEvent]
+	return ok
+}
+
+// ResetEvent resets all changes to the "event" field.
+func (m *JournalEntryMutation) ResetEvent() {
+	m.event = nil
+	delete(m.clearedFields, journalentry.FieldEvent)
+}
+
+// SetCategory sets the "category" field.
+func (m *JournalEntryMutation) SetCategory(s string) {
+	m.category = &s
+}
+
+// Category returns the value of the "category" field in the mutation.
+func (m *JournalEntryMutation) Category() (r string, exists bool) {
+	v := m.category
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCategory returns the old "category" field's value of the JournalEntry entity.
+// If the JournalEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *JournalEntryMutation) OldCategory(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCategory is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCategory requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCategory: %w", err)
+	}
+	return oldValue.Category, nil
+}
+
+// ResetCategory resets all changes to the "category" field.
+func (m *JournalEntryMutation) ResetCategory() {
+	m.category = nil
+}
+
+// SetOtherCategory sets the "other_category" field.
+func (m *JournalEntryMutation) SetOtherCategory(s string) {
+	m.other_category = &s
+}
+
+// OtherCategory returns the value of the "other_category" field in the mutation.
+func (m *JournalEntryMutation) OtherCategory() (r string, exists bool) {
+	v := m.other_category
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldOtherCategory returns the old "other_category" field's value of the JournalEntry entity.
+// If the JournalEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *JournalEntryMutation) OldOtherCategory(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldOtherCategory is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldOtherCategory requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldOtherCategory: %w", err)
+	}
+	return oldValue.OtherCategory, nil
+}
+
+// ResetOtherCategory resets all changes to the "other_category" field.
+func (m *JournalEntryMutation) ResetOtherCategory() {
+	m.other_category = nil
+}
+
 // SetBefore sets the "before" field.
 func (m *JournalEntryMutation) SetBefore(s string) {
 	m.before = &s
@@ -7006,7 +7130,7 @@ func (m *JournalEntryMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *JournalEntryMutation) Fields() []string {
-	fields := make([]string, 0, 5)
+	fields := make([]string, 0, 8)
 	if m.release != nil {
 		fields = append(fields, journalentry.FieldReleaseNumber)
 	}
@@ -7015,6 +7139,15 @@ func (m *JournalEntryMutation) Fields() []string {
 	}
 	if m.slug != nil {
 		fields = append(fields, journalentry.FieldSlug)
+	}
+	if m.event != nil {
+		fields = append(fields, journalentry.FieldEvent)
+	}
+	if m.category != nil {
+		fields = append(fields, journalentry.FieldCategory)
+	}
+	if m.other_category != nil {
+		fields = append(fields, journalentry.FieldOtherCategory)
 	}
 	if m.before != nil {
 		fields = append(fields, journalentry.FieldBefore)
@@ -7036,6 +7169,12 @@ func (m *JournalEntryMutation) Field(name string) (ent.Value, bool) {
 		return m.Kind()
 	case journalentry.FieldSlug:
 		return m.Slug()
+	case journalentry.FieldEvent:
+		return m.Event()
+	case journalentry.FieldCategory:
+		return m.Category()
+	case journalentry.FieldOtherCategory:
+		return m.OtherCategory()
 	case journalentry.FieldBefore:
 		return m.Before()
 	case journalentry.FieldAfter:
@@ -7055,6 +7194,12 @@ func (m *JournalEntryMutation) OldField(ctx context.Context, name string) (ent.V
 		return m.OldKind(ctx)
 	case journalentry.FieldSlug:
 		return m.OldSlug(ctx)
+	case journalentry.FieldEvent:
+		return m.OldEvent(ctx)
+	case journalentry.FieldCategory:
+		return m.OldCategory(ctx)
+	case journalentry.FieldOtherCategory:
+		return m.OldOtherCategory(ctx)
 	case journalentry.FieldBefore:
 		return m.OldBefore(ctx)
 	case journalentry.FieldAfter:
@@ -7088,6 +7233,27 @@ func (m *JournalEntryMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetSlug(v)
+		return nil
+	case journalentry.FieldEvent:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEvent(v)
+		return nil
+	case journalentry.FieldCategory:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCategory(v)
+		return nil
+	case journalentry.FieldOtherCategory:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetOtherCategory(v)
 		return nil
 	case journalentry.FieldBefore:
 		v, ok := value.(string)
@@ -7136,6 +7302,9 @@ func (m *JournalEntryMutation) AddField(name string, value ent.Value) error {
 // mutation.
 func (m *JournalEntryMutation) ClearedFields() []string {
 	var fields []string
+	if m.FieldCleared(journalentry.FieldEvent) {
+		fields = append(fields, journalentry.FieldEvent)
+	}
 	if m.FieldCleared(journalentry.FieldBefore) {
 		fields = append(fields, journalentry.FieldBefore)
 	}
@@ -7156,6 +7325,9 @@ func (m *JournalEntryMutation) FieldCleared(name string) bool {
 // error if the field is not defined in the schema.
 func (m *JournalEntryMutation) ClearField(name string) error {
 	switch name {
+	case journalentry.FieldEvent:
+		m.ClearEvent()
+		return nil
 	case journalentry.FieldBefore:
 		m.ClearBefore()
 		return nil
@@ -7178,6 +7350,15 @@ func (m *JournalEntryMutation) ResetField(name string) error {
 		return nil
 	case journalentry.FieldSlug:
 		m.ResetSlug()
+		return nil
+	case journalentry.FieldEvent:
+		m.ResetEvent()
+		return nil
+	case journalentry.FieldCategory:
+		m.ResetCategory()
+		return nil
+	case journalentry.FieldOtherCategory:
+		m.ResetOtherCategory()
 		return nil
 	case journalentry.FieldBefore:
 		m.ResetBefore()

@@ -182,6 +182,14 @@ func init() {
 	journalentryDescKind := journalentryFields[1].Descriptor()
 	// journalentry.KindValidator is a validator for the "kind" field. It is called by the builders before save.
 	journalentry.KindValidator = journalentryDescKind.Validators[0].(func(string) error)
+	// journalentryDescCategory is the schema descriptor for category field.
+	journalentryDescCategory := journalentryFields[4].Descriptor()
+	// journalentry.DefaultCategory holds the default value on creation for the category field.
+	journalentry.DefaultCategory = journalentryDescCategory.Default.(string)
+	// journalentryDescOtherCategory is the schema descriptor for other_category field.
+	journalentryDescOtherCategory := journalentryFields[5].Descriptor()
+	// journalentry.DefaultOtherCategory holds the default value on creation for the other_category field.
+	journalentry.DefaultOtherCategory = journalentryDescOtherCategory.Default.(string)
 	releaseFields := schema.Release{}.Fields()
 	_ = releaseFields
 	// releaseDescImportedAt is the schema descriptor for imported_at field.

@@ -18,6 +18,12 @@ const (
 	FieldKind = "kind"
 	// FieldSlug holds the string denoting the slug field in the database.
 	FieldSlug = "slug"
+	// FieldEvent holds the string denoting the event field in the database.
+	FieldEvent = "event"
+	// FieldCategory holds the string denoting the category field in the database.
+	FieldCategory = "category"
+	// FieldOtherCategory holds the string denoting the other_category field in the database.
+	FieldOtherCategory = "other_category"
 	// FieldBefore holds the string denoting the before field in the database.
 	FieldBefore = "before"
 	// FieldAfter holds the string denoting the after field in the database.
@@ -43,6 +49,9 @@ var Columns = []string{
 	FieldReleaseNumber,
 	FieldKind,
 	FieldSlug,
+	FieldEvent,
+	FieldCategory,
+	FieldOtherCategory,
 	FieldBefore,
 	FieldAfter,
 }
@@ -60,6 +69,10 @@ func ValidColumn(column string) bool {
 var (
 	// KindValidator is a validator for the "kind" field. It is called by the builders before save.
 	KindValidator func(string) error
+	// DefaultCategory holds the default value on creation for the "category" field.
+	DefaultCategory string
+	// DefaultOtherCategory holds the default value on creation for the "other_category" field.
+	DefaultOtherCategory string
 )
 
 // OrderOption defines the ordering options for the JournalEntry queries.
@@ -83,6 +96,21 @@ func ByKind(opts ...sql.OrderTermOption) OrderOption {
 // BySlug orders the results by the slug field.
 func BySlug(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldSlug, opts...).ToFunc()
+}
+
+// ByEvent orders the results by the event field.
+func ByEvent(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldEvent, opts...).ToFunc()
+}
+
+// ByCategory orders the results by the category field.
+func ByCategory(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCategory, opts...).ToFunc()
+}
+
+// ByOtherCategory orders the results by the other_category field.
+func ByOtherCategory(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldOtherCategory, opts...).ToFunc()
 }
 
 // ByBefore orders the results by the before field.

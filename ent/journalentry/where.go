@@ -69,6 +69,21 @@ func Slug(v string) predicate.JournalEntry {
 	return predicate.JournalEntry(sql.FieldEQ(FieldSlug, v))
 }
 
+// Event applies equality check predicate on the "event" field. It's identical to EventEQ.
+func Event(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldEQ(FieldEvent, v))
+}
+
+// Category applies equality check predicate on the "category" field. It's identical to CategoryEQ.
+func Category(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldEQ(FieldCategory, v))
+}
+
+// OtherCategory applies equality check predicate on the "other_category" field. It's identical to OtherCategoryEQ.
+func OtherCategory(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldEQ(FieldOtherCategory, v))
+}
+
 // Before applies equality check predicate on the "before" field. It's identical to BeforeEQ.
 func Before(v string) predicate.JournalEntry {
 	return predicate.JournalEntry(sql.FieldEQ(FieldBefore, v))
@@ -227,6 +242,211 @@ func SlugEqualFold(v string) predicate.JournalEntry {
 // SlugContainsFold applies the ContainsFold predicate on the "slug" field.
 func SlugContainsFold(v string) predicate.JournalEntry {
 	return predicate.JournalEntry(sql.FieldContainsFold(FieldSlug, v))
+}
+
+// EventEQ applies the EQ predicate on the "event" field.
+func EventEQ(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldEQ(FieldEvent, v))
+}
+
+// EventNEQ applies the NEQ predicate on the "event" field.
+func EventNEQ(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldNEQ(FieldEvent, v))
+}
+
+// EventIn applies the In predicate on the "event" field.
+func EventIn(vs ...string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldIn(FieldEvent, vs...))
+}
+
+// EventNotIn applies the NotIn predicate on the "event" field.
+func EventNotIn(vs ...string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldNotIn(FieldEvent, vs...))
+}
+
+// EventGT applies the GT predicate on the "event" field.
+func EventGT(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldGT(FieldEvent, v))
+}
+
+// EventGTE applies the GTE predicate on the "event" field.
+func EventGTE(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldGTE(FieldEvent, v))
+}
+
+// EventLT applies the LT predicate on the "event" field.
+func EventLT(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldLT(FieldEvent, v))
+}
+
+// EventLTE applies the LTE predicate on the "event" field.
+func EventLTE(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldLTE(FieldEvent, v))
+}
+
+// EventContains applies the Contains predicate on the "event" field.
+func EventContains(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldContains(FieldEvent, v))
+}
+
+// EventHasPrefix applies the HasPrefix predicate on the "event" field.
+func EventHasPrefix(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldHasPrefix(FieldEvent, v))
+}
+
+// EventHasSuffix applies the HasSuffix predicate on the "event" field.
+func EventHasSuffix(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldHasSuffix(FieldEvent, v))
+}
+
+// EventIsNil applies the IsNil predicate on the "event" field.
+func EventIsNil() predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldIsNull(FieldEvent))
+}
+
+// EventNotNil applies the NotNil predicate on the "event" field.
+func EventNotNil() predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldNotNull(FieldEvent))
+}
+
+// EventEqualFold applies the EqualFold predicate on the "event" field.
+func EventEqualFold(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldEqualFold(FieldEvent, v))
+}
+
+// EventContainsFold applies the ContainsFold predicate on the "event" field.
+func EventContainsFold(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldContainsFold(FieldEvent, v))
+}
+
+// CategoryEQ applies the EQ predicate on the "category" field.
+func CategoryEQ(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldEQ(FieldCategory, v))
+}
+
+// CategoryNEQ applies the NEQ predicate on the "category" field.
+func CategoryNEQ(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldNEQ(FieldCategory, v))
+}
+
+// CategoryIn applies the In predicate on the "category" field.
+func CategoryIn(vs ...string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldIn(FieldCategory, vs...))
+}
+
+// CategoryNotIn applies the NotIn predicate on the "category" field.
+func CategoryNotIn(vs ...string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldNotIn(FieldCategory, vs...))
+}
+
+// CategoryGT applies the GT predicate on the "category" field.
+func CategoryGT(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldGT(FieldCategory, v))
+}
+
+// CategoryGTE applies the GTE predicate on the "category" field.
+func CategoryGTE(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldGTE(FieldCategory, v))
+}
+
+// CategoryLT applies the LT predicate on the "category" field.
+func CategoryLT(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldLT(FieldCategory, v))
+}
+
+// CategoryLTE applies the LTE predicate on the "category" field.
+func CategoryLTE(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldLTE(FieldCategory, v))
+}
+
+// CategoryContains applies the Contains predicate on the "category" field.
+func CategoryContains(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldContains(FieldCategory, v))
+}
+
+// CategoryHasPrefix applies the HasPrefix predicate on the "category" field.
+func CategoryHasPrefix(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldHasPrefix(FieldCategory, v))
+}
+
+// CategoryHasSuffix applies the HasSuffix predicate on the "category" field.
+func CategoryHasSuffix(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldHasSuffix(FieldCategory, v))
+}
+
+// CategoryEqualFold applies the EqualFold predicate on the "category" field.
+func CategoryEqualFold(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldEqualFold(FieldCategory, v))
+}
+
+// CategoryContainsFold applies the ContainsFold predicate on the "category" field.
+func CategoryContainsFold(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldContainsFold(FieldCategory, v))
+}
+
+// OtherCategoryEQ applies the EQ predicate on the "other_category" field.
+func OtherCategoryEQ(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldEQ(FieldOtherCategory, v))
+}
+
+// OtherCategoryNEQ applies the NEQ predicate on the "other_category" field.
+func OtherCategoryNEQ(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldNEQ(FieldOtherCategory, v))
+}
+
+// OtherCategoryIn applies the In predicate on the "other_category" field.
+func OtherCategoryIn(vs ...string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldIn(FieldOtherCategory, vs...))
+}
+
+// OtherCategoryNotIn applies the NotIn predicate on the "other_category" field.
+func OtherCategoryNotIn(vs ...string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldNotIn(FieldOtherCategory, vs...))
+}
+
+// OtherCategoryGT applies the GT predicate on the "other_category" field.
+func OtherCategoryGT(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldGT(FieldOtherCategory, v))
+}
+
+// OtherCategoryGTE applies the GTE predicate on the "other_category" field.
+func OtherCategoryGTE(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldGTE(FieldOtherCategory, v))
+}
+
+// OtherCategoryLT applies the LT predicate on the "other_category" field.
+func OtherCategoryLT(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldLT(FieldOtherCategory, v))
+}
+
+// OtherCategoryLTE applies the LTE predicate on the "other_category" field.
+func OtherCategoryLTE(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldLTE(FieldOtherCategory, v))
+}
+
+// OtherCategoryContains applies the Contains predicate on the "other_category" field.
+func OtherCategoryContains(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldContains(FieldOtherCategory, v))
+}
+
+// OtherCategoryHasPrefix applies the HasPrefix predicate on the "other_category" field.
+func OtherCategoryHasPrefix(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldHasPrefix(FieldOtherCategory, v))
+}
+
+// OtherCategoryHasSuffix applies the HasSuffix predicate on the "other_category" field.
+func OtherCategoryHasSuffix(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldHasSuffix(FieldOtherCategory, v))
+}
+
+// OtherCategoryEqualFold applies the EqualFold predicate on the "other_category" field.
+func OtherCategoryEqualFold(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldEqualFold(FieldOtherCategory, v))
+}
+
+// OtherCategoryContainsFold applies the ContainsFold predicate on the "other_category" field.
+func OtherCategoryContainsFold(v string) predicate.JournalEntry {
+	return predicate.JournalEntry(sql.FieldContainsFold(FieldOtherCategory, v))
 }
 
 // BeforeEQ applies the EQ predicate on the "before" field.

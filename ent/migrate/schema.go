@@ -286,6 +286,9 @@ var (
 		{Name: "id", Type: field.TypeInt, Increment: true},
 		{Name: "kind", Type: field.TypeString},
 		{Name: "slug", Type: field.TypeString},
+		{Name: "event", Type: field.TypeString, Nullable: true},
+		{Name: "category", Type: field.TypeString, Default: ""},
+		{Name: "other_category", Type: field.TypeString, Default: ""},
 		{Name: "before", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "after", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "release_number", Type: field.TypeInt},
@@ -298,7 +301,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "journal_entries_releases_journal",
-				Columns:    []*schema.Column{JournalEntriesColumns[5]},
+				Columns:    []*schema.Column{JournalEntriesColumns[8]},
 				RefColumns: []*schema.Column{ReleasesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
@@ -307,7 +310,17 @@ var (
 			{
 				Name:    "journal_by_release",
 				Unique:  false,
-				Columns: []*schema.Column{JournalEntriesColumns[5]},
+				Columns: []*schema.Column{JournalEntriesColumns[8]},
+			},
+			{
+				Name:    "journal_by_event",
+				Unique:  false,
+				Columns: []*schema.Column{JournalEntriesColumns[3], JournalEntriesColumns[0]},
+			},
+			{
+				Name:    "journal_by_slug",
+				Unique:  false,
+				Columns: []*schema.Column{JournalEntriesColumns[2]},
 			},
 		},
 	}

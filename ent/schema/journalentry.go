@@ -16,6 +16,10 @@ func (JournalEntry) Fields() []ent.Field {
 		field.Int("release_number"),
 		field.String("kind").NotEmpty().Comment("As in internal/journal, for example tool.updated."),
 		field.String("slug").Comment("Of the record that changed."),
+		field.String("event").Optional().Nillable().
+			Comment("What readers are told it is, as in internal/journal; null for what they are not told."),
+		field.String("category").Default("").Comment("Of the tool it is about."),
+		field.String("other_category").Default("").Comment("Of the other tool of a comparison."),
 		field.Text("before").Optional().Nillable().Comment("JSON; null for what is new."),
 		field.Text("after").Optional().Nillable().Comment("JSON; null for what is gone."),
 	}
@@ -30,5 +34,9 @@ func (JournalEntry) Edges() []ent.Edge {
 
 // Indexes of a journal entry.
 func (JournalEntry) Indexes() []ent.Index {
-	return []ent.Index{index.Fields("release_number").StorageKey("journal_by_release")}
+	return []ent.Index{
+		index.Fields("release_number").StorageKey("journal_by_release"),
+		index.Fields("event", "id").StorageKey("journal_by_event"),
+		index.Fields("slug").StorageKey("journal_by_slug"),
+	}
 }

@@ -29,6 +29,7 @@ type storedCategory struct {
 type storedTool struct {
 	fingerprint, historyHash, sectionsHash string
 	retired, inEmbeddings                  bool
+	category                               string // of those in the embeddings set, which may leave it with the feed
 }
 
 func readCatalog(ctx context.Context, tx *ent.Tx) (*catalog, error) {
@@ -54,9 +55,13 @@ func readCatalog(ctx context.Context, tx *ent.Tx) (*catalog, error) {
 	err = inPages(func(after string) ([]*ent.Tool, error) {
 		return tx.Tool.Query().Where(tool.IDGT(after)).Order(tool.ByID()).Limit(pageSize).
 			Select(tool.FieldID, tool.FieldFingerprint, tool.FieldHistoryHash,
-				tool.FieldSectionsHash, tool.FieldRetiredAt, tool.FieldInEmbeddings).All(ctx)
+				tool.FieldSectionsHash, tool.FieldRetiredAt, tool.FieldInEmbeddings, tool.FieldCategorySlug).All(ctx)
 	}, func(row *ent.Tool) string {
-		c.tools[row.ID] = storedTool{row.Fingerprint, row.HistoryHash, row.SectionsHash, isRetired(row), row.InEmbeddings}
+		stored := storedTool{row.Fingerprint, row.HistoryHash, row.SectionsHash, isRetired(row), row.InEmbeddings, ""}
+		if row.InEmbeddings {
+			stored.category = row.CategorySlug
+		}
+		c.tools[row.ID] = stored
 		if !isRetired(row) {
 			c.active++
 		}

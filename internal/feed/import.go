@@ -111,6 +111,9 @@ func (p *publication) run(ctx context.Context) error {
 	if p.journal == nil {
 		return nil
 	}
+	if err := p.tellRelease(ctx); err != nil {
+		return err
+	}
 	return p.journal.Flush(ctx)
 }
 
@@ -138,11 +141,24 @@ func (p *publication) begin(ctx context.Context) error {
 }
 
 // tell writes a change down.
-func (p *publication) tell(ctx context.Context, kind, slug string, before, after []byte) error {
+func (p *publication) tell(ctx context.Context, entry journal.Entry) error {
 	if err := p.begin(ctx); err != nil {
 		return err
 	}
-	return p.journal.Add(ctx, journal.Entry{Kind: kind, Slug: slug, Before: before, After: after})
+	return p.journal.Add(ctx, entry)
+}
+
+// tellRelease writes down that there is a release, and what is in it: the
+// last entry, so that whoever has read it has read the others.
+func (p *publication) tellRelease(ctx context.Context) error {
+	t := p.snap.totals
+	return p.tell(ctx, journal.Entry{Kind: journal.CatalogPublished, Event: journal.EventCatalogPublished, After: encode(struct {
+		UpdatedAt    string         `json:"updated_at"`
+		ToolsTotal   int            `json:"tools_total"`
+		ToolsRetired int            `json:"tools_retired"`
+		Comparatifs  int            `json:"comparatifs_total"`
+		Events       map[string]int `json:"events"`
+	}{p.snap.header.UpdatedAt, t.active.tools, t.retired, t.published, p.journal.Told()})})
 }
 
 // changedRecords reads the feed again for the records of some types, and

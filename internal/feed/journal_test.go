@@ -16,7 +16,7 @@ func TestJournalTellsBeforeAndAfter(t *testing.T) {
 		publish(t, s, catalogOf("2026-11-01", aTool("a"), aTool("b"), aTool("c"), aTool("d"), aTool("e")))
 		publish(t, s, catalogOf("2026-11-02", aTool("a", priced("9,50 €/mois", "2026-11-02")), aTool("b"), aTool("c"), aTool("d"), aTool("e")))
 		entries, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(2)).Order(journalentry.ByID()).All(t.Context())
-		if err != nil || len(entries) != 2 {
+		if err != nil || len(entries) != 3 {
 			t.Fatalf("%d entries, %v", len(entries), err)
 		}
 		const tool = `{"slug":"a","name":"Outil a","domain":"a.example","category":"code","icp":"mixte","pricing":"payant","price":"%s","score":7.5,"tagline":"Un outil.","canonical_url":"https://palmares.example/a","alternatives_url":"https://palmares.example/alt/a","updated_at":"%s","sections_hash":"%s"}`
@@ -26,6 +26,7 @@ func TestJournalTellsBeforeAndAfter(t *testing.T) {
 		expect(t, "tool after", *entries[0].After, want("9,50 €/mois", "2026-11-02"))
 		expect(t, "price before", *entries[1].Before, `{"pricing":"payant","price":"20 €/mois"}`)
 		expect(t, "price after", *entries[1].After, `{"pricing":"payant","price":"9,50 €/mois","changed_at":"2026-11-02"}`)
+		expect(t, "release", *entries[2].After, `{"updated_at":"2026-11-02","tools_total":5,"tools_retired":0,"comparatifs_total":0,"events":{"price.changed":1,"tool.updated":1}}`)
 	})
 }
 

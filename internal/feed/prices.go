@@ -81,29 +81,31 @@ func checkFits(t *Tool, history []PriceChange, line int) error {
 
 // tellPrices writes down what was told of the past and, once, how the price
 // moved: also back to where it was before, which the history may have already.
-func (p *publication) tellPrices(ctx context.Context, slug string, prices []PriceChange, moved *PriceChange) error {
+func (p *publication) tellPrices(ctx context.Context, t *Tool, prices []PriceChange, moved *PriceChange) error {
 	p.report.PriceChanges += len(prices)
 	for _, price := range prices {
 		if moved != nil && price == *moved {
 			continue
 		}
-		if err := p.tellPrice(ctx, journal.PriceBackfilled, slug, price); err != nil {
+		if err := p.tellPrice(ctx, journal.PriceBackfilled, "", t, price); err != nil {
 			return err
 		}
 	}
 	if moved == nil {
 		return nil
 	}
-	return p.tellPrice(ctx, journal.PriceChanged, slug, *moved)
+	return p.tellPrice(ctx, journal.PriceChanged, journal.EventPriceChanged, t, *moved)
 }
 
-func (p *publication) tellPrice(ctx context.Context, kind, slug string, price PriceChange) error {
+func (p *publication) tellPrice(ctx context.Context, kind, event string, t *Tool, price PriceChange) error {
 	type state struct {
 		Pricing   string `json:"pricing"`
 		Price     string `json:"price"`
 		ChangedAt string `json:"changed_at,omitzero"`
 	}
-	return p.tell(ctx, kind, slug,
-		encode(state{Pricing: price.PreviousPricing, Price: price.PreviousPrice}),
-		encode(state{Pricing: price.Pricing, Price: price.Price, ChangedAt: price.ChangedAt}))
+	return p.tell(ctx, journal.Entry{
+		Kind: kind, Event: event, Slug: t.Slug, Category: t.Category,
+		Before: encode(state{Pricing: price.PreviousPricing, Price: price.PreviousPrice}),
+		After:  encode(state{Pricing: price.Pricing, Price: price.Price, ChangedAt: price.ChangedAt}),
+	})
 }

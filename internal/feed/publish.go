@@ -38,10 +38,10 @@ func (p *publication) writeCategoryBatch(ctx context.Context, records []record) 
 		categoryRow(rows[i], rec.(*Category), p.snap.categories[slug])
 		if was := before[slug]; was == nil {
 			p.report.Categories.Created++
-			err = p.tell(ctx, journal.CategoryCreated, slug, nil, summary(rec))
+			err = p.tell(ctx, journal.Entry{Kind: journal.CategoryCreated, Slug: slug, After: summary(rec)})
 		} else {
 			p.report.Categories.Updated++
-			err = p.tell(ctx, journal.CategoryUpdated, slug, summary(categoryRecord(was)), summary(rec))
+			err = p.tell(ctx, journal.Entry{Kind: journal.CategoryUpdated, Slug: slug, Before: summary(categoryRecord(was)), After: summary(rec)})
 		}
 		if err != nil {
 			return err
@@ -98,21 +98,23 @@ func (p *publication) writeComparisonBatch(ctx context.Context, records []record
 	if err != nil {
 		return err
 	}
+	var pairs []comparisonChange
 	rows := make([]*ent.ComparisonCreate, len(records))
 	for i, rec := range records {
 		slug := rec.recordSlug()
 		rows[i] = p.tx.Comparison.Create()
-		comparisonRow(rows[i], rec.(*Comparison), p.snap.comparisons[slug])
+		after := rec.(*Comparison)
+		comparisonRow(rows[i], after, p.snap.comparisons[slug])
 		if was := before[slug]; was == nil {
 			p.report.Comparisons.Created++
-			err = p.tell(ctx, journal.ComparisonCreated, slug, nil, summary(rec))
+			pairs = append(pairs, comparisonChange{kind: journal.ComparisonCreated, after: after})
 		} else {
 			p.report.Comparisons.Updated++
-			err = p.tell(ctx, journal.ComparisonUpdated, slug, summary(comparisonRecord(was)), summary(rec))
+			pairs = append(pairs, comparisonChange{kind: journal.ComparisonUpdated, before: comparisonRecord(was), after: after})
 		}
-		if err != nil {
-			return err
-		}
+	}
+	if err := p.tellComparisons(ctx, pairs); err != nil {
+		return err
 	}
 	return upsertComparisons(ctx, p.tx, rows)
 }
@@ -134,11 +136,13 @@ func (p *publication) removeComparisons(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		var pairs []comparisonChange
 		for _, row := range rows {
 			p.report.Comparisons.Removed++
-			if err := p.tell(ctx, journal.ComparisonRemoved, row.ID, summary(comparisonRecord(row)), nil); err != nil {
-				return err
-			}
+			pairs = append(pairs, comparisonChange{kind: journal.ComparisonRemoved, before: comparisonRecord(row)})
+		}
+		if err := p.tellComparisons(ctx, pairs); err != nil {
+			return err
 		}
 		_, err = p.tx.Comparison.Delete().Where(comparison.IDIn(slugs...)).Exec(ctx)
 		return err
@@ -153,7 +157,7 @@ func (p *publication) removeCategories(ctx context.Context) error {
 		}
 		for _, row := range rows {
 			p.report.Categories.Removed++
-			if err := p.tell(ctx, journal.CategoryRemoved, row.ID, summary(categoryRecord(row)), nil); err != nil {
+			if err := p.tell(ctx, journal.Entry{Kind: journal.CategoryRemoved, Slug: row.ID, Before: summary(categoryRecord(row))}); err != nil {
 				return err
 			}
 		}
@@ -162,7 +166,7 @@ func (p *publication) removeCategories(ctx context.Context) error {
 	})
 }
 
-func equal(a, b *float64) bool {
+func equal[T comparable](a, b *T) bool {
 	if a == nil || b == nil {
 		return a == b
 	}

@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -108,18 +109,21 @@ func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *Tool) er
 	}
 
 	if changed {
-		kind := journal.ToolUpdated
+		entry := journal.Entry{Kind: journal.ToolUpdated, Event: journal.EventToolUpdated, Slug: t.Slug, Category: t.Category, Before: toolState(before), After: summary(t)}
 		if before == nil || isRetired(before) {
-			kind = journal.ToolCreated
+			entry.Kind, entry.Event = journal.ToolCreated, journal.EventToolCreated
 			p.report.Tools.Created++
 		} else {
 			p.report.Tools.Updated++
+			if sameToReaders(toolRecord(before), t) {
+				entry.Event = ""
+			}
 		}
-		if err := p.tell(ctx, kind, t.Slug, toolState(before), summary(t)); err != nil {
+		if err := p.tell(ctx, entry); err != nil {
 			return err
 		}
 	}
-	return p.tellPrices(ctx, t.Slug, prices, moved)
+	return p.tellPrices(ctx, t, prices, moved)
 }
 
 func (p *publication) addRetired(ctx context.Context, batch *toolBatch, r *Retired) error {
@@ -128,15 +132,24 @@ func (p *publication) addRetired(ctx context.Context, batch *toolBatch, r *Retir
 	retiredRow(create, r, line)
 	batch.rows = append(batch.rows, create)
 
-	kind := journal.ToolUpdated
+	entry := journal.Entry{Kind: journal.ToolUpdated, Event: journal.EventToolUpdated, Slug: r.Slug, Category: r.Category, Before: toolState(before), After: summary(r)}
 	if before == nil || !isRetired(before) {
-		kind = journal.ToolRetired
+		entry.Kind, entry.Event = journal.ToolRetired, journal.EventToolRetired
 		p.report.Tools.Retired++
 		batch.reviewGone = append(batch.reviewGone, r.Slug)
 	} else {
 		p.report.Tools.Updated++
 	}
-	return p.tell(ctx, kind, r.Slug, toolState(before), summary(r))
+	return p.tell(ctx, entry)
+}
+
+// sameToReaders tells whether two states of a tool look the same in the REST
+// interface: a tier alone, for example, is not seen there.
+func sameToReaders(a, b *Tool) bool {
+	return a.Name == b.Name && a.Domain == b.Domain && a.Category == b.Category && a.ICP == b.ICP &&
+		a.Pricing == b.Pricing && a.Price == b.Price && equal(a.Score, b.Score) && equal(a.Verifiability, b.Verifiability) &&
+		a.Tagline == b.Tagline && a.CanonicalURL == b.CanonicalURL && equal(a.AvisURL, b.AvisURL) &&
+		a.AlternativesURL == b.AlternativesURL && a.UpdatedAt == b.UpdatedAt
 }
 
 func (p *publication) replaceSections(batch *toolBatch, before *ent.Tool, t *Tool) {
@@ -179,7 +192,8 @@ func (p *publication) removeTools(ctx context.Context) error {
 		}
 		for _, row := range rows {
 			p.report.Tools.Removed++
-			if err := p.tell(ctx, journal.ToolRemoved, row.ID, toolState(row), nil); err != nil {
+			entry := journal.Entry{Kind: journal.ToolRemoved, Event: journal.EventToolRemoved, Slug: row.ID, Category: row.CategorySlug, Before: toolState(row)}
+			if err := p.tell(ctx, entry); err != nil {
 				return err
 			}
 		}
@@ -215,7 +229,8 @@ func (p *publication) updateEmbeddings(ctx context.Context) error {
 		if string(before) == string(after) {
 			continue
 		}
-		if err := p.tell(ctx, journal.EmbeddingsChanged, slug, before, after); err != nil {
+		entry := journal.Entry{Kind: journal.EmbeddingsChanged, Event: journal.EventEmbeddingsChanged, Slug: slug, Category: cmp.Or(p.categoryOf(slug), stored.category), Before: before, After: after}
+		if err := p.tell(ctx, entry); err != nil {
 			return err
 		}
 		moved[after != nil] = append(moved[after != nil], slug)

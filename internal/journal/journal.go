@@ -25,13 +25,16 @@ const (
 	ComparisonUpdated = "comparatif.updated"
 	ComparisonRemoved = "comparatif.removed"
 	EmbeddingsChanged = "embeddings.changed" // null: not in the set
+	CatalogPublished  = "catalog.published"  // the last of a release
 )
 
 // Entry is one change. Before and After are JSON; nil for what was not there.
 type Entry struct {
-	Kind          string
-	Slug          string
-	Before, After []byte
+	Kind                    string
+	Event                   string // what readers are told it is, see events.go; empty for what they are not told
+	Slug                    string
+	Category, OtherCategory string // of the tools it is about
+	Before, After           []byte
 }
 
 // batch is how many entries go into one statement: few, because the SQLite
@@ -47,15 +50,22 @@ type Writer struct {
 	release int
 	waiting []Entry
 	bytes   int
+	told    map[string]int // events by type
 }
 
 // NewWriter writes for a release that tx has already stored.
 func NewWriter(tx *ent.Tx, release int) *Writer {
-	return &Writer{tx: tx, release: release}
+	return &Writer{tx: tx, release: release, told: map[string]int{}}
 }
+
+// Told counts the events that were added, by type.
+func (w *Writer) Told() map[string]int { return w.told }
 
 // Add takes an entry.
 func (w *Writer) Add(ctx context.Context, entry Entry) error {
+	if entry.Event != "" {
+		w.told[entry.Event]++
+	}
 	w.waiting = append(w.waiting, entry)
 	w.bytes += len(entry.Before) + len(entry.After)
 	if len(w.waiting) < batch && w.bytes < batchBytes {
@@ -73,7 +83,11 @@ func (w *Writer) Flush(ctx context.Context) error {
 	}
 	return w.tx.JournalEntry.MapCreateBulk(entries, func(create *ent.JournalEntryCreate, i int) {
 		e := entries[i]
-		create.SetReleaseNumber(w.release).SetKind(e.Kind).SetSlug(e.Slug).
+		create.SetReleaseNumber(w.release).SetKind(e.Kind).SetSlug(e.Slug).SetCategory(e.Category).SetOtherCategory(e.OtherCategory)
+		if e.Event != "" {
+			create.SetEvent(e.Event)
+		}
+		create.
 			SetNillableBefore(text(e.Before)).SetNillableAfter(text(e.After))
 	}).Exec(ctx)
 }
