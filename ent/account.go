@@ -44,9 +44,11 @@ type AccountEdges struct {
 	Confirmations []*Confirmation `json:"confirmations,omitempty"`
 	// Customer holds the value of the customer edge.
 	Customer *Customer `json:"customer,omitempty"`
+	// Endpoints holds the value of the endpoints edge.
+	Endpoints []*Endpoint `json:"endpoints,omitempty"`
 	// loadedTypes holds the information for reporting if a
 	// type was loaded (or requested) in eager-loading or not.
-	loadedTypes [5]bool
+	loadedTypes [6]bool
 }
 
 // KeysOrErr returns the Keys value or an error if the edge
@@ -94,6 +96,15 @@ func (e AccountEdges) CustomerOrErr() (*Customer, error) {
 		return nil, &NotFoundError{label: customer.Label}
 	}
 	return nil, &NotLoadedError{edge: "customer"}
+}
+
+// EndpointsOrErr returns the Endpoints value or an error if the edge
+// was not loaded in eager-loading.
+func (e AccountEdges) EndpointsOrErr() ([]*Endpoint, error) {
+	if e.loadedTypes[5] {
+		return e.Endpoints, nil
+	}
+	return nil, &NotLoadedError{edge: "endpoints"}
 }
 
 // scanValues returns the types for scanning values from sql.Rows.
@@ -190,6 +201,11 @@ func (_m *Account) QueryConfirmations() *ConfirmationQuery {
 // QueryCustomer queries the "customer" edge of the Account entity.
 func (_m *Account) QueryCustomer() *CustomerQuery {
 	return NewAccountClient(_m.config).QueryCustomer(_m)
+}
+
+// QueryEndpoints queries the "endpoints" edge of the Account entity.
+func (_m *Account) QueryEndpoints() *EndpointQuery {
+	return NewAccountClient(_m.config).QueryEndpoints(_m)
 }
 
 // Update returns a builder for updating this Account.

@@ -10,6 +10,7 @@ import (
 	"palmares/ent/apikey"
 	"palmares/ent/confirmation"
 	"palmares/ent/customer"
+	"palmares/ent/endpoint"
 	"palmares/ent/session"
 	"palmares/ent/usage"
 	"time"
@@ -144,6 +145,21 @@ func (_c *AccountCreate) SetNillableCustomerID(id *string) *AccountCreate {
 // SetCustomer sets the "customer" edge to the Customer entity.
 func (_c *AccountCreate) SetCustomer(v *Customer) *AccountCreate {
 	return _c.SetCustomerID(v.ID)
+}
+
+// AddEndpointIDs adds the "endpoints" edge to the Endpoint entity by IDs.
+func (_c *AccountCreate) AddEndpointIDs(ids ...int) *AccountCreate {
+	_c.mutation.AddEndpointIDs(ids...)
+	return _c
+}
+
+// AddEndpoints adds the "endpoints" edges to the Endpoint entity.
+func (_c *AccountCreate) AddEndpoints(v ...*Endpoint) *AccountCreate {
+	ids := make([]int, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _c.AddEndpointIDs(ids...)
 }
 
 // Mutation returns the AccountMutation object of the builder.
@@ -331,6 +347,22 @@ func (_c *AccountCreate) createSpec() (*Account, *sqlgraph.CreateSpec) {
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(customer.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges = append(_spec.Edges, edge)
+	}
+	if nodes := _c.mutation.EndpointsIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.EndpointsTable,
+			Columns: []string{account.EndpointsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(endpoint.FieldID, field.TypeInt),
 			},
 		}
 		for _, k := range nodes {

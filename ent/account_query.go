@@ -11,6 +11,7 @@ import (
 	"palmares/ent/apikey"
 	"palmares/ent/confirmation"
 	"palmares/ent/customer"
+	"palmares/ent/endpoint"
 	"palmares/ent/predicate"
 	"palmares/ent/session"
 	"palmares/ent/usage"
@@ -33,6 +34,7 @@ type AccountQuery struct {
 	withSessions      *SessionQuery
 	withConfirmations *ConfirmationQuery
 	withCustomer      *CustomerQuery
+	withEndpoints     *EndpointQuery
 	// intermediate query (i.e. traversal path).
 	sql  *sql.Selector
 	path func(context.Context) (*sql.Selector, error)
@@ -172,6 +174,28 @@ func (_q *AccountQuery) QueryCustomer() *CustomerQuery {
 			sqlgraph.From(account.Table, account.FieldID, selector),
 			sqlgraph.To(customer.Table, customer.FieldID),
 			sqlgraph.Edge(sqlgraph.O2O, false, account.CustomerTable, account.CustomerColumn),
+		)
+		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
+		return fromU, nil
+	}
+	return query
+}
+
+// QueryEndpoints chains the current query on the "endpoints" edge.
+func (_q *AccountQuery) QueryEndpoints() *EndpointQuery {
+	query := (&EndpointClient{config: _q.config}).Query()
+	query.path = func(ctx context.Context) (fromU *sql.Selector, err error) {
+		if err := _q.prepareQuery(ctx); err != nil {
+			return nil, err
+		}
+		selector := _q.sqlQuery(ctx)
+		if err := selector.Err(); err != nil {
+			return nil, err
+		}
+		step := sqlgraph.NewStep(
+			sqlgraph.From(account.Table, account.FieldID, selector),
+			sqlgraph.To(endpoint.Table, endpoint.FieldID),
+			sqlgraph.Edge(sqlgraph.O2M, false, account.EndpointsTable, account.EndpointsColumn),
 		)
 		fromU = sqlgraph.SetNeighbors(_q.driver.Dialect(), step)
 		return fromU, nil
@@ -376,6 +400,7 @@ func (_q *AccountQuery) Clone() *AccountQuery {
 		withSessions:      _q.withSessions.Clone(),
 		withConfirmations: _q.withConfirmations.Clone(),
 		withCustomer:      _q.withCustomer.Clone(),
+		withEndpoints:     _q.withEndpoints.Clone(),
 		// clone intermediate query.
 		sql:  _q.sql.Clone(),
 		path: _q.path,
@@ -434,6 +459,17 @@ func (_q *AccountQuery) WithCustomer(opts ...func(*CustomerQuery)) *AccountQuery
 		opt(query)
 	}
 	_q.withCustomer = query
+	return _q
+}
+
+// WithEndpoints tells the query-builder to eager-load the nodes that are connected to
+// the "endpoints" edge. The optional arguments are used to configure the query builder of the edge.
+func (_q *AccountQuery) WithEndpoints(opts ...func(*EndpointQuery)) *AccountQuery {
+	query := (&EndpointClient{config: _q.config}).Query()
+	for _, opt := range opts {
+		opt(query)
+	}
+	_q.withEndpoints = query
 	return _q
 }
 
@@ -515,12 +551,13 @@ func (_q *AccountQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Acco
 	var (
 		nodes       = []*Account{}
 		_spec       = _q.querySpec()
-		loadedTypes = [5]bool{
+		loadedTypes = [6]bool{
 			_q.withKeys != nil,
 			_q.withUsage != nil,
 			_q.withSessions != nil,
 			_q.withConfirmations != nil,
 			_q.withCustomer != nil,
+			_q.withEndpoints != nil,
 		}
 	)
 	_spec.ScanValues = func(columns []string) ([]any, error) {
@@ -572,6 +609,13 @@ func (_q *AccountQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Acco
 	if query := _q.withCustomer; query != nil {
 		if err := _q.loadCustomer(ctx, query, nodes, nil,
 			func(n *Account, e *Customer) { n.Edges.Customer = e }); err != nil {
+			return nil, err
+		}
+	}
+	if query := _q.withEndpoints; query != nil {
+		if err := _q.loadEndpoints(ctx, query, nodes,
+			func(n *Account) { n.Edges.Endpoints = []*Endpoint{} },
+			func(n *Account, e *Endpoint) { n.Edges.Endpoints = append(n.Edges.Endpoints, e) }); err != nil {
 			return nil, err
 		}
 	}
@@ -726,6 +770,36 @@ func (_q *AccountQuery) loadCustomer(ctx context.Context, query *CustomerQuery, 
 		node, ok := nodeids[*fk]
 		if !ok {
 			return fmt.Errorf(`unexpected referenced foreign-key "account_id" returned %v for node %v`, *fk, n.ID)
+		}
+		assign(node, n)
+	}
+	return nil
+}
+func (_q *AccountQuery) loadEndpoints(ctx context.Context, query *EndpointQuery, nodes []*Account, init func(*Account), assign func(*Account, *Endpoint)) error {
+	fks := make([]driver.Value, 0, len(nodes))
+	nodeids := make(map[int]*Account)
+	for i := range nodes {
+		fks = append(fks, nodes[i].ID)
+		nodeids[nodes[i].ID] = nodes[i]
+		if init != nil {
+			init(nodes[i])
+		}
+	}
+	if len(query.ctx.Fields) > 0 {
+		query.ctx.AppendFieldOnce(endpoint.FieldAccountID)
+	}
+	query.Where(predicate.Endpoint(func(s *sql.Selector) {
+		s.Where(sql.InValues(s.C(account.EndpointsColumn), fks...))
+	}))
+	neighbors, err := query.All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range neighbors {
+		fk := n.AccountID
+		node, ok := nodeids[fk]
+		if !ok {
+			return fmt.Errorf(`unexpected referenced foreign-key "account_id" returned %v for node %v`, fk, n.ID)
 		}
 		assign(node, n)
 	}

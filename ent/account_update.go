@@ -10,6 +10,7 @@ import (
 	"palmares/ent/apikey"
 	"palmares/ent/confirmation"
 	"palmares/ent/customer"
+	"palmares/ent/endpoint"
 	"palmares/ent/predicate"
 	"palmares/ent/session"
 	"palmares/ent/usage"
@@ -153,6 +154,21 @@ func (_u *AccountUpdate) SetCustomer(v *Customer) *AccountUpdate {
 	return _u.SetCustomerID(v.ID)
 }
 
+// AddEndpointIDs adds the "endpoints" edge to the Endpoint entity by IDs.
+func (_u *AccountUpdate) AddEndpointIDs(ids ...int) *AccountUpdate {
+	_u.mutation.AddEndpointIDs(ids...)
+	return _u
+}
+
+// AddEndpoints adds the "endpoints" edges to the Endpoint entity.
+func (_u *AccountUpdate) AddEndpoints(v ...*Endpoint) *AccountUpdate {
+	ids := make([]int, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.AddEndpointIDs(ids...)
+}
+
 // Mutation returns the AccountMutation object of the builder.
 func (_u *AccountUpdate) Mutation() *AccountMutation {
 	return _u.mutation
@@ -246,6 +262,27 @@ func (_u *AccountUpdate) RemoveConfirmations(v ...*Confirmation) *AccountUpdate 
 func (_u *AccountUpdate) ClearCustomer() *AccountUpdate {
 	_u.mutation.ClearCustomer()
 	return _u
+}
+
+// ClearEndpoints clears all "endpoints" edges to the Endpoint entity.
+func (_u *AccountUpdate) ClearEndpoints() *AccountUpdate {
+	_u.mutation.ClearEndpoints()
+	return _u
+}
+
+// RemoveEndpointIDs removes the "endpoints" edge to Endpoint entities by IDs.
+func (_u *AccountUpdate) RemoveEndpointIDs(ids ...int) *AccountUpdate {
+	_u.mutation.RemoveEndpointIDs(ids...)
+	return _u
+}
+
+// RemoveEndpoints removes "endpoints" edges to Endpoint entities.
+func (_u *AccountUpdate) RemoveEndpoints(v ...*Endpoint) *AccountUpdate {
+	ids := make([]int, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.RemoveEndpointIDs(ids...)
 }
 
 // Save executes the query and returns the number of nodes affected by the update operation.
@@ -520,6 +557,51 @@ func (_u *AccountUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 		}
 		_spec.Edges.Add = append(_spec.Edges.Add, edge)
 	}
+	if _u.mutation.EndpointsCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.EndpointsTable,
+			Columns: []string{account.EndpointsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(endpoint.FieldID, field.TypeInt),
+			},
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.RemovedEndpointsIDs(); len(nodes) > 0 && !_u.mutation.EndpointsCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.EndpointsTable,
+			Columns: []string{account.EndpointsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(endpoint.FieldID, field.TypeInt),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.EndpointsIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.EndpointsTable,
+			Columns: []string{account.EndpointsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(endpoint.FieldID, field.TypeInt),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Add = append(_spec.Edges.Add, edge)
+	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
 			err = &NotFoundError{account.Label}
@@ -661,6 +743,21 @@ func (_u *AccountUpdateOne) SetCustomer(v *Customer) *AccountUpdateOne {
 	return _u.SetCustomerID(v.ID)
 }
 
+// AddEndpointIDs adds the "endpoints" edge to the Endpoint entity by IDs.
+func (_u *AccountUpdateOne) AddEndpointIDs(ids ...int) *AccountUpdateOne {
+	_u.mutation.AddEndpointIDs(ids...)
+	return _u
+}
+
+// AddEndpoints adds the "endpoints" edges to the Endpoint entity.
+func (_u *AccountUpdateOne) AddEndpoints(v ...*Endpoint) *AccountUpdateOne {
+	ids := make([]int, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.AddEndpointIDs(ids...)
+}
+
 // Mutation returns the AccountMutation object of the builder.
 func (_u *AccountUpdateOne) Mutation() *AccountMutation {
 	return _u.mutation
@@ -754,6 +851,27 @@ func (_u *AccountUpdateOne) RemoveConfirmations(v ...*Confirmation) *AccountUpda
 func (_u *AccountUpdateOne) ClearCustomer() *AccountUpdateOne {
 	_u.mutation.ClearCustomer()
 	return _u
+}
+
+// ClearEndpoints clears all "endpoints" edges to the Endpoint entity.
+func (_u *AccountUpdateOne) ClearEndpoints() *AccountUpdateOne {
+	_u.mutation.ClearEndpoints()
+	return _u
+}
+
+// RemoveEndpointIDs removes the "endpoints" edge to Endpoint entities by IDs.
+func (_u *AccountUpdateOne) RemoveEndpointIDs(ids ...int) *AccountUpdateOne {
+	_u.mutation.RemoveEndpointIDs(ids...)
+	return _u
+}
+
+// RemoveEndpoints removes "endpoints" edges to Endpoint entities.
+func (_u *AccountUpdateOne) RemoveEndpoints(v ...*Endpoint) *AccountUpdateOne {
+	ids := make([]int, len(v))
+	for i := range v {
+		ids[i] = v[i].ID
+	}
+	return _u.RemoveEndpointIDs(ids...)
 }
 
 // Where appends a list predicates to the AccountUpdate builder.
@@ -1051,6 +1169,51 @@ func (_u *AccountUpdateOne) sqlSave(ctx context.Context) (_node *Account, err er
 			Bidi:    false,
 			Target: &sqlgraph.EdgeTarget{
 				IDSpec: sqlgraph.NewFieldSpec(customer.FieldID, field.TypeString),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Add = append(_spec.Edges.Add, edge)
+	}
+	if _u.mutation.EndpointsCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.EndpointsTable,
+			Columns: []string{account.EndpointsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(endpoint.FieldID, field.TypeInt),
+			},
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.RemovedEndpointsIDs(); len(nodes) > 0 && !_u.mutation.EndpointsCleared() {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.EndpointsTable,
+			Columns: []string{account.EndpointsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(endpoint.FieldID, field.TypeInt),
+			},
+		}
+		for _, k := range nodes {
+			edge.Target.Nodes = append(edge.Target.Nodes, k)
+		}
+		_spec.Edges.Clear = append(_spec.Edges.Clear, edge)
+	}
+	if nodes := _u.mutation.EndpointsIDs(); len(nodes) > 0 {
+		edge := &sqlgraph.EdgeSpec{
+			Rel:     sqlgraph.O2M,
+			Inverse: false,
+			Table:   account.EndpointsTable,
+			Columns: []string{account.EndpointsColumn},
+			Bidi:    false,
+			Target: &sqlgraph.EdgeTarget{
+				IDSpec: sqlgraph.NewFieldSpec(endpoint.FieldID, field.TypeInt),
 			},
 		}
 		for _, k := range nodes {

@@ -13,6 +13,7 @@ import (
 
 	"palmares/ent/account"
 	"palmares/ent/apikey"
+	"palmares/ent/attempt"
 	"palmares/ent/billingevent"
 	"palmares/ent/category"
 	"palmares/ent/comparison"
@@ -20,6 +21,8 @@ import (
 	"palmares/ent/confirmation"
 	"palmares/ent/countbatch"
 	"palmares/ent/customer"
+	"palmares/ent/delivery"
+	"palmares/ent/endpoint"
 	"palmares/ent/journalentry"
 	"palmares/ent/pricechange"
 	"palmares/ent/release"
@@ -45,6 +48,8 @@ type Client struct {
 	APIKey *APIKeyClient
 	// Account is the client for interacting with the Account builders.
 	Account *AccountClient
+	// Attempt is the client for interacting with the Attempt builders.
+	Attempt *AttemptClient
 	// BillingEvent is the client for interacting with the BillingEvent builders.
 	BillingEvent *BillingEventClient
 	// Category is the client for interacting with the Category builders.
@@ -59,6 +64,10 @@ type Client struct {
 	CountBatch *CountBatchClient
 	// Customer is the client for interacting with the Customer builders.
 	Customer *CustomerClient
+	// Delivery is the client for interacting with the Delivery builders.
+	Delivery *DeliveryClient
+	// Endpoint is the client for interacting with the Endpoint builders.
+	Endpoint *EndpointClient
 	// JournalEntry is the client for interacting with the JournalEntry builders.
 	JournalEntry *JournalEntryClient
 	// PriceChange is the client for interacting with the PriceChange builders.
@@ -86,6 +95,7 @@ func (c *Client) init() {
 	c.Schema = migrate.NewSchema(c.driver)
 	c.APIKey = NewAPIKeyClient(c.config)
 	c.Account = NewAccountClient(c.config)
+	c.Attempt = NewAttemptClient(c.config)
 	c.BillingEvent = NewBillingEventClient(c.config)
 	c.Category = NewCategoryClient(c.config)
 	c.Comparison = NewComparisonClient(c.config)
@@ -93,6 +103,8 @@ func (c *Client) init() {
 	c.Confirmation = NewConfirmationClient(c.config)
 	c.CountBatch = NewCountBatchClient(c.config)
 	c.Customer = NewCustomerClient(c.config)
+	c.Delivery = NewDeliveryClient(c.config)
+	c.Endpoint = NewEndpointClient(c.config)
 	c.JournalEntry = NewJournalEntryClient(c.config)
 	c.PriceChange = NewPriceChangeClient(c.config)
 	c.Release = NewReleaseClient(c.config)
@@ -194,6 +206,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		config:             cfg,
 		APIKey:             NewAPIKeyClient(cfg),
 		Account:            NewAccountClient(cfg),
+		Attempt:            NewAttemptClient(cfg),
 		BillingEvent:       NewBillingEventClient(cfg),
 		Category:           NewCategoryClient(cfg),
 		Comparison:         NewComparisonClient(cfg),
@@ -201,6 +214,8 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Confirmation:       NewConfirmationClient(cfg),
 		CountBatch:         NewCountBatchClient(cfg),
 		Customer:           NewCustomerClient(cfg),
+		Delivery:           NewDeliveryClient(cfg),
+		Endpoint:           NewEndpointClient(cfg),
 		JournalEntry:       NewJournalEntryClient(cfg),
 		PriceChange:        NewPriceChangeClient(cfg),
 		Release:            NewReleaseClient(cfg),
@@ -229,6 +244,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		config:             cfg,
 		APIKey:             NewAPIKeyClient(cfg),
 		Account:            NewAccountClient(cfg),
+		Attempt:            NewAttemptClient(cfg),
 		BillingEvent:       NewBillingEventClient(cfg),
 		Category:           NewCategoryClient(cfg),
 		Comparison:         NewComparisonClient(cfg),
@@ -236,6 +252,8 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Confirmation:       NewConfirmationClient(cfg),
 		CountBatch:         NewCountBatchClient(cfg),
 		Customer:           NewCustomerClient(cfg),
+		Delivery:           NewDeliveryClient(cfg),
+		Endpoint:           NewEndpointClient(cfg),
 		JournalEntry:       NewJournalEntryClient(cfg),
 		PriceChange:        NewPriceChangeClient(cfg),
 		Release:            NewReleaseClient(cfg),
@@ -272,9 +290,10 @@ func (c *Client) Close() error {
 // In order to add hooks to a specific client, call: `client.Node.Use(...)`.
 func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
-		c.APIKey, c.Account, c.BillingEvent, c.Category, c.Comparison,
-		c.ComparisonCategory, c.Confirmation, c.CountBatch, c.Customer, c.JournalEntry,
-		c.PriceChange, c.Release, c.Section, c.Session, c.Tool, c.Usage,
+		c.APIKey, c.Account, c.Attempt, c.BillingEvent, c.Category, c.Comparison,
+		c.ComparisonCategory, c.Confirmation, c.CountBatch, c.Customer, c.Delivery,
+		c.Endpoint, c.JournalEntry, c.PriceChange, c.Release, c.Section, c.Session,
+		c.Tool, c.Usage,
 	} {
 		n.Use(hooks...)
 	}
@@ -284,9 +303,10 @@ func (c *Client) Use(hooks ...Hook) {
 // In order to add interceptors to a specific client, call: `client.Node.Intercept(...)`.
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
-		c.APIKey, c.Account, c.BillingEvent, c.Category, c.Comparison,
-		c.ComparisonCategory, c.Confirmation, c.CountBatch, c.Customer, c.JournalEntry,
-		c.PriceChange, c.Release, c.Section, c.Session, c.Tool, c.Usage,
+		c.APIKey, c.Account, c.Attempt, c.BillingEvent, c.Category, c.Comparison,
+		c.ComparisonCategory, c.Confirmation, c.CountBatch, c.Customer, c.Delivery,
+		c.Endpoint, c.JournalEntry, c.PriceChange, c.Release, c.Section, c.Session,
+		c.Tool, c.Usage,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -299,6 +319,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.APIKey.mutate(ctx, m)
 	case *AccountMutation:
 		return c.Account.mutate(ctx, m)
+	case *AttemptMutation:
+		return c.Attempt.mutate(ctx, m)
 	case *BillingEventMutation:
 		return c.BillingEvent.mutate(ctx, m)
 	case *CategoryMutation:
@@ -313,6 +335,10 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.CountBatch.mutate(ctx, m)
 	case *CustomerMutation:
 		return c.Customer.mutate(ctx, m)
+	case *DeliveryMutation:
+		return c.Delivery.mutate(ctx, m)
+	case *EndpointMutation:
+		return c.Endpoint.mutate(ctx, m)
 	case *JournalEntryMutation:
 		return c.JournalEntry.mutate(ctx, m)
 	case *PriceChangeMutation:
@@ -669,6 +695,22 @@ func (c *AccountClient) QueryCustomer(_m *Account) *CustomerQuery {
 	return query
 }
 
+// QueryEndpoints queries the endpoints edge of a Account.
+func (c *AccountClient) QueryEndpoints(_m *Account) *EndpointQuery {
+	query := (&EndpointClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(account.Table, account.FieldID, id),
+			sqlgraph.To(endpoint.Table, endpoint.FieldID),
+			sqlgraph.Edge(sqlgraph.O2M, false, account.EndpointsTable, account.EndpointsColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
 // Hooks returns the client hooks.
 func (c *AccountClient) Hooks() []Hook {
 	return c.hooks.Account
@@ -691,6 +733,155 @@ func (c *AccountClient) mutate(ctx context.Context, m *AccountMutation) (Value, 
 		return (&AccountDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Account mutation op: %q", m.Op())
+	}
+}
+
+// AttemptClient is a client for the Attempt schema.
+type AttemptClient struct {
+	config
+}
+
+// NewAttemptClient returns a client for the Attempt from the given config.
+func NewAttemptClient(c config) *AttemptClient {
+	return &AttemptClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `attempt.Hooks(f(g(h())))`.
+func (c *AttemptClient) Use(hooks ...Hook) {
+	c.hooks.Attempt = append(c.hooks.Attempt, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `attempt.Intercept(f(g(h())))`.
+func (c *AttemptClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Attempt = append(c.inters.Attempt, interceptors...)
+}
+
+// Create returns a builder for creating a Attempt entity.
+func (c *AttemptClient) Create() *AttemptCreate {
+	mutation := newAttemptMutation(c.config, OpCreate)
+	return &AttemptCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Attempt entities.
+func (c *AttemptClient) CreateBulk(builders ...*AttemptCreate) *AttemptCreateBulk {
+	return &AttemptCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *AttemptClient) MapCreateBulk(slice any, setFunc func(*AttemptCreate, int)) *AttemptCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &AttemptCreateBulk{err: fmt.Errorf("calling to AttemptClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*AttemptCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &AttemptCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Attempt.
+func (c *AttemptClient) Update() *AttemptUpdate {
+	mutation := newAttemptMutation(c.config, OpUpdate)
+	return &AttemptUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AttemptClient) UpdateOne(_m *Attempt) *AttemptUpdateOne {
+	mutation := newAttemptMutation(c.config, OpUpdateOne, withAttempt(_m))
+	return &AttemptUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AttemptClient) UpdateOneID(id int) *AttemptUpdateOne {
+	mutation := newAttemptMutation(c.config, OpUpdateOne, withAttemptID(id))
+	return &AttemptUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Attempt.
+func (c *AttemptClient) Delete() *AttemptDelete {
+	mutation := newAttemptMutation(c.config, OpDelete)
+	return &AttemptDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AttemptClient) DeleteOne(_m *Attempt) *AttemptDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AttemptClient) DeleteOneID(id int) *AttemptDeleteOne {
+	builder := c.Delete().Where(attempt.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AttemptDeleteOne{builder}
+}
+
+// Query returns a query builder for Attempt.
+func (c *AttemptClient) Query() *AttemptQuery {
+	return &AttemptQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAttempt},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Attempt entity by its id.
+func (c *AttemptClient) Get(ctx context.Context, id int) (*Attempt, error) {
+	return c.Query().Where(attempt.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AttemptClient) GetX(ctx context.Context, id int) *Attempt {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// QueryEndpoint queries the endpoint edge of a Attempt.
+func (c *AttemptClient) QueryEndpoint(_m *Attempt) *EndpointQuery {
+	query := (&EndpointClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(attempt.Table, attempt.FieldID, id),
+			sqlgraph.To(endpoint.Table, endpoint.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, true, attempt.EndpointTable, attempt.EndpointColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// Hooks returns the client hooks.
+func (c *AttemptClient) Hooks() []Hook {
+	return c.hooks.Attempt
+}
+
+// Interceptors returns the client interceptors.
+func (c *AttemptClient) Interceptors() []Interceptor {
+	return c.inters.Attempt
+}
+
+func (c *AttemptClient) mutate(ctx context.Context, m *AttemptMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AttemptCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AttemptUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AttemptUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AttemptDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Attempt mutation op: %q", m.Op())
 	}
 }
 
@@ -1718,6 +1909,336 @@ func (c *CustomerClient) mutate(ctx context.Context, m *CustomerMutation) (Value
 		return (&CustomerDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Customer mutation op: %q", m.Op())
+	}
+}
+
+// DeliveryClient is a client for the Delivery schema.
+type DeliveryClient struct {
+	config
+}
+
+// NewDeliveryClient returns a client for the Delivery from the given config.
+func NewDeliveryClient(c config) *DeliveryClient {
+	return &DeliveryClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `delivery.Hooks(f(g(h())))`.
+func (c *DeliveryClient) Use(hooks ...Hook) {
+	c.hooks.Delivery = append(c.hooks.Delivery, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `delivery.Intercept(f(g(h())))`.
+func (c *DeliveryClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Delivery = append(c.inters.Delivery, interceptors...)
+}
+
+// Create returns a builder for creating a Delivery entity.
+func (c *DeliveryClient) Create() *DeliveryCreate {
+	mutation := newDeliveryMutation(c.config, OpCreate)
+	return &DeliveryCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Delivery entities.
+func (c *DeliveryClient) CreateBulk(builders ...*DeliveryCreate) *DeliveryCreateBulk {
+	return &DeliveryCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *DeliveryClient) MapCreateBulk(slice any, setFunc func(*DeliveryCreate, int)) *DeliveryCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &DeliveryCreateBulk{err: fmt.Errorf("calling to DeliveryClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*DeliveryCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &DeliveryCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Delivery.
+func (c *DeliveryClient) Update() *DeliveryUpdate {
+	mutation := newDeliveryMutation(c.config, OpUpdate)
+	return &DeliveryUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *DeliveryClient) UpdateOne(_m *Delivery) *DeliveryUpdateOne {
+	mutation := newDeliveryMutation(c.config, OpUpdateOne, withDelivery(_m))
+	return &DeliveryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *DeliveryClient) UpdateOneID(id int) *DeliveryUpdateOne {
+	mutation := newDeliveryMutation(c.config, OpUpdateOne, withDeliveryID(id))
+	return &DeliveryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Delivery.
+func (c *DeliveryClient) Delete() *DeliveryDelete {
+	mutation := newDeliveryMutation(c.config, OpDelete)
+	return &DeliveryDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *DeliveryClient) DeleteOne(_m *Delivery) *DeliveryDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *DeliveryClient) DeleteOneID(id int) *DeliveryDeleteOne {
+	builder := c.Delete().Where(delivery.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &DeliveryDeleteOne{builder}
+}
+
+// Query returns a query builder for Delivery.
+func (c *DeliveryClient) Query() *DeliveryQuery {
+	return &DeliveryQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeDelivery},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Delivery entity by its id.
+func (c *DeliveryClient) Get(ctx context.Context, id int) (*Delivery, error) {
+	return c.Query().Where(delivery.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *DeliveryClient) GetX(ctx context.Context, id int) *Delivery {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// QueryEndpoint queries the endpoint edge of a Delivery.
+func (c *DeliveryClient) QueryEndpoint(_m *Delivery) *EndpointQuery {
+	query := (&EndpointClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(delivery.Table, delivery.FieldID, id),
+			sqlgraph.To(endpoint.Table, endpoint.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, true, delivery.EndpointTable, delivery.EndpointColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// Hooks returns the client hooks.
+func (c *DeliveryClient) Hooks() []Hook {
+	return c.hooks.Delivery
+}
+
+// Interceptors returns the client interceptors.
+func (c *DeliveryClient) Interceptors() []Interceptor {
+	return c.inters.Delivery
+}
+
+func (c *DeliveryClient) mutate(ctx context.Context, m *DeliveryMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&DeliveryCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&DeliveryUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&DeliveryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&DeliveryDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Delivery mutation op: %q", m.Op())
+	}
+}
+
+// EndpointClient is a client for the Endpoint schema.
+type EndpointClient struct {
+	config
+}
+
+// NewEndpointClient returns a client for the Endpoint from the given config.
+func NewEndpointClient(c config) *EndpointClient {
+	return &EndpointClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `endpoint.Hooks(f(g(h())))`.
+func (c *EndpointClient) Use(hooks ...Hook) {
+	c.hooks.Endpoint = append(c.hooks.Endpoint, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `endpoint.Intercept(f(g(h())))`.
+func (c *EndpointClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Endpoint = append(c.inters.Endpoint, interceptors...)
+}
+
+// Create returns a builder for creating a Endpoint entity.
+func (c *EndpointClient) Create() *EndpointCreate {
+	mutation := newEndpointMutation(c.config, OpCreate)
+	return &EndpointCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Endpoint entities.
+func (c *EndpointClient) CreateBulk(builders ...*EndpointCreate) *EndpointCreateBulk {
+	return &EndpointCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *EndpointClient) MapCreateBulk(slice any, setFunc func(*EndpointCreate, int)) *EndpointCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &EndpointCreateBulk{err: fmt.Errorf("calling to EndpointClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*EndpointCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &EndpointCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Endpoint.
+func (c *EndpointClient) Update() *EndpointUpdate {
+	mutation := newEndpointMutation(c.config, OpUpdate)
+	return &EndpointUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *EndpointClient) UpdateOne(_m *Endpoint) *EndpointUpdateOne {
+	mutation := newEndpointMutation(c.config, OpUpdateOne, withEndpoint(_m))
+	return &EndpointUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *EndpointClient) UpdateOneID(id int) *EndpointUpdateOne {
+	mutation := newEndpointMutation(c.config, OpUpdateOne, withEndpointID(id))
+	return &EndpointUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Endpoint.
+func (c *EndpointClient) Delete() *EndpointDelete {
+	mutation := newEndpointMutation(c.config, OpDelete)
+	return &EndpointDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *EndpointClient) DeleteOne(_m *Endpoint) *EndpointDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *EndpointClient) DeleteOneID(id int) *EndpointDeleteOne {
+	builder := c.Delete().Where(endpoint.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &EndpointDeleteOne{builder}
+}
+
+// Query returns a query builder for Endpoint.
+func (c *EndpointClient) Query() *EndpointQuery {
+	return &EndpointQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeEndpoint},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Endpoint entity by its id.
+func (c *EndpointClient) Get(ctx context.Context, id int) (*Endpoint, error) {
+	return c.Query().Where(endpoint.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *EndpointClient) GetX(ctx context.Context, id int) *Endpoint {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// QueryAccount queries the account edge of a Endpoint.
+func (c *EndpointClient) QueryAccount(_m *Endpoint) *AccountQuery {
+	query := (&AccountClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(endpoint.Table, endpoint.FieldID, id),
+			sqlgraph.To(account.Table, account.FieldID),
+			sqlgraph.Edge(sqlgraph.M2O, true, endpoint.AccountTable, endpoint.AccountColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// QueryDeliveries queries the deliveries edge of a Endpoint.
+func (c *EndpointClient) QueryDeliveries(_m *Endpoint) *DeliveryQuery {
+	query := (&DeliveryClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(endpoint.Table, endpoint.FieldID, id),
+			sqlgraph.To(delivery.Table, delivery.FieldID),
+			sqlgraph.Edge(sqlgraph.O2M, false, endpoint.DeliveriesTable, endpoint.DeliveriesColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// QueryAttempts queries the attempts edge of a Endpoint.
+func (c *EndpointClient) QueryAttempts(_m *Endpoint) *AttemptQuery {
+	query := (&AttemptClient{config: c.config}).Query()
+	query.path = func(context.Context) (fromV *sql.Selector, _ error) {
+		id := _m.ID
+		step := sqlgraph.NewStep(
+			sqlgraph.From(endpoint.Table, endpoint.FieldID, id),
+			sqlgraph.To(attempt.Table, attempt.FieldID),
+			sqlgraph.Edge(sqlgraph.O2M, false, endpoint.AttemptsTable, endpoint.AttemptsColumn),
+		)
+		fromV = sqlgraph.Neighbors(_m.driver.Dialect(), step)
+		return fromV, nil
+	}
+	return query
+}
+
+// Hooks returns the client hooks.
+func (c *EndpointClient) Hooks() []Hook {
+	return c.hooks.Endpoint
+}
+
+// Interceptors returns the client interceptors.
+func (c *EndpointClient) Interceptors() []Interceptor {
+	return c.inters.Endpoint
+}
+
+func (c *EndpointClient) mutate(ctx context.Context, m *EndpointMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&EndpointCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&EndpointUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&EndpointUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&EndpointDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Endpoint mutation op: %q", m.Op())
 	}
 }
 
@@ -2847,14 +3368,15 @@ func (c *UsageClient) mutate(ctx context.Context, m *UsageMutation) (Value, erro
 // hooks and interceptors per client, for fast access.
 type (
 	hooks struct {
-		APIKey, Account, BillingEvent, Category, Comparison, ComparisonCategory,
-		Confirmation, CountBatch, Customer, JournalEntry, PriceChange, Release,
-		Section, Session, Tool, Usage []ent.Hook
+		APIKey, Account, Attempt, BillingEvent, Category, Comparison,
+		ComparisonCategory, Confirmation, CountBatch, Customer, Delivery, Endpoint,
+		JournalEntry, PriceChange, Release, Section, Session, Tool, Usage []ent.Hook
 	}
 	inters struct {
-		APIKey, Account, BillingEvent, Category, Comparison, ComparisonCategory,
-		Confirmation, CountBatch, Customer, JournalEntry, PriceChange, Release,
-		Section, Session, Tool, Usage []ent.Interceptor
+		APIKey, Account, Attempt, BillingEvent, Category, Comparison,
+		ComparisonCategory, Confirmation, CountBatch, Customer, Delivery, Endpoint,
+		JournalEntry, PriceChange, Release, Section, Session, Tool,
+		Usage []ent.Interceptor
 	}
 )
 

@@ -26,6 +26,8 @@ type Confirmation struct {
 	Mailbox string `json:"mailbox,omitempty"`
 	// The network that asked for it.
 	Sender string `json:"sender,omitempty"`
+	// The network around it: who has an IPv6 address often has many.
+	WiderSender string `json:"wider_sender,omitempty"`
 	// Whose address changes.
 	AccountID *int `json:"account_id,omitempty"`
 	// LinkHash holds the value of the "link_hash" field.
@@ -75,7 +77,7 @@ func (*Confirmation) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case confirmation.FieldID, confirmation.FieldAccountID, confirmation.FieldTries:
 			values[i] = new(sql.NullInt64)
-		case confirmation.FieldPurpose, confirmation.FieldEmail, confirmation.FieldMailbox, confirmation.FieldSender, confirmation.FieldLinkHash, confirmation.FieldBrowserHash, confirmation.FieldCodeHash:
+		case confirmation.FieldPurpose, confirmation.FieldEmail, confirmation.FieldMailbox, confirmation.FieldSender, confirmation.FieldWiderSender, confirmation.FieldLinkHash, confirmation.FieldBrowserHash, confirmation.FieldCodeHash:
 			values[i] = new(sql.NullString)
 		case confirmation.FieldCreatedAt, confirmation.FieldExpiresAt, confirmation.FieldUsedAt:
 			values[i] = new(sql.NullTime)
@@ -123,6 +125,12 @@ func (_m *Confirmation) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field sender", values[i])
 			} else if value.Valid {
 				_m.Sender = value.String
+			}
+		case confirmation.FieldWiderSender:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field wider_sender", values[i])
+			} else if value.Valid {
+				_m.WiderSender = value.String
 			}
 		case confirmation.FieldAccountID:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -226,6 +234,9 @@ func (_m *Confirmation) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("sender=")
 	builder.WriteString(_m.Sender)
+	builder.WriteString(", ")
+	builder.WriteString("wider_sender=")
+	builder.WriteString(_m.WiderSender)
 	builder.WriteString(", ")
 	if v := _m.AccountID; v != nil {
 		builder.WriteString("account_id=")

@@ -47,6 +47,20 @@ func (_c *ConfirmationCreate) SetSender(v string) *ConfirmationCreate {
 	return _c
 }
 
+// SetWiderSender sets the "wider_sender" field.
+func (_c *ConfirmationCreate) SetWiderSender(v string) *ConfirmationCreate {
+	_c.mutation.SetWiderSender(v)
+	return _c
+}
+
+// SetNillableWiderSender sets the "wider_sender" field if the given value is not nil.
+func (_c *ConfirmationCreate) SetNillableWiderSender(v *string) *ConfirmationCreate {
+	if v != nil {
+		_c.SetWiderSender(*v)
+	}
+	return _c
+}
+
 // SetAccountID sets the "account_id" field.
 func (_c *ConfirmationCreate) SetAccountID(v int) *ConfirmationCreate {
 	_c.mutation.SetAccountID(v)
@@ -167,6 +181,10 @@ func (_c *ConfirmationCreate) ExecX(ctx context.Context) {
 
 // defaults sets the default values of the builder before save.
 func (_c *ConfirmationCreate) defaults() {
+	if _, ok := _c.mutation.WiderSender(); !ok {
+		v := confirmation.DefaultWiderSender
+		_c.mutation.SetWiderSender(v)
+	}
 	if _, ok := _c.mutation.Tries(); !ok {
 		v := confirmation.DefaultTries
 		_c.mutation.SetTries(v)
@@ -205,6 +223,9 @@ func (_c *ConfirmationCreate) check() error {
 	}
 	if _, ok := _c.mutation.Sender(); !ok {
 		return &ValidationError{Name: "sender", err: errors.New(`ent: missing required field "Confirmation.sender"`)}
+	}
+	if _, ok := _c.mutation.WiderSender(); !ok {
+		return &ValidationError{Name: "wider_sender", err: errors.New(`ent: missing required field "Confirmation.wider_sender"`)}
 	}
 	if _, ok := _c.mutation.LinkHash(); !ok {
 		return &ValidationError{Name: "link_hash", err: errors.New(`ent: missing required field "Confirmation.link_hash"`)}
@@ -281,6 +302,10 @@ func (_c *ConfirmationCreate) createSpec() (*Confirmation, *sqlgraph.CreateSpec)
 	if value, ok := _c.mutation.Sender(); ok {
 		_spec.SetField(confirmation.FieldSender, field.TypeString, value)
 		_node.Sender = value
+	}
+	if value, ok := _c.mutation.WiderSender(); ok {
+		_spec.SetField(confirmation.FieldWiderSender, field.TypeString, value)
+		_node.WiderSender = value
 	}
 	if value, ok := _c.mutation.LinkHash(); ok {
 		_spec.SetField(confirmation.FieldLinkHash, field.TypeString, value)
@@ -437,6 +462,9 @@ func (u *ConfirmationUpsertOne) UpdateNewValues() *ConfirmationUpsertOne {
 		}
 		if _, exists := u.create.mutation.Sender(); exists {
 			s.SetIgnore(confirmation.FieldSender)
+		}
+		if _, exists := u.create.mutation.WiderSender(); exists {
+			s.SetIgnore(confirmation.FieldWiderSender)
 		}
 		if _, exists := u.create.mutation.AccountID(); exists {
 			s.SetIgnore(confirmation.FieldAccountID)
@@ -716,6 +744,9 @@ func (u *ConfirmationUpsertBulk) UpdateNewValues() *ConfirmationUpsertBulk {
 			}
 			if _, exists := b.mutation.Sender(); exists {
 				s.SetIgnore(confirmation.FieldSender)
+			}
+			if _, exists := b.mutation.WiderSender(); exists {
+				s.SetIgnore(confirmation.FieldWiderSender)
 			}
 			if _, exists := b.mutation.AccountID(); exists {
 				s.SetIgnore(confirmation.FieldAccountID)

@@ -21,7 +21,7 @@ type Customer struct {
 	ID string `json:"id,omitempty"`
 	// None once the account is deleted.
 	AccountID *int `json:"account_id,omitempty"`
-	// As the provider knows it.
+	// As the provider knows it; forgotten with the account.
 	Email string `json:"email,omitempty"`
 	// The provider's id of it.
 	Subscription string `json:"subscription,omitempty"`

@@ -44,6 +44,14 @@ func (_c *CustomerCreate) SetEmail(v string) *CustomerCreate {
 	return _c
 }
 
+// SetNillableEmail sets the "email" field if the given value is not nil.
+func (_c *CustomerCreate) SetNillableEmail(v *string) *CustomerCreate {
+	if v != nil {
+		_c.SetEmail(*v)
+	}
+	return _c
+}
+
 // SetSubscription sets the "subscription" field.
 func (_c *CustomerCreate) SetSubscription(v string) *CustomerCreate {
 	_c.mutation.SetSubscription(v)
@@ -230,6 +238,10 @@ func (_c *CustomerCreate) ExecX(ctx context.Context) {
 
 // defaults sets the default values of the builder before save.
 func (_c *CustomerCreate) defaults() {
+	if _, ok := _c.mutation.Email(); !ok {
+		v := customer.DefaultEmail
+		_c.mutation.SetEmail(v)
+	}
 	if _, ok := _c.mutation.Subscription(); !ok {
 		v := customer.DefaultSubscription
 		_c.mutation.SetSubscription(v)
@@ -256,11 +268,6 @@ func (_c *CustomerCreate) defaults() {
 func (_c *CustomerCreate) check() error {
 	if _, ok := _c.mutation.Email(); !ok {
 		return &ValidationError{Name: "email", err: errors.New(`ent: missing required field "Customer.email"`)}
-	}
-	if v, ok := _c.mutation.Email(); ok {
-		if err := customer.EmailValidator(v); err != nil {
-			return &ValidationError{Name: "email", err: fmt.Errorf(`ent: validator failed for field "Customer.email": %w`, err)}
-		}
 	}
 	if _, ok := _c.mutation.Subscription(); !ok {
 		return &ValidationError{Name: "subscription", err: errors.New(`ent: missing required field "Customer.subscription"`)}

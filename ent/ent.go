@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"palmares/ent/account"
 	"palmares/ent/apikey"
+	"palmares/ent/attempt"
 	"palmares/ent/billingevent"
 	"palmares/ent/category"
 	"palmares/ent/comparison"
@@ -15,6 +16,8 @@ import (
 	"palmares/ent/confirmation"
 	"palmares/ent/countbatch"
 	"palmares/ent/customer"
+	"palmares/ent/delivery"
+	"palmares/ent/endpoint"
 	"palmares/ent/journalentry"
 	"palmares/ent/pricechange"
 	"palmares/ent/release"
@@ -90,6 +93,7 @@ func checkColumn(t, c string) error {
 		columnCheck = sql.NewColumnCheck(map[string]func(string) bool{
 			apikey.Table:             apikey.ValidColumn,
 			account.Table:            account.ValidColumn,
+			attempt.Table:            attempt.ValidColumn,
 			billingevent.Table:       billingevent.ValidColumn,
 			category.Table:           category.ValidColumn,
 			comparison.Table:         comparison.ValidColumn,
@@ -97,6 +101,8 @@ func checkColumn(t, c string) error {
 			confirmation.Table:       confirmation.ValidColumn,
 			countbatch.Table:         countbatch.ValidColumn,
 			customer.Table:           customer.ValidColumn,
+			delivery.Table:           delivery.ValidColumn,
+			endpoint.Table:           endpoint.ValidColumn,
 			journalentry.Table:       journalentry.ValidColumn,
 			pricechange.Table:        pricechange.ValidColumn,
 			release.Table:            release.ValidColumn,

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"palmares/ent/account"
 	"palmares/ent/apikey"
+	"palmares/ent/attempt"
 	"palmares/ent/billingevent"
 	"palmares/ent/category"
 	"palmares/ent/comparison"
@@ -15,6 +16,8 @@ import (
 	"palmares/ent/confirmation"
 	"palmares/ent/countbatch"
 	"palmares/ent/customer"
+	"palmares/ent/delivery"
+	"palmares/ent/endpoint"
 	"palmares/ent/journalentry"
 	"palmares/ent/predicate"
 	"palmares/ent/pricechange"
@@ -41,6 +44,7 @@ const (
 	// Node types.
 	TypeAPIKey             = "APIKey"
 	TypeAccount            = "Account"
+	TypeAttempt            = "Attempt"
 	TypeBillingEvent       = "BillingEvent"
 	TypeCategory           = "Category"
 	TypeComparison         = "Comparison"
@@ -48,6 +52,8 @@ const (
 	TypeConfirmation       = "Confirmation"
 	TypeCountBatch         = "CountBatch"
 	TypeCustomer           = "Customer"
+	TypeDelivery           = "Delivery"
+	TypeEndpoint           = "Endpoint"
 	TypeJournalEntry       = "JournalEntry"
 	TypePriceChange        = "PriceChange"
 	TypeRelease            = "Release"
@@ -782,6 +788,9 @@ type AccountMutation struct {
 	clearedconfirmations bool
 	customer             *string
 	clearedcustomer      bool
+	endpoints            map[int]struct{}
+	removedendpoints     map[int]struct{}
+	clearedendpoints     bool
 	done                 bool
 	oldValue             func(context.Context) (*Account, error)
 	predicates           []predicate.Account
@@ -1284,6 +1293,60 @@ func (m *AccountMutation) ResetCustomer() {
 	m.clearedcustomer = false
 }
 
+// AddEndpointIDs adds the "endpoints" edge to the Endpoint entity by ids.
+func (m *AccountMutation) AddEndpointIDs(ids ...int) {
+	if m.endpoints == nil {
+		m.endpoints = make(map[int]struct{})
+	}
+	for i := range ids {
+		m.endpoints[ids[i]] = struct{}{}
+	}
+}
+
+// ClearEndpoints clears the "endpoints" edge to the Endpoint entity.
+func (m *AccountMutation) ClearEndpoints() {
+	m.clearedendpoints = true
+}
+
+// EndpointsCleared reports if the "endpoints" edge to the Endpoint entity was cleared.
+func (m *AccountMutation) EndpointsCleared() bool {
+	return m.clearedendpoints
+}
+
+// RemoveEndpointIDs removes the "endpoints" edge to the Endpoint entity by IDs.
+func (m *AccountMutation) RemoveEndpointIDs(ids ...int) {
+	if m.removedendpoints == nil {
+		m.removedendpoints = make(map[int]struct{})
+	}
+	for i := range ids {
+		delete(m.endpoints, ids[i])
+		m.removedendpoints[ids[i]] = struct{}{}
+	}
+}
+
+// RemovedEndpoints returns the removed IDs of the "endpoints" edge to the Endpoint entity.
+func (m *AccountMutation) RemovedEndpointsIDs() (ids []int) {
+	for id := range m.removedendpoints {
+		ids = append(ids, id)
+	}
+	return
+}
+
+// EndpointsIDs returns the "endpoints" edge IDs in the mutation.
+func (m *AccountMutation) EndpointsIDs() (ids []int) {
+	for id := range m.endpoints {
+		ids = append(ids, id)
+	}
+	return
+}
+
+// ResetEndpoints resets all changes to the "endpoints" edge.
+func (m *AccountMutation) ResetEndpoints() {
+	m.endpoints = nil
+	m.clearedendpoints = false
+	m.removedendpoints = nil
+}
+
 // Where appends a list predicates to the AccountMutation builder.
 func (m *AccountMutation) Where(ps ...predicate.Account) {
 	m.predicates = append(m.predicates, ps...)
@@ -1468,7 +1531,7 @@ func (m *AccountMutation) ResetField(name string) error {
 
 // AddedEdges returns all edge names that were set/added in this mutation.
 func (m *AccountMutation) AddedEdges() []string {
-	edges := make([]string, 0, 5)
+	edges := make([]string, 0, 6)
 	if m.keys != nil {
 		edges = append(edges, account.EdgeKeys)
 	}
@@ -1483,6 +1546,9 @@ func (m *AccountMutation) AddedEdges() []string {
 	}
 	if m.customer != nil {
 		edges = append(edges, account.EdgeCustomer)
+	}
+	if m.endpoints != nil {
+		edges = append(edges, account.EdgeEndpoints)
 	}
 	return edges
 }
@@ -1519,13 +1585,19 @@ func (m *AccountMutation) AddedIDs(name string) []ent.Value {
 		if id := m.customer; id != nil {
 			return []ent.Value{*id}
 		}
+	case account.EdgeEndpoints:
+		ids := make([]ent.Value, 0, len(m.endpoints))
+		for id := range m.endpoints {
+			ids = append(ids, id)
+		}
+		return ids
 	}
 	return nil
 }
 
 // RemovedEdges returns all edge names that were removed in this mutation.
 func (m *AccountMutation) RemovedEdges() []string {
-	edges := make([]string, 0, 5)
+	edges := make([]string, 0, 6)
 	if m.removedkeys != nil {
 		edges = append(edges, account.EdgeKeys)
 	}
@@ -1537,6 +1609,9 @@ func (m *AccountMutation) RemovedEdges() []string {
 	}
 	if m.removedconfirmations != nil {
 		edges = append(edges, account.EdgeConfirmations)
+	}
+	if m.removedendpoints != nil {
+		edges = append(edges, account.EdgeEndpoints)
 	}
 	return edges
 }
@@ -1569,13 +1644,19 @@ func (m *AccountMutation) RemovedIDs(name string) []ent.Value {
 			ids = append(ids, id)
 		}
 		return ids
+	case account.EdgeEndpoints:
+		ids := make([]ent.Value, 0, len(m.removedendpoints))
+		for id := range m.removedendpoints {
+			ids = append(ids, id)
+		}
+		return ids
 	}
 	return nil
 }
 
 // ClearedEdges returns all edge names that were cleared in this mutation.
 func (m *AccountMutation) ClearedEdges() []string {
-	edges := make([]string, 0, 5)
+	edges := make([]string, 0, 6)
 	if m.clearedkeys {
 		edges = append(edges, account.EdgeKeys)
 	}
@@ -1590,6 +1671,9 @@ func (m *AccountMutation) ClearedEdges() []string {
 	}
 	if m.clearedcustomer {
 		edges = append(edges, account.EdgeCustomer)
+	}
+	if m.clearedendpoints {
+		edges = append(edges, account.EdgeEndpoints)
 	}
 	return edges
 }
@@ -1608,6 +1692,8 @@ func (m *AccountMutation) EdgeCleared(name string) bool {
 		return m.clearedconfirmations
 	case account.EdgeCustomer:
 		return m.clearedcustomer
+	case account.EdgeEndpoints:
+		return m.clearedendpoints
 	}
 	return false
 }
@@ -1642,8 +1728,958 @@ func (m *AccountMutation) ResetEdge(name string) error {
 	case account.EdgeCustomer:
 		m.ResetCustomer()
 		return nil
+	case account.EdgeEndpoints:
+		m.ResetEndpoints()
+		return nil
 	}
 	return fmt.Errorf("unknown Account edge %s", name)
+}
+
+// AttemptMutation represents an operation that mutates the Attempt nodes in the graph.
+type AttemptMutation struct {
+	config
+	op              Op
+	typ             string
+	id              *int
+	event           *int
+	addevent        *int
+	_type           *string
+	number          *int
+	addnumber       *int
+	at              *time.Time
+	status          *int
+	addstatus       *int
+	took_ms         *int
+	addtook_ms      *int
+	answer          *string
+	delivered       *bool
+	clearedFields   map[string]struct{}
+	endpoint        *int
+	clearedendpoint bool
+	done            bool
+	oldValue        func(context.Context) (*Attempt, error)
+	predicates      []predicate.Attempt
+}
+
+var _ ent.Mutation = (*AttemptMutation)(nil)
+
+// attemptOption allows management of the mutation configuration using functional options.
+type attemptOption func(*AttemptMutation)
+
+// newAttemptMutation creates new mutation for the Attempt entity.
+func newAttemptMutation(c config, op Op, opts ...attemptOption) *AttemptMutation {
+	m := &AttemptMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeAttempt,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withAttemptID sets the ID field of the mutation.
+func withAttemptID(id int) attemptOption {
+	return func(m *AttemptMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Attempt
+		)
+		m.oldValue = func(ctx context.Context) (*Attempt, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Attempt.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withAttempt sets the old Attempt of the mutation.
+func withAttempt(node *Attempt) attemptOption {
+	return func(m *AttemptMutation) {
+		m.oldValue = func(context.Context) (*Attempt, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m AttemptMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m AttemptMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *AttemptMutation) ID() (id int, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *AttemptMutation) IDs(ctx context.Context) ([]int, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Attempt.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetEndpointID sets the "endpoint_id" field.
+func (m *AttemptMutation) SetEndpointID(i int) {
+	m.endpoint = &i
+}
+
+// EndpointID returns the value of the "endpoint_id" field in the mutation.
+func (m *AttemptMutation) EndpointID() (r int, exists bool) {
+	v := m.endpoint
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEndpointID returns the old "endpoint_id" field's value of the Attempt entity.
+// If the Attempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AttemptMutation) OldEndpointID(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEndpointID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEndpointID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEndpointID: %w", err)
+	}
+	return oldValue.EndpointID, nil
+}
+
+// ResetEndpointID resets all changes to the "endpoint_id" field.
+func (m *AttemptMutation) ResetEndpointID() {
+	m.endpoint = nil
+}
+
+// SetEvent sets the "event" field.
+func (m *AttemptMutation) SetEvent(i int) {
+	m.event = &i
+	m.addevent = nil
+}
+
+// Event returns the value of the "event" field in the mutation.
+func (m *AttemptMutation) Event() (r int, exists bool) {
+	v := m.event
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEvent returns the old "event" field's value of the Attempt entity.
+// If the Attempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AttemptMutation) OldEvent(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEvent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEvent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEvent: %w", err)
+	}
+	return oldValue.Event, nil
+}
+
+// AddEvent adds i to the "event" field.
+func (m *AttemptMutation) AddEvent(i int) {
+	if m.addevent != nil {
+		*m.addevent += i
+	} else {
+		m.addevent = &i
+	}
+}
+
+// AddedEvent returns the value that was added to the "event" field in this mutation.
+func (m *AttemptMutation) AddedEvent() (r int, exists bool) {
+	v := m.addevent
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetEvent resets all changes to the "event" field.
+func (m *AttemptMutation) ResetEvent() {
+	m.event = nil
+	m.addevent = nil
+}
+
+// SetType sets the "type" field.
+func (m *AttemptMutation) SetType(s string) {
+	m._type = &s
+}
+
+// GetType returns the value of the "type" field in the mutation.
+func (m *AttemptMutation) GetType() (r string, exists bool) {
+	v := m._type
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldType returns the old "type" field's value of the Attempt entity.
+// If the Attempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AttemptMutation) OldType(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldType is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldType requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldType: %w", err)
+	}
+	return oldValue.Type, nil
+}
+
+// ResetType resets all changes to the "type" field.
+func (m *AttemptMutation) ResetType() {
+	m._type = nil
+}
+
+// SetNumber sets the "number" field.
+func (m *AttemptMutation) SetNumber(i int) {
+	m.number = &i
+	m.addnumber = nil
+}
+
+// Number returns the value of the "number" field in the mutation.
+func (m *AttemptMutation) Number() (r int, exists bool) {
+	v := m.number
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNumber returns the old "number" field's value of the Attempt entity.
+// If the Attempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AttemptMutation) OldNumber(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNumber is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNumber requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNumber: %w", err)
+	}
+	return oldValue.Number, nil
+}
+
+// AddNumber adds i to the "number" field.
+func (m *AttemptMutation) AddNumber(i int) {
+	if m.addnumber != nil {
+		*m.addnumber += i
+	} else {
+		m.addnumber = &i
+	}
+}
+
+// AddedNumber returns the value that was added to the "number" field in this mutation.
+func (m *AttemptMutation) AddedNumber() (r int, exists bool) {
+	v := m.addnumber
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetNumber resets all changes to the "number" field.
+func (m *AttemptMutation) ResetNumber() {
+	m.number = nil
+	m.addnumber = nil
+}
+
+// SetAt sets the "at" field.
+func (m *AttemptMutation) SetAt(t time.Time) {
+	m.at = &t
+}
+
+// At returns the value of the "at" field in the mutation.
+func (m *AttemptMutation) At() (r time.Time, exists bool) {
+	v := m.at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAt returns the old "at" field's value of the Attempt entity.
+// If the Attempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AttemptMutation) OldAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAt: %w", err)
+	}
+	return oldValue.At, nil
+}
+
+// ResetAt resets all changes to the "at" field.
+func (m *AttemptMutation) ResetAt() {
+	m.at = nil
+}
+
+// SetStatus sets the "status" field.
+func (m *AttemptMutation) SetStatus(i int) {
+	m.status = &i
+	m.addstatus = nil
+}
+
+// Status returns the value of the "status" field in the mutation.
+func (m *AttemptMutation) Status() (r int, exists bool) {
+	v := m.status
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStatus returns the old "status" field's value of the Attempt entity.
+// If the Attempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AttemptMutation) OldStatus(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStatus is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStatus requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStatus: %w", err)
+	}
+	return oldValue.Status, nil
+}
+
+// AddStatus adds i to the "status" field.
+func (m *AttemptMutation) AddStatus(i int) {
+	if m.addstatus != nil {
+		*m.addstatus += i
+	} else {
+		m.addstatus = &i
+	}
+}
+
+// AddedStatus returns the value that was added to the "status" field in this mutation.
+func (m *AttemptMutation) AddedStatus() (r int, exists bool) {
+	v := m.addstatus
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetStatus resets all changes to the "status" field.
+func (m *AttemptMutation) ResetStatus() {
+	m.status = nil
+	m.addstatus = nil
+}
+
+// SetTookMs sets the "took_ms" field.
+func (m *AttemptMutation) SetTookMs(i int) {
+	m.took_ms = &i
+	m.addtook_ms = nil
+}
+
+// TookMs returns the value of the "took_ms" field in the mutation.
+func (m *AttemptMutation) TookMs() (r int, exists bool) {
+	v := m.took_ms
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTookMs returns the old "took_ms" field's value of the Attempt entity.
+// If the Attempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AttemptMutation) OldTookMs(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTookMs is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTookMs requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTookMs: %w", err)
+	}
+	return oldValue.TookMs, nil
+}
+
+// AddTookMs adds i to the "took_ms" field.
+func (m *AttemptMutation) AddTookMs(i int) {
+	if m.addtook_ms != nil {
+		*m.addtook_ms += i
+	} else {
+		m.addtook_ms = &i
+	}
+}
+
+// AddedTookMs returns the value that was added to the "took_ms" field in this mutation.
+func (m *AttemptMutation) AddedTookMs() (r int, exists bool) {
+	v := m.addtook_ms
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetTookMs resets all changes to the "took_ms" field.
+func (m *AttemptMutation) ResetTookMs() {
+	m.took_ms = nil
+	m.addtook_ms = nil
+}
+
+// SetAnswer sets the "answer" field.
+func (m *AttemptMutation) SetAnswer(s string) {
+	m.answer = &s
+}
+
+// Answer returns the value of the "answer" field in the mutation.
+func (m *AttemptMutation) Answer() (r string, exists bool) {
+	v := m.answer
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAnswer returns the old "answer" field's value of the Attempt entity.
+// If the Attempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AttemptMutation) OldAnswer(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAnswer is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAnswer requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAnswer: %w", err)
+	}
+	return oldValue.Answer, nil
+}
+
+// ResetAnswer resets all changes to the "answer" field.
+func (m *AttemptMutation) ResetAnswer() {
+	m.answer = nil
+}
+
+// SetDelivered sets the "delivered" field.
+func (m *AttemptMutation) SetDelivered(b bool) {
+	m.delivered = &b
+}
+
+// Delivered returns the value of the "delivered" field in the mutation.
+func (m *AttemptMutation) Delivered() (r bool, exists bool) {
+	v := m.delivered
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDelivered returns the old "delivered" field's value of the Attempt entity.
+// If the Attempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AttemptMutation) OldDelivered(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDelivered is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDelivered requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDelivered: %w", err)
+	}
+	return oldValue.Delivered, nil
+}
+
+// ResetDelivered resets all changes to the "delivered" field.
+func (m *AttemptMutation) ResetDelivered() {
+	m.delivered = nil
+}
+
+// ClearEndpoint clears the "endpoint" edge to the Endpoint entity.
+func (m *AttemptMutation) ClearEndpoint() {
+	m.clearedendpoint = true
+	m.clearedFields[attempt.FieldEndpointID] = struct{}{}
+}
+
+// EndpointCleared reports if the "endpoint" edge to the Endpoint entity was cleared.
+func (m *AttemptMutation) EndpointCleared() bool {
+	return m.clearedendpoint
+}
+
+// EndpointIDs returns the "endpoint" edge IDs in the mutation.
+// Note that IDs always returns len(IDs) <= 1 for unique edges, and you should use
+// EndpointID instead. It exists only for internal usage by the builders.
+func (m *AttemptMutation) EndpointIDs() (ids []int) {
+	if id := m.endpoint; id != nil {
+		ids = append(ids, *id)
+	}
+	return
+}
+
+// ResetEndpoint resets all changes to the "endpoint" edge.
+func (m *AttemptMutation) ResetEndpoint() {
+	m.endpoint = nil
+	m.clearedendpoint = false
+}
+
+// Where appends a list predicates to the AttemptMutation builder.
+func (m *AttemptMutation) Where(ps ...predicate.Attempt) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the AttemptMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *AttemptMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Attempt, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *AttemptMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *AttemptMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Attempt).
+func (m *AttemptMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *AttemptMutation) Fields() []string {
+	fields := make([]string, 0, 9)
+	if m.endpoint != nil {
+		fields = append(fields, attempt.FieldEndpointID)
+	}
+	if m.event != nil {
+		fields = append(fields, attempt.FieldEvent)
+	}
+	if m._type != nil {
+		fields = append(fields, attempt.FieldType)
+	}
+	if m.number != nil {
+		fields = append(fields, attempt.FieldNumber)
+	}
+	if m.at != nil {
+		fields = append(fields, attempt.FieldAt)
+	}
+	if m.status != nil {
+		fields = append(fields, attempt.FieldStatus)
+	}
+	if m.took_ms != nil {
+		fields = append(fields, attempt.FieldTookMs)
+	}
+	if m.answer != nil {
+		fields = append(fields, attempt.FieldAnswer)
+	}
+	if m.delivered != nil {
+		fields = append(fields, attempt.FieldDelivered)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *AttemptMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case attempt.FieldEndpointID:
+		return m.EndpointID()
+	case attempt.FieldEvent:
+		return m.Event()
+	case attempt.FieldType:
+		return m.GetType()
+	case attempt.FieldNumber:
+		return m.Number()
+	case attempt.FieldAt:
+		return m.At()
+	case attempt.FieldStatus:
+		return m.Status()
+	case attempt.FieldTookMs:
+		return m.TookMs()
+	case attempt.FieldAnswer:
+		return m.Answer()
+	case attempt.FieldDelivered:
+		return m.Delivered()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *AttemptMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case attempt.FieldEndpointID:
+		return m.OldEndpointID(ctx)
+	case attempt.FieldEvent:
+		return m.OldEvent(ctx)
+	case attempt.FieldType:
+		return m.OldType(ctx)
+	case attempt.FieldNumber:
+		return m.OldNumber(ctx)
+	case attempt.FieldAt:
+		return m.OldAt(ctx)
+	case attempt.FieldStatus:
+		return m.OldStatus(ctx)
+	case attempt.FieldTookMs:
+		return m.OldTookMs(ctx)
+	case attempt.FieldAnswer:
+		return m.OldAnswer(ctx)
+	case attempt.FieldDelivered:
+		return m.OldDelivered(ctx)
+	}
+	return nil, fmt.Errorf("unknown Attempt field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AttemptMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case attempt.FieldEndpointID:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEndpointID(v)
+		return nil
+	case attempt.FieldEvent:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEvent(v)
+		return nil
+	case attempt.FieldType:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetType(v)
+		return nil
+	case attempt.FieldNumber:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNumber(v)
+		return nil
+	case attempt.FieldAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAt(v)
+		return nil
+	case attempt.FieldStatus:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStatus(v)
+		return nil
+	case attempt.FieldTookMs:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTookMs(v)
+		return nil
+	case attempt.FieldAnswer:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAnswer(v)
+		return nil
+	case attempt.FieldDelivered:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDelivered(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Attempt field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *AttemptMutation) AddedFields() []string {
+	var fields []string
+	if m.addevent != nil {
+		fields = append(fields, attempt.FieldEvent)
+	}
+	if m.addnumber != nil {
+		fields = append(fields, attempt.FieldNumber)
+	}
+	if m.addstatus != nil {
+		fields = append(fields, attempt.FieldStatus)
+	}
+	if m.addtook_ms != nil {
+		fields = append(fields, attempt.FieldTookMs)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *AttemptMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case attempt.FieldEvent:
+		return m.AddedEvent()
+	case attempt.FieldNumber:
+		return m.AddedNumber()
+	case attempt.FieldStatus:
+		return m.AddedStatus()
+	case attempt.FieldTookMs:
+		return m.AddedTookMs()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AttemptMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case attempt.FieldEvent:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddEvent(v)
+		return nil
+	case attempt.FieldNumber:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddNumber(v)
+		return nil
+	case attempt.FieldStatus:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddStatus(v)
+		return nil
+	case attempt.FieldTookMs:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddTookMs(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Attempt numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *AttemptMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *AttemptMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *AttemptMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown Attempt nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *AttemptMutation) ResetField(name string) error {
+	switch name {
+	case attempt.FieldEndpointID:
+		m.ResetEndpointID()
+		return nil
+	case attempt.FieldEvent:
+		m.ResetEvent()
+		return nil
+	case attempt.FieldType:
+		m.ResetType()
+		return nil
+	case attempt.FieldNumber:
+		m.ResetNumber()
+		return nil
+	case attempt.FieldAt:
+		m.ResetAt()
+		return nil
+	case attempt.FieldStatus:
+		m.ResetStatus()
+		return nil
+	case attempt.FieldTookMs:
+		m.ResetTookMs()
+		return nil
+	case attempt.FieldAnswer:
+		m.ResetAnswer()
+		return nil
+	case attempt.FieldDelivered:
+		m.ResetDelivered()
+		return nil
+	}
+	return fmt.Errorf("unknown Attempt field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *AttemptMutation) AddedEdges() []string {
+	edges := make([]string, 0, 1)
+	if m.endpoint != nil {
+		edges = append(edges, attempt.EdgeEndpoint)
+	}
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *AttemptMutation) AddedIDs(name string) []ent.Value {
+	switch name {
+	case attempt.EdgeEndpoint:
+		if id := m.endpoint; id != nil {
+			return []ent.Value{*id}
+		}
+	}
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *AttemptMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 1)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *AttemptMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *AttemptMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 1)
+	if m.clearedendpoint {
+		edges = append(edges, attempt.EdgeEndpoint)
+	}
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *AttemptMutation) EdgeCleared(name string) bool {
+	switch name {
+	case attempt.EdgeEndpoint:
+		return m.clearedendpoint
+	}
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *AttemptMutation) ClearEdge(name string) error {
+	switch name {
+	case attempt.EdgeEndpoint:
+		m.ClearEndpoint()
+		return nil
+	}
+	return fmt.Errorf("unknown Attempt unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *AttemptMutation) ResetEdge(name string) error {
+	switch name {
+	case attempt.EdgeEndpoint:
+		m.ResetEndpoint()
+		return nil
+	}
+	return fmt.Errorf("unknown Attempt edge %s", name)
 }
 
 // BillingEventMutation represents an operation that mutates the BillingEvent nodes in the graph.
@@ -4050,6 +5086,7 @@ type ConfirmationMutation struct {
 	email          *string
 	mailbox        *string
 	sender         *string
+	wider_sender   *string
 	link_hash      *string
 	browser_hash   *string
 	code_hash      *string
@@ -4306,6 +5343,42 @@ func (m *ConfirmationMutation) OldSender(ctx context.Context) (v string, err err
 // ResetSender resets all changes to the "sender" field.
 func (m *ConfirmationMutation) ResetSender() {
 	m.sender = nil
+}
+
+// SetWiderSender sets the "wider_sender" field.
+func (m *ConfirmationMutation) SetWiderSender(s string) {
+	m.wider_sender = &s
+}
+
+// WiderSender returns the value of the "wider_sender" field in the mutation.
+func (m *ConfirmationMutation) WiderSender() (r string, exists bool) {
+	v := m.wider_sender
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWiderSender returns the old "wider_sender" field's value of the Confirmation entity.
+// If the Confirmation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConfirmationMutation) OldWiderSender(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWiderSender is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWiderSender requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWiderSender: %w", err)
+	}
+	return oldValue.WiderSender, nil
+}
+
+// ResetWiderSender resets all changes to the "wider_sender" field.
+func (m *ConfirmationMutation) ResetWiderSender() {
+	m.wider_sender = nil
 }
 
 // SetAccountID sets the "account_id" field.
@@ -4703,7 +5776,7 @@ func (m *ConfirmationMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ConfirmationMutation) Fields() []string {
-	fields := make([]string, 0, 12)
+	fields := make([]string, 0, 13)
 	if m.purpose != nil {
 		fields = append(fields, confirmation.FieldPurpose)
 	}
@@ -4715,6 +5788,9 @@ func (m *ConfirmationMutation) Fields() []string {
 	}
 	if m.sender != nil {
 		fields = append(fields, confirmation.FieldSender)
+	}
+	if m.wider_sender != nil {
+		fields = append(fields, confirmation.FieldWiderSender)
 	}
 	if m.account != nil {
 		fields = append(fields, confirmation.FieldAccountID)
@@ -4756,6 +5832,8 @@ func (m *ConfirmationMutation) Field(name string) (ent.Value, bool) {
 		return m.Mailbox()
 	case confirmation.FieldSender:
 		return m.Sender()
+	case confirmation.FieldWiderSender:
+		return m.WiderSender()
 	case confirmation.FieldAccountID:
 		return m.AccountID()
 	case confirmation.FieldLinkHash:
@@ -4789,6 +5867,8 @@ func (m *ConfirmationMutation) OldField(ctx context.Context, name string) (ent.V
 		return m.OldMailbox(ctx)
 	case confirmation.FieldSender:
 		return m.OldSender(ctx)
+	case confirmation.FieldWiderSender:
+		return m.OldWiderSender(ctx)
 	case confirmation.FieldAccountID:
 		return m.OldAccountID(ctx)
 	case confirmation.FieldLinkHash:
@@ -4841,6 +5921,13 @@ func (m *ConfirmationMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetSender(v)
+		return nil
+	case confirmation.FieldWiderSender:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWiderSender(v)
 		return nil
 	case confirmation.FieldAccountID:
 		v, ok := value.(int)
@@ -4988,6 +6075,9 @@ func (m *ConfirmationMutation) ResetField(name string) error {
 		return nil
 	case confirmation.FieldSender:
 		m.ResetSender()
+		return nil
+	case confirmation.FieldWiderSender:
+		m.ResetWiderSender()
 		return nil
 	case confirmation.FieldAccountID:
 		m.ResetAccountID()
@@ -6608,6 +7698,1955 @@ func (m *CustomerMutation) ResetEdge(name string) error {
 		return nil
 	}
 	return fmt.Errorf("unknown Customer edge %s", name)
+}
+
+// DeliveryMutation represents an operation that mutates the Delivery nodes in the graph.
+type DeliveryMutation struct {
+	config
+	op              Op
+	typ             string
+	id              *int
+	event           *int
+	addevent        *int
+	attempts        *int
+	addattempts     *int
+	next_at         *time.Time
+	clearedFields   map[string]struct{}
+	endpoint        *int
+	clearedendpoint bool
+	done            bool
+	oldValue        func(context.Context) (*Delivery, error)
+	predicates      []predicate.Delivery
+}
+
+var _ ent.Mutation = (*DeliveryMutation)(nil)
+
+// deliveryOption allows management of the mutation configuration using functional options.
+type deliveryOption func(*DeliveryMutation)
+
+// newDeliveryMutation creates new mutation for the Delivery entity.
+func newDeliveryMutation(c config, op Op, opts ...deliveryOption) *DeliveryMutation {
+	m := &DeliveryMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeDelivery,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withDeliveryID sets the ID field of the mutation.
+func withDeliveryID(id int) deliveryOption {
+	return func(m *DeliveryMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Delivery
+		)
+		m.oldValue = func(ctx context.Context) (*Delivery, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Delivery.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withDelivery sets the old Delivery of the mutation.
+func withDelivery(node *Delivery) deliveryOption {
+	return func(m *DeliveryMutation) {
+		m.oldValue = func(context.Context) (*Delivery, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m DeliveryMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m DeliveryMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *DeliveryMutation) ID() (id int, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *DeliveryMutation) IDs(ctx context.Context) ([]int, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Delivery.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetEndpointID sets the "endpoint_id" field.
+func (m *DeliveryMutation) SetEndpointID(i int) {
+	m.endpoint = &i
+}
+
+// EndpointID returns the value of the "endpoint_id" field in the mutation.
+func (m *DeliveryMutation) EndpointID() (r int, exists bool) {
+	v := m.endpoint
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEndpointID returns the old "endpoint_id" field's value of the Delivery entity.
+// If the Delivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryMutation) OldEndpointID(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEndpointID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEndpointID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEndpointID: %w", err)
+	}
+	return oldValue.EndpointID, nil
+}
+
+// ResetEndpointID resets all changes to the "endpoint_id" field.
+func (m *DeliveryMutation) ResetEndpointID() {
+	m.endpoint = nil
+}
+
+// SetEvent sets the "event" field.
+func (m *DeliveryMutation) SetEvent(i int) {
+	m.event = &i
+	m.addevent = nil
+}
+
+// Event returns the value of the "event" field in the mutation.
+func (m *DeliveryMutation) Event() (r int, exists bool) {
+	v := m.event
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEvent returns the old "event" field's value of the Delivery entity.
+// If the Delivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryMutation) OldEvent(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEvent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEvent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEvent: %w", err)
+	}
+	return oldValue.Event, nil
+}
+
+// AddEvent adds i to the "event" field.
+func (m *DeliveryMutation) AddEvent(i int) {
+	if m.addevent != nil {
+		*m.addevent += i
+	} else {
+		m.addevent = &i
+	}
+}
+
+// AddedEvent returns the value that was added to the "event" field in this mutation.
+func (m *DeliveryMutation) AddedEvent() (r int, exists bool) {
+	v := m.addevent
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetEvent resets all changes to the "event" field.
+func (m *DeliveryMutation) ResetEvent() {
+	m.event = nil
+	m.addevent = nil
+}
+
+// SetAttempts sets the "attempts" field.
+func (m *DeliveryMutation) SetAttempts(i int) {
+	m.attempts = &i
+	m.addattempts = nil
+}
+
+// Attempts returns the value of the "attempts" field in the mutation.
+func (m *DeliveryMutation) Attempts() (r int, exists bool) {
+	v := m.attempts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAttempts returns the old "attempts" field's value of the Delivery entity.
+// If the Delivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryMutation) OldAttempts(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAttempts is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAttempts requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAttempts: %w", err)
+	}
+	return oldValue.Attempts, nil
+}
+
+// AddAttempts adds i to the "attempts" field.
+func (m *DeliveryMutation) AddAttempts(i int) {
+	if m.addattempts != nil {
+		*m.addattempts += i
+	} else {
+		m.addattempts = &i
+	}
+}
+
+// AddedAttempts returns the value that was added to the "attempts" field in this mutation.
+func (m *DeliveryMutation) AddedAttempts() (r int, exists bool) {
+	v := m.addattempts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAttempts resets all changes to the "attempts" field.
+func (m *DeliveryMutation) ResetAttempts() {
+	m.attempts = nil
+	m.addattempts = nil
+}
+
+// SetNextAt sets the "next_at" field.
+func (m *DeliveryMutation) SetNextAt(t time.Time) {
+	m.next_at = &t
+}
+
+// NextAt returns the value of the "next_at" field in the mutation.
+func (m *DeliveryMutation) NextAt() (r time.Time, exists bool) {
+	v := m.next_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNextAt returns the old "next_at" field's value of the Delivery entity.
+// If the Delivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeliveryMutation) OldNextAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNextAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNextAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNextAt: %w", err)
+	}
+	return oldValue.NextAt, nil
+}
+
+// ResetNextAt resets all changes to the "next_at" field.
+func (m *DeliveryMutation) ResetNextAt() {
+	m.next_at = nil
+}
+
+// ClearEndpoint clears the "endpoint" edge to the Endpoint entity.
+func (m *DeliveryMutation) ClearEndpoint() {
+	m.clearedendpoint = true
+	m.clearedFields[delivery.FieldEndpointID] = struct{}{}
+}
+
+// EndpointCleared reports if the "endpoint" edge to the Endpoint entity was cleared.
+func (m *DeliveryMutation) EndpointCleared() bool {
+	return m.clearedendpoint
+}
+
+// EndpointIDs returns the "endpoint" edge IDs in the mutation.
+// Note that IDs always returns len(IDs) <= 1 for unique edges, and you should use
+// EndpointID instead. It exists only for internal usage by the builders.
+func (m *DeliveryMutation) EndpointIDs() (ids []int) {
+	if id := m.endpoint; id != nil {
+		ids = append(ids, *id)
+	}
+	return
+}
+
+// ResetEndpoint resets all changes to the "endpoint" edge.
+func (m *DeliveryMutation) ResetEndpoint() {
+	m.endpoint = nil
+	m.clearedendpoint = false
+}
+
+// Where appends a list predicates to the DeliveryMutation builder.
+func (m *DeliveryMutation) Where(ps ...predicate.Delivery) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the DeliveryMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *DeliveryMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Delivery, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *DeliveryMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *DeliveryMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Delivery).
+func (m *DeliveryMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *DeliveryMutation) Fields() []string {
+	fields := make([]string, 0, 4)
+	if m.endpoint != nil {
+		fields = append(fields, delivery.FieldEndpointID)
+	}
+	if m.event != nil {
+		fields = append(fields, delivery.FieldEvent)
+	}
+	if m.attempts != nil {
+		fields = append(fields, delivery.FieldAttempts)
+	}
+	if m.next_at != nil {
+		fields = append(fields, delivery.FieldNextAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *DeliveryMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case delivery.FieldEndpointID:
+		return m.EndpointID()
+	case delivery.FieldEvent:
+		return m.Event()
+	case delivery.FieldAttempts:
+		return m.Attempts()
+	case delivery.FieldNextAt:
+		return m.NextAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *DeliveryMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case delivery.FieldEndpointID:
+		return m.OldEndpointID(ctx)
+	case delivery.FieldEvent:
+		return m.OldEvent(ctx)
+	case delivery.FieldAttempts:
+		return m.OldAttempts(ctx)
+	case delivery.FieldNextAt:
+		return m.OldNextAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown Delivery field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *DeliveryMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case delivery.FieldEndpointID:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEndpointID(v)
+		return nil
+	case delivery.FieldEvent:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEvent(v)
+		return nil
+	case delivery.FieldAttempts:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAttempts(v)
+		return nil
+	case delivery.FieldNextAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNextAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Delivery field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *DeliveryMutation) AddedFields() []string {
+	var fields []string
+	if m.addevent != nil {
+		fields = append(fields, delivery.FieldEvent)
+	}
+	if m.addattempts != nil {
+		fields = append(fields, delivery.FieldAttempts)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *DeliveryMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case delivery.FieldEvent:
+		return m.AddedEvent()
+	case delivery.FieldAttempts:
+		return m.AddedAttempts()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *DeliveryMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case delivery.FieldEvent:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddEvent(v)
+		return nil
+	case delivery.FieldAttempts:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAttempts(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Delivery numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *DeliveryMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *DeliveryMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *DeliveryMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown Delivery nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *DeliveryMutation) ResetField(name string) error {
+	switch name {
+	case delivery.FieldEndpointID:
+		m.ResetEndpointID()
+		return nil
+	case delivery.FieldEvent:
+		m.ResetEvent()
+		return nil
+	case delivery.FieldAttempts:
+		m.ResetAttempts()
+		return nil
+	case delivery.FieldNextAt:
+		m.ResetNextAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Delivery field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *DeliveryMutation) AddedEdges() []string {
+	edges := make([]string, 0, 1)
+	if m.endpoint != nil {
+		edges = append(edges, delivery.EdgeEndpoint)
+	}
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *DeliveryMutation) AddedIDs(name string) []ent.Value {
+	switch name {
+	case delivery.EdgeEndpoint:
+		if id := m.endpoint; id != nil {
+			return []ent.Value{*id}
+		}
+	}
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *DeliveryMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 1)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *DeliveryMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *DeliveryMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 1)
+	if m.clearedendpoint {
+		edges = append(edges, delivery.EdgeEndpoint)
+	}
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *DeliveryMutation) EdgeCleared(name string) bool {
+	switch name {
+	case delivery.EdgeEndpoint:
+		return m.clearedendpoint
+	}
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *DeliveryMutation) ClearEdge(name string) error {
+	switch name {
+	case delivery.EdgeEndpoint:
+		m.ClearEndpoint()
+		return nil
+	}
+	return fmt.Errorf("unknown Delivery unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *DeliveryMutation) ResetEdge(name string) error {
+	switch name {
+	case delivery.EdgeEndpoint:
+		m.ResetEndpoint()
+		return nil
+	}
+	return fmt.Errorf("unknown Delivery edge %s", name)
+}
+
+// EndpointMutation represents an operation that mutates the Endpoint nodes in the graph.
+type EndpointMutation struct {
+	config
+	op                Op
+	typ               string
+	id                *int
+	url               *string
+	types             *[]string
+	appendtypes       []string
+	categories        *[]string
+	appendcategories  []string
+	secret            *string
+	former_secret     *string
+	former_until      *time.Time
+	state             *endpoint.State
+	why               *string
+	position          *int
+	addposition       *int
+	failures          *int
+	addfailures       *int
+	failing_since     *time.Time
+	created_at        *time.Time
+	clearedFields     map[string]struct{}
+	account           *int
+	clearedaccount    bool
+	deliveries        map[int]struct{}
+	removeddeliveries map[int]struct{}
+	cleareddeliveries bool
+	attempts          map[int]struct{}
+	removedattempts   map[int]struct{}
+	clearedattempts   bool
+	done              bool
+	oldValue          func(context.Context) (*Endpoint, error)
+	predicates        []predicate.Endpoint
+}
+
+var _ ent.Mutation = (*EndpointMutation)(nil)
+
+// endpointOption allows management of the mutation configuration using functional options.
+type endpointOption func(*EndpointMutation)
+
+// newEndpointMutation creates new mutation for the Endpoint entity.
+func newEndpointMutation(c config, op Op, opts ...endpointOption) *EndpointMutation {
+	m := &EndpointMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeEndpoint,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withEndpointID sets the ID field of the mutation.
+func withEndpointID(id int) endpointOption {
+	return func(m *EndpointMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Endpoint
+		)
+		m.oldValue = func(ctx context.Context) (*Endpoint, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Endpoint.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withEndpoint sets the old Endpoint of the mutation.
+func withEndpoint(node *Endpoint) endpointOption {
+	return func(m *EndpointMutation) {
+		m.oldValue = func(context.Context) (*Endpoint, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m EndpointMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m EndpointMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *EndpointMutation) ID() (id int, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *EndpointMutation) IDs(ctx context.Context) ([]int, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Endpoint.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetAccountID sets the "account_id" field.
+func (m *EndpointMutation) SetAccountID(i int) {
+	m.account = &i
+}
+
+// AccountID returns the value of the "account_id" field in the mutation.
+func (m *EndpointMutation) AccountID() (r int, exists bool) {
+	v := m.account
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAccountID returns the old "account_id" field's value of the Endpoint entity.
+// If the Endpoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EndpointMutation) OldAccountID(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAccountID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAccountID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAccountID: %w", err)
+	}
+	return oldValue.AccountID, nil
+}
+
+// ResetAccountID resets all changes to the "account_id" field.
+func (m *EndpointMutation) ResetAccountID() {
+	m.account = nil
+}
+
+// SetURL sets the "url" field.
+func (m *EndpointMutation) SetURL(s string) {
+	m.url = &s
+}
+
+// URL returns the value of the "url" field in the mutation.
+func (m *EndpointMutation) URL() (r string, exists bool) {
+	v := m.url
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldURL returns the old "url" field's value of the Endpoint entity.
+// If the Endpoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EndpointMutation) OldURL(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldURL is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldURL requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldURL: %w", err)
+	}
+	return oldValue.URL, nil
+}
+
+// ResetURL resets all changes to the "url" field.
+func (m *EndpointMutation) ResetURL() {
+	m.url = nil
+}
+
+// SetTypes sets the "types" field.
+func (m *EndpointMutation) SetTypes(s []string) {
+	m.types = &s
+	m.appendtypes = nil
+}
+
+// Types returns the value of the "types" field in the mutation.
+func (m *EndpointMutation) Types() (r []string, exists bool) {
+	v := m.types
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTypes returns the old "types" field's value of the Endpoint entity.
+// If the Endpoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EndpointMutation) OldTypes(ctx context.Context) (v []string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTypes is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTypes requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTypes: %w", err)
+	}
+	return oldValue.Types, nil
+}
+
+// AppendTypes adds s to the "types" field.
+func (m *EndpointMutation) AppendTypes(s []string) {
+	m.appendtypes = append(m.appendtypes, s...)
+}
+
+// AppendedTypes returns the list of values that were appended to the "types" field in this mutation.
+func (m *EndpointMutation) AppendedTypes() ([]string, bool) {
+	if len(m.appendtypes) == 0 {
+		return nil, false
+	}
+	return m.appendtypes, true
+}
+
+// ResetTypes resets all changes to the "types" field.
+func (m *EndpointMutation) ResetTypes() {
+	m.types = nil
+	m.appendtypes = nil
+}
+
+// SetCategories sets the "categories" field.
+func (m *EndpointMutation) SetCategories(s []string) {
+	m.categories = &s
+	m.appendcategories = nil
+}
+
+// Categories returns the value of the "categories" field in the mutation.
+func (m *EndpointMutation) Categories() (r []string, exists bool) {
+	v := m.categories
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCategories returns the old "categories" field's value of the Endpoint entity.
+// If the Endpoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EndpointMutation) OldCategories(ctx context.Context) (v []string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCategories is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCategories requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCategories: %w", err)
+	}
+	return oldValue.Categories, nil
+}
+
+// AppendCategories adds s to the "categories" field.
+func (m *EndpointMutation) AppendCategories(s []string) {
+	m.appendcategories = append(m.appendcategories, s...)
+}
+
+// AppendedCategories returns the list of values that were appended to the "categories" field in this mutation.
+func (m *EndpointMutation) AppendedCategories() ([]string, bool) {
+	if len(m.appendcategories) == 0 {
+		return nil, false
+	}
+	return m.appendcategories, true
+}
+
+// ResetCategories resets all changes to the "categories" field.
+func (m *EndpointMutation) ResetCategories() {
+	m.categories = nil
+	m.appendcategories = nil
+}
+
+// SetSecret sets the "secret" field.
+func (m *EndpointMutation) SetSecret(s string) {
+	m.secret = &s
+}
+
+// Secret returns the value of the "secret" field in the mutation.
+func (m *EndpointMutation) Secret() (r string, exists bool) {
+	v := m.secret
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSecret returns the old "secret" field's value of the Endpoint entity.
+// If the Endpoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EndpointMutation) OldSecret(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSecret is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSecret requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSecret: %w", err)
+	}
+	return oldValue.Secret, nil
+}
+
+// ResetSecret resets all changes to the "secret" field.
+func (m *EndpointMutation) ResetSecret() {
+	m.secret = nil
+}
+
+// SetFormerSecret sets the "former_secret" field.
+func (m *EndpointMutation) SetFormerSecret(s string) {
+	m.former_secret = &s
+}
+
+// FormerSecret returns the value of the "former_secret" field in the mutation.
+func (m *EndpointMutation) FormerSecret() (r string, exists bool) {
+	v := m.former_secret
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFormerSecret returns the old "former_secret" field's value of the Endpoint entity.
+// If the Endpoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EndpointMutation) OldFormerSecret(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFormerSecret is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFormerSecret requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFormerSecret: %w", err)
+	}
+	return oldValue.FormerSecret, nil
+}
+
+// ResetFormerSecret resets all changes to the "former_secret" field.
+func (m *EndpointMutation) ResetFormerSecret() {
+	m.former_secret = nil
+}
+
+// SetFormerUntil sets the "former_until" field.
+func (m *EndpointMutation) SetFormerUntil(t time.Time) {
+	m.former_until = &t
+}
+
+// FormerUntil returns the value of the "former_until" field in the mutation.
+func (m *EndpointMutation) FormerUntil() (r time.Time, exists bool) {
+	v := m.former_until
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFormerUntil returns the old "former_until" field's value of the Endpoint entity.
+// If the Endpoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EndpointMutation) OldFormerUntil(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFormerUntil is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFormerUntil requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFormerUntil: %w", err)
+	}
+	return oldValue.FormerUntil, nil
+}
+
+// ClearFormerUntil clears the value of the "former_until" field.
+func (m *EndpointMutation) ClearFormerUntil() {
+	m.former_until = nil
+	m.clearedFields[endpoint.FieldFormerUntil] = struct{}{}
+}
+
+// FormerUntilCleared returns if the "former_until" field was cleared in this mutation.
+func (m *EndpointMutation) FormerUntilCleared() bool {
+	_, ok := m.clearedFields[endpoint.FieldFormerUntil]
+	return ok
+}
+
+// ResetFormerUntil resets all changes to the "former_until" field.
+func (m *EndpointMutation) ResetFormerUntil() {
+	m.former_until = nil
+	delete(m.clearedFields, endpoint.FieldFormerUntil)
+}
+
+// SetState sets the "state" field.
+func (m *EndpointMutation) SetState(e endpoint.State) {
+	m.state = &e
+}
+
+// State returns the value of the "state" field in the mutation.
+func (m *EndpointMutation) State() (r endpoint.State, exists bool) {
+	v := m.state
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldState returns the old "state" field's value of the Endpoint entity.
+// If the Endpoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EndpointMutation) OldState(ctx context.Context) (v endpoint.State, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldState is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldState requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldState: %w", err)
+	}
+	return oldValue.State, nil
+}
+
+// ResetState resets all changes to the "state" field.
+func (m *EndpointMutation) ResetState() {
+	m.state = nil
+}
+
+// SetWhy sets the "why" field.
+func (m *EndpointMutation) SetWhy(s string) {
+	m.why = &s
+}
+
+// Why returns the value of the "why" field in the mutation.
+func (m *EndpointMutation) Why() (r string, exists bool) {
+	v := m.why
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWhy returns the old "why" field's value of the Endpoint entity.
+// If the Endpoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EndpointMutation) OldWhy(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWhy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWhy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWhy: %w", err)
+	}
+	return oldValue.Why, nil
+}
+
+// ResetWhy resets all changes to the "why" field.
+func (m *EndpointMutation) ResetWhy() {
+	m.why = nil
+}
+
+// SetPosition sets the "position" field.
+func (m *EndpointMutation) SetPosition(i int) {
+	m.position = &i
+	m.addposition = nil
+}
+
+// Position returns the value of the "position" field in the mutation.
+func (m *EndpointMutation) Position() (r int, exists bool) {
+	v := m.position
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPosition returns the old "position" field's value of the Endpoint entity.
+// If the Endpoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EndpointMutation) OldPosition(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPosition is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPosition requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPosition: %w", err)
+	}
+	return oldValue.Position, nil
+}
+
+// AddPosition adds i to the "position" field.
+func (m *EndpointMutation) AddPosition(i int) {
+	if m.addposition != nil {
+		*m.addposition += i
+	} else {
+		m.addposition = &i
+	}
+}
+
+// AddedPosition returns the value that was added to the "position" field in this mutation.
+func (m *EndpointMutation) AddedPosition() (r int, exists bool) {
+	v := m.addposition
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetPosition resets all changes to the "position" field.
+func (m *EndpointMutation) ResetPosition() {
+	m.position = nil
+	m.addposition = nil
+}
+
+// SetFailures sets the "failures" field.
+func (m *EndpointMutation) SetFailures(i int) {
+	m.failures = &i
+	m.addfailures = nil
+}
+
+// Failures returns the value of the "failures" field in the mutation.
+func (m *EndpointMutation) Failures() (r int, exists bool) {
+	v := m.failures
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFailures returns the old "failures" field's value of the Endpoint entity.
+// If the Endpoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EndpointMutation) OldFailures(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFailures is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFailures requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFailures: %w", err)
+	}
+	return oldValue.Failures, nil
+}
+
+// AddFailures adds i to the "failures" field.
+func (m *EndpointMutation) AddFailures(i int) {
+	if m.addfailures != nil {
+		*m.addfailures += i
+	} else {
+		m.addfailures = &i
+	}
+}
+
+// AddedFailures returns the value that was added to the "failures" field in this mutation.
+func (m *EndpointMutation) AddedFailures() (r int, exists bool) {
+	v := m.addfailures
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetFailures resets all changes to the "failures" field.
+func (m *EndpointMutation) ResetFailures() {
+	m.failures = nil
+	m.addfailures = nil
+}
+
+// SetFailingSince sets the "failing_since" field.
+func (m *EndpointMutation) SetFailingSince(t time.Time) {
+	m.failing_since = &t
+}
+
+// FailingSince returns the value of the "failing_since" field in the mutation.
+func (m *EndpointMutation) FailingSince() (r time.Time, exists bool) {
+	v := m.failing_since
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFailingSince returns the old "failing_since" field's value of the Endpoint entity.
+// If the Endpoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EndpointMutation) OldFailingSince(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFailingSince is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFailingSince requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFailingSince: %w", err)
+	}
+	return oldValue.FailingSince, nil
+}
+
+// ClearFailingSince clears the value of the "failing_since" field.
+func (m *EndpointMutation) ClearFailingSince() {
+	m.failing_since = nil
+	m.clearedFields[endpoint.FieldFailingSince] = struct{}{}
+}
+
+// FailingSinceCleared returns if the "failing_since" field was cleared in this mutation.
+func (m *EndpointMutation) FailingSinceCleared() bool {
+	_, ok := m.clearedFields[endpoint.FieldFailingSince]
+	return ok
+}
+
+// ResetFailingSince resets all changes to the "failing_since" field.
+func (m *EndpointMutation) ResetFailingSince() {
+	m.failing_since = nil
+	delete(m.clearedFields, endpoint.FieldFailingSince)
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *EndpointMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *EndpointMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the Endpoint entity.
+// If the Endpoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EndpointMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *EndpointMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// ClearAccount clears the "account" edge to the Account entity.
+func (m *EndpointMutation) ClearAccount() {
+	m.clearedaccount = true
+	m.clearedFields[endpoint.FieldAccountID] = struct{}{}
+}
+
+// AccountCleared reports if the "account" edge to the Account entity was cleared.
+func (m *EndpointMutation) AccountCleared() bool {
+	return m.clearedaccount
+}
+
+// AccountIDs returns the "account" edge IDs in the mutation.
+// Note that IDs always returns len(IDs) <= 1 for unique edges, and you should use
+// AccountID instead. It exists only for internal usage by the builders.
+func (m *EndpointMutation) AccountIDs() (ids []int) {
+	if id := m.account; id != nil {
+		ids = append(ids, *id)
+	}
+	return
+}
+
+// ResetAccount resets all changes to the "account" edge.
+func (m *EndpointMutation) ResetAccount() {
+	m.account = nil
+	m.clearedaccount = false
+}
+
+// AddDeliveryIDs adds the "deliveries" edge to the Delivery entity by ids.
+func (m *EndpointMutation) AddDeliveryIDs(ids ...int) {
+	if m.deliveries == nil {
+		m.deliveries = make(map[int]struct{})
+	}
+	for i := range ids {
+		m.deliveries[ids[i]] = struct{}{}
+	}
+}
+
+// ClearDeliveries clears the "deliveries" edge to the Delivery entity.
+func (m *EndpointMutation) ClearDeliveries() {
+	m.cleareddeliveries = true
+}
+
+// DeliveriesCleared reports if the "deliveries" edge to the Delivery entity was cleared.
+func (m *EndpointMutation) DeliveriesCleared() bool {
+	return m.cleareddeliveries
+}
+
+// RemoveDeliveryIDs removes the "deliveries" edge to the Delivery entity by IDs.
+func (m *EndpointMutation) RemoveDeliveryIDs(ids ...int) {
+	if m.removeddeliveries == nil {
+		m.removeddeliveries = make(map[int]struct{})
+	}
+	for i := range ids {
+		delete(m.deliveries, ids[i])
+		m.removeddeliveries[ids[i]] = struct{}{}
+	}
+}
+
+// RemovedDeliveries returns the removed IDs of the "deliveries" edge to the Delivery entity.
+func (m *EndpointMutation) RemovedDeliveriesIDs() (ids []int) {
+	for id := range m.removeddeliveries {
+		ids = append(ids, id)
+	}
+	return
+}
+
+// DeliveriesIDs returns the "deliveries" edge IDs in the mutation.
+func (m *EndpointMutation) DeliveriesIDs() (ids []int) {
+	for id := range m.deliveries {
+		ids = append(ids, id)
+	}
+	return
+}
+
+// ResetDeliveries resets all changes to the "deliveries" edge.
+func (m *EndpointMutation) ResetDeliveries() {
+	m.deliveries = nil
+	m.cleareddeliveries = false
+	m.removeddeliveries = nil
+}
+
+// AddAttemptIDs adds the "attempts" edge to the Attempt entity by ids.
+func (m *EndpointMutation) AddAttemptIDs(ids ...int) {
+	if m.attempts == nil {
+		m.attempts = make(map[int]struct{})
+	}
+	for i := range ids {
+		m.attempts[ids[i]] = struct{}{}
+	}
+}
+
+// ClearAttempts clears the "attempts" edge to the Attempt entity.
+func (m *EndpointMutation) ClearAttempts() {
+	m.clearedattempts = true
+}
+
+// AttemptsCleared reports if the "attempts" edge to the Attempt entity was cleared.
+func (m *EndpointMutation) AttemptsCleared() bool {
+	return m.clearedattempts
+}
+
+// RemoveAttemptIDs removes the "attempts" edge to the Attempt entity by IDs.
+func (m *EndpointMutation) RemoveAttemptIDs(ids ...int) {
+	if m.removedattempts == nil {
+		m.removedattempts = make(map[int]struct{})
+	}
+	for i := range ids {
+		delete(m.attempts, ids[i])
+		m.removedattempts[ids[i]] = struct{}{}
+	}
+}
+
+// RemovedAttempts returns the removed IDs of the "attempts" edge to the Attempt entity.
+func (m *EndpointMutation) RemovedAttemptsIDs() (ids []int) {
+	for id := range m.removedattempts {
+		ids = append(ids, id)
+	}
+	return
+}
+
+// AttemptsIDs returns the "attempts" edge IDs in the mutation.
+func (m *EndpointMutation) AttemptsIDs() (ids []int) {
+	for id := range m.attempts {
+		ids = append(ids, id)
+	}
+	return
+}
+
+// ResetAttempts resets all changes to the "attempts" edge.
+func (m *EndpointMutation) ResetAttempts() {
+	m.attempts = nil
+	m.clearedattempts = false
+	m.removedattempts = nil
+}
+
+// Where appends a list predicates to the EndpointMutation builder.
+func (m *EndpointMutation) Where(ps ...predicate.Endpoint) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the EndpointMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *EndpointMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Endpoint, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *EndpointMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *EndpointMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Endpoint).
+func (m *EndpointMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *EndpointMutation) Fields() []string {
+	fields := make([]string, 0, 13)
+	if m.account != nil {
+		fields = append(fields, endpoint.FieldAccountID)
+	}
+	if m.url != nil {
+		fields = append(fields, endpoint.FieldURL)
+	}
+	if m.types != nil {
+		fields = append(fields, endpoint.FieldTypes)
+	}
+	if m.categories != nil {
+		fields = append(fields, endpoint.FieldCategories)
+	}
+	if m.secret != nil {
+		fields = append(fields, endpoint.FieldSecret)
+	}
+	if m.former_secret != nil {
+		fields = append(fields, endpoint.FieldFormerSecret)
+	}
+	if m.former_until != nil {
+		fields = append(fields, endpoint.FieldFormerUntil)
+	}
+	if m.state != nil {
+		fields = append(fields, endpoint.FieldState)
+	}
+	if m.why != nil {
+		fields = append(fields, endpoint.FieldWhy)
+	}
+	if m.position != nil {
+		fields = append(fields, endpoint.FieldPosition)
+	}
+	if m.failures != nil {
+		fields = append(fields, endpoint.FieldFailures)
+	}
+	if m.failing_since != nil {
+		fields = append(fields, endpoint.FieldFailingSince)
+	}
+	if m.created_at != nil {
+		fields = append(fields, endpoint.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *EndpointMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case endpoint.FieldAccountID:
+		return m.AccountID()
+	case endpoint.FieldURL:
+		return m.URL()
+	case endpoint.FieldTypes:
+		return m.Types()
+	case endpoint.FieldCategories:
+		return m.Categories()
+	case endpoint.FieldSecret:
+		return m.Secret()
+	case endpoint.FieldFormerSecret:
+		return m.FormerSecret()
+	case endpoint.FieldFormerUntil:
+		return m.FormerUntil()
+	case endpoint.FieldState:
+		return m.State()
+	case endpoint.FieldWhy:
+		return m.Why()
+	case endpoint.FieldPosition:
+		return m.Position()
+	case endpoint.FieldFailures:
+		return m.Failures()
+	case endpoint.FieldFailingSince:
+		return m.FailingSince()
+	case endpoint.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *EndpointMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case endpoint.FieldAccountID:
+		return m.OldAccountID(ctx)
+	case endpoint.FieldURL:
+		return m.OldURL(ctx)
+	case endpoint.FieldTypes:
+		return m.OldTypes(ctx)
+	case endpoint.FieldCategories:
+		return m.OldCategories(ctx)
+	case endpoint.FieldSecret:
+		return m.OldSecret(ctx)
+	case endpoint.FieldFormerSecret:
+		return m.OldFormerSecret(ctx)
+	case endpoint.FieldFormerUntil:
+		return m.OldFormerUntil(ctx)
+	case endpoint.FieldState:
+		return m.OldState(ctx)
+	case endpoint.FieldWhy:
+		return m.OldWhy(ctx)
+	case endpoint.FieldPosition:
+		return m.OldPosition(ctx)
+	case endpoint.FieldFailures:
+		return m.OldFailures(ctx)
+	case endpoint.FieldFailingSince:
+		return m.OldFailingSince(ctx)
+	case endpoint.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown Endpoint field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *EndpointMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case endpoint.FieldAccountID:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAccountID(v)
+		return nil
+	case endpoint.FieldURL:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetURL(v)
+		return nil
+	case endpoint.FieldTypes:
+		v, ok := value.([]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTypes(v)
+		return nil
+	case endpoint.FieldCategories:
+		v, ok := value.([]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCategories(v)
+		return nil
+	case endpoint.FieldSecret:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSecret(v)
+		return nil
+	case endpoint.FieldFormerSecret:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFormerSecret(v)
+		return nil
+	case endpoint.FieldFormerUntil:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFormerUntil(v)
+		return nil
+	case endpoint.FieldState:
+		v, ok := value.(endpoint.State)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetState(v)
+		return nil
+	case endpoint.FieldWhy:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWhy(v)
+		return nil
+	case endpoint.FieldPosition:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPosition(v)
+		return nil
+	case endpoint.FieldFailures:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFailures(v)
+		return nil
+	case endpoint.FieldFailingSince:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFailingSince(v)
+		return nil
+	case endpoint.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Endpoint field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *EndpointMutation) AddedFields() []string {
+	var fields []string
+	if m.addposition != nil {
+		fields = append(fields, endpoint.FieldPosition)
+	}
+	if m.addfailures != nil {
+		fields = append(fields, endpoint.FieldFailures)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *EndpointMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case endpoint.FieldPosition:
+		return m.AddedPosition()
+	case endpoint.FieldFailures:
+		return m.AddedFailures()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *EndpointMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case endpoint.FieldPosition:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddPosition(v)
+		return nil
+	case endpoint.FieldFailures:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddFailures(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Endpoint numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *EndpointMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(endpoint.FieldFormerUntil) {
+		fields = append(fields, endpoint.FieldFormerUntil)
+	}
+	if m.FieldCleared(endpoint.FieldFailingSince) {
+		fields = append(fields, endpoint.FieldFailingSince)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *EndpointMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *EndpointMutation) ClearField(name string) error {
+	switch name {
+	case endpoint.FieldFormerUntil:
+		m.ClearFormerUntil()
+		return nil
+	case endpoint.FieldFailingSince:
+		m.ClearFailingSince()
+		return nil
+	}
+	return fmt.Errorf("unknown Endpoint nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *EndpointMutation) ResetField(name string) error {
+	switch name {
+	case endpoint.FieldAccountID:
+		m.ResetAccountID()
+		return nil
+	case endpoint.FieldURL:
+		m.ResetURL()
+		return nil
+	case endpoint.FieldTypes:
+		m.ResetTypes()
+		return nil
+	case endpoint.FieldCategories:
+		m.ResetCategories()
+		return nil
+	case endpoint.FieldSecret:
+		m.ResetSecret()
+		return nil
+	case endpoint.FieldFormerSecret:
+		m.ResetFormerSecret()
+		return nil
+	case endpoint.FieldFormerUntil:
+		m.ResetFormerUntil()
+		return nil
+	case endpoint.FieldState:
+		m.ResetState()
+		return nil
+	case endpoint.FieldWhy:
+		m.ResetWhy()
+		return nil
+	case endpoint.FieldPosition:
+		m.ResetPosition()
+		return nil
+	case endpoint.FieldFailures:
+		m.ResetFailures()
+		return nil
+	case endpoint.FieldFailingSince:
+		m.ResetFailingSince()
+		return nil
+	case endpoint.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Endpoint field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *EndpointMutation) AddedEdges() []string {
+	edges := make([]string, 0, 3)
+	if m.account != nil {
+		edges = append(edges, endpoint.EdgeAccount)
+	}
+	if m.deliveries != nil {
+		edges = append(edges, endpoint.EdgeDeliveries)
+	}
+	if m.attempts != nil {
+		edges = append(edges, endpoint.EdgeAttempts)
+	}
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *EndpointMutation) AddedIDs(name string) []ent.Value {
+	switch name {
+	case endpoint.EdgeAccount:
+		if id := m.account; id != nil {
+			return []ent.Value{*id}
+		}
+	case endpoint.EdgeDeliveries:
+		ids := make([]ent.Value, 0, len(m.deliveries))
+		for id := range m.deliveries {
+			ids = append(ids, id)
+		}
+		return ids
+	case endpoint.EdgeAttempts:
+		ids := make([]ent.Value, 0, len(m.attempts))
+		for id := range m.attempts {
+			ids = append(ids, id)
+		}
+		return ids
+	}
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *EndpointMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 3)
+	if m.removeddeliveries != nil {
+		edges = append(edges, endpoint.EdgeDeliveries)
+	}
+	if m.removedattempts != nil {
+		edges = append(edges, endpoint.EdgeAttempts)
+	}
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *EndpointMutation) RemovedIDs(name string) []ent.Value {
+	switch name {
+	case endpoint.EdgeDeliveries:
+		ids := make([]ent.Value, 0, len(m.removeddeliveries))
+		for id := range m.removeddeliveries {
+			ids = append(ids, id)
+		}
+		return ids
+	case endpoint.EdgeAttempts:
+		ids := make([]ent.Value, 0, len(m.removedattempts))
+		for id := range m.removedattempts {
+			ids = append(ids, id)
+		}
+		return ids
+	}
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *EndpointMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 3)
+	if m.clearedaccount {
+		edges = append(edges, endpoint.EdgeAccount)
+	}
+	if m.cleareddeliveries {
+		edges = append(edges, endpoint.EdgeDeliveries)
+	}
+	if m.clearedattempts {
+		edges = append(edges, endpoint.EdgeAttempts)
+	}
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *EndpointMutation) EdgeCleared(name string) bool {
+	switch name {
+	case endpoint.EdgeAccount:
+		return m.clearedaccount
+	case endpoint.EdgeDeliveries:
+		return m.cleareddeliveries
+	case endpoint.EdgeAttempts:
+		return m.clearedattempts
+	}
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *EndpointMutation) ClearEdge(name string) error {
+	switch name {
+	case endpoint.EdgeAccount:
+		m.ClearAccount()
+		return nil
+	}
+	return fmt.Errorf("unknown Endpoint unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *EndpointMutation) ResetEdge(name string) error {
+	switch name {
+	case endpoint.EdgeAccount:
+		m.ResetAccount()
+		return nil
+	case endpoint.EdgeDeliveries:
+		m.ResetDeliveries()
+		return nil
+	case endpoint.EdgeAttempts:
+		m.ResetAttempts()
+		return nil
+	}
+	return fmt.Errorf("unknown Endpoint edge %s", name)
 }
 
 // JournalEntryMutation represents an operation that mutates the JournalEntry nodes in the graph.

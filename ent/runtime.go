@@ -5,12 +5,15 @@ package ent
 import (
 	"palmares/ent/account"
 	"palmares/ent/apikey"
+	"palmares/ent/attempt"
 	"palmares/ent/billingevent"
 	"palmares/ent/category"
 	"palmares/ent/comparison"
 	"palmares/ent/confirmation"
 	"palmares/ent/countbatch"
 	"palmares/ent/customer"
+	"palmares/ent/delivery"
+	"palmares/ent/endpoint"
 	"palmares/ent/journalentry"
 	"palmares/ent/release"
 	"palmares/ent/schema"
@@ -48,6 +51,12 @@ func init() {
 	accountDescCreatedAt := accountFields[3].Descriptor()
 	// account.DefaultCreatedAt holds the default value on creation for the created_at field.
 	account.DefaultCreatedAt = accountDescCreatedAt.Default.(func() time.Time)
+	attemptFields := schema.Attempt{}.Fields()
+	_ = attemptFields
+	// attemptDescAt is the schema descriptor for at field.
+	attemptDescAt := attemptFields[4].Descriptor()
+	// attempt.DefaultAt holds the default value on creation for the at field.
+	attempt.DefaultAt = attemptDescAt.Default.(func() time.Time)
 	billingeventFields := schema.BillingEvent{}.Fields()
 	_ = billingeventFields
 	// billingeventDescAppliedAt is the schema descriptor for applied_at field.
@@ -120,24 +129,28 @@ func init() {
 	confirmationDescMailbox := confirmationFields[2].Descriptor()
 	// confirmation.MailboxValidator is a validator for the "mailbox" field. It is called by the builders before save.
 	confirmation.MailboxValidator = confirmationDescMailbox.Validators[0].(func(string) error)
+	// confirmationDescWiderSender is the schema descriptor for wider_sender field.
+	confirmationDescWiderSender := confirmationFields[4].Descriptor()
+	// confirmation.DefaultWiderSender holds the default value on creation for the wider_sender field.
+	confirmation.DefaultWiderSender = confirmationDescWiderSender.Default.(string)
 	// confirmationDescLinkHash is the schema descriptor for link_hash field.
-	confirmationDescLinkHash := confirmationFields[5].Descriptor()
+	confirmationDescLinkHash := confirmationFields[6].Descriptor()
 	// confirmation.LinkHashValidator is a validator for the "link_hash" field. It is called by the builders before save.
 	confirmation.LinkHashValidator = confirmationDescLinkHash.Validators[0].(func(string) error)
 	// confirmationDescBrowserHash is the schema descriptor for browser_hash field.
-	confirmationDescBrowserHash := confirmationFields[6].Descriptor()
+	confirmationDescBrowserHash := confirmationFields[7].Descriptor()
 	// confirmation.BrowserHashValidator is a validator for the "browser_hash" field. It is called by the builders before save.
 	confirmation.BrowserHashValidator = confirmationDescBrowserHash.Validators[0].(func(string) error)
 	// confirmationDescCodeHash is the schema descriptor for code_hash field.
-	confirmationDescCodeHash := confirmationFields[7].Descriptor()
+	confirmationDescCodeHash := confirmationFields[8].Descriptor()
 	// confirmation.CodeHashValidator is a validator for the "code_hash" field. It is called by the builders before save.
 	confirmation.CodeHashValidator = confirmationDescCodeHash.Validators[0].(func(string) error)
 	// confirmationDescTries is the schema descriptor for tries field.
-	confirmationDescTries := confirmationFields[8].Descriptor()
+	confirmationDescTries := confirmationFields[9].Descriptor()
 	// confirmation.DefaultTries holds the default value on creation for the tries field.
 	confirmation.DefaultTries = confirmationDescTries.Default.(int)
 	// confirmationDescCreatedAt is the schema descriptor for created_at field.
-	confirmationDescCreatedAt := confirmationFields[9].Descriptor()
+	confirmationDescCreatedAt := confirmationFields[10].Descriptor()
 	// confirmation.DefaultCreatedAt holds the default value on creation for the created_at field.
 	confirmation.DefaultCreatedAt = confirmationDescCreatedAt.Default.(func() time.Time)
 	countbatchFields := schema.CountBatch{}.Fields()
@@ -150,8 +163,8 @@ func init() {
 	_ = customerFields
 	// customerDescEmail is the schema descriptor for email field.
 	customerDescEmail := customerFields[2].Descriptor()
-	// customer.EmailValidator is a validator for the "email" field. It is called by the builders before save.
-	customer.EmailValidator = customerDescEmail.Validators[0].(func(string) error)
+	// customer.DefaultEmail holds the default value on creation for the email field.
+	customer.DefaultEmail = customerDescEmail.Default.(string)
 	// customerDescSubscription is the schema descriptor for subscription field.
 	customerDescSubscription := customerFields[3].Descriptor()
 	// customer.DefaultSubscription holds the default value on creation for the subscription field.
@@ -176,6 +189,38 @@ func init() {
 	customerDescID := customerFields[0].Descriptor()
 	// customer.IDValidator is a validator for the "id" field. It is called by the builders before save.
 	customer.IDValidator = customerDescID.Validators[0].(func(string) error)
+	deliveryFields := schema.Delivery{}.Fields()
+	_ = deliveryFields
+	// deliveryDescAttempts is the schema descriptor for attempts field.
+	deliveryDescAttempts := deliveryFields[2].Descriptor()
+	// delivery.DefaultAttempts holds the default value on creation for the attempts field.
+	delivery.DefaultAttempts = deliveryDescAttempts.Default.(int)
+	endpointFields := schema.Endpoint{}.Fields()
+	_ = endpointFields
+	// endpointDescURL is the schema descriptor for url field.
+	endpointDescURL := endpointFields[1].Descriptor()
+	// endpoint.URLValidator is a validator for the "url" field. It is called by the builders before save.
+	endpoint.URLValidator = endpointDescURL.Validators[0].(func(string) error)
+	// endpointDescSecret is the schema descriptor for secret field.
+	endpointDescSecret := endpointFields[4].Descriptor()
+	// endpoint.SecretValidator is a validator for the "secret" field. It is called by the builders before save.
+	endpoint.SecretValidator = endpointDescSecret.Validators[0].(func(string) error)
+	// endpointDescFormerSecret is the schema descriptor for former_secret field.
+	endpointDescFormerSecret := endpointFields[5].Descriptor()
+	// endpoint.DefaultFormerSecret holds the default value on creation for the former_secret field.
+	endpoint.DefaultFormerSecret = endpointDescFormerSecret.Default.(string)
+	// endpointDescWhy is the schema descriptor for why field.
+	endpointDescWhy := endpointFields[8].Descriptor()
+	// endpoint.DefaultWhy holds the default value on creation for the why field.
+	endpoint.DefaultWhy = endpointDescWhy.Default.(string)
+	// endpointDescFailures is the schema descriptor for failures field.
+	endpointDescFailures := endpointFields[10].Descriptor()
+	// endpoint.DefaultFailures holds the default value on creation for the failures field.
+	endpoint.DefaultFailures = endpointDescFailures.Default.(int)
+	// endpointDescCreatedAt is the schema descriptor for created_at field.
+	endpointDescCreatedAt := endpointFields[12].Descriptor()
+	// endpoint.DefaultCreatedAt holds the default value on creation for the created_at field.
+	endpoint.DefaultCreatedAt = endpointDescCreatedAt.Default.(func() time.Time)
 	journalentryFields := schema.JournalEntry{}.Fields()
 	_ = journalentryFields
 	// journalentryDescKind is the schema descriptor for kind field.

@@ -18,6 +18,8 @@ type Tx struct {
 	APIKey *APIKeyClient
 	// Account is the client for interacting with the Account builders.
 	Account *AccountClient
+	// Attempt is the client for interacting with the Attempt builders.
+	Attempt *AttemptClient
 	// BillingEvent is the client for interacting with the BillingEvent builders.
 	BillingEvent *BillingEventClient
 	// Category is the client for interacting with the Category builders.
@@ -32,6 +34,10 @@ type Tx struct {
 	CountBatch *CountBatchClient
 	// Customer is the client for interacting with the Customer builders.
 	Customer *CustomerClient
+	// Delivery is the client for interacting with the Delivery builders.
+	Delivery *DeliveryClient
+	// Endpoint is the client for interacting with the Endpoint builders.
+	Endpoint *EndpointClient
 	// JournalEntry is the client for interacting with the JournalEntry builders.
 	JournalEntry *JournalEntryClient
 	// PriceChange is the client for interacting with the PriceChange builders.
@@ -179,6 +185,7 @@ func (tx *Tx) Client() *Client {
 func (tx *Tx) init() {
 	tx.APIKey = NewAPIKeyClient(tx.config)
 	tx.Account = NewAccountClient(tx.config)
+	tx.Attempt = NewAttemptClient(tx.config)
 	tx.BillingEvent = NewBillingEventClient(tx.config)
 	tx.Category = NewCategoryClient(tx.config)
 	tx.Comparison = NewComparisonClient(tx.config)
@@ -186,6 +193,8 @@ func (tx *Tx) init() {
 	tx.Confirmation = NewConfirmationClient(tx.config)
 	tx.CountBatch = NewCountBatchClient(tx.config)
 	tx.Customer = NewCustomerClient(tx.config)
+	tx.Delivery = NewDeliveryClient(tx.config)
+	tx.Endpoint = NewEndpointClient(tx.config)
 	tx.JournalEntry = NewJournalEntryClient(tx.config)
 	tx.PriceChange = NewPriceChangeClient(tx.config)
 	tx.Release = NewReleaseClient(tx.config)

@@ -33,6 +33,8 @@ const (
 	EdgeConfirmations = "confirmations"
 	// EdgeCustomer holds the string denoting the customer edge name in mutations.
 	EdgeCustomer = "customer"
+	// EdgeEndpoints holds the string denoting the endpoints edge name in mutations.
+	EdgeEndpoints = "endpoints"
 	// Table holds the table name of the account in the database.
 	Table = "accounts"
 	// KeysTable is the table that holds the keys relation/edge.
@@ -70,6 +72,13 @@ const (
 	CustomerInverseTable = "customers"
 	// CustomerColumn is the table column denoting the customer relation/edge.
 	CustomerColumn = "account_id"
+	// EndpointsTable is the table that holds the endpoints relation/edge.
+	EndpointsTable = "endpoints"
+	// EndpointsInverseTable is the table name for the Endpoint entity.
+	// It exists in this package in order to avoid circular dependency with the "endpoint" package.
+	EndpointsInverseTable = "endpoints"
+	// EndpointsColumn is the table column denoting the endpoints relation/edge.
+	EndpointsColumn = "account_id"
 )
 
 // Columns holds all SQL columns for account fields.
@@ -213,6 +222,20 @@ func ByCustomerField(field string, opts ...sql.OrderTermOption) OrderOption {
 		sqlgraph.OrderByNeighborTerms(s, newCustomerStep(), sql.OrderByField(field, opts...))
 	}
 }
+
+// ByEndpointsCount orders the results by endpoints count.
+func ByEndpointsCount(opts ...sql.OrderTermOption) OrderOption {
+	return func(s *sql.Selector) {
+		sqlgraph.OrderByNeighborsCount(s, newEndpointsStep(), opts...)
+	}
+}
+
+// ByEndpoints orders the results by endpoints terms.
+func ByEndpoints(term sql.OrderTerm, terms ...sql.OrderTerm) OrderOption {
+	return func(s *sql.Selector) {
+		sqlgraph.OrderByNeighborTerms(s, newEndpointsStep(), append([]sql.OrderTerm{term}, terms...)...)
+	}
+}
 func newKeysStep() *sqlgraph.Step {
 	return sqlgraph.NewStep(
 		sqlgraph.From(Table, FieldID),
@@ -246,5 +269,12 @@ func newCustomerStep() *sqlgraph.Step {
 		sqlgraph.From(Table, FieldID),
 		sqlgraph.To(CustomerInverseTable, FieldID),
 		sqlgraph.Edge(sqlgraph.O2O, false, CustomerTable, CustomerColumn),
+	)
+}
+func newEndpointsStep() *sqlgraph.Step {
+	return sqlgraph.NewStep(
+		sqlgraph.From(Table, FieldID),
+		sqlgraph.To(EndpointsInverseTable, FieldID),
+		sqlgraph.Edge(sqlgraph.O2M, false, EndpointsTable, EndpointsColumn),
 	)
 }

@@ -23,6 +23,8 @@ const (
 	FieldMailbox = "mailbox"
 	// FieldSender holds the string denoting the sender field in the database.
 	FieldSender = "sender"
+	// FieldWiderSender holds the string denoting the wider_sender field in the database.
+	FieldWiderSender = "wider_sender"
 	// FieldAccountID holds the string denoting the account_id field in the database.
 	FieldAccountID = "account_id"
 	// FieldLinkHash holds the string denoting the link_hash field in the database.
@@ -59,6 +61,7 @@ var Columns = []string{
 	FieldEmail,
 	FieldMailbox,
 	FieldSender,
+	FieldWiderSender,
 	FieldAccountID,
 	FieldLinkHash,
 	FieldBrowserHash,
@@ -84,6 +87,8 @@ var (
 	EmailValidator func(string) error
 	// MailboxValidator is a validator for the "mailbox" field. It is called by the builders before save.
 	MailboxValidator func(string) error
+	// DefaultWiderSender holds the default value on creation for the "wider_sender" field.
+	DefaultWiderSender string
 	// LinkHashValidator is a validator for the "link_hash" field. It is called by the builders before save.
 	LinkHashValidator func(string) error
 	// BrowserHashValidator is a validator for the "browser_hash" field. It is called by the builders before save.
@@ -145,6 +150,11 @@ func ByMailbox(opts ...sql.OrderTermOption) OrderOption {
 // BySender orders the results by the sender field.
 func BySender(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldSender, opts...).ToFunc()
+}
+
+// ByWiderSender orders the results by the wider_sender field.
+func ByWiderSender(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldWiderSender, opts...).ToFunc()
 }
 
 // ByAccountID orders the results by the account_id field.

@@ -70,6 +70,11 @@ func Sender(v string) predicate.Confirmation {
 	return predicate.Confirmation(sql.FieldEQ(FieldSender, v))
 }
 
+// WiderSender applies equality check predicate on the "wider_sender" field. It's identical to WiderSenderEQ.
+func WiderSender(v string) predicate.Confirmation {
+	return predicate.Confirmation(sql.FieldEQ(FieldWiderSender, v))
+}
+
 // AccountID applies equality check predicate on the "account_id" field. It's identical to AccountIDEQ.
 func AccountID(v int) predicate.Confirmation {
 	return predicate.Confirmation(sql.FieldEQ(FieldAccountID, v))
@@ -323,6 +328,71 @@ func SenderEqualFold(v string) predicate.Confirmation {
 // SenderContainsFold applies the ContainsFold predicate on the "sender" field.
 func SenderContainsFold(v string) predicate.Confirmation {
 	return predicate.Confirmation(sql.FieldContainsFold(FieldSender, v))
+}
+
+// WiderSenderEQ applies the EQ predicate on the "wider_sender" field.
+func WiderSenderEQ(v string) predicate.Confirmation {
+	return predicate.Confirmation(sql.FieldEQ(FieldWiderSender, v))
+}
+
+// WiderSenderNEQ applies the NEQ predicate on the "wider_sender" field.
+func WiderSenderNEQ(v string) predicate.Confirmation {
+	return predicate.Confirmation(sql.FieldNEQ(FieldWiderSender, v))
+}
+
+// WiderSenderIn applies the In predicate on the "wider_sender" field.
+func WiderSenderIn(vs ...string) predicate.Confirmation {
+	return predicate.Confirmation(sql.FieldIn(FieldWiderSender, vs...))
+}
+
+// WiderSenderNotIn applies the NotIn predicate on the "wider_sender" field.
+func WiderSenderNotIn(vs ...string) predicate.Confirmation {
+	return predicate.Confirmation(sql.FieldNotIn(FieldWiderSender, vs...))
+}
+
+// WiderSenderGT applies the GT predicate on the "wider_sender" field.
+func WiderSenderGT(v string) predicate.Confirmation {
+	return predicate.Confirmation(sql.FieldGT(FieldWiderSender, v))
+}
+
+// WiderSenderGTE applies the GTE predicate on the "wider_sender" field.
+func WiderSenderGTE(v string) predicate.Confirmation {
+	return predicate.Confirmation(sql.FieldGTE(FieldWiderSender, v))
+}
+
+// WiderSenderLT applies the LT predicate on the "wider_sender" field.
+func WiderSenderLT(v string) predicate.Confirmation {
+	return predicate.Confirmation(sql.FieldLT(FieldWiderSender, v))
+}
+
+// WiderSenderLTE applies the LTE predicate on the "wider_sender" field.
+func WiderSenderLTE(v string) predicate.Confirmation {
+	return predicate.Confirmation(sql.FieldLTE(FieldWiderSender, v))
+}
+
+// WiderSenderContains applies the Contains predicate on the "wider_sender" field.
+func WiderSenderContains(v string) predicate.Confirmation {
+	return predicate.Confirmation(sql.FieldContains(FieldWiderSender, v))
+}
+
+// WiderSenderHasPrefix applies the HasPrefix predicate on the "wider_sender" field.
+func WiderSenderHasPrefix(v string) predicate.Confirmation {
+	return predicate.Confirmation(sql.FieldHasPrefix(FieldWiderSender, v))
+}
+
+// WiderSenderHasSuffix applies the HasSuffix predicate on the "wider_sender" field.
+func WiderSenderHasSuffix(v string) predicate.Confirmation {
+	return predicate.Confirmation(sql.FieldHasSuffix(FieldWiderSender, v))
+}
+
+// WiderSenderEqualFold applies the EqualFold predicate on the "wider_sender" field.
+func WiderSenderEqualFold(v string) predicate.Confirmation {
+	return predicate.Confirmation(sql.FieldEqualFold(FieldWiderSender, v))
+}
+
+// WiderSenderContainsFold applies the ContainsFold predicate on the "wider_sender" field.
+func WiderSenderContainsFold(v string) predicate.Confirmation {
+	return predicate.Confirmation(sql.FieldContainsFold(FieldWiderSender, v))
 }
 
 // AccountIDEQ applies the EQ predicate on the "account_id" field.

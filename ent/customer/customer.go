@@ -79,8 +79,8 @@ func ValidColumn(column string) bool {
 }
 
 var (
-	// EmailValidator is a validator for the "email" field. It is called by the builders before save.
-	EmailValidator func(string) error
+	// DefaultEmail holds the default value on creation for the "email" field.
+	DefaultEmail string
 	// DefaultSubscription holds the default value on creation for the "subscription" field.
 	DefaultSubscription string
 	// DefaultStatus holds the default value on creation for the "status" field.

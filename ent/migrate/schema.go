@@ -54,6 +54,45 @@ var (
 		Columns:    AccountsColumns,
 		PrimaryKey: []*schema.Column{AccountsColumns[0]},
 	}
+	// AttemptsColumns holds the columns for the "attempts" table.
+	AttemptsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt, Increment: true},
+		{Name: "event", Type: field.TypeInt},
+		{Name: "type", Type: field.TypeString},
+		{Name: "number", Type: field.TypeInt},
+		{Name: "at", Type: field.TypeTime},
+		{Name: "status", Type: field.TypeInt},
+		{Name: "took_ms", Type: field.TypeInt},
+		{Name: "answer", Type: field.TypeString},
+		{Name: "delivered", Type: field.TypeBool},
+		{Name: "endpoint_id", Type: field.TypeInt},
+	}
+	// AttemptsTable holds the schema information for the "attempts" table.
+	AttemptsTable = &schema.Table{
+		Name:       "attempts",
+		Columns:    AttemptsColumns,
+		PrimaryKey: []*schema.Column{AttemptsColumns[0]},
+		ForeignKeys: []*schema.ForeignKey{
+			{
+				Symbol:     "attempts_endpoints_attempts",
+				Columns:    []*schema.Column{AttemptsColumns[9]},
+				RefColumns: []*schema.Column{EndpointsColumns[0]},
+				OnDelete:   schema.Cascade,
+			},
+		},
+		Indexes: []*schema.Index{
+			{
+				Name:    "attempt_endpoint_id_at",
+				Unique:  false,
+				Columns: []*schema.Column{AttemptsColumns[9], AttemptsColumns[4]},
+			},
+			{
+				Name:    "attempt_at",
+				Unique:  false,
+				Columns: []*schema.Column{AttemptsColumns[4]},
+			},
+		},
+	}
 	// BillingEventsColumns holds the columns for the "billing_events" table.
 	BillingEventsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeString},
@@ -180,6 +219,7 @@ var (
 		{Name: "email", Type: field.TypeString},
 		{Name: "mailbox", Type: field.TypeString},
 		{Name: "sender", Type: field.TypeString},
+		{Name: "wider_sender", Type: field.TypeString, Default: ""},
 		{Name: "link_hash", Type: field.TypeString, Unique: true},
 		{Name: "browser_hash", Type: field.TypeString, Unique: true},
 		{Name: "code_hash", Type: field.TypeString},
@@ -197,7 +237,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "confirmations_accounts_confirmations",
-				Columns:    []*schema.Column{ConfirmationsColumns[12]},
+				Columns:    []*schema.Column{ConfirmationsColumns[13]},
 				RefColumns: []*schema.Column{AccountsColumns[0]},
 				OnDelete:   schema.SetNull,
 			},
@@ -206,22 +246,27 @@ var (
 			{
 				Name:    "confirmation_mailbox_created_at",
 				Unique:  false,
-				Columns: []*schema.Column{ConfirmationsColumns[3], ConfirmationsColumns[9]},
+				Columns: []*schema.Column{ConfirmationsColumns[3], ConfirmationsColumns[10]},
 			},
 			{
 				Name:    "confirmation_sender_created_at",
 				Unique:  false,
-				Columns: []*schema.Column{ConfirmationsColumns[4], ConfirmationsColumns[9]},
+				Columns: []*schema.Column{ConfirmationsColumns[4], ConfirmationsColumns[10]},
+			},
+			{
+				Name:    "confirmation_wider_sender_created_at",
+				Unique:  false,
+				Columns: []*schema.Column{ConfirmationsColumns[5], ConfirmationsColumns[10]},
 			},
 			{
 				Name:    "confirmation_created_at",
 				Unique:  false,
-				Columns: []*schema.Column{ConfirmationsColumns[9]},
+				Columns: []*schema.Column{ConfirmationsColumns[10]},
 			},
 			{
 				Name:    "confirmation_account_id",
 				Unique:  false,
-				Columns: []*schema.Column{ConfirmationsColumns[12]},
+				Columns: []*schema.Column{ConfirmationsColumns[13]},
 			},
 		},
 	}
@@ -247,7 +292,7 @@ var (
 	// CustomersColumns holds the columns for the "customers" table.
 	CustomersColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeString},
-		{Name: "email", Type: field.TypeString},
+		{Name: "email", Type: field.TypeString, Default: ""},
 		{Name: "subscription", Type: field.TypeString, Default: ""},
 		{Name: "status", Type: field.TypeString, Default: ""},
 		{Name: "period_end", Type: field.TypeTime, Nullable: true},
@@ -278,6 +323,83 @@ var (
 				Name:    "customer_status",
 				Unique:  false,
 				Columns: []*schema.Column{CustomersColumns[3]},
+			},
+		},
+	}
+	// DeliveriesColumns holds the columns for the "deliveries" table.
+	DeliveriesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt, Increment: true},
+		{Name: "event", Type: field.TypeInt},
+		{Name: "attempts", Type: field.TypeInt, Default: 0},
+		{Name: "next_at", Type: field.TypeTime},
+		{Name: "endpoint_id", Type: field.TypeInt},
+	}
+	// DeliveriesTable holds the schema information for the "deliveries" table.
+	DeliveriesTable = &schema.Table{
+		Name:       "deliveries",
+		Columns:    DeliveriesColumns,
+		PrimaryKey: []*schema.Column{DeliveriesColumns[0]},
+		ForeignKeys: []*schema.ForeignKey{
+			{
+				Symbol:     "deliveries_endpoints_deliveries",
+				Columns:    []*schema.Column{DeliveriesColumns[4]},
+				RefColumns: []*schema.Column{EndpointsColumns[0]},
+				OnDelete:   schema.Cascade,
+			},
+		},
+		Indexes: []*schema.Index{
+			{
+				Name:    "delivery_endpoint_id_event",
+				Unique:  true,
+				Columns: []*schema.Column{DeliveriesColumns[4], DeliveriesColumns[1]},
+			},
+			{
+				Name:    "delivery_next_at",
+				Unique:  false,
+				Columns: []*schema.Column{DeliveriesColumns[3]},
+			},
+		},
+	}
+	// EndpointsColumns holds the columns for the "endpoints" table.
+	EndpointsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt, Increment: true},
+		{Name: "url", Type: field.TypeString},
+		{Name: "types", Type: field.TypeJSON},
+		{Name: "categories", Type: field.TypeJSON},
+		{Name: "secret", Type: field.TypeString},
+		{Name: "former_secret", Type: field.TypeString, Default: ""},
+		{Name: "former_until", Type: field.TypeTime, Nullable: true},
+		{Name: "state", Type: field.TypeEnum, Enums: []string{"active", "paused", "disabled"}, Default: "active"},
+		{Name: "why", Type: field.TypeString, Default: ""},
+		{Name: "position", Type: field.TypeInt},
+		{Name: "failures", Type: field.TypeInt, Default: 0},
+		{Name: "failing_since", Type: field.TypeTime, Nullable: true},
+		{Name: "created_at", Type: field.TypeTime},
+		{Name: "account_id", Type: field.TypeInt},
+	}
+	// EndpointsTable holds the schema information for the "endpoints" table.
+	EndpointsTable = &schema.Table{
+		Name:       "endpoints",
+		Columns:    EndpointsColumns,
+		PrimaryKey: []*schema.Column{EndpointsColumns[0]},
+		ForeignKeys: []*schema.ForeignKey{
+			{
+				Symbol:     "endpoints_accounts_endpoints",
+				Columns:    []*schema.Column{EndpointsColumns[13]},
+				RefColumns: []*schema.Column{AccountsColumns[0]},
+				OnDelete:   schema.Cascade,
+			},
+		},
+		Indexes: []*schema.Index{
+			{
+				Name:    "endpoint_account_id",
+				Unique:  false,
+				Columns: []*schema.Column{EndpointsColumns[13]},
+			},
+			{
+				Name:    "endpoint_state_position",
+				Unique:  false,
+				Columns: []*schema.Column{EndpointsColumns[7], EndpointsColumns[9]},
 			},
 		},
 	}
@@ -662,6 +784,7 @@ var (
 	Tables = []*schema.Table{
 		APIKeysTable,
 		AccountsTable,
+		AttemptsTable,
 		BillingEventsTable,
 		CategoriesTable,
 		ComparisonsTable,
@@ -669,6 +792,8 @@ var (
 		ConfirmationsTable,
 		CountBatchesTable,
 		CustomersTable,
+		DeliveriesTable,
+		EndpointsTable,
 		JournalEntriesTable,
 		PriceChangesTable,
 		ReleasesTable,
@@ -681,6 +806,7 @@ var (
 
 func init() {
 	APIKeysTable.ForeignKeys[0].RefTable = AccountsTable
+	AttemptsTable.ForeignKeys[0].RefTable = EndpointsTable
 	ComparisonsTable.ForeignKeys[0].RefTable = ToolsTable
 	ComparisonsTable.ForeignKeys[1].RefTable = ToolsTable
 	ComparisonsTable.ForeignKeys[2].RefTable = ToolsTable
@@ -689,6 +815,8 @@ func init() {
 	}
 	ConfirmationsTable.ForeignKeys[0].RefTable = AccountsTable
 	CustomersTable.ForeignKeys[0].RefTable = AccountsTable
+	DeliveriesTable.ForeignKeys[0].RefTable = EndpointsTable
+	EndpointsTable.ForeignKeys[0].RefTable = AccountsTable
 	JournalEntriesTable.ForeignKeys[0].RefTable = ReleasesTable
 	PriceChangesTable.ForeignKeys[0].RefTable = ToolsTable
 	SectionsTable.ForeignKeys[0].RefTable = ToolsTable

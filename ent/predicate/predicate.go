@@ -12,6 +12,9 @@ type APIKey func(*sql.Selector)
 // Account is the predicate function for account builders.
 type Account func(*sql.Selector)
 
+// Attempt is the predicate function for attempt builders.
+type Attempt func(*sql.Selector)
+
 // BillingEvent is the predicate function for billingevent builders.
 type BillingEvent func(*sql.Selector)
 
@@ -32,6 +35,12 @@ type CountBatch func(*sql.Selector)
 
 // Customer is the predicate function for customer builders.
 type Customer func(*sql.Selector)
+
+// Delivery is the predicate function for delivery builders.
+type Delivery func(*sql.Selector)
+
+// Endpoint is the predicate function for endpoint builders.
+type Endpoint func(*sql.Selector)
 
 // JournalEntry is the predicate function for journalentry builders.
 type JournalEntry func(*sql.Selector)

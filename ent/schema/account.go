@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema/edge"
 	"entgo.io/ent/schema/field"
 )
@@ -31,5 +32,6 @@ func (Account) Edges() []ent.Edge {
 		edge.To("sessions", Session.Type),
 		edge.To("confirmations", Confirmation.Type),
 		edge.To("customer", Customer.Type).Unique(),
+		edge.To("endpoints", Endpoint.Type).Annotations(entsql.OnDelete(entsql.Cascade)),
 	}
 }

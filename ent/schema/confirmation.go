@@ -22,6 +22,8 @@ func (Confirmation) Fields() []ent.Field {
 			Comment("The address without its +tag: where the message arrives."),
 		field.String("sender").Immutable().
 			Comment("The network that asked for it."),
+		field.String("wider_sender").Default("").Immutable().
+			Comment("The network around it: who has an IPv6 address often has many."),
 		field.Int("account_id").Optional().Nillable().Immutable().
 			Comment("Whose address changes."),
 		field.String("link_hash").NotEmpty().Unique().Immutable().Sensitive(),
@@ -47,6 +49,7 @@ func (Confirmation) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("mailbox", "created_at"),
 		index.Fields("sender", "created_at"),
+		index.Fields("wider_sender", "created_at"),
 		index.Fields("created_at"),
 		index.Fields("account_id"),
 	}

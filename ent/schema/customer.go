@@ -20,7 +20,7 @@ func (Customer) Fields() []ent.Field {
 		field.String("id").NotEmpty().Immutable().Comment("The provider's."),
 		field.Int("account_id").Optional().Nillable().Unique().
 			Comment("None once the account is deleted."),
-		field.String("email").NotEmpty().Comment("As the provider knows it."),
+		field.String("email").Default("").Comment("As the provider knows it; forgotten with the account."),
 		field.String("subscription").Default("").Comment("The provider's id of it."),
 		field.String("status").Default("").Comment("The provider's word for it."),
 		field.Time("period_end").Optional().Nillable(),

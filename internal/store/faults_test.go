@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"log/slog"
 	"net"
@@ -21,7 +22,7 @@ import (
 // release stores release number n and announces it.
 func release(t *testing.T, s *store.Store, n int) {
 	t.Helper()
-	err := s.Exclusive(t.Context(), func(tx *ent.Tx) error {
+	err := s.Exclusive(t.Context(), func(tx *ent.Tx, _ *sql.Tx) error {
 		tx.Release.Create().SetID(n).SetFeedDate("2026-11-01").SetToolsTotal(0).SetToolsTested(0).
 			SetToolsRetired(0).SetComparisonsTotal(0).SaveX(t.Context())
 		return s.Announce(t.Context(), tx, n)
@@ -101,7 +102,7 @@ func TestWatchSeesAReleaseThatGoesBack(t *testing.T) {
 func TestLostCommitIsUnsure(t *testing.T) {
 	cfg := testdb.Postgres(t)
 	s, other := testdb.Open(t, cfg), open(t, cfg)
-	err := s.Exclusive(t.Context(), func(*ent.Tx) error {
+	err := s.Exclusive(t.Context(), func(*ent.Tx, *sql.Tx) error {
 		_, err := other.Write.ExecContext(t.Context(),
 			"SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())")
 		time.Sleep(100 * time.Millisecond)

@@ -53,15 +53,22 @@ func (s *Store) CheckMigrated(ctx context.Context) error {
 	if n := len(pending(steps)); n > 0 {
 		return &Fault{Message: fmt.Sprintf("the database lacks %d migration(s): run palmares migrate up", n)}
 	}
-	return nil
+	jobs, err := s.jobsMigrated(ctx, s.Read)
+	if err == nil && !jobs {
+		return &Fault{Message: "the database lacks the tables of jobs: run palmares migrate up"}
+	}
+	return explain(err)
 }
 
 // Migrate applies what is missing and returns it.
 func (s *Store) Migrate(ctx context.Context) ([]Migration, error) {
 	// Most starts find nothing to do, and must not wait for an import to see it.
 	steps, err := s.Migrations(ctx)
-	if err != nil || len(pending(steps)) == 0 {
+	if err != nil {
 		return nil, err
+	}
+	if len(pending(steps)) == 0 {
+		return nil, explain(s.migrateJobs(ctx))
 	}
 	var done []Migration
 	err = s.migrating(ctx, func(tx *sql.Tx) error {
@@ -90,6 +97,9 @@ func (s *Store) Migrate(ctx context.Context) ([]Migration, error) {
 		}
 		return nil
 	})
+	if err == nil {
+		err = s.migrateJobs(ctx)
+	}
 	if err != nil {
 		return nil, explain(err)
 	}

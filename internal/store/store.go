@@ -98,6 +98,15 @@ func (s *Store) connect(ctx context.Context) error {
 // Client is the Read client, for those who know a store by an interface.
 func (s *Store) Client() *ent.Client { return s.Read }
 
+// Current reads what was just written. SQLite's readers see it at once, and do
+// not wait for a writer; PostgreSQL's may one day sit on a replica.
+func (s *Store) Current() *ent.Client {
+	if s.dialect == dialect.SQLite {
+		return s.Read
+	}
+	return s.Write
+}
+
 // Dialect names the database's kind of SQL, as ent does.
 func (s *Store) Dialect() string { return s.dialect }
 

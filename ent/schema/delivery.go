@@ -1,0 +1,34 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema/edge"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+)
+
+// Delivery is an event that an endpoint is still to get, at a certain time. One
+// that arrived at once has never been here.
+type Delivery struct{ ent.Schema }
+
+// Fields of a delivery.
+func (Delivery) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int("endpoint_id").Immutable(),
+		field.Int("event").Immutable().Comment("The journal's number."),
+		field.Int("attempts").Default(0),
+		field.Time("next_at"),
+	}
+}
+
+// Edges of a delivery.
+func (Delivery) Edges() []ent.Edge {
+	return []ent.Edge{
+		edge.From("endpoint", Endpoint.Type).Ref("deliveries").Field("endpoint_id").Unique().Required().Immutable(),
+	}
+}
+
+// Indexes of a delivery.
+func (Delivery) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("endpoint_id", "event").Unique(), index.Fields("next_at")}
+}
