@@ -9,7 +9,20 @@ import (
 const (
 	mediaJSON     = "application/json"
 	mediaResponse = "application/graphql-response+json"
+	mediaStream   = "text/event-stream"
 )
+
+// wantsStream tells whether server-sent events are among what is accepted. A
+// wildcard does not mean them.
+func wantsStream(accept []string) bool {
+	for item := range strings.SplitSeq(strings.Join(accept, ","), ",") {
+		name, params, err := mime.ParseMediaType(strings.TrimSpace(item))
+		if err == nil && name == mediaStream && qualityOf(params) > 0 {
+			return true
+		}
+	}
+	return false
+}
 
 // negotiate picks the media type of the answer: the one with the highest
 // quality, a type that is spelled out before a wildcard, and for old clients

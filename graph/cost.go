@@ -12,8 +12,9 @@ import (
 
 // listSizes are the lengths to expect of lists that no argument bounds.
 var listSizes = map[string]int{
-	"priceHistory": 4, "chunks": 6, "categories": 20,
+	"priceHistory": 4, "history": 12, "chunks": 6, "categories": 20,
 	"toolGroups": 20, "scoreHistogram": 10, "priceChangeCounts": 100,
+	"events": 10, // a publication's, one for each type
 }
 
 // defaultSlice is the length of a connection's slice when nothing is said.

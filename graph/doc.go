@@ -8,4 +8,7 @@
 // with its variables (cost.go); then each root field reads what its selection
 // asks for, level by level, one statement for a level's items (load_*.go).
 // Fields below the root are plain struct fields: no statement, no goroutine.
+//
+// Subscriptions are streams of server-sent events (stream.go): a signal wakes
+// them (news.go), and they read on in the journal from where they are.
 package graph

@@ -51,6 +51,7 @@ type Executor struct {
 	counts    *lru.Cache[countKey, int]
 	waypoints *lru.Cache[waypointsKey, [][]any]
 	gqlgen    *executor.Executor
+	news      news
 }
 
 // Request is one operation to answer: a caller's, as text, or one of our own.
@@ -110,22 +111,34 @@ func NewExecutor(cfg Config) *Executor {
 // Execute answers one operation. It never fails: what goes wrong is told in
 // the answer.
 func (e *Executor) Execute(ctx context.Context, req Request) *Answer {
+	ctx, opCtx, cost, refusal := e.prepare(ctx, req)
+	switch {
+	case refusal != nil:
+		return refusal
+	case opCtx.Operation.Operation == ast.Subscription:
+		return e.refuse(ctx, refused(notAStream))
+	}
+	return e.run(ctx, opCtx, cost)
+}
+
+// prepare checks an operation up to where it can be executed, and prices it.
+func (e *Executor) prepare(ctx context.Context, req Request) (context.Context, *graphql.OperationContext, int, *Answer) {
 	ctx = graphql.StartOperationTrace(ctx)
 	doc, op, errs := e.find(req)
 	if errs != nil {
-		return e.refuse(ctx, errs)
+		return ctx, nil, 0, e.refuse(ctx, errs)
 	}
 	ctx = withDocument(ctx, doc.QueryDocument)
 	variables, wrong := readVariables(e.documents.schema, op, req.Variables)
 	if wrong != nil {
-		return e.refuse(ctx, refused(wrong))
+		return ctx, nil, 0, e.refuse(ctx, refused(wrong))
 	}
 	opCtx, errs := e.gqlgen.CreateOperationContext(ctx, &graphql.RawParams{
 		Query: req.Query, OperationName: req.OperationName, Variables: variables,
 	})
 	if errs != nil {
 		e.log.Error("variables that fit were not taken", "cause", errs, "request_id", problem.RequestID(ctx))
-		return e.refuse(ctx, refused(problem.New(problem.BadInput, "The variables do not fit the operation.")))
+		return ctx, nil, 0, e.refuse(ctx, refused(problem.New(problem.BadInput, "The variables do not fit the operation.")))
 	}
 	cost, found := price(op, opCtx.Variables)
 	var refusal *problem.Problem
@@ -140,9 +153,9 @@ func (e *Executor) Execute(ctx context.Context, req Request) *Answer {
 	if refusal != nil {
 		answer := e.refuse(ctx, refused(refusal))
 		answer.Cost = cost
-		return answer
+		return ctx, nil, cost, answer
 	}
-	return e.run(ctx, opCtx, cost)
+	return ctx, opCtx, cost, nil
 }
 
 // run executes an operation that is known to be good, within its time.
@@ -229,10 +242,12 @@ func (e *Executor) sound(req Request) (op *ast.OperationDefinition, pure Request
 	return op, pure, cache.Question{Operation: req.OperationName + "\n" + doc.normal, Variables: string(written)}, true
 }
 
-// Forget drops counts that were kept, where release numbers begin anew.
+// Forget drops counts that were kept, where release numbers begin anew, and
+// ends streams, whose place is no more: their readers come again.
 func (e *Executor) Forget() {
 	e.counts.Purge()
 	e.waypoints.Purge()
+	e.news.restart()
 }
 
 // operationOf picks the operation that a request names.

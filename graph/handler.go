@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -22,6 +23,12 @@ type Handler struct {
 	persisted *persisted
 	answers   *cache.Cache
 	asked     *lru.Cache[sent, *asked]
+	streams   streams
+
+	// Heartbeat is how long a stream is silent at the most; MaxStreams is how
+	// many there are at once. They may be changed before the first request.
+	Heartbeat  time.Duration
+	MaxStreams int
 }
 
 // sent is a request word for word; asked is what it asks for.
@@ -34,6 +41,7 @@ type asked struct {
 	request  Request        // without what it says beside: kept answers hold on to it
 	question cache.Question // without what the caller may read, and wants it written as
 	sound    bool           // or it has no answer but errors
+	stream   bool           // it is a subscription
 }
 
 const (
@@ -47,7 +55,10 @@ func NewHandler(e *Executor, answers *cache.Cache) *Handler {
 	if err != nil {
 		panic(err) // the size above is wrong
 	}
-	return &Handler{executor: e, persisted: newPersisted(), answers: answers, asked: known}
+	return &Handler{
+		executor: e, persisted: newPersisted(), answers: answers, asked: known, streams: streams{ended: make(chan struct{})},
+		Heartbeat: defaultHeartbeat, MaxStreams: defaultMaxStreams,
+	}
 }
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -61,10 +72,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	media, acceptable := negotiate(r.Header["Accept"])
-	if !acceptable {
-		h.fail(w, r, mediaJSON, http.StatusNotAcceptable, problem.New(problem.BadInput,
-			"Only %s and %s are served.", mediaResponse, mediaJSON))
+	streaming := wantsStream(r.Header["Accept"])
+	if !acceptable && !streaming {
+		h.unacceptable(w, r)
 		return
+	}
+	if !acceptable {
+		media = mediaResponse // for what goes wrong before a stream begins
 	}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodPost:
@@ -85,7 +99,21 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, media, refusal.status, refusal.problem)
 		return
 	}
-	h.answer(w, r, request, media)
+	switch {
+	case request.stream && streaming:
+		h.stream(w, r, request.request, media)
+	case request.stream:
+		h.fail(w, r, media, http.StatusNotAcceptable, notAStream)
+	case request.sound && !acceptable:
+		h.unacceptable(w, r)
+	default:
+		h.answer(w, r, request, media)
+	}
+}
+
+func (h *Handler) unacceptable(w http.ResponseWriter, r *http.Request) {
+	h.fail(w, r, mediaJSON, http.StatusNotAcceptable, problem.New(problem.BadInput,
+		"Only %s and %s are served.", mediaResponse, mediaJSON))
 }
 
 // understand reads a request, unless the very same came before.
@@ -105,10 +133,10 @@ func (h *Handler) understand(s sent) (*asked, *httpProblem) {
 		return nil, refusal
 	}
 	op, pure, question, ok := h.executor.sound(request.Request)
-	if ok && !s.post && op.Operation != ast.Query {
+	if ok && !s.post && op.Operation == ast.Mutation {
 		return nil, &httpProblem{http.StatusMethodNotAllowed, problem.New(problem.BadInput, "Only queries may be sent with GET.")}
 	}
-	a := &asked{pure, question, ok}
+	a := &asked{pure, question, ok, ok && op.Operation == ast.Subscription}
 	if ok {
 		h.persisted.remember(request)
 		if len(s.text) <= maxKept {

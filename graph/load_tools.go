@@ -22,6 +22,7 @@ var toolColumns = map[string][]string{
 	"alternativesUrl": {tool.FieldAlternativesURL}, "updatedAt": {tool.FieldUpdatedAt},
 	"tier": {tool.FieldTier}, "mainstream": {tool.FieldMainstream},
 	"reason": {tool.FieldRetiredReason}, "retiredAt": {tool.FieldRetiredAt}, "note": {tool.FieldRetiredNote},
+	"history": {tool.FieldPricing, tool.FieldPrice, tool.FieldScore, tool.FieldUpdatedAt},
 	"embeddings": {tool.FieldName, tool.FieldCategorySlug, tool.FieldScore, tool.FieldVerifiability, tool.FieldCanonicalURL,
 		tool.FieldAvisURL, tool.FieldUpdatedAt, tool.FieldInEmbeddings, tool.FieldSectionsHash},
 }
@@ -71,7 +72,7 @@ func (r *reading) tools(ctx context.Context, s selection, q toolQuery) ([]*model
 // fillTools turns rows into tools with all that hangs on them.
 func (r *reading) fillTools(ctx context.Context, rows []*ent.Tool, s selection) ([]*model.Tool, error) {
 	tools := mapped(rows, toolModel)
-	if len(rows) == 0 || !s.has("category", "comparisons", "priceHistory", "embeddings") {
+	if len(rows) == 0 || !s.has("category", "comparisons", "priceHistory", "history", "embeddings") {
 		return tools, nil
 	}
 	links, err := r.linksOf(ctx, rows, s)
@@ -83,6 +84,11 @@ func (r *reading) fillTools(ctx context.Context, rows []*ent.Tool, s selection) 
 	}
 	if s.has("priceHistory") {
 		if err := r.fillPriceHistory(ctx, tools); err != nil {
+			return nil, err
+		}
+	}
+	if s.has("history") {
+		if err := r.fillHistory(ctx, tools); err != nil {
 			return nil, err
 		}
 	}

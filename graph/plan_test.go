@@ -55,6 +55,39 @@ type planRows interface {
 	Close() error
 }
 
+// The journal only grows: what is read of it comes from an index, in order.
+func TestTheJournalIsReadFromIndexes(t *testing.T) {
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		for i := range 3 {
+			publish(t, s, synthetic(t, synth.Options{Tools: 1500, Seed: 1, Revision: i}))
+		}
+		if _, err := s.Write.ExecContext(t.Context(), "ANALYZE journal_entries"); err != nil { // as PostgreSQL does by itself, in time
+			t.Fatal(err)
+		}
+		explain, byNumber := "EXPLAIN ", "journal_entries_pkey"
+		if s.Describe() != "PostgreSQL" {
+			explain, byNumber = "EXPLAIN QUERY PLAN ", "INTEGER PRIMARY KEY"
+		}
+		const events = "SELECT * FROM journal_entries WHERE event IS NOT NULL AND release_number <= 3 "
+		for statement, index := range map[string]string{
+			events + "AND id > 700 ORDER BY id LIMIT 51":                                                      byNumber,
+			events + "AND id < 700 ORDER BY id DESC LIMIT 51":                                                 byNumber,
+			events + "AND event = 'catalog.published' ORDER BY id DESC LIMIT 1":                               "journal_by_event",
+			"SELECT * FROM journal_entries WHERE slug IN ('a', 'b') AND kind IN ('tool.created') ORDER BY id": "journal_by_slug",
+		} {
+			rows, err := s.Read.QueryContext(t.Context(), explain+statement)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan := planOf(t, rows)
+			sorted := strings.Contains(plan, "Sort") || strings.Contains(plan, "TEMP B-TREE")
+			if !strings.Contains(plan, index) || sorted && index != "journal_by_slug" {
+				t.Errorf("%s\n%s", statement, plan)
+			}
+		}
+	})
+}
+
 // planOf is the text of a plan: the last column of each row.
 func planOf(t *testing.T, rows planRows) string {
 	t.Helper()

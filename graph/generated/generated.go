@@ -5,6 +5,7 @@ package generated
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -12,6 +13,7 @@ import (
 	"palmares/graph/scalar"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/99designs/gqlgen/graphql/introspection"
@@ -32,6 +34,7 @@ type ResolverRoot interface {
 	Category() CategoryResolver
 	Query() QueryResolver
 	RetiredTool() RetiredToolResolver
+	Subscription() SubscriptionResolver
 	Tool() ToolResolver
 }
 
@@ -46,6 +49,36 @@ type ComplexityRoot struct {
 		Slug           func(childComplexity int) int
 		ToolCount      func(childComplexity int) int
 		Tools          func(childComplexity int, sort model.ToolSort, limit int) int
+	}
+
+	Change struct {
+		After         func(childComplexity int) int
+		Before        func(childComplexity int) int
+		Category      func(childComplexity int) int
+		Fields        func(childComplexity int) int
+		ID            func(childComplexity int) int
+		OtherCategory func(childComplexity int) int
+		PublishedAt   func(childComplexity int) int
+		Release       func(childComplexity int) int
+		Slug          func(childComplexity int) int
+		Tool          func(childComplexity int) int
+		Type          func(childComplexity int) int
+	}
+
+	ChangeConnection struct {
+		Edges    func(childComplexity int) int
+		Nodes    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	ChangeCount struct {
+		Count func(childComplexity int) int
+		Type  func(childComplexity int) int
+	}
+
+	ChangeEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
 	}
 
 	Chunk struct {
@@ -139,9 +172,21 @@ type ComplexityRoot struct {
 		Month    func(childComplexity int) int
 	}
 
+	Publication struct {
+		ComparisonsTotal func(childComplexity int) int
+		Events           func(childComplexity int) int
+		ID               func(childComplexity int) int
+		PublishedAt      func(childComplexity int) int
+		Release          func(childComplexity int) int
+		ToolsRetired     func(childComplexity int) int
+		ToolsTotal       func(childComplexity int) int
+		UpdatedAt        func(childComplexity int) int
+	}
+
 	Query struct {
 		Categories            func(childComplexity int) int
 		Category              func(childComplexity int, slug string) int
+		Changes               func(childComplexity int, first int, after *string, types []model.ChangeType, category *string, order model.ChangeOrder) int
 		Comparison            func(childComplexity int, slug string) int
 		ComparisonConnection  func(childComplexity int, category *string, first *int, after *string, last *int, before *string) int
 		Comparisons           func(childComplexity int, category *string, page int, limit int) int
@@ -203,6 +248,10 @@ type ComplexityRoot struct {
 		ToolsTotal          func(childComplexity int) int
 	}
 
+	Subscription struct {
+		CatalogPublished func(childComplexity int) int
+	}
+
 	Tool struct {
 		AlternativesURL func(childComplexity int) int
 		AvisURL         func(childComplexity int) int
@@ -212,6 +261,7 @@ type ComplexityRoot struct {
 		Comparisons     func(childComplexity int, limit int) int
 		Domain          func(childComplexity int) int
 		Embeddings      func(childComplexity int) int
+		History         func(childComplexity int) int
 		Icp             func(childComplexity int) int
 		IcpCode         func(childComplexity int) int
 		Mainstream      func(childComplexity int) int
@@ -251,6 +301,13 @@ type ComplexityRoot struct {
 		Tested   func(childComplexity int) int
 	}
 
+	ToolMoment struct {
+		At      func(childComplexity int) int
+		Price   func(childComplexity int) int
+		Pricing func(childComplexity int) int
+		Score   func(childComplexity int) int
+	}
+
 	ToolPage struct {
 		Items func(childComplexity int) int
 		Meta  func(childComplexity int) int
@@ -272,6 +329,7 @@ type QueryResolver interface {
 	PriceChangeCounts(ctx context.Context, filter *model.ToolFilter, since *string) ([]*model.PriceChangeCount, error)
 	Categories(ctx context.Context) ([]*model.Category, error)
 	Category(ctx context.Context, slug string) (*model.Category, error)
+	Changes(ctx context.Context, first int, after *string, types []model.ChangeType, category *string, order model.ChangeOrder) (*model.ChangeConnection, error)
 	Comparison(ctx context.Context, slug string) (*model.Comparison, error)
 	Comparisons(ctx context.Context, category *string, page int, limit int) (*model.ComparisonPage, error)
 	ComparisonConnection(ctx context.Context, category *string, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error)
@@ -285,6 +343,9 @@ type QueryResolver interface {
 }
 type RetiredToolResolver interface {
 	Comparisons(ctx context.Context, obj *model.RetiredTool, limit int) ([]*model.Comparison, error)
+}
+type SubscriptionResolver interface {
+	CatalogPublished(ctx context.Context) (<-chan *model.Publication, error)
 }
 type ToolResolver interface {
 	Comparisons(ctx context.Context, obj *model.Tool, limit int) ([]*model.Comparison, error)
@@ -349,6 +410,118 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Category.Tools(childComplexity, args["sort"].(model.ToolSort), args["limit"].(int)), true
+
+	case "Change.after":
+		if e.ComplexityRoot.Change.After == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Change.After(childComplexity), true
+	case "Change.before":
+		if e.ComplexityRoot.Change.Before == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Change.Before(childComplexity), true
+	case "Change.category":
+		if e.ComplexityRoot.Change.Category == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Change.Category(childComplexity), true
+	case "Change.fields":
+		if e.ComplexityRoot.Change.Fields == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Change.Fields(childComplexity), true
+	case "Change.id":
+		if e.ComplexityRoot.Change.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Change.ID(childComplexity), true
+	case "Change.otherCategory":
+		if e.ComplexityRoot.Change.OtherCategory == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Change.OtherCategory(childComplexity), true
+	case "Change.publishedAt":
+		if e.ComplexityRoot.Change.PublishedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Change.PublishedAt(childComplexity), true
+	case "Change.release":
+		if e.ComplexityRoot.Change.Release == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Change.Release(childComplexity), true
+	case "Change.slug":
+		if e.ComplexityRoot.Change.Slug == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Change.Slug(childComplexity), true
+	case "Change.tool":
+		if e.ComplexityRoot.Change.Tool == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Change.Tool(childComplexity), true
+	case "Change.type":
+		if e.ComplexityRoot.Change.Type == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Change.Type(childComplexity), true
+
+	case "ChangeConnection.edges":
+		if e.ComplexityRoot.ChangeConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ChangeConnection.Edges(childComplexity), true
+	case "ChangeConnection.nodes":
+		if e.ComplexityRoot.ChangeConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ChangeConnection.Nodes(childComplexity), true
+	case "ChangeConnection.pageInfo":
+		if e.ComplexityRoot.ChangeConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ChangeConnection.PageInfo(childComplexity), true
+
+	case "ChangeCount.count":
+		if e.ComplexityRoot.ChangeCount.Count == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ChangeCount.Count(childComplexity), true
+	case "ChangeCount.type":
+		if e.ComplexityRoot.ChangeCount.Type == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ChangeCount.Type(childComplexity), true
+
+	case "ChangeEdge.cursor":
+		if e.ComplexityRoot.ChangeEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ChangeEdge.Cursor(childComplexity), true
+	case "ChangeEdge.node":
+		if e.ComplexityRoot.ChangeEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ChangeEdge.Node(childComplexity), true
 
 	case "Chunk.id":
 		if e.ComplexityRoot.Chunk.ID == nil {
@@ -692,6 +865,55 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.PriceChangeCount.Month(childComplexity), true
 
+	case "Publication.comparisonsTotal":
+		if e.ComplexityRoot.Publication.ComparisonsTotal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Publication.ComparisonsTotal(childComplexity), true
+	case "Publication.events":
+		if e.ComplexityRoot.Publication.Events == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Publication.Events(childComplexity), true
+	case "Publication.id":
+		if e.ComplexityRoot.Publication.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Publication.ID(childComplexity), true
+	case "Publication.publishedAt":
+		if e.ComplexityRoot.Publication.PublishedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Publication.PublishedAt(childComplexity), true
+	case "Publication.release":
+		if e.ComplexityRoot.Publication.Release == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Publication.Release(childComplexity), true
+	case "Publication.toolsRetired":
+		if e.ComplexityRoot.Publication.ToolsRetired == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Publication.ToolsRetired(childComplexity), true
+	case "Publication.toolsTotal":
+		if e.ComplexityRoot.Publication.ToolsTotal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Publication.ToolsTotal(childComplexity), true
+	case "Publication.updatedAt":
+		if e.ComplexityRoot.Publication.UpdatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Publication.UpdatedAt(childComplexity), true
+
 	case "Query.categories":
 		if e.ComplexityRoot.Query.Categories == nil {
 			break
@@ -709,6 +931,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Category(childComplexity, args["slug"].(string)), true
+	case "Query.changes":
+		if e.ComplexityRoot.Query.Changes == nil {
+			break
+		}
+
+		args, err := ec.field_Query_changes_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Changes(childComplexity, args["first"].(int), args["after"].(*string), args["types"].([]model.ChangeType), args["category"].(*string), args["order"].(model.ChangeOrder)), true
 	case "Query.comparison":
 		if e.ComplexityRoot.Query.Comparison == nil {
 			break
@@ -1033,6 +1266,13 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Statistics.ToolsTotal(childComplexity), true
 
+	case "Subscription.catalogPublished":
+		if e.ComplexityRoot.Subscription.CatalogPublished == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Subscription.CatalogPublished(childComplexity), true
+
 	case "Tool.alternativesUrl":
 		if e.ComplexityRoot.Tool.AlternativesURL == nil {
 			break
@@ -1086,6 +1326,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Tool.Embeddings(childComplexity), true
+	case "Tool.history":
+		if e.ComplexityRoot.Tool.History == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Tool.History(childComplexity), true
 	case "Tool.icp":
 		if e.ComplexityRoot.Tool.Icp == nil {
 			break
@@ -1258,6 +1504,31 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ToolGroup.Tested(childComplexity), true
 
+	case "ToolMoment.at":
+		if e.ComplexityRoot.ToolMoment.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ToolMoment.At(childComplexity), true
+	case "ToolMoment.price":
+		if e.ComplexityRoot.ToolMoment.Price == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ToolMoment.Price(childComplexity), true
+	case "ToolMoment.pricing":
+		if e.ComplexityRoot.ToolMoment.Pricing == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ToolMoment.Pricing(childComplexity), true
+	case "ToolMoment.score":
+		if e.ComplexityRoot.ToolMoment.Score == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ToolMoment.Score(childComplexity), true
+
 	case "ToolPage.items":
 		if e.ComplexityRoot.ToolPage.Items == nil {
 			break
@@ -1313,6 +1584,23 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			}
 
 			return &response
+		}
+	case ast.Subscription:
+		next := ec._Subscription(ctx, opCtx.Operation.SelectionSet)
+
+		var buf bytes.Buffer
+		return func(ctx context.Context) *graphql.Response {
+			buf.Reset()
+			data := next(ctx)
+
+			if data == nil {
+				return nil
+			}
+			data.MarshalGQL(&buf)
+
+			return &graphql.Response{
+				Data: buf.Bytes(),
+			}
 		}
 
 	default:
@@ -1442,6 +1730,101 @@ type Category {
     "How many, from 1 to 50."
     limit: Int! = 10
   ): [Tool!]!
+}
+`, BuiltIn: false},
+	{Name: "../schema/change.graphql", Input: `extend type Query {
+  """
+  What changed in the catalog, event by event. Who keeps the cursor of the last
+  event and reads on from there misses none and sees none twice.
+  """
+  changes(
+    "The first so many events, from 1 to 200."
+    first: Int! = 50
+    "Only events that come after this one in the order asked for, by its id, such as ` + "`" + `evt_42` + "`" + `."
+    after: String
+    "Only events of these types; of every type by default."
+    types: [ChangeType!]
+    "Only events about a tool of this category, by slug. A comparison is about both of its tools."
+    category: String
+    "From which end to read."
+    order: ChangeOrder! = oldest_first
+  ): ChangeConnection!
+}
+
+"Orders of changes."
+enum ChangeOrder {
+  "As they happened."
+  oldest_first
+  "The latest first."
+  newest_first
+}
+
+"What can happen. Webhooks know the types by the same names, with a dot for the underscore."
+enum ChangeType {
+  "A release is out: the last event of each."
+  catalog_published
+  "A tool is new, or back from retirement."
+  tool_created
+  "A tool's record changed."
+  tool_updated
+  "A tool was retired."
+  tool_retired
+  "A tool is gone from the catalog."
+  tool_removed
+  "A tool's price changed."
+  price_changed
+  "A comparison was published."
+  comparatif_published
+  "A published comparison changed."
+  comparatif_updated
+  "A comparison is gone, or no longer published."
+  comparatif_removed
+  "The text chunks of a tool's review changed, came or went."
+  embeddings_changed
+}
+
+"One event."
+type Change {
+  "Names the event for ever, and is its cursor: ` + "`" + `evt_<number>` + "`" + `."
+  id: String!
+  "What happened."
+  type: ChangeType!
+  "Number of the release that brought it."
+  release: Int!
+  "When that release was published."
+  publishedAt: DateTime!
+  "What it happened to: the slug of a tool or comparison; null for a release."
+  slug: String
+  "The slug of the tool's category, or of a comparison's first tool; null for a release."
+  category: String
+  "The slug of the category of a comparison's second tool; null for everything else."
+  otherCategory: String
+  "Which fields differ, by their names in the REST interface; none but for updates."
+  fields: [String!]!
+  "What it was, as the REST interface tells it; null for what was not there."
+  before: JSON
+  "What it is, as the REST interface tells it; null for what is gone. For a release, its counts."
+  after: JSON
+  "The tool as it is now; null if it is retired or gone, and for comparisons and releases."
+  tool: Tool
+}
+
+"A slice of the changes."
+type ChangeConnection {
+  "The events, each with its cursor."
+  edges: [ChangeEdge!]!
+  "The events alone."
+  nodes: [Change!]!
+  "Where the slice stands."
+  pageInfo: PageInfo!
+}
+
+"An event among the changes."
+type ChangeEdge {
+  "Where to read on from: the event's id, good in either order and for ever."
+  cursor: String!
+  "The event."
+  node: Change!
 }
 `, BuiltIn: false},
 	{Name: "../schema/comparison.graphql", Input: `extend type Query {
@@ -1584,6 +1967,18 @@ type ChunkMetadata {
   updatedAt: Date!
 }
 `, BuiltIn: false},
+	{Name: "../schema/history.graphql", Input: `"What a tool cost and scored from one day on."
+type ToolMoment {
+  "The day from which on it was so."
+  at: Date!
+  "How it was paid for."
+  pricing: Pricing!
+  "Its price."
+  price: String!
+  "Its score from 0 to 10; null if it was not tested, or if that is not known of so long ago."
+  score: Float
+}
+`, BuiltIn: false},
 	{Name: "../schema/paging.graphql", Input: `"Where a page stands in its list."
 type PageInfoByNumber {
   "Number of items in the whole list."
@@ -1622,6 +2017,43 @@ type PriceChange {
   previousPrice: String!
 }
 `, BuiltIn: false},
+	{Name: "../schema/publication.graphql", Input: `"""
+What is told as it happens, as server-sent events: ask with
+` + "`" + `Accept: text/event-stream` + "`" + `. ` + "`" + `Last-Event-ID` + "`" + ` tells first what was missed.
+"""
+type Subscription {
+  "Tells of each release once it is served."
+  catalogPublished: Publication!
+}
+
+"A release that came out."
+type Publication {
+  "The event's id, such as ` + "`" + `evt_42` + "`" + `: ` + "`" + `changes` + "`" + ` reads on from there."
+  id: String!
+  "Number of the release."
+  release: Int!
+  "When it was published."
+  publishedAt: DateTime!
+  "The feed's date."
+  updatedAt: Date!
+  "Active tools."
+  toolsTotal: Int!
+  "Retired tools."
+  toolsRetired: Int!
+  "Published comparisons."
+  comparisonsTotal: Int!
+  "How many events of each type it brought, but for types without any."
+  events: [ChangeCount!]!
+}
+
+"How often something happened."
+type ChangeCount {
+  "What happened."
+  type: ChangeType!
+  "Number of events."
+  count: Int!
+}
+`, BuiltIn: false},
 	{Name: "../schema/query.graphql", Input: `"""
 The catalog of tested AI tools, read-only. One operation sees one release of
 it, from its first field to its last.
@@ -1636,8 +2068,14 @@ type Query {
 "A calendar day, ` + "`" + `YYYY-MM-DD` + "`" + `."
 scalar Date
 
+"A moment, ` + "`" + `YYYY-MM-DDThh:mm:ssZ` + "`" + `."
+scalar DateTime
+
 "The address of a page."
 scalar URL
+
+"Any JSON value."
+scalar JSON
 
 "The only values that a text can have: those of an enum that GraphQL must spell another way."
 directive @spelled(
@@ -1880,6 +2318,8 @@ type Tool implements ComparedTool {
   ): [Comparison!]!
   "Every change of its price, newest first."
   priceHistory: [PriceChange!]!
+  "Its price and score over time, oldest first: one entry for each day on which either changed, the latest 200 of them."
+  history: [ToolMoment!]!
   "Its review as text chunks, if it belongs to the top set. Needs an API key."
   embeddings: EmbeddingsDocument
 }
@@ -2001,6 +2441,66 @@ func (ec *executionContext) childFields_Category(ctx context.Context, field grap
 		return ec.fieldContext_Category_tools(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Category", field.Name)
+}
+
+func (ec *executionContext) childFields_Change(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Change_id(ctx, field)
+	case "type":
+		return ec.fieldContext_Change_type(ctx, field)
+	case "release":
+		return ec.fieldContext_Change_release(ctx, field)
+	case "publishedAt":
+		return ec.fieldContext_Change_publishedAt(ctx, field)
+	case "slug":
+		return ec.fieldContext_Change_slug(ctx, field)
+	case "category":
+		return ec.fieldContext_Change_category(ctx, field)
+	case "otherCategory":
+		return ec.fieldContext_Change_otherCategory(ctx, field)
+	case "fields":
+		return ec.fieldContext_Change_fields(ctx, field)
+	case "before":
+		return ec.fieldContext_Change_before(ctx, field)
+	case "after":
+		return ec.fieldContext_Change_after(ctx, field)
+	case "tool":
+		return ec.fieldContext_Change_tool(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Change", field.Name)
+}
+
+func (ec *executionContext) childFields_ChangeConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_ChangeConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_ChangeConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_ChangeConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ChangeConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_ChangeCount(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "type":
+		return ec.fieldContext_ChangeCount_type(ctx, field)
+	case "count":
+		return ec.fieldContext_ChangeCount_count(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ChangeCount", field.Name)
+}
+
+func (ec *executionContext) childFields_ChangeEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_ChangeEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_ChangeEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ChangeEdge", field.Name)
 }
 
 func (ec *executionContext) childFields_Chunk(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -2185,6 +2685,28 @@ func (ec *executionContext) childFields_PriceChangeCount(ctx context.Context, fi
 	return nil, fmt.Errorf("no field named %q was found under type PriceChangeCount", field.Name)
 }
 
+func (ec *executionContext) childFields_Publication(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Publication_id(ctx, field)
+	case "release":
+		return ec.fieldContext_Publication_release(ctx, field)
+	case "publishedAt":
+		return ec.fieldContext_Publication_publishedAt(ctx, field)
+	case "updatedAt":
+		return ec.fieldContext_Publication_updatedAt(ctx, field)
+	case "toolsTotal":
+		return ec.fieldContext_Publication_toolsTotal(ctx, field)
+	case "toolsRetired":
+		return ec.fieldContext_Publication_toolsRetired(ctx, field)
+	case "comparisonsTotal":
+		return ec.fieldContext_Publication_comparisonsTotal(ctx, field)
+	case "events":
+		return ec.fieldContext_Publication_events(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Publication", field.Name)
+}
+
 func (ec *executionContext) childFields_RetiredTool(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "slug":
@@ -2321,6 +2843,8 @@ func (ec *executionContext) childFields_Tool(ctx context.Context, field graphql.
 		return ec.fieldContext_Tool_comparisons(ctx, field)
 	case "priceHistory":
 		return ec.fieldContext_Tool_priceHistory(ctx, field)
+	case "history":
+		return ec.fieldContext_Tool_history(ctx, field)
 	case "embeddings":
 		return ec.fieldContext_Tool_embeddings(ctx, field)
 	}
@@ -2367,6 +2891,20 @@ func (ec *executionContext) childFields_ToolGroup(ctx context.Context, field gra
 		return ec.fieldContext_ToolGroup_maxScore(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ToolGroup", field.Name)
+}
+
+func (ec *executionContext) childFields_ToolMoment(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "at":
+		return ec.fieldContext_ToolMoment_at(ctx, field)
+	case "pricing":
+		return ec.fieldContext_ToolMoment_pricing(ctx, field)
+	case "price":
+		return ec.fieldContext_ToolMoment_price(ctx, field)
+	case "score":
+		return ec.fieldContext_ToolMoment_score(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ToolMoment", field.Name)
 }
 
 func (ec *executionContext) childFields_ToolPage(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -2542,6 +3080,52 @@ func (ec *executionContext) field_Query_category_args(ctx context.Context, rawAr
 		return nil, err
 	}
 	args["slug"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_changes_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "types",
+		func(ctx context.Context, v any) ([]model.ChangeType, error) {
+			return ec.unmarshalOChangeType2ᚕpalmaresᚋgraphᚋmodelᚐChangeTypeᚄ(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["types"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "category",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["category"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "order",
+		func(ctx context.Context, v any) (model.ChangeOrder, error) {
+			return ec.unmarshalNChangeOrder2palmaresᚋgraphᚋmodelᚐChangeOrder(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["order"] = arg4
 	return args, nil
 }
 
@@ -3086,6 +3670,177 @@ func (ec *executionContext) fieldContext_Category_tools(ctx context.Context, fie
 	return fc, nil
 }
 
+func (ec *executionContext) _Change_id(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
+	return ec.marshalNString2string(ctx, field.Selections, obj.ID)
+}
+func (ec *executionContext) fieldContext_Change_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Change", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Change_type(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
+	return ec.marshalNChangeType2palmaresᚋgraphᚋmodelᚐChangeType(ctx, field.Selections, obj.Type)
+}
+func (ec *executionContext) fieldContext_Change_type(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Change", field, false, false, errors.New("field of type ChangeType does not have child fields"))
+}
+
+func (ec *executionContext) _Change_release(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Release)
+}
+func (ec *executionContext) fieldContext_Change_release(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Change", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Change_publishedAt(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
+	return ec.marshalNDateTime2timeᚐTime(ctx, field.Selections, obj.PublishedAt)
+}
+func (ec *executionContext) fieldContext_Change_publishedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Change", field, false, false, errors.New("field of type DateTime does not have child fields"))
+}
+
+func (ec *executionContext) _Change_slug(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
+	return ec.marshalOString2ᚖstring(ctx, field.Selections, obj.Slug)
+}
+func (ec *executionContext) fieldContext_Change_slug(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Change", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Change_category(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
+	return ec.marshalOString2ᚖstring(ctx, field.Selections, obj.Category)
+}
+func (ec *executionContext) fieldContext_Change_category(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Change", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Change_otherCategory(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
+	return ec.marshalOString2ᚖstring(ctx, field.Selections, obj.OtherCategory)
+}
+func (ec *executionContext) fieldContext_Change_otherCategory(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Change", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Change_fields(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
+	return ec.marshalNString2ᚕstringᚄ(ctx, field.Selections, obj.Fields)
+}
+func (ec *executionContext) fieldContext_Change_fields(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Change", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Change_before(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
+	return ec.marshalOJSON2encodingᚋjsonᚐRawMessage(ctx, field.Selections, obj.Before)
+}
+func (ec *executionContext) fieldContext_Change_before(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Change", field, false, false, errors.New("field of type JSON does not have child fields"))
+}
+
+func (ec *executionContext) _Change_after(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
+	return ec.marshalOJSON2encodingᚋjsonᚐRawMessage(ctx, field.Selections, obj.After)
+}
+func (ec *executionContext) fieldContext_Change_after(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Change", field, false, false, errors.New("field of type JSON does not have child fields"))
+}
+
+func (ec *executionContext) _Change_tool(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
+	return ec.marshalOTool2ᚖpalmaresᚋgraphᚋmodelᚐTool(ctx, field.Selections, obj.Tool)
+}
+func (ec *executionContext) fieldContext_Change_tool(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Change",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Tool(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ChangeConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.ChangeConnection) (ret graphql.Marshaler) {
+	return ec.marshalNChangeEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐChangeEdgeᚄ(ctx, field.Selections, obj.Edges)
+}
+func (ec *executionContext) fieldContext_ChangeConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ChangeConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ChangeEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ChangeConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.ChangeConnection) (ret graphql.Marshaler) {
+	return ec.marshalNChange2ᚕᚖpalmaresᚋgraphᚋmodelᚐChangeᚄ(ctx, field.Selections, obj.Nodes)
+}
+func (ec *executionContext) fieldContext_ChangeConnection_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ChangeConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Change(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ChangeConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.ChangeConnection) (ret graphql.Marshaler) {
+	return ec.marshalNPageInfo2ᚖpalmaresᚋgraphᚋmodelᚐPageInfo(ctx, field.Selections, obj.PageInfo)
+}
+func (ec *executionContext) fieldContext_ChangeConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ChangeConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ChangeCount_type(ctx context.Context, field graphql.CollectedField, obj *model.ChangeCount) (ret graphql.Marshaler) {
+	return ec.marshalNChangeType2palmaresᚋgraphᚋmodelᚐChangeType(ctx, field.Selections, obj.Type)
+}
+func (ec *executionContext) fieldContext_ChangeCount_type(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ChangeCount", field, false, false, errors.New("field of type ChangeType does not have child fields"))
+}
+
+func (ec *executionContext) _ChangeCount_count(ctx context.Context, field graphql.CollectedField, obj *model.ChangeCount) (ret graphql.Marshaler) {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Count)
+}
+func (ec *executionContext) fieldContext_ChangeCount_count(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ChangeCount", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _ChangeEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.ChangeEdge) (ret graphql.Marshaler) {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Cursor)
+}
+func (ec *executionContext) fieldContext_ChangeEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ChangeEdge", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _ChangeEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.ChangeEdge) (ret graphql.Marshaler) {
+	return ec.marshalNChange2ᚖpalmaresᚋgraphᚋmodelᚐChange(ctx, field.Selections, obj.Node)
+}
+func (ec *executionContext) fieldContext_ChangeEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ChangeEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Change(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Chunk_id(ctx context.Context, field graphql.CollectedField, obj *model.Chunk) (ret graphql.Marshaler) {
 	return ec.marshalNString2string(ctx, field.Selections, obj.ID)
 }
@@ -3570,6 +4325,71 @@ func (ec *executionContext) fieldContext_PriceChangeCount_count(_ context.Contex
 	return graphql.NewScalarFieldContext("PriceChangeCount", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
+func (ec *executionContext) _Publication_id(ctx context.Context, field graphql.CollectedField, obj *model.Publication) (ret graphql.Marshaler) {
+	return ec.marshalNString2string(ctx, field.Selections, obj.ID)
+}
+func (ec *executionContext) fieldContext_Publication_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Publication", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Publication_release(ctx context.Context, field graphql.CollectedField, obj *model.Publication) (ret graphql.Marshaler) {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Release)
+}
+func (ec *executionContext) fieldContext_Publication_release(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Publication", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Publication_publishedAt(ctx context.Context, field graphql.CollectedField, obj *model.Publication) (ret graphql.Marshaler) {
+	return ec.marshalNDateTime2timeᚐTime(ctx, field.Selections, obj.PublishedAt)
+}
+func (ec *executionContext) fieldContext_Publication_publishedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Publication", field, false, false, errors.New("field of type DateTime does not have child fields"))
+}
+
+func (ec *executionContext) _Publication_updatedAt(ctx context.Context, field graphql.CollectedField, obj *model.Publication) (ret graphql.Marshaler) {
+	return ec.marshalNDate2string(ctx, field.Selections, obj.UpdatedAt)
+}
+func (ec *executionContext) fieldContext_Publication_updatedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Publication", field, false, false, errors.New("field of type Date does not have child fields"))
+}
+
+func (ec *executionContext) _Publication_toolsTotal(ctx context.Context, field graphql.CollectedField, obj *model.Publication) (ret graphql.Marshaler) {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.ToolsTotal)
+}
+func (ec *executionContext) fieldContext_Publication_toolsTotal(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Publication", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Publication_toolsRetired(ctx context.Context, field graphql.CollectedField, obj *model.Publication) (ret graphql.Marshaler) {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.ToolsRetired)
+}
+func (ec *executionContext) fieldContext_Publication_toolsRetired(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Publication", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Publication_comparisonsTotal(ctx context.Context, field graphql.CollectedField, obj *model.Publication) (ret graphql.Marshaler) {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.ComparisonsTotal)
+}
+func (ec *executionContext) fieldContext_Publication_comparisonsTotal(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Publication", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Publication_events(ctx context.Context, field graphql.CollectedField, obj *model.Publication) (ret graphql.Marshaler) {
+	return ec.marshalNChangeCount2ᚕᚖpalmaresᚋgraphᚋmodelᚐChangeCountᚄ(ctx, field.Selections, obj.Events)
+}
+func (ec *executionContext) fieldContext_Publication_events(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Publication",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ChangeCount(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Query_feed(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3836,6 +4656,50 @@ func (ec *executionContext) fieldContext_Query_category(ctx context.Context, fie
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Query_category_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_changes(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_changes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().Changes(ctx, fc.Args["first"].(int), fc.Args["after"].(*string), fc.Args["types"].([]model.ChangeType), fc.Args["category"].(*string), fc.Args["order"].(model.ChangeOrder))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ChangeConnection) graphql.Marshaler {
+			return ec.marshalNChangeConnection2ᚖpalmaresᚋgraphᚋmodelᚐChangeConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_changes(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ChangeConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_changes_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -4640,6 +5504,38 @@ func (ec *executionContext) fieldContext_Statistics_comparisonsTotal(_ context.C
 	return graphql.NewScalarFieldContext("Statistics", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
+func (ec *executionContext) _Subscription_catalogPublished(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
+	return graphql.ResolveFieldStream(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Subscription_catalogPublished(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Subscription().CatalogPublished(ctx)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Publication) graphql.Marshaler {
+			return ec.marshalNPublication2ᚖpalmaresᚋgraphᚋmodelᚐPublication(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Subscription_catalogPublished(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Subscription",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Publication(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Tool_slug(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
 	return ec.marshalNString2string(ctx, field.Selections, obj.Slug)
 }
@@ -4856,6 +5752,22 @@ func (ec *executionContext) fieldContext_Tool_priceHistory(_ context.Context, fi
 	return fc, nil
 }
 
+func (ec *executionContext) _Tool_history(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
+	return ec.marshalNToolMoment2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolMomentᚄ(ctx, field.Selections, obj.History)
+}
+func (ec *executionContext) fieldContext_Tool_history(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Tool",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ToolMoment(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Tool_embeddings(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
 	return ec.marshalOEmbeddingsDocument2ᚖpalmaresᚋgraphᚋmodelᚐEmbeddingsDocument(ctx, field.Selections, obj.Embeddings)
 }
@@ -4990,6 +5902,34 @@ func (ec *executionContext) _ToolGroup_maxScore(ctx context.Context, field graph
 }
 func (ec *executionContext) fieldContext_ToolGroup_maxScore(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ToolGroup", field, false, false, errors.New("field of type Float does not have child fields"))
+}
+
+func (ec *executionContext) _ToolMoment_at(ctx context.Context, field graphql.CollectedField, obj *model.ToolMoment) (ret graphql.Marshaler) {
+	return ec.marshalNDate2string(ctx, field.Selections, obj.At)
+}
+func (ec *executionContext) fieldContext_ToolMoment_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ToolMoment", field, false, false, errors.New("field of type Date does not have child fields"))
+}
+
+func (ec *executionContext) _ToolMoment_pricing(ctx context.Context, field graphql.CollectedField, obj *model.ToolMoment) (ret graphql.Marshaler) {
+	return ec.marshalNPricing2palmaresᚋgraphᚋmodelᚐPricing(ctx, field.Selections, obj.Pricing)
+}
+func (ec *executionContext) fieldContext_ToolMoment_pricing(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ToolMoment", field, false, false, errors.New("field of type Pricing does not have child fields"))
+}
+
+func (ec *executionContext) _ToolMoment_price(ctx context.Context, field graphql.CollectedField, obj *model.ToolMoment) (ret graphql.Marshaler) {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Price)
+}
+func (ec *executionContext) fieldContext_ToolMoment_price(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ToolMoment", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _ToolMoment_score(ctx context.Context, field graphql.CollectedField, obj *model.ToolMoment) (ret graphql.Marshaler) {
+	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Score)
+}
+func (ec *executionContext) fieldContext_ToolMoment_score(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ToolMoment", field, false, false, errors.New("field of type Float does not have child fields"))
 }
 
 func (ec *executionContext) _ToolPage_items(ctx context.Context, field graphql.CollectedField, obj *model.ToolPage) (ret graphql.Marshaler) {
@@ -6314,6 +7254,228 @@ func (ec *executionContext) _Category(ctx context.Context, sel ast.SelectionSet,
 	return out
 }
 
+var changeImplementors = []string{"Change"}
+
+func (ec *executionContext) _Change(ctx context.Context, sel ast.SelectionSet, obj *model.Change) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, changeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Change")
+		case "id":
+			out.Values[i] = ec._Change_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "type":
+			out.Values[i] = ec._Change_type(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "release":
+			out.Values[i] = ec._Change_release(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "publishedAt":
+			out.Values[i] = ec._Change_publishedAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "slug":
+			out.Values[i] = ec._Change_slug(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "category":
+			out.Values[i] = ec._Change_category(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "otherCategory":
+			out.Values[i] = ec._Change_otherCategory(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "fields":
+			out.Values[i] = ec._Change_fields(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "before":
+			out.Values[i] = ec._Change_before(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "after":
+			out.Values[i] = ec._Change_after(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "tool":
+			out.Values[i] = ec._Change_tool(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var changeConnectionImplementors = []string{"ChangeConnection"}
+
+func (ec *executionContext) _ChangeConnection(ctx context.Context, sel ast.SelectionSet, obj *model.ChangeConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, changeConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ChangeConnection")
+		case "edges":
+			out.Values[i] = ec._ChangeConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "nodes":
+			out.Values[i] = ec._ChangeConnection_nodes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._ChangeConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var changeCountImplementors = []string{"ChangeCount"}
+
+func (ec *executionContext) _ChangeCount(ctx context.Context, sel ast.SelectionSet, obj *model.ChangeCount) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, changeCountImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ChangeCount")
+		case "type":
+			out.Values[i] = ec._ChangeCount_type(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "count":
+			out.Values[i] = ec._ChangeCount_count(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var changeEdgeImplementors = []string{"ChangeEdge"}
+
+func (ec *executionContext) _ChangeEdge(ctx context.Context, sel ast.SelectionSet, obj *model.ChangeEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, changeEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ChangeEdge")
+		case "cursor":
+			out.Values[i] = ec._ChangeEdge_cursor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "node":
+			out.Values[i] = ec._ChangeEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var chunkImplementors = []string{"Chunk"}
 
 func (ec *executionContext) _Chunk(ctx context.Context, sel ast.SelectionSet, obj *model.Chunk) graphql.Marshaler {
@@ -6985,6 +8147,79 @@ func (ec *executionContext) _PriceChangeCount(ctx context.Context, sel ast.Selec
 	return out
 }
 
+var publicationImplementors = []string{"Publication"}
+
+func (ec *executionContext) _Publication(ctx context.Context, sel ast.SelectionSet, obj *model.Publication) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, publicationImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Publication")
+		case "id":
+			out.Values[i] = ec._Publication_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "release":
+			out.Values[i] = ec._Publication_release(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "publishedAt":
+			out.Values[i] = ec._Publication_publishedAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "updatedAt":
+			out.Values[i] = ec._Publication_updatedAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "toolsTotal":
+			out.Values[i] = ec._Publication_toolsTotal(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "toolsRetired":
+			out.Values[i] = ec._Publication_toolsRetired(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "comparisonsTotal":
+			out.Values[i] = ec._Publication_comparisonsTotal(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "events":
+			out.Values[i] = ec._Publication_events(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var queryImplementors = []string{"Query"}
 
 func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) graphql.Marshaler {
@@ -7148,6 +8383,28 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 				}()
 				res = ec._Query_category(ctx, field)
 				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "changes":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_changes(ctx, field)
+				if res == graphql.Null {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}
 				return res
@@ -7775,6 +9032,26 @@ func (ec *executionContext) _Statistics(ctx context.Context, sel ast.SelectionSe
 	return out
 }
 
+var subscriptionImplementors = []string{"Subscription"}
+
+func (ec *executionContext) _Subscription(ctx context.Context, sel ast.SelectionSet) func(ctx context.Context) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, subscriptionImplementors)
+	ctx = graphql.WithFieldContext(ctx, &graphql.FieldContext{
+		Object: "Subscription",
+	})
+	if len(fields) != 1 {
+		graphql.AddErrorf(ctx, "must subscribe to exactly one stream")
+		return nil
+	}
+
+	switch fields[0].Name {
+	case "catalogPublished":
+		return ec._Subscription_catalogPublished(ctx, fields[0])
+	default:
+		panic("unknown field " + strconv.Quote(fields[0].Name))
+	}
+}
+
 var toolImplementors = []string{"Tool", "ComparedTool"}
 
 func (ec *executionContext) _Tool(ctx context.Context, sel ast.SelectionSet, obj *model.Tool) graphql.Marshaler {
@@ -7932,6 +9209,11 @@ func (ec *executionContext) _Tool(ctx context.Context, sel ast.SelectionSet, obj
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "priceHistory":
 			out.Values[i] = ec._Tool_priceHistory(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "history":
+			out.Values[i] = ec._Tool_history(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -8096,6 +9378,59 @@ func (ec *executionContext) _ToolGroup(ctx context.Context, sel ast.SelectionSet
 			}
 		case "maxScore":
 			out.Values[i] = ec._ToolGroup_maxScore(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var toolMomentImplementors = []string{"ToolMoment"}
+
+func (ec *executionContext) _ToolMoment(ctx context.Context, sel ast.SelectionSet, obj *model.ToolMoment) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, toolMomentImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ToolMoment")
+		case "at":
+			out.Values[i] = ec._ToolMoment_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pricing":
+			out.Values[i] = ec._ToolMoment_pricing(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "price":
+			out.Values[i] = ec._ToolMoment_price(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "score":
+			out.Values[i] = ec._ToolMoment_score(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
@@ -8597,6 +9932,114 @@ func (ec *executionContext) marshalNCategory2ᚖpalmaresᚋgraphᚋmodelᚐCateg
 	return ec._Category(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNChange2ᚕᚖpalmaresᚋgraphᚋmodelᚐChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Change) graphql.Marshaler {
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNChange2ᚖpalmaresᚋgraphᚋmodelᚐChange(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNChange2ᚖpalmaresᚋgraphᚋmodelᚐChange(ctx context.Context, sel ast.SelectionSet, v *model.Change) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._Change(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNChangeConnection2ᚖpalmaresᚋgraphᚋmodelᚐChangeConnection(ctx context.Context, sel ast.SelectionSet, v *model.ChangeConnection) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._ChangeConnection(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNChangeCount2ᚕᚖpalmaresᚋgraphᚋmodelᚐChangeCountᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ChangeCount) graphql.Marshaler {
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNChangeCount2ᚖpalmaresᚋgraphᚋmodelᚐChangeCount(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNChangeCount2ᚖpalmaresᚋgraphᚋmodelᚐChangeCount(ctx context.Context, sel ast.SelectionSet, v *model.ChangeCount) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._ChangeCount(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNChangeEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐChangeEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ChangeEdge) graphql.Marshaler {
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNChangeEdge2ᚖpalmaresᚋgraphᚋmodelᚐChangeEdge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNChangeEdge2ᚖpalmaresᚋgraphᚋmodelᚐChangeEdge(ctx context.Context, sel ast.SelectionSet, v *model.ChangeEdge) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._ChangeEdge(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNChangeOrder2palmaresᚋgraphᚋmodelᚐChangeOrder(ctx context.Context, v any) (model.ChangeOrder, error) {
+	var res model.ChangeOrder
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNChangeOrder2palmaresᚋgraphᚋmodelᚐChangeOrder(ctx context.Context, sel ast.SelectionSet, v model.ChangeOrder) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNChangeType2palmaresᚋgraphᚋmodelᚐChangeType(ctx context.Context, v any) (model.ChangeType, error) {
+	var res model.ChangeType
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNChangeType2palmaresᚋgraphᚋmodelᚐChangeType(ctx context.Context, sel ast.SelectionSet, v model.ChangeType) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) marshalNChunk2ᚕᚖpalmaresᚋgraphᚋmodelᚐChunkᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Chunk) graphql.Marshaler {
 	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
@@ -8723,6 +10166,22 @@ func (ec *executionContext) unmarshalNDate2string(ctx context.Context, v any) (s
 func (ec *executionContext) marshalNDate2string(ctx context.Context, sel ast.SelectionSet, v string) graphql.Marshaler {
 	_ = sel
 	res := scalar.MarshalDate(v)
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
+}
+
+func (ec *executionContext) unmarshalNDateTime2timeᚐTime(ctx context.Context, v any) (time.Time, error) {
+	res, err := scalar.UnmarshalDateTime(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNDateTime2timeᚐTime(ctx context.Context, sel ast.SelectionSet, v time.Time) graphql.Marshaler {
+	_ = sel
+	res := scalar.MarshalDateTime(v)
 	if res == graphql.Null {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
 			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
@@ -8863,6 +10322,16 @@ func (ec *executionContext) unmarshalNPricing2palmaresᚋgraphᚋmodelᚐPricing
 
 func (ec *executionContext) marshalNPricing2palmaresᚋgraphᚋmodelᚐPricing(ctx context.Context, sel ast.SelectionSet, v model.Pricing) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) marshalNPublication2ᚖpalmaresᚋgraphᚋmodelᚐPublication(ctx context.Context, sel ast.SelectionSet, v *model.Publication) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._Publication(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNRetiredTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetiredToolᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.RetiredTool) graphql.Marshaler {
@@ -9126,6 +10595,32 @@ func (ec *executionContext) marshalNToolGroupKey2palmaresᚋgraphᚋmodelᚐTool
 	return v
 }
 
+func (ec *executionContext) marshalNToolMoment2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolMomentᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ToolMoment) graphql.Marshaler {
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNToolMoment2ᚖpalmaresᚋgraphᚋmodelᚐToolMoment(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNToolMoment2ᚖpalmaresᚋgraphᚋmodelᚐToolMoment(ctx context.Context, sel ast.SelectionSet, v *model.ToolMoment) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._ToolMoment(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNToolPage2ᚖpalmaresᚋgraphᚋmodelᚐToolPage(ctx context.Context, sel ast.SelectionSet, v *model.ToolPage) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
@@ -9339,6 +10834,42 @@ func (ec *executionContext) marshalOCategory2ᚖpalmaresᚋgraphᚋmodelᚐCateg
 	return ec._Category(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalOChangeType2ᚕpalmaresᚋgraphᚋmodelᚐChangeTypeᚄ(ctx context.Context, v any) ([]model.ChangeType, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]model.ChangeType, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNChangeType2palmaresᚋgraphᚋmodelᚐChangeType(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalOChangeType2ᚕpalmaresᚋgraphᚋmodelᚐChangeTypeᚄ(ctx context.Context, sel ast.SelectionSet, v []model.ChangeType) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNChangeType2palmaresᚋgraphᚋmodelᚐChangeType(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) marshalOComparison2ᚖpalmaresᚋgraphᚋmodelᚐComparison(ctx context.Context, sel ast.SelectionSet, v *model.Comparison) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
@@ -9440,6 +10971,24 @@ func (ec *executionContext) marshalOInt2ᚖint(ctx context.Context, sel ast.Sele
 	_ = sel
 	_ = ctx
 	res := graphql.MarshalInt(*v)
+	return res
+}
+
+func (ec *executionContext) unmarshalOJSON2encodingᚋjsonᚐRawMessage(ctx context.Context, v any) (json.RawMessage, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := scalar.UnmarshalJSON(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOJSON2encodingᚋjsonᚐRawMessage(ctx context.Context, sel ast.SelectionSet, v json.RawMessage) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	_ = sel
+	_ = ctx
+	res := scalar.MarshalJSON(v)
 	return res
 }
 

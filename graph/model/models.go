@@ -4,9 +4,11 @@ package model
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 )
 
 // What active and retired tools have in common: what a comparison can set against another.
@@ -40,6 +42,58 @@ type Category struct {
 	AvgScoreOrZero float64 `json:"avgScoreOrZero"`
 	// The first of its active tools in an order; `tools` at the root pages through all of them.
 	Tools []*Tool `json:"tools"`
+}
+
+// One event.
+type Change struct {
+	// Names the event for ever, and is its cursor: `evt_<number>`.
+	ID string `json:"id"`
+	// What happened.
+	Type ChangeType `json:"type"`
+	// Number of the release that brought it.
+	Release int `json:"release"`
+	// When that release was published.
+	PublishedAt time.Time `json:"publishedAt"`
+	// What it happened to: the slug of a tool or comparison; null for a release.
+	Slug *string `json:"slug,omitempty"`
+	// The slug of the tool's category, or of a comparison's first tool; null for a release.
+	Category *string `json:"category,omitempty"`
+	// The slug of the category of a comparison's second tool; null for everything else.
+	OtherCategory *string `json:"otherCategory,omitempty"`
+	// Which fields differ, by their names in the REST interface; none but for updates.
+	Fields []string `json:"fields"`
+	// What it was, as the REST interface tells it; null for what was not there.
+	Before json.RawMessage `json:"before,omitempty"`
+	// What it is, as the REST interface tells it; null for what is gone. For a release, its counts.
+	After json.RawMessage `json:"after,omitempty"`
+	// The tool as it is now; null if it is retired or gone, and for comparisons and releases.
+	Tool *Tool `json:"tool,omitempty"`
+}
+
+// A slice of the changes.
+type ChangeConnection struct {
+	// The events, each with its cursor.
+	Edges []*ChangeEdge `json:"edges"`
+	// The events alone.
+	Nodes []*Change `json:"nodes"`
+	// Where the slice stands.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// How often something happened.
+type ChangeCount struct {
+	// What happened.
+	Type ChangeType `json:"type"`
+	// Number of events.
+	Count int `json:"count"`
+}
+
+// An event among the changes.
+type ChangeEdge struct {
+	// Where to read on from: the event's id, good in either order and for ever.
+	Cursor string `json:"cursor"`
+	// The event.
+	Node *Change `json:"node"`
 }
 
 // A section of a review.
@@ -200,6 +254,26 @@ type PriceChangeCount struct {
 	Count int `json:"count"`
 }
 
+// A release that came out.
+type Publication struct {
+	// The event's id, such as `evt_42`: `changes` reads on from there.
+	ID string `json:"id"`
+	// Number of the release.
+	Release int `json:"release"`
+	// When it was published.
+	PublishedAt time.Time `json:"publishedAt"`
+	// The feed's date.
+	UpdatedAt string `json:"updatedAt"`
+	// Active tools.
+	ToolsTotal int `json:"toolsTotal"`
+	// Retired tools.
+	ToolsRetired int `json:"toolsRetired"`
+	// Published comparisons.
+	ComparisonsTotal int `json:"comparisonsTotal"`
+	// How many events of each type it brought, but for types without any.
+	Events []*ChangeCount `json:"events"`
+}
+
 // The catalog of tested AI tools, read-only. One operation sees one release of
 // it, from its first field to its last.
 type Query struct {
@@ -310,6 +384,11 @@ type Statistics struct {
 	ComparisonsTotal int `json:"comparisonsTotal"`
 }
 
+// What is told as it happens, as server-sent events: ask with
+// `Accept: text/event-stream`. `Last-Event-ID` tells first what was missed.
+type Subscription struct {
+}
+
 // A tool that can be used today.
 type Tool struct {
 	// The tool's identifier.
@@ -358,6 +437,8 @@ type Tool struct {
 	Comparisons []*Comparison `json:"comparisons"`
 	// Every change of its price, newest first.
 	PriceHistory []*PriceChange `json:"priceHistory"`
+	// Its price and score over time, oldest first: one entry for each day on which either changed, the latest 200 of them.
+	History []*ToolMoment `json:"history"`
 	// Its review as text chunks, if it belongs to the top set. Needs an API key.
 	Embeddings *EmbeddingsDocument `json:"embeddings,omitempty"`
 }
@@ -453,12 +534,164 @@ type ToolGroup struct {
 	MaxScore *float64 `json:"maxScore,omitempty"`
 }
 
+// What a tool cost and scored from one day on.
+type ToolMoment struct {
+	// The day from which on it was so.
+	At string `json:"at"`
+	// How it was paid for.
+	Pricing Pricing `json:"pricing"`
+	// Its price.
+	Price string `json:"price"`
+	// Its score from 0 to 10; null if it was not tested, or if that is not known of so long ago.
+	Score *float64 `json:"score,omitempty"`
+}
+
 // A numbered page of tools.
 type ToolPage struct {
 	// The tools of this page; none past the last page.
 	Items []*Tool `json:"items"`
 	// Where the page stands.
 	Meta *PageInfoByNumber `json:"meta"`
+}
+
+// Orders of changes.
+type ChangeOrder string
+
+const (
+	// As they happened.
+	ChangeOrderOldestFirst ChangeOrder = "oldest_first"
+	// The latest first.
+	ChangeOrderNewestFirst ChangeOrder = "newest_first"
+)
+
+var AllChangeOrder = []ChangeOrder{
+	ChangeOrderOldestFirst,
+	ChangeOrderNewestFirst,
+}
+
+func (e ChangeOrder) IsValid() bool {
+	switch e {
+	case ChangeOrderOldestFirst, ChangeOrderNewestFirst:
+		return true
+	}
+	return false
+}
+
+func (e ChangeOrder) String() string {
+	return string(e)
+}
+
+func (e *ChangeOrder) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = ChangeOrder(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid ChangeOrder", str)
+	}
+	return nil
+}
+
+func (e ChangeOrder) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *ChangeOrder) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e ChangeOrder) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// What can happen. Webhooks know the types by the same names, with a dot for the underscore.
+type ChangeType string
+
+const (
+	// A release is out: the last event of each.
+	ChangeTypeCatalogPublished ChangeType = "catalog_published"
+	// A tool is new, or back from retirement.
+	ChangeTypeToolCreated ChangeType = "tool_created"
+	// A tool's record changed.
+	ChangeTypeToolUpdated ChangeType = "tool_updated"
+	// A tool was retired.
+	ChangeTypeToolRetired ChangeType = "tool_retired"
+	// A tool is gone from the catalog.
+	ChangeTypeToolRemoved ChangeType = "tool_removed"
+	// A tool's price changed.
+	ChangeTypePriceChanged ChangeType = "price_changed"
+	// A comparison was published.
+	ChangeTypeComparatifPublished ChangeType = "comparatif_published"
+	// A published comparison changed.
+	ChangeTypeComparatifUpdated ChangeType = "comparatif_updated"
+	// A comparison is gone, or no longer published.
+	ChangeTypeComparatifRemoved ChangeType = "comparatif_removed"
+	// The text chunks of a tool's review changed, came or went.
+	ChangeTypeEmbeddingsChanged ChangeType = "embeddings_changed"
+)
+
+var AllChangeType = []ChangeType{
+	ChangeTypeCatalogPublished,
+	ChangeTypeToolCreated,
+	ChangeTypeToolUpdated,
+	ChangeTypeToolRetired,
+	ChangeTypeToolRemoved,
+	ChangeTypePriceChanged,
+	ChangeTypeComparatifPublished,
+	ChangeTypeComparatifUpdated,
+	ChangeTypeComparatifRemoved,
+	ChangeTypeEmbeddingsChanged,
+}
+
+func (e ChangeType) IsValid() bool {
+	switch e {
+	case ChangeTypeCatalogPublished, ChangeTypeToolCreated, ChangeTypeToolUpdated, ChangeTypeToolRetired, ChangeTypeToolRemoved, ChangeTypePriceChanged, ChangeTypeComparatifPublished, ChangeTypeComparatifUpdated, ChangeTypeComparatifRemoved, ChangeTypeEmbeddingsChanged:
+		return true
+	}
+	return false
+}
+
+func (e ChangeType) String() string {
+	return string(e)
+}
+
+func (e *ChangeType) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = ChangeType(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid ChangeType", str)
+	}
+	return nil
+}
+
+func (e ChangeType) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *ChangeType) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e ChangeType) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
 }
 
 // Whom a tool is made for.

@@ -46,6 +46,11 @@ func (e *Event) About(category string) bool {
 	return e.Category == category || e.OtherCategory == category
 }
 
+// AboutTool tells whether the slug is a tool's.
+func (e *Event) AboutTool() bool {
+	return e.Slug != "" && !strings.HasPrefix(e.Type, "comparatif.")
+}
+
 // body is an event as it is sent, in this order.
 type body struct {
 	ID        string `json:"id"`

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"io"
 	"log/slog"
+	"time"
 
 	"entgo.io/ent/dialect"
 	"github.com/riverqueue/river/riverdriver"
@@ -51,29 +52,29 @@ func (s *Store) migrateJobs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	to := &rivermigrate.MigrateOpts{TargetVersion: jobsVersion}
-	if s.dialect == dialect.SQLite {
-		return s.migrating(ctx, func(tx *sql.Tx) error {
-			if done, err := s.jobsMigrated(ctx, tx); err != nil || done {
-				return err
-			}
-			_, err := migrator.MigrateTx(ctx, tx, rivermigrate.DirectionUp, to)
-			return err
-		})
-	}
-	return s.withJobsLock(ctx, func(conn *sql.Conn) error {
-		if done, err := s.jobsMigrated(ctx, conn); err != nil || done {
+	return s.withJobsLock(ctx, func() error {
+		// Each step has a transaction of its own: PostgreSQL cannot use a new
+		// value of an enum in the one that adds it. What is interrupted, the
+		// next start finishes.
+		if done, err := s.jobsMigrated(ctx, s.Write); err != nil || done {
 			return err
 		}
-		// Several transactions: PostgreSQL cannot use a new value of an enum in
-		// the one that adds it. What is interrupted, the next start finishes.
-		_, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, to)
+		_, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, &rivermigrate.MigrateOpts{TargetVersion: jobsVersion})
 		return err
 	})
 }
 
-// withJobsLock makes other processes that migrate wait.
-func (s *Store) withJobsLock(ctx context.Context, do func(*sql.Conn) error) error {
+// withJobsLock makes other processes that migrate wait. SQLite has no lock
+// for more than a transaction: there, who was overtaken in the middle tries
+// again, and finds it done.
+func (s *Store) withJobsLock(ctx context.Context, do func() error) error {
+	if s.dialect == dialect.SQLite {
+		err := do()
+		for deadline := time.Now().Add(s.lockWait); err != nil && ctx.Err() == nil && time.Now().Before(deadline); err = do() {
+			time.Sleep(20 * time.Millisecond)
+		}
+		return err
+	}
 	conn, err := s.writer.Conn(ctx)
 	if err != nil {
 		return err
@@ -83,5 +84,5 @@ func (s *Store) withJobsLock(ctx context.Context, do func(*sql.Conn) error) erro
 		return err
 	}
 	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", jobsLock) }()
-	return do(conn)
+	return do()
 }

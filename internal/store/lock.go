@@ -79,7 +79,7 @@ func (s *Store) Analyze(ctx context.Context, tx *ent.Tx) error {
 	if s.dialect != dialect.Postgres {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, "ANALYZE categories, tools, sections, price_changes, comparisons, comparison_categories")
+	_, err := tx.ExecContext(ctx, "ANALYZE categories, tools, sections, price_changes, comparisons, comparison_categories, journal_entries")
 	return err
 }
 

@@ -37,6 +37,8 @@ func openSQLite(cfg Config) (*Store, error) {
 		return nil, &Fault{Message: fmt.Sprintf("cannot create the data directory %s", cfg.DataDir), Cause: err}
 	}
 
+	createPrivate(path)
+
 	// One writer: SQLite has one write lock, and a queue in the process is
 	// fairer than connections that poll for it. Its transactions are
 	// immediate, since a read that turns into a write cannot wait for the lock.
@@ -56,6 +58,16 @@ func openSQLite(cfg Config) (*Store, error) {
 	reader.SetMaxOpenConns(readers)
 	reader.SetMaxIdleConns(readers)
 	return &Store{dialect: dialect.SQLite, path: path, reader: reader, writer: writer}, nil
+}
+
+// createPrivate makes a new database's file for its owner alone, as the driver
+// would not; the files beside it take its mode. Where there is one, it is not
+// touched: to close it again would end the locks that this process has on it.
+// Why it cannot be made is for the driver to find out.
+func createPrivate(path string) {
+	if file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
+		_ = file.Close()
+	}
 }
 
 func (s *Store) rememberFile() error {

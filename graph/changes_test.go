@@ -1,0 +1,338 @@
+package graph_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"palmares/auth"
+	"palmares/graph"
+	"palmares/internal/cache"
+	"palmares/internal/feed"
+	"palmares/internal/feed/demo"
+	"palmares/internal/feed/synth"
+	"palmares/internal/journal"
+	"palmares/internal/store"
+	"palmares/internal/testdb"
+)
+
+// feedOf writes a feed with the categories code and voix and these records.
+func feedOf(date string, records ...any) []byte {
+	var buf bytes.Buffer
+	out := feed.NewWriter(&buf, date)
+	out.Write(&feed.Category{Slug: "code", Label: "Code"})
+	out.Write(&feed.Category{Slug: "voix", Label: "Voix"})
+	for _, rec := range records {
+		switch rec := rec.(type) {
+		case *feed.Tool:
+			out.Write(rec)
+		case *feed.Retired:
+			out.Write(rec)
+		case *feed.Comparison:
+			out.Write(rec)
+		}
+	}
+	if err := out.Flush(); err != nil {
+		panic(err)
+	}
+	return buf.Bytes()
+}
+
+func aTool(slug string, change ...func(*feed.Tool)) *feed.Tool {
+	score := 7.5
+	t := &feed.Tool{
+		Slug: slug, Name: "Outil " + slug, Domain: slug + ".example", Category: "code", ICP: "mixte",
+		Pricing: "payant", Price: "20 €/mois", Score: &score, Tagline: "Un outil.",
+		CanonicalURL: "https://palmares.example/" + slug, AlternativesURL: "https://palmares.example/alt/" + slug,
+		UpdatedAt: "2026-11-01", Tier: 3, Sections: []feed.Section{{Section: "verdict", Text: "Bien."}},
+	}
+	for _, f := range change {
+		f(t)
+	}
+	return t
+}
+
+func inVoix(t *feed.Tool) { t.Category = "voix" }
+
+func on(day string, change func(*feed.Tool)) func(*feed.Tool) {
+	return func(t *feed.Tool) { t.UpdatedAt = day; change(t) }
+}
+
+func costing(price string) func(*feed.Tool) { return func(t *feed.Tool) { t.Price = price } }
+func scoring(score float64) func(*feed.Tool) {
+	return func(t *feed.Tool) { t.Score = &score }
+}
+func untested(t *feed.Tool) { t.Score = nil }
+
+func aDuel(slug, a, b string) *feed.Comparison {
+	return &feed.Comparison{
+		Slug: slug, Title: "Lequel ?", ToolA: a, ToolB: b, Winner: a, WinnerNote: "Plus net.", Published: true,
+		UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel/" + slug,
+	}
+}
+
+type changesPage struct {
+	Changes struct {
+		Nodes    []change
+		Edges    []struct{ Cursor string }
+		PageInfo struct {
+			HasNextPage, HasPreviousPage bool
+			StartCursor, EndCursor       *string
+		}
+	}
+}
+
+type change struct{ ID, Type, Slug, Category string }
+
+const changeFields = ` {nodes {id type slug category} edges {cursor} pageInfo {hasNextPage hasPreviousPage startCursor endCursor}}}`
+
+func changesOf(t *testing.T, e *graph.Executor, arguments string) changesPage {
+	t.Helper()
+	if arguments != "" {
+		arguments = "(" + arguments + ")"
+	}
+	return decoded[changesPage](t, ask(t, e, `{changes`+arguments+changeFields))
+}
+
+func told(page changesPage) []string {
+	lines := []string{}
+	for _, c := range page.Changes.Nodes {
+		lines = append(lines, strings.TrimSpace(c.Type+" "+c.Slug))
+	}
+	return lines
+}
+
+func TestChanges(t *testing.T) {
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		e := newExecutor(s)
+		if empty := changesOf(t, e, ""); len(empty.Changes.Nodes) != 0 || empty.Changes.PageInfo.EndCursor != nil || empty.Changes.PageInfo.HasNextPage {
+			t.Errorf("before the first import: %+v", empty)
+		}
+		publish(t, s, feedOf("2026-11-01", aTool("a"), aTool("b"), aTool("v", inVoix), aDuel("a", "a", "v"), aDuel("b-vs-a", "b", "a")))
+		publish(t, s, feedOf("2026-11-02", aTool("a", on("2026-11-02", costing("15 €/mois"))), aTool("c"), aTool("v", inVoix, on("2026-11-02", scoring(9))), aDuel("a", "a", "v")))
+
+		all := changesOf(t, e, "")
+		expect(t, "in order", told(all), []string{
+			"tool_created a", "tool_created b", "tool_created v", "comparatif_published a", "comparatif_published b-vs-a", "catalog_published",
+			"tool_updated a", "price_changed a", "tool_created c", "tool_updated v", "comparatif_removed b-vs-a", "tool_removed b", "embeddings_changed v", "catalog_published",
+		})
+		newest := told(changesOf(t, e, "order: newest_first"))
+		slices.Reverse(newest)
+		expect(t, "newest first", newest, told(all))
+		for i, edge := range all.Changes.Edges {
+			expect(t, "cursor", edge.Cursor, all.Changes.Nodes[i].ID)
+		}
+
+		for arguments, want := range map[string][]string{
+			`types: [price_changed]`:                                             {"price_changed a"},
+			`types: [tool_removed, tool_created, tool_created]`:                  {"tool_created a", "tool_created b", "tool_created v", "tool_created c", "tool_removed b"},
+			`types: [tool_removed, tool_created], first: 2, order: newest_first`: {"tool_removed b", "tool_created c"},
+			`types: []`:           {},
+			`category: "voix"`:    {"tool_created v", "comparatif_published a", "tool_updated v", "embeddings_changed v"},
+			`category: "nowhere"`: {},
+			`category: ""`:        {},
+			`category: "voix", types: [comparatif_published, tool_updated]`:       {"comparatif_published a", "tool_updated v"},
+			`category: "code", types: [comparatif_published, comparatif_removed]`: {"comparatif_published a", "comparatif_published b-vs-a", "comparatif_removed b-vs-a"},
+			`after: "evt_999999999"`: {},
+			`after: "evt_999999999", order: newest_first, types: [tool_removed]`:            {"tool_removed b"},
+			`after: "evt_1", order: newest_first, types: [catalog_published]`:               {},
+			`after: "` + all.Changes.Nodes[12].ID + `"`:                                     {"catalog_published"},
+			`after: "` + all.Changes.Nodes[1].ID + `", order: newest_first`:                 {"tool_created a"},
+			`after: "` + all.Changes.Nodes[8].ID + `", types: [tool_created, tool_removed]`: {"tool_removed b"},
+		} {
+			expect(t, arguments, told(changesOf(t, e, arguments)), want)
+		}
+
+		expect(t, "an update whole", ask(t, e, `{changes(types: [tool_updated], first: 1) {nodes {release fields before after tool {name price} otherCategory}}}`),
+			`{"changes":{"nodes":[{"release":2,"fields":["price","updated_at"],`+
+				`"before":{"slug":"a","name":"Outil a","domain":"a.example","category":"code","icp":"mixte","pricing":"payant","price":"20 €/mois","score":7.5,"verifiability":null,"tagline":"Un outil.","canonical_url":"https://palmares.example/a","avis_url":null,"alternatives_url":"https://palmares.example/alt/a","updated_at":"2026-11-01"},`+
+				`"after":{"slug":"a","name":"Outil a","domain":"a.example","category":"code","icp":"mixte","pricing":"payant","price":"15 €/mois","score":7.5,"verifiability":null,"tagline":"Un outil.","canonical_url":"https://palmares.example/a","avis_url":null,"alternatives_url":"https://palmares.example/alt/a","updated_at":"2026-11-02"},`+
+				`"tool":{"name":"Outil a","price":"15 €/mois"},"otherCategory":null}]}}`)
+		expect(t, "a comparison with a tool's slug", ask(t, e, `{changes(types: [comparatif_published], first: 1) {nodes {slug category otherCategory before after tool {name}}}}`),
+			`{"changes":{"nodes":[{"slug":"a","category":"code","otherCategory":"voix","before":null,"after":{"slug":"a","title":"Lequel ?","winner":"Outil a","updated_at":"2026-10-01","canonical_url":"https://palmares.example/duel/a"},"tool":null}]}}`)
+		expect(t, "beside that tool", ask(t, e, `{changes(types: [tool_created, comparatif_published], first: 4) {nodes {slug tool {slug}}}}`),
+			`{"changes":{"nodes":[{"slug":"a","tool":{"slug":"a"}},{"slug":"b","tool":null},{"slug":"v","tool":{"slug":"v"}},{"slug":"a","tool":null}]}}`)
+		expect(t, "a tool that is gone", ask(t, e, `{changes(types: [tool_removed]) {nodes {slug after tool {name}}}}`),
+			`{"changes":{"nodes":[{"slug":"b","after":null,"tool":null}]}}`)
+		expect(t, "a release", ask(t, e, `{changes(types: [catalog_published], order: newest_first, first: 1) {nodes {slug category fields before after tool {name}} edges {node {tool {slug}}}}}`),
+			`{"changes":{"nodes":[{"slug":null,"category":null,"fields":[],"before":null,"after":{"updated_at":"2026-11-02","tools_total":3,"tools_retired":0,"comparatifs_total":1,`+
+				`"events":{"comparatif.removed":1,"embeddings.changed":1,"price.changed":1,"tool.created":1,"tool.removed":1,"tool.updated":2}},"tool":null}],"edges":[{"node":{"tool":null}}]}}`)
+
+		event, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(t, "when", ask(t, e, `{changes(first: 1) {nodes {publishedAt}}}`),
+			`{"changes":{"nodes":[{"publishedAt":"`+event[0].At.UTC().Format(time.RFC3339)+`"}]}}`)
+	})
+}
+
+func TestEveryEventIsAChangeType(t *testing.T) {
+	var values []string
+	for _, value := range loadSchema(t).Types["ChangeType"].EnumValues {
+		values = append(values, strings.ReplaceAll(value.Name, "_", "."))
+	}
+	expect(t, "types", values, journal.Events)
+}
+
+func TestWrongChanges(t *testing.T) {
+	onDemo(t, func(t *testing.T, e *graph.Executor) {
+		const notACursor = "after: is not the id of an event, such as evt_42."
+		for arguments, message := range map[string]string{
+			`first: 201`:                        "first: 201 is not from 1 to 200.",
+			`first: 0`:                          "first: 0 is not from 1 to 200.",
+			`after: ""`:                         notACursor,
+			`after: "42"`:                       notACursor,
+			`after: "evt_"`:                     notACursor,
+			`after: "evt_0"`:                    notACursor,
+			`after: "evt_-1"`:                   notACursor,
+			`after: "evt_042"`:                  notACursor,
+			`after: "evt_4 2"`:                  notACursor,
+			`after: "EVT_42"`:                   notACursor,
+			`after: "evt_99999999999999999999"`: notACursor,
+			`after: "` + cursorOf(`{"l":"comparisons","p":["2026-01-01","a"]}`) + `"`: notACursor,
+			`category: "a\u0000"`: "category: holds a NUL character.",
+			`types: [` + strings.Repeat("tool_created ", 101) + `]`: "types: has more than 100 values.",
+		} {
+			refusedWith(t, execute(t, e, auth.Developer, `{changes(`+arguments+`) {nodes {id}}}`), "BAD_USER_INPUT", message)
+		}
+		expect(t, "the largest cursor", len(changesOf(t, e, `after: "evt_9223372036854775807", order: newest_first, first: 3`).Changes.Nodes), 3)
+		expect(t, "the most at once", len(changesOf(t, e, `first: 200`).Changes.Nodes) > 50, true)
+		answer := execute(t, e, auth.Developer, `{changes(first: 200, category: "code") {nodes {id type before after}}}`)
+		expect(t, "cost", answer.Cost, 1+100+1+200*4)
+	})
+}
+
+// Whoever reads on from cursor to cursor sees every event once, in either
+// order, while releases come in.
+func TestPagingWhileImportsRun(t *testing.T) {
+	var feeds [3][]byte
+	for i := range feeds {
+		feeds[i] = synthetic(t, synth.Options{Tools: 40 + 10*i, Seed: 9, Revision: i})
+	}
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, feeds[0])
+		e := newExecutor(s)
+		ctx, stop := context.WithTimeout(t.Context(), 2*time.Second)
+		defer stop()
+		var importing sync.WaitGroup
+		importing.Go(func() {
+			for i := 1; ctx.Err() == nil; i++ {
+				if _, err := feed.Import(t.Context(), s, bytes.NewReader(feeds[i%3]), feed.Options{Force: true}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		const some = `, types: [tool_created, tool_updated, tool_removed, price_changed, catalog_published]`
+		var forward, few []string
+		follow := func(seen *[]string, filter string) bool {
+			after := ""
+			if n := len(*seen); n > 0 {
+				after = `, after: "` + (*seen)[n-1] + `"`
+			}
+			page := changesOf(t, e, "first: 37"+after+filter)
+			for _, c := range page.Changes.Nodes {
+				*seen = append(*seen, c.ID)
+			}
+			return page.Changes.PageInfo.HasNextPage
+		}
+		backwards := 0
+		for ctx.Err() == nil {
+			follow(&forward, "")
+			follow(&few, some)
+			if backwards++; backwards%5 == 0 {
+				walkBack(t, e, forward[0])
+			}
+		}
+		importing.Wait()
+		for follow(&forward, "") {
+		}
+		for follow(&few, some) {
+		}
+		expect(t, "all, forwards", strings.Join(forward, " "), strings.Join(storedEvents(t, s), " "))
+		expect(t, "some, forwards", strings.Join(few, " "), strings.Join(storedEvents(t, s, "tool.created", "tool.updated", "tool.removed", "price.changed", "catalog.published"), " "))
+		if len(forward) < 200 || backwards < 10 {
+			t.Errorf("only %d events and %d rounds", len(forward), backwards)
+		}
+	})
+}
+
+// walkBack reads from the newest event to the oldest: none is missing between
+// two pages, whatever came in meanwhile.
+func walkBack(t *testing.T, e *graph.Executor, oldest string) {
+	t.Helper()
+	var seen []string
+	after := ""
+	for {
+		page := changesOf(t, e, "first: 150, order: newest_first"+after)
+		for _, c := range page.Changes.Nodes {
+			seen = append(seen, c.ID)
+		}
+		if !page.Changes.PageInfo.HasNextPage {
+			break
+		}
+		after = `, after: "` + *page.Changes.PageInfo.EndCursor + `"`
+	}
+	expect(t, "the first event", seen[len(seen)-1], oldest)
+	var forwards []string
+	for after = ""; ; {
+		page := changesOf(t, e, "first: 200"+after)
+		for _, c := range page.Changes.Nodes {
+			forwards = append(forwards, c.ID)
+		}
+		if len(forwards) >= len(seen) {
+			break
+		}
+		after = `, after: "` + forwards[len(forwards)-1] + `"`
+	}
+	forwards = forwards[:len(seen)]
+	slices.Reverse(seen)
+	expect(t, "backwards", strings.Join(seen, " "), strings.Join(forwards, " "))
+}
+
+func storedEvents(t *testing.T, s *store.Store, types ...string) []string {
+	t.Helper()
+	rows, err := s.Read.QueryContext(t.Context(), "SELECT id, event FROM journal_entries WHERE event IS NOT NULL ORDER BY id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var ids []string
+	for rows.Next() {
+		var id int
+		var event string
+		if err := rows.Scan(&id, &event); err != nil {
+			t.Fatal(err)
+		}
+		if len(types) == 0 || slices.Contains(types, event) {
+			ids = append(ids, fmt.Sprintf("evt_%d", id))
+		}
+	}
+	return ids
+}
+
+// An answer is kept as long as its release, and not longer.
+func TestChangesAreKeptForARelease(t *testing.T) {
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, demo.Catalog)
+		answers := cache.New(1<<20, slog.New(slog.DiscardHandler))
+		h := graph.NewHandler(newExecutor(s), answers)
+		const body = `{"query":"{changes(order: newest_first, first: 1) {nodes {release}}}"}`
+		for range 2 {
+			expect(t, "first", serve(h, post(body, "")).Body.String(), `{"data":{"changes":{"nodes":[{"release":1}]}}}`)
+		}
+		expect(t, "executions", answers.Misses.Load(), 1)
+		publish(t, s, bytes.Replace(demo.Catalog, []byte("2026-11-10"), []byte("2026-11-11"), 1))
+		answers.Publish(2)
+		for range 2 {
+			expect(t, "second", serve(h, post(body, "")).Body.String(), `{"data":{"changes":{"nodes":[{"release":2}]}}}`)
+		}
+		expect(t, "executions", answers.Misses.Load(), 2)
+	})
+}

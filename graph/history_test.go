@@ -1,0 +1,98 @@
+package graph_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"palmares/auth"
+	"palmares/ent"
+	"palmares/graph"
+	"palmares/internal/feed"
+	"palmares/internal/feed/synth"
+	"palmares/internal/store"
+	"palmares/internal/testdb"
+)
+
+func historyOf(t *testing.T, e *graph.Executor, slug string) string {
+	t.Helper()
+	type moment struct {
+		At, Pricing, Price string
+		Score              *float64
+	}
+	text := ""
+	for _, m := range decoded[struct{ Tool struct{ History []moment } }](t, ask(t, e, `{tool(slug: "`+slug+`") {history {at pricing price score}}}`)).Tool.History {
+		score := "untested"
+		if m.Score != nil {
+			score = fmt.Sprint(*m.Score)
+		}
+		text += fmt.Sprintf("%s %s %s %s; ", m.At, m.Pricing, m.Price, score)
+	}
+	return text
+}
+
+func TestHistory(t *testing.T) {
+	told := feed.PriceChange{ChangedAt: "2026-05-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "gratuit", PreviousPrice: "0 €/mois"}
+	late := feed.PriceChange{ChangedAt: "2026-11-05", Pricing: "payant", Price: "17 €/mois", PreviousPricing: "payant", PreviousPrice: "15 €/mois"}
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		e := newExecutor(s)
+		other := aTool("b", untested)
+		step := func(date string, records ...any) { publish(t, s, feedOf(date, append(records, other)...)) }
+		step("2026-11-01", aTool("a", func(t *feed.Tool) { t.PriceHistory = []feed.PriceChange{told} }))
+		step("2026-11-02", aTool("a", on("2026-11-02", func(t *feed.Tool) { t.Tagline = "Autre." })))
+		step("2026-11-03", aTool("a", on("2026-11-03", func(t *feed.Tool) { t.Price = "15 €/mois"; scoring(8)(t) })))
+		step("2026-11-04", aTool("a", on("2026-11-03", func(t *feed.Tool) { t.Price = "15 €/mois"; untested(t) }))) // its own date did not move
+		want := "2026-05-01 payant 20 €/mois untested; 2026-11-01 payant 20 €/mois 7.5; 2026-11-03 payant 15 €/mois 8; 2026-11-04 payant 15 €/mois untested; "
+		expect(t, "a", historyOf(t, e, "a"), want)
+		step("2026-11-06", aTool("a", on("2026-11-06", func(t *feed.Tool) {
+			t.Price, t.Pricing, t.PriceHistory = "18 €/mois", "freemium", []feed.PriceChange{late}
+			untested(t)
+		})))
+		want += "2026-11-05 payant 17 €/mois untested; 2026-11-06 freemium 18 €/mois untested; "
+		expect(t, "with what was told late", historyOf(t, e, "a"), want)
+		expect(t, "nothing ever changed", historyOf(t, e, "b"), "2026-11-01 payant 20 €/mois untested; ")
+
+		step("2026-11-07", &feed.Retired{Slug: "a", Name: "Outil a", Category: "code", Reason: "mort", RetiredAt: "2026-11-07", Note: "Fermé."})
+		step("2026-11-08", aTool("a", on("2026-11-08", func(t *feed.Tool) { t.Price = "5 €/mois" })))
+		expect(t, "back from retirement", historyOf(t, e, "a"), want+"2026-11-08 payant 5 €/mois 7.5; ")
+	})
+}
+
+// However the books differ, the last moment is how the tool is.
+func TestHistoryEndsToday(t *testing.T) {
+	odd := feed.PriceChange{ChangedAt: "2026-12-24", Pricing: "gratuit", Price: "0 €/mois", PreviousPricing: "payant", PreviousPrice: "20 €/mois"}
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, feedOf("2026-11-01", aTool("a", func(t *feed.Tool) { t.PriceHistory = []feed.PriceChange{odd} })))
+		expect(t, "a history that contradicts the price", historyOf(t, newExecutor(s), "a"), "2026-11-01 payant 20 €/mois 7.5; ")
+	})
+}
+
+// A history asks as much of the database for 200 tools as for 10, and the
+// most that may be asked at once is within the cost limit.
+func TestHistoriesTogether(t *testing.T) {
+	data := synthetic(t, synth.Options{Tools: 300, Seed: 1})
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, data)
+		var statements atomic.Int64
+		const query = `query ($n: Int!) {tools(limit: $n) {items {slug price history {at pricing price score}}} changes(first: $n) {nodes {id tool {history {at score}}}}}`
+		ask(t, newExecutor(s), query, map[string]any{"n": 1})
+		s.Read.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
+			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
+				statements.Add(1)
+				return next.Query(ctx, q)
+			})
+		}))
+		var counts []int64
+		for _, n := range []int{10, 200} {
+			statements.Store(0)
+			ask(t, newExecutor(counting{s, &statements}), query, map[string]any{"n": n})
+			counts = append(counts, statements.Load())
+		}
+		if counts[0] != counts[1] || counts[0] > 9 {
+			t.Errorf("%v statements", counts)
+		}
+		refusedWith(t, execute(t, newExecutor(s), auth.Developer, `{tools(limit: 200) {items {a: history {at} b: history {at score} history {at pricing price score} comparisons {toolA {slug ... on Tool {history {at}}}}}}}`),
+			"QUERY_TOO_COMPLEX", "The operation costs 47602, more than 20000: ask for fewer items or fields at once.")
+	})
+}

@@ -1,0 +1,407 @@
+package graph_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"palmares/graph"
+	"palmares/internal/feed/demo"
+	"palmares/internal/store"
+	"palmares/internal/testdb"
+)
+
+// listening is a server of streams, with the limits that the real one has,
+// only shorter.
+type listening struct {
+	*graph.Handler
+	executor *graph.Executor
+	server   *httptest.Server
+	store    *store.Store
+	releases int
+}
+
+func listen(t *testing.T, s *store.Store) *listening {
+	t.Helper()
+	l := &listening{executor: newExecutor(s), store: s}
+	l.Handler = newHandler(l.executor)
+	l.server = httptest.NewUnstartedServer(l.Handler)
+	l.server.Config.ReadTimeout, l.server.Config.WriteTimeout = 300*time.Millisecond, 300*time.Millisecond
+	l.server.Start()
+	t.Cleanup(l.server.Close)
+	t.Cleanup(l.Handler.Close)
+	return l
+}
+
+// publish brings out one more release, without telling streams.
+func (l *listening) publish(t *testing.T) {
+	t.Helper()
+	l.releases++
+	publish(t, l.store, bytes.Replace(demo.Catalog, []byte("2026-11-10"), fmt.Appendf(nil, "2026-12-%02d", l.releases), 1))
+}
+
+const subscribe = `subscription {catalogPublished {release}}`
+
+// stream is one open stream, line by line.
+type stream struct {
+	*http.Response
+	lines chan string // closed at the end
+	leave context.CancelFunc
+}
+
+func (l *listening) open(t *testing.T, headers ...string) *stream {
+	t.Helper()
+	ctx, leave := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, l.server.URL, strings.NewReader(`{"query":"`+subscribe+`"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "text/event-stream")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stream{response, make(chan string, 10_000), leave}
+	t.Cleanup(leave)
+	go func() {
+		defer close(s.lines)
+		defer response.Body.Close()
+		for scanner := bufio.NewScanner(response.Body); scanner.Scan(); {
+			s.lines <- scanner.Text()
+		}
+	}()
+	return s
+}
+
+// events are the next so many, comments apart.
+func (s *stream) events(t *testing.T, n int) []string {
+	t.Helper()
+	var events []string
+	event := ""
+	for deadline := time.After(10 * time.Second); len(events) < n; {
+		select {
+		case line, ok := <-s.lines:
+			switch {
+			case !ok:
+				t.Fatalf("the stream ended after %q", events)
+			case strings.HasPrefix(line, ":"):
+			case line == "" && event != "":
+				events, event = append(events, event), ""
+			case line != "":
+				event += line + "|"
+			}
+		case <-deadline:
+			t.Fatalf("only %q came", events)
+		}
+	}
+	return events
+}
+
+func (s *stream) ends(t *testing.T) {
+	t.Helper()
+	deadline := time.After(5 * time.Second)
+	for {
+		select {
+		case line, ok := <-s.lines:
+			if !ok {
+				return
+			}
+			if strings.HasPrefix(line, "event: complete") {
+				t.Error("it says that there is no reason to come again")
+			}
+		case <-deadline:
+			t.Fatal("the stream does not end")
+		}
+	}
+}
+
+// ids are those of the events that tell of releases.
+func publications(t *testing.T, s *store.Store) []string {
+	return storedEvents(t, s, "catalog.published")
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(what)
+		}
+	}
+}
+
+func TestStream(t *testing.T) {
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		l := listen(t, s)
+		early := l.open(t) // before there is a catalog
+		expect(t, "content type", early.Header.Get("Content-Type"), "text/event-stream; charset=utf-8")
+		expect(t, "not kept", early.Header.Get("Cache-Control"), "no-store")
+		l.publish(t)
+		l.executor.Announce()
+		id := publications(t, s)[0]
+		expect(t, "first", early.events(t, 1), []string{"event: next|id: " + id + `|data: {"data":{"catalogPublished":{"release":1}}}|`})
+
+		later := l.open(t)
+		time.Sleep(500 * time.Millisecond) // longer than the server's own limits
+		l.publish(t)
+		l.executor.Announce()
+		id = publications(t, s)[1]
+		for _, one := range []*stream{early, later} {
+			expect(t, "second", one.events(t, 1), []string{"event: next|id: " + id + `|data: {"data":{"catalogPublished":{"release":2}}}|`})
+		}
+		l.executor.Announce() // nothing new
+		l.publish(t)
+		l.executor.Announce()
+		expect(t, "third", strings.Contains(early.events(t, 1)[0], `"release":3`), true)
+	})
+}
+
+func TestStreamTellsEverything(t *testing.T) {
+	s := testdb.Open(t, testdb.SQLite(t))
+	l := listen(t, s)
+	query := url.QueryEscape(`subscription S {p: catalogPublished {id release updatedAt toolsTotal toolsRetired comparisonsTotal events {type count} __typename}}`)
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, l.server.URL+"?query="+query, nil)
+	r.Header.Set("Accept", "text/event-stream")
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	time.Sleep(500 * time.Millisecond) // longer than the server's own limits
+	l.publish(t)
+	l.executor.Announce()
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "data: ") {
+	}
+	id := publications(t, s)[0]
+	expect(t, "GET", lines.Text(), `data: {"data":{"p":{"id":"`+id+`","release":1,"updatedAt":"2026-12-01","toolsTotal":48,"toolsRetired":10,"comparisonsTotal":13,`+
+		`"events":[{"type":"tool_created","count":48},{"type":"tool_retired","count":10},{"type":"comparatif_published","count":13},{"type":"embeddings_changed","count":18}],"__typename":"Publication"}}}`)
+}
+
+func TestStreamResumes(t *testing.T) {
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		l := listen(t, s)
+		for range 4 {
+			l.publish(t)
+		}
+		ids := publications(t, s)
+		idsOf := func(events []string) (got []string) {
+			for _, event := range events {
+				_, rest, _ := strings.Cut(event, "id: ")
+				id, _, _ := strings.Cut(rest, "|")
+				got = append(got, id)
+			}
+			return got
+		}
+		missed := l.open(t, "Last-Event-ID", ids[0])
+		expect(t, "missed", idsOf(missed.events(t, 3)), ids[1:4])
+		between := l.open(t, "Last-Event-ID", "evt_1") // an event of another type
+		current := l.open(t, "Last-Event-ID", ids[3])
+		restored := l.open(t, "Last-Event-ID", "evt_999999")
+		l.publish(t)
+		l.executor.Announce()
+		ids = publications(t, s)
+		expect(t, "then", idsOf(missed.events(t, 1)), ids[4:])
+		expect(t, "all", idsOf(between.events(t, 5)), ids)
+		expect(t, "nothing missed", idsOf(current.events(t, 1)), ids[4:])
+		expect(t, "from before a backup", idsOf(restored.events(t, 1)), ids[4:])
+
+		wrong := l.open(t, "Last-Event-ID", "42")
+		body := ""
+		for line := range wrong.lines {
+			body += line
+		}
+		if wrong.StatusCode != 400 || !strings.Contains(body, "Last-Event-ID: is not the id of an event, such as evt_42.") {
+			t.Errorf("%d %s", wrong.StatusCode, body)
+		}
+	})
+}
+
+// More missed releases than are read at once all come, in order.
+func TestManyMissedReleases(t *testing.T) {
+	s := testdb.Open(t, testdb.SQLite(t))
+	l := listen(t, s)
+	for i := range 230 {
+		publish(t, s, feedOf(time.Date(2026, 1, 1+i, 0, 0, 0, 0, time.UTC).Format(time.DateOnly), aTool("a")))
+	}
+	events := l.open(t, "Last-Event-ID", "evt_1").events(t, 230)
+	for i, event := range events {
+		if !strings.Contains(event, fmt.Sprintf(`"release":%d}`, i+1)) {
+			t.Fatalf("in place %d: %s", i, event)
+		}
+	}
+}
+
+func TestStreamHeartbeat(t *testing.T) {
+	s := testdb.Open(t, testdb.SQLite(t))
+	l := listen(t, s)
+	l.Heartbeat = 20 * time.Millisecond
+	one := l.open(t)
+	for beats := 0; beats < 30; { // for longer than the server's own limits
+		select {
+		case line, ok := <-one.lines:
+			if !ok || (line != "" && line != ":") {
+				t.Fatalf("%q, %v", line, ok)
+			}
+			if line == ":" {
+				beats++
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatal("no heartbeat")
+		}
+	}
+}
+
+func TestManyStreams(t *testing.T) {
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		l := listen(t, s)
+		l.publish(t)
+		var all []*stream
+		for range 50 {
+			all = append(all, l.open(t))
+		}
+		expect(t, "open", l.Streams(), 50)
+		l.publish(t)
+		l.executor.Announce()
+		var reading sync.WaitGroup
+		for _, one := range all {
+			reading.Go(func() {
+				if got := one.events(t, 1)[0]; !strings.Contains(got, `"release":2}`) {
+					t.Error(got)
+				}
+			})
+		}
+		reading.Wait()
+		for _, one := range all {
+			one.leave()
+		}
+		eventually(t, "callers who left keep their place", func() bool { return l.Streams() == 0 })
+	})
+}
+
+func TestTooManyStreams(t *testing.T) {
+	l := listen(t, testdb.Open(t, testdb.SQLite(t)))
+	l.MaxStreams = 2
+	first := l.open(t)
+	l.open(t)
+	third := l.open(t)
+	body := strings.Join(collect(third), "")
+	if third.StatusCode != 503 || third.Header.Get("Retry-After") == "" || !strings.Contains(body, `"code":"UNAVAILABLE"`) {
+		t.Errorf("%d %s", third.StatusCode, body)
+	}
+	first.leave()
+	eventually(t, "the place is not free again", func() bool { return l.Streams() == 1 })
+	expect(t, "now", l.open(t).StatusCode, 200)
+}
+
+func collect(s *stream) (lines []string) {
+	for line := range s.lines {
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// A server that ends does not wait for streams, and a restored backup ends
+// them, too.
+func TestStreamsEnd(t *testing.T) {
+	l := listen(t, testdb.Open(t, testdb.SQLite(t)))
+	old := l.open(t)
+	l.executor.Forget()
+	old.ends(t)
+	one := l.open(t)
+	l.Handler.Close()
+	l.Handler.Close()
+	one.ends(t)
+	expect(t, "none begins", l.open(t).StatusCode, 503)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := l.server.Config.Shutdown(ctx); err != nil {
+		t.Error(err)
+	}
+	expect(t, "open", l.Streams(), 0)
+}
+
+func TestAnnounceNeverBlocks(t *testing.T) {
+	l := listen(t, testdb.Open(t, testdb.SQLite(t)))
+	l.open(t)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 10_000 {
+			l.executor.Announce()
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(5 * time.Second):
+		t.Fatal("it blocks")
+	}
+}
+
+func TestWhatIsNoStream(t *testing.T) {
+	h := demoHandler(t)
+	const stream, plain = "text/event-stream", "application/json"
+	for _, c := range []struct {
+		query, accept string
+		status        int
+		says          string
+	}{
+		{subscribe, plain, 406, "A subscription is told as server-sent events: send Accept: text/event-stream."},
+		{subscribe, "", 406, "A subscription is told"},
+		{subscribe, "*/*", 406, "A subscription is told"},
+		{subscribe, stream + ";q=0, */*", 406, "A subscription is told"},
+		{`{feed {release}}`, stream, 406, "Only application/graphql-response+json and application/json are served."},
+		{`{feed {release}}`, stream + ", " + plain, 200, `{"data":{"feed":{"release":1}}}`},
+		{`subscription {catalogPublished {bogus}}`, stream, 400, "GRAPHQL_VALIDATION_FAILED"},
+		{`subscription {a: catalogPublished {release} b: catalogPublished {release}}`, stream, 400, "A subscription has exactly one field"},
+		{`subscription {...F} fragment F on Subscription {__typename}`, stream, 400, ""},
+		{`subscription {catalogPublished @skip(if: true) {release}}`, stream, 400, "A subscription has exactly one field"},
+		{`subscription {__typename}`, stream, 400, ""},
+		{`subscription ($v: Boolean!) {catalogPublished @include(if: $v) {release}}`, stream, 400, "$v: is missing."},
+	} {
+		got := serve(h, post(`{"query":"`+c.query+`"}`, c.accept))
+		if got.Code != c.status || !strings.Contains(got.Body.String(), c.says) {
+			t.Errorf("%s as %q: %d %s", c.query, c.accept, got.Code, got.Body)
+		}
+	}
+	r := httptest.NewRequest(http.MethodHead, "/graphql?query="+url.QueryEscape(subscribe), nil)
+	r.Header.Set("Accept", stream)
+	expect(t, "HEAD", serve(h, r).Code, 405)
+	refusedWith(t, execute(t, newExecutor(testdb.Open(t, testdb.SQLite(t))), "", subscribe), "NOT_ACCEPTABLE",
+		"A subscription is told as server-sent events: send Accept: text/event-stream.")
+}
+
+// A stream whose database is away begins with an error; one that runs goes on
+// once it is back.
+func TestStreamWithoutDatabase(t *testing.T) {
+	s := testdb.Open(t, testdb.SQLite(t))
+	l := listen(t, s)
+	l.Heartbeat = 20 * time.Millisecond
+	l.publish(t)
+	one := l.open(t)
+	rename := func(from, to string) {
+		if _, err := s.Write.ExecContext(t.Context(), "ALTER TABLE "+from+" RENAME TO "+to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.publish(t)
+	rename("journal_entries", "elsewhere")
+	l.executor.Announce()
+	refusedStream := l.open(t)
+	expect(t, "another", refusedStream.StatusCode, 503)
+	_, _ = io.Copy(io.Discard, refusedStream.Body)
+	rename("elsewhere", "journal_entries")
+	expect(t, "it goes on", strings.Contains(one.events(t, 1)[0], `"release":2}`), true)
+}

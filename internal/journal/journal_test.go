@@ -1,0 +1,255 @@
+package journal_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"palmares/auth"
+	"palmares/graph"
+	"palmares/internal/cache"
+	"palmares/internal/feed"
+	"palmares/internal/journal"
+	"palmares/internal/store"
+	"palmares/internal/testdb"
+	"palmares/rest"
+)
+
+// hostile is what a feed may have in a text: everything but a NUL.
+const hostile = "<script>\"]]>\\ & é 😀 \t\r\n\x01\x1f\x7f\u2028\ufffe 'x' €"
+
+func feedOf(date string, records ...any) []byte {
+	var buf bytes.Buffer
+	out := feed.NewWriter(&buf, date)
+	out.Write(&feed.Category{Slug: "code", Label: "Code"})
+	out.Write(&feed.Category{Slug: "voix", Label: "Voix"})
+	for _, rec := range records {
+		switch rec := rec.(type) {
+		case *feed.Tool:
+			out.Write(rec)
+		case *feed.Retired:
+			out.Write(rec)
+		case *feed.Comparison:
+			out.Write(rec)
+		}
+	}
+	if err := out.Flush(); err != nil {
+		panic(err)
+	}
+	return buf.Bytes()
+}
+
+func aTool(slug string, change ...func(*feed.Tool)) *feed.Tool {
+	score := 7.5
+	t := &feed.Tool{
+		Slug: slug, Name: "Outil " + slug, Domain: slug + ".example", Category: "code", ICP: "vibe-coder",
+		Pricing: "payant", Price: "20 €/mois", Score: &score, Tagline: "Un outil.",
+		CanonicalURL: "https://palmares.example/" + slug, AlternativesURL: "https://palmares.example/alt/" + slug,
+		UpdatedAt: "2026-11-01", Tier: 3, Sections: []feed.Section{{Section: "verdict", Text: "Bien."}},
+	}
+	for _, f := range change {
+		f(t)
+	}
+	return t
+}
+
+func aRetired(slug, note string) *feed.Retired {
+	return &feed.Retired{Slug: slug, Name: "Outil " + slug, Category: "code", Reason: "mort", RetiredAt: "2026-06-01", Note: note}
+}
+
+func aDuel(slug, title string, published bool) *feed.Comparison {
+	return &feed.Comparison{Slug: slug, Title: title, ToolA: "a", ToolB: "v", Winner: "a", WinnerNote: "Plus net.",
+		Published: feed.Published(published), UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel/" + slug}
+}
+
+func publish(t *testing.T, s *store.Store, data []byte) {
+	t.Helper()
+	if _, err := feed.Import(t.Context(), s, bytes.NewReader(data), feed.Options{Force: true}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// everything makes events of every type, in every form they have.
+func everything(t *testing.T, s *store.Store) []*journal.Event {
+	t.Helper()
+	verifiability, avis, zero := 6.0, "https://palmares.example/avis/full", 0.0
+	full := aTool("full", func(t *feed.Tool) {
+		t.Name, t.Tagline, t.Verifiability, t.AvisURL, t.Tier = hostile, hostile, &verifiability, &avis, 1
+	})
+	v := aTool("v", func(t *feed.Tool) { t.Category = "voix"; t.Score = &zero })
+	untested := aTool("u", func(t *feed.Tool) { t.Score = nil })
+	publish(t, s, feedOf("2026-11-01", full, aTool("a"), v, untested, aTool("leaves"), aTool("retires"),
+		aRetired("old", "Fermé."), aRetired("back", "Fermé."), aRetired("gone", hostile),
+		aDuel("shown", "Lequel ?", true), aDuel("hidden", hostile, false), aDuel("drops", "Lequel ?", true)))
+	cheaper := aTool("a", func(t *feed.Tool) { t.Price, t.Pricing, t.UpdatedAt = "0 €/mois", "gratuit", "2026-11-02" })
+	rewritten := *full
+	rewritten.Sections = []feed.Section{{Section: "verdict", Text: hostile}}
+	publish(t, s, feedOf("2026-11-02", &rewritten, cheaper, v, untested, aRetired("retires", hostile),
+		aRetired("old", "Autre."), aTool("back"),
+		aDuel("shown", hostile, true), aDuel("hidden", hostile, true), aDuel("drops", "Lequel ?", false)))
+	publish(t, s, feedOf("2026-11-03", aTool("full"), cheaper, v, untested, aRetired("retires", hostile), aRetired("old", "Autre."), aTool("back")))
+	events, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return events
+}
+
+func TestEventsFitTheirSchemas(t *testing.T) {
+	schemas := map[string]*jsonschema.Schema{}
+	handler := journal.SchemaHandler()
+	for _, event := range journal.Events {
+		got := serve(handler, http.MethodGet, journal.SchemasPath+event+".json")
+		if got.Code != 200 {
+			t.Fatalf("%s: %d", event, got.Code)
+		}
+		text, err := jsonschema.UnmarshalJSON(got.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		compiler := jsonschema.NewCompiler()
+		compiler.AssertFormat()
+		address := "https://palmares.example" + journal.SchemasPath + event + ".json"
+		if err := compiler.AddResource(address, text); err != nil {
+			t.Fatal(err)
+		}
+		if schemas[event], err = compiler.Compile(address); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		seen, forms := map[string]bool{}, map[string]bool{}
+		for _, event := range everything(t, s) {
+			body := event.JSON()
+			value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+			if err != nil {
+				t.Fatalf("%v in %s", err, body)
+			}
+			if err := schemas[event.Type].Validate(value); err != nil {
+				t.Errorf("%v\n%s", err, body)
+			}
+			seen[event.Type] = true
+			forms[event.Type+form(event.Before != nil)+form(event.After != nil)] = true
+			for _, other := range journal.Events {
+				if other != event.Type && schemas[other].Validate(value) == nil {
+					t.Errorf("%s also fits %s", body, other)
+				}
+			}
+		}
+		for _, event := range journal.Events {
+			if !seen[event] {
+				t.Errorf("%s was not made", event)
+			}
+		}
+		for _, want := range []string{
+			"tool.created-+", "tool.created++", "tool.retired-+", "tool.retired++", "tool.removed+-", "comparatif.published-+", "comparatif.published++",
+			"comparatif.removed+-", "comparatif.removed++", "embeddings.changed-+", "embeddings.changed++", "embeddings.changed+-",
+		} {
+			if !forms[want] {
+				t.Errorf("%s was not made", want)
+			}
+		}
+	})
+}
+
+func form(there bool) string {
+	if there {
+		return "+"
+	}
+	return "-"
+}
+
+func serve(h http.Handler, method, target string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Plan: auth.Developer})))
+	return w
+}
+
+func TestSchemaHandler(t *testing.T) {
+	h := journal.SchemaHandler()
+	got := serve(h, http.MethodGet, "/schemas/events/tool.created.json")
+	tag := got.Header().Get("ETag")
+	if got.Header().Get("Content-Type") != "application/schema+json" || tag == "" || !json.Valid(got.Body.Bytes()) {
+		t.Errorf("%v", got.Header())
+	}
+	for _, c := range []struct {
+		method, path string
+		header       []string
+		want         int
+	}{
+		{http.MethodGet, "/schemas/events/tool.created.json", []string{"If-None-Match", tag}, 304},
+		{http.MethodHead, "/schemas/events/tool.created.json", nil, 200},
+		{http.MethodPost, "/schemas/events/tool.created.json", nil, 405},
+		{http.MethodGet, "/schemas/events/tool.painted.json", nil, 404},
+		{http.MethodGet, "/schemas/events/../journal.go", nil, 404},
+		{http.MethodGet, "/schemas/events/", nil, 404},
+	} {
+		if got := serve(h, c.method, c.path, c.header...); got.Code != c.want || (c.want != 200 && c.want != 304 && !strings.Contains(got.Body.String(), `"error"`)) {
+			t.Errorf("%s %s: %d %s", c.method, c.path, got.Code, got.Body)
+		}
+	}
+}
+
+// What an event tells is, field by field and in their order, what the REST
+// interface answers.
+func TestEventsTellWhatRESTAnswers(t *testing.T) {
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		newest := map[string]*journal.Event{}
+		for _, event := range everything(t, s) {
+			newest[event.Slug+" "+event.Type] = event
+		}
+		silent := slog.New(slog.DiscardHandler)
+		executor := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: silent})
+		api, err := rest.NewHandler(rest.Config{}, executor, cache.New(1<<20, silent))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, path := range map[string]string{"a tool.updated": "tools/a", "v tool.created": "tools/v", "u tool.created": "tools/u", "back tool.created": "tools/back"} {
+			if got := serve(api, http.MethodGet, "/api/v1/"+path).Body.String(); got != string(newest[what].After) {
+				t.Errorf("%s\nREST  %s\nevent %s", what, got, newest[what].After)
+			}
+		}
+		if list := serve(api, http.MethodGet, "/api/v1/cimetiere").Body.String(); !strings.Contains(list, string(newest["old tool.updated"].After)) {
+			t.Errorf("%s\nis not in %s", newest["old tool.updated"].After, list)
+		}
+	})
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, feedOf("2026-11-01", aTool("a", func(t *feed.Tool) { t.Tagline = hostile }), aTool("v"), aDuel("shown", hostile, true)))
+		events, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 10, Types: []string{journal.EventToolCreated, journal.EventComparisonPublished}})
+		if err != nil || len(events) != 3 {
+			t.Fatalf("%d events, %v", len(events), err)
+		}
+		silent := slog.New(slog.DiscardHandler)
+		executor := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: silent})
+		api, err := rest.NewHandler(rest.Config{}, executor, cache.New(1<<20, silent))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := serve(api, http.MethodGet, "/api/v1/tools/a").Body.String(); canonical(t, got) != canonical(t, string(events[0].After)) {
+			t.Errorf("REST  %s\nevent %s", got, events[0].After)
+		}
+		list := serve(api, http.MethodGet, "/api/v1/comparatifs").Body.String()
+		if want := canonical(t, string(events[2].After)); !strings.Contains(canonical(t, list), want) {
+			t.Errorf("%s\nis not in %s", want, list)
+		}
+	})
+}
+
+// canonical writes texts the one way; the order of fields stays.
+func canonical(t *testing.T, text string) string {
+	t.Helper()
+	for from, to := range map[string]string{`\u0001`: "<1>", `\u001F`: "<1f>", `\u001f`: "<1f>"} {
+		text = strings.ReplaceAll(text, from, to)
+	}
+	return text
+}
