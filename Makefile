@@ -37,7 +37,7 @@ fuzz: ## Look for feeds and requests that break their readers, for FUZZTIME (def
 	$(GO) test ./internal/fold -run '^$$' -fuzz FuzzText -fuzztime $(or $(FUZZTIME),1m)
 
 .PHONY: bench
-bench: build ## Measure imports, GraphQL and HTTP on both databases (PARTS="imports graphql http large")
+bench: build ## Measure imports, GraphQL and HTTP on both databases (PARTS="imports graphql http webhooks large")
 	$(GO) build -o bin/bench ./internal/bench
 	$(WITH_POSTGRES) -durable bin/bench ./bin/palmares $(PARTS)
 

@@ -364,8 +364,8 @@ var (
 	EndpointsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt, Increment: true},
 		{Name: "url", Type: field.TypeString},
-		{Name: "types", Type: field.TypeJSON},
-		{Name: "categories", Type: field.TypeJSON},
+		{Name: "types", Type: field.TypeJSON, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "categories", Type: field.TypeJSON, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "secret", Type: field.TypeString},
 		{Name: "former_secret", Type: field.TypeString, Default: ""},
 		{Name: "former_until", Type: field.TypeTime, Nullable: true},

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"entgo.io/ent"
+	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema/edge"
 	"entgo.io/ent/schema/field"
@@ -13,13 +14,16 @@ import (
 // Endpoint is an address that an account wants events sent to.
 type Endpoint struct{ ent.Schema }
 
+// asText keeps JSON as text: PostgreSQL's jsonb cannot be sent as it comes.
+var asText = map[string]string{dialect.Postgres: "text"}
+
 // Fields of an endpoint.
 func (Endpoint) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int("account_id").Immutable(),
 		field.String("url").NotEmpty(),
-		field.JSON("types", []string{}).Comment("Of events that are wanted; all if empty."),
-		field.JSON("categories", []string{}).Comment("That are wanted; all if empty."),
+		field.JSON("types", []string{}).SchemaType(asText).Comment("Of events that are wanted; all if empty."),
+		field.JSON("categories", []string{}).SchemaType(asText).Comment("That are wanted; all if empty."),
 		field.String("secret").NotEmpty().Sensitive().
 			Comment("What events are signed with. It has to be known to sign, so it is kept as it is."),
 		field.String("former_secret").Default("").Sensitive(),

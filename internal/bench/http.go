@@ -232,13 +232,18 @@ func (r *running) stop() {
 }
 
 // memory is what the process has resident, as Linux tells it.
-func (r *running) memory() int64 {
+func (r *running) memory() int64 { return r.status("VmRSS") }
+
+// peak is the most that it ever had.
+func (r *running) peak() int64 { return r.status("VmHWM") }
+
+func (r *running) status(name string) int64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.cmd.Process.Pid))
 	if err != nil {
 		return 0
 	}
 	var kilobytes int64
-	if found := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(status); found != nil {
+	if found := regexp.MustCompile(name + `:\s+(\d+) kB`).FindSubmatch(status); found != nil {
 		_, _ = fmt.Sscan(string(found[1]), &kilobytes)
 	}
 	return kilobytes << 10

@@ -27,7 +27,7 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: bench PALMARES [imports] [graphql] [http] [large] | profile | soak")
+		fmt.Fprintln(os.Stderr, "usage: bench PALMARES [imports] [graphql] [http] [webhooks] [large] | profile | soak")
 		os.Exit(2)
 	}
 	var err error
@@ -100,6 +100,11 @@ func run(ctx context.Context, binary string, parts []string) error {
 			return err
 		}
 	}
+	if wanted("webhooks") {
+		if err := errors.Join(b.webhooks(ctx), b.printPosts(os.Stdout)); err != nil {
+			return err
+		}
+	}
 	if wanted("large") {
 		return errors.Join(b.large(ctx), b.printSizes(os.Stdout))
 	}
@@ -114,6 +119,7 @@ type bench struct {
 	fights   []fight
 	memories []string
 	sizes    []size
+	posts    []post
 }
 
 func (b *bench) feed(tools int) string { return filepath.Join(b.dir, fmt.Sprintf("%d.ndjson", tools)) }

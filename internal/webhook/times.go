@@ -1,0 +1,28 @@
+package webhook
+
+import "time"
+
+// times bound what sending takes. Tests shorten them.
+type times struct {
+	attempt time.Duration // until the end of an answer
+	work    time.Duration // an endpoint is sent to, before it is another's turn
+	record  time.Duration // writing down what came of it, also as the server ends
+	stop    time.Duration // Run takes to end
+	look    time.Duration // between looks for what is due
+	poll    time.Duration // between looks for jobs
+}
+
+var shipped = times{
+	attempt: 15 * time.Second,
+	work:    15 * time.Second,
+	record:  20 * time.Second,
+	stop:    10 * time.Second,
+	look:    2 * time.Second,
+	poll:    300 * time.Millisecond,
+}
+
+// job leaves room for the last answers, and for writing them down.
+func (t times) job() time.Duration { return t.work + t.attempt + t.record }
+
+// stuck is when a job whose process died is taken up by another.
+func (t times) stuck() time.Duration { return t.job() + 5*time.Second }

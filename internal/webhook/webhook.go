@@ -1,0 +1,56 @@
+// Package webhook sends the journal's events to those who asked for them, as
+// the Standard Webhooks specification says. An endpoint has a position in the
+// journal: what comes after it is sent in order, what fails is tried again at
+// set times. River wakes it up, in the transaction of the release; the journal
+// remembers what there is to send, so that nothing is lost or made up.
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"palmares/internal/mail"
+	"palmares/internal/store"
+)
+
+// Config is what sending needs.
+type Config struct {
+	PublicURL   string
+	ServiceName string
+	Store       *store.Store
+	Mail        *mail.Mailer
+	Log         *slog.Logger
+	// Loopback lets endpoints be on this machine, over plain http: for a
+	// server that only this machine reaches itself.
+	Loopback bool
+	TLS      *tls.Config // nil for the system's authorities
+}
+
+// Webhooks keeps endpoints and sends to them.
+type Webhooks struct {
+	Config
+	client *http.Client
+	now    func() time.Time
+	times  times
+}
+
+// New is ready to send; see Run.
+func New(cfg Config) *Webhooks {
+	w := &Webhooks{Config: cfg, now: time.Now, times: shipped}
+	w.client = w.newClient()
+	return w
+}
+
+// Tidy forgets attempts whose time is over, some at a time: whoever writes
+// meanwhile must not wait long.
+func (w *Webhooks) Tidy(ctx context.Context) error {
+	for {
+		n, err := w.forgetAttempts(ctx, w.now().Add(-attemptsKept), 5_000)
+		if err != nil || n == 0 {
+			return err
+		}
+	}
+}
