@@ -16,6 +16,11 @@ import (
 	"palmares/internal/testdb"
 )
 
+const (
+	signingIn = confirmation.PurposeSignIn
+	changing  = confirmation.PurposeChangeEmail
+)
+
 // asking is what a test of messages works with.
 type asking struct {
 	*Confirmations
@@ -32,7 +37,7 @@ func newAsking(t *testing.T, s *store.Store) *asking {
 // signIn asks for a message, each from a network of its own.
 func (a *asking) signIn(email string) Asked {
 	a.t.Helper()
-	asked, err := a.AskSignIn(a.t.Context(), email, "network of "+email)
+	asked, err := a.AskSignIn(a.t.Context(), email, Sender{Network: "network of " + email})
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -41,7 +46,7 @@ func (a *asking) signIn(email string) Asked {
 
 func (a *asking) change(acc *ent.Account, email string) Asked {
 	a.t.Helper()
-	asked, err := a.AskChange(a.t.Context(), acc, email, "network of "+email)
+	asked, err := a.AskChange(a.t.Context(), acc, email, Sender{Network: "network of " + email})
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -116,7 +121,7 @@ func TestMessageOpensAnAccountOnce(t *testing.T) {
 		wants(t, "a second time", err, ErrUsed)
 		_, err = a.Look(t.Context(), asked.Link)
 		wants(t, "the link", err, ErrUsed)
-		_, err = a.Try(t.Context(), asked.Browser, asked.Code)
+		_, err = a.Try(t.Context(), signingIn, asked.Browser, asked.Code)
 		wants(t, "the code", err, ErrUsed)
 
 		// Who comes back has the account and the plan they had.
@@ -137,7 +142,7 @@ func TestMessageWorksForFifteenMinutes(t *testing.T) {
 		a.time = a.time.Add(time.Second)
 		_, err := a.Look(t.Context(), asked.Link)
 		wants(t, "the link", err, ErrExpired)
-		_, err = a.Try(t.Context(), asked.Browser, asked.Code)
+		_, err = a.Try(t.Context(), signingIn, asked.Browser, asked.Code)
 		wants(t, "the code", err, ErrExpired)
 		_, err = a.Look(t.Context(), asked.Link+"x")
 		wants(t, "another link", err, ErrUnknownLink)
@@ -191,10 +196,10 @@ func TestFiveCodesAreTaken(t *testing.T) {
 		a := newAsking(t, s)
 		lucky := a.signIn("eva@example.com")
 		for i := range maxTries - 1 {
-			_, err := a.Try(t.Context(), lucky.Browser, otherThan(lucky.Code, i))
+			_, err := a.Try(t.Context(), signingIn, lucky.Browser, otherThan(lucky.Code, i))
 			wants(t, "a wrong code", err, ErrWrongCode)
 		}
-		if _, err := a.Try(t.Context(), lucky.Browser, lucky.Code); err != nil {
+		if _, err := a.Try(t.Context(), signingIn, lucky.Browser, lucky.Code); err != nil {
 			t.Errorf("the fifth, which is right: %v", err)
 		}
 
@@ -204,10 +209,10 @@ func TestFiveCodesAreTaken(t *testing.T) {
 			if i >= maxTries-1 {
 				want = ErrLocked
 			}
-			_, err := a.Try(t.Context(), asked.Browser, otherThan(asked.Code, i))
+			_, err := a.Try(t.Context(), signingIn, asked.Browser, otherThan(asked.Code, i))
 			wants(t, fmt.Sprint("code ", i), err, want)
 		}
-		_, err := a.Try(t.Context(), asked.Browser, asked.Code)
+		_, err := a.Try(t.Context(), signingIn, asked.Browser, asked.Code)
 		wants(t, "the right code", err, ErrLocked)
 		if _, err := a.SignIn(t.Context(), a.look(asked.Link)); err != nil {
 			t.Errorf("the link: %v", err)
@@ -221,14 +226,14 @@ func TestCodesTriedAtOnce(t *testing.T) {
 		a := newAsking(t, s)
 		asked := a.signIn("ana@example.com")
 		atOnce(100, func(i int) {
-			if _, err := a.Try(t.Context(), asked.Browser, otherThan(asked.Code, i)); !errors.Is(err, ErrWrongCode) && !errors.Is(err, ErrLocked) {
+			if _, err := a.Try(t.Context(), signingIn, asked.Browser, otherThan(asked.Code, i)); !errors.Is(err, ErrWrongCode) && !errors.Is(err, ErrLocked) {
 				t.Error(err)
 			}
 		})
 		if found := a.look(asked.Link); found.Tries != maxTries {
 			t.Errorf("%d were looked at", found.Tries)
 		}
-		_, err := a.Try(t.Context(), asked.Browser, asked.Code)
+		_, err := a.Try(t.Context(), signingIn, asked.Browser, asked.Code)
 		wants(t, "the right code", err, ErrLocked)
 	})
 }
@@ -239,11 +244,11 @@ func TestCodeIsForItsBrowser(t *testing.T) {
 		a := newAsking(t, s)
 		asked, other := a.signIn("ana@example.com"), a.signIn("ben@example.com")
 		for _, browser := range []string{"", "made up", asked.Link} {
-			_, err := a.Try(t.Context(), browser, asked.Code)
+			_, err := a.Try(t.Context(), signingIn, browser, asked.Code)
 			wants(t, "in browser "+browser, err, ErrUnknownLink)
 		}
 		if asked.Code != other.Code {
-			_, err := a.Try(t.Context(), other.Browser, asked.Code)
+			_, err := a.Try(t.Context(), signingIn, other.Browser, asked.Code)
 			wants(t, "in a browser that waits for another", err, ErrWrongCode)
 		}
 		if a.look(asked.Link).Tries != 0 {
@@ -257,19 +262,19 @@ func TestMessagesAreForOneThing(t *testing.T) {
 	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		ana, ben := a.account("ana@example.com"), a.account("ben@example.com")
-		wants(t, "a sign-in that changes", a.ChangeEmail(t.Context(), a.look(a.signIn("new@example.com").Link), ana), ErrUnknownLink)
+		wants(t, "a sign-in that changes", a.ChangeEmail(t.Context(), a.look(a.signIn("new@example.com").Link), ana, ""), ErrUnknownLink)
 		change := a.look(a.change(ana, "anna@example.com").Link)
 		_, err := a.SignIn(t.Context(), change)
 		wants(t, "a change that signs in", err, ErrUnknownLink)
-		wants(t, "another account's", a.ChangeEmail(t.Context(), change, ben), ErrOtherAccount)
-		if err := a.ChangeEmail(t.Context(), change, ana); err != nil {
+		wants(t, "another account's", a.ChangeEmail(t.Context(), change, ben, ""), ErrOtherAccount)
+		if err := a.ChangeEmail(t.Context(), change, ana, ""); err != nil {
 			t.Fatal(err)
 		}
-		wants(t, "twice", a.ChangeEmail(t.Context(), change, ana), ErrUsed)
+		wants(t, "twice", a.ChangeEmail(t.Context(), change, ana, ""), ErrUsed)
 		if got := s.Write.Account.GetX(t.Context(), ana.ID).Email; got != "anna@example.com" {
 			t.Errorf("the address is %s", got)
 		}
-		wants(t, "an address that is taken", a.ChangeEmail(t.Context(), a.look(a.change(ana, "BEN@example.com").Link), ana), ErrTaken)
+		wants(t, "an address that is taken", a.ChangeEmail(t.Context(), a.look(a.change(ana, "BEN@example.com").Link), ana, ""), ErrTaken)
 	})
 }
 
@@ -284,11 +289,11 @@ func TestMessagesToOneMailbox(t *testing.T) {
 			email := []string{"victim@example.com", "VICTIM+a@example.com", fmt.Sprintf("victim+%d+x@example.com", i)}[i%3]
 			ask := a.AskSignIn
 			if i%2 == 0 { // a change of address is a message, too
-				ask = func(ctx context.Context, email, sender string) (Asked, error) {
-					return a.AskChange(ctx, ana, email, sender)
+				ask = func(ctx context.Context, email string, from Sender) (Asked, error) {
+					return a.AskChange(ctx, ana, email, from)
 				}
 			}
-			if _, err := ask(t.Context(), email, fmt.Sprint("network ", i)); err == nil {
+			if _, err := ask(t.Context(), email, Sender{Network: fmt.Sprint("network ", i)}); err == nil {
 				sent.Add(1)
 			} else {
 				wants(t, email, err, ErrMailboxFull)
@@ -309,7 +314,7 @@ func TestMessagesFromOneNetwork(t *testing.T) {
 		a := newAsking(t, s)
 		var sent atomic.Int64
 		atOnce(40, func(i int) {
-			if _, err := a.AskSignIn(t.Context(), fmt.Sprintf("victim%d@example.com", i), "192.0.2.1"); err == nil {
+			if _, err := a.AskSignIn(t.Context(), fmt.Sprintf("victim%d@example.com", i), Sender{Network: "192.0.2.1"}); err == nil {
 				sent.Add(1)
 			} else {
 				wants(t, "one more", err, ErrSenderBusy)
@@ -318,7 +323,7 @@ func TestMessagesFromOneNetwork(t *testing.T) {
 		if sent.Load() != messagesFromOne {
 			t.Errorf("%d messages", sent.Load())
 		}
-		if _, err := a.AskSignIn(t.Context(), "victim@example.com", "192.0.2.2"); err != nil {
+		if _, err := a.AskSignIn(t.Context(), "victim@example.com", Sender{Network: "192.0.2.2"}); err != nil {
 			t.Errorf("from another network: %v", err)
 		}
 	})
@@ -334,7 +339,7 @@ func TestBoundsOutliveTheAccount(t *testing.T) {
 		acc := a.account("mallory@example.com")
 		var links []string
 		for range messagesToOne {
-			asked, err := a.AskChange(t.Context(), acc, "victim@example.com", "192.0.2.1")
+			asked, err := a.AskChange(t.Context(), acc, "victim@example.com", Sender{Network: "192.0.2.1"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -344,14 +349,14 @@ func TestBoundsOutliveTheAccount(t *testing.T) {
 		if err := accounts.Delete(t.Context(), acc); err != nil {
 			t.Fatal(err)
 		}
-		_, err := a.AskSignIn(t.Context(), "victim@example.com", "192.0.2.9")
+		_, err := a.AskSignIn(t.Context(), "victim@example.com", Sender{Network: "192.0.2.9"})
 		wants(t, "the mailbox", err, ErrMailboxFull)
 		for i := range messagesFromOne - messagesToOne {
-			if _, err := a.AskSignIn(t.Context(), fmt.Sprintf("victim%d@example.com", i), "192.0.2.1"); err != nil {
+			if _, err := a.AskSignIn(t.Context(), fmt.Sprintf("victim%d@example.com", i), Sender{Network: "192.0.2.1"}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		_, err = a.AskSignIn(t.Context(), "one-more@example.com", "192.0.2.1")
+		_, err = a.AskSignIn(t.Context(), "one-more@example.com", Sender{Network: "192.0.2.1"})
 		wants(t, "the network", err, ErrSenderBusy)
 		for _, link := range append(links, pending.Link) {
 			if _, err := a.Look(t.Context(), link); err == nil {
@@ -387,7 +392,7 @@ func TestNoMessageWithoutAnAddress(t *testing.T) {
 	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		for _, email := range []string{"", "ana", "ana@example.com\r\nBcc: ben@example.com", "ana@example.com\x00", "a\xff@example.com", strings.Repeat("a", 300) + "@example.com"} {
-			if _, err := a.AskSignIn(t.Context(), email, "x"); !errors.Is(err, errNoEmail) {
+			if _, err := a.AskSignIn(t.Context(), email, Sender{Network: "x"}); !errors.Is(err, errNoEmail) {
 				t.Errorf("%.40q: %v", email, err)
 			}
 		}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"palmares/ent"
-	"palmares/ent/confirmation"
 	"palmares/ent/session"
 	"palmares/internal/store"
 )
@@ -30,7 +29,7 @@ func (s *Sessions) Find(ctx context.Context, token string) (*ent.Account, error)
 	if token == "" {
 		return nil, nil
 	}
-	found, err := s.store.Write.Session.Query().
+	found, err := s.store.Current().Session.Query().
 		Where(session.ID(hashed(token)), session.ExpiresAtGT(s.now().UTC())).WithAccount().Only(ctx)
 	if ent.IsNotFound(err) {
 		return nil, nil
@@ -43,7 +42,7 @@ func (s *Sessions) Find(ctx context.Context, token string) (*ent.Account, error)
 
 // Of lists an account's, newest first.
 func (s *Sessions) Of(ctx context.Context, acc *ent.Account) ([]*ent.Session, error) {
-	all, err := s.store.Write.Session.Query().Where(session.AccountID(acc.ID), session.ExpiresAtGT(s.now().UTC())).
+	all, err := s.store.Current().Session.Query().Where(session.AccountID(acc.ID), session.ExpiresAtGT(s.now().UTC())).
 		Order(ent.Desc(session.FieldCreatedAt)).All(ctx)
 	return all, store.Explain(err)
 }
@@ -61,7 +60,7 @@ func (s *Sessions) EndAll(ctx context.Context, acc *ent.Account) error {
 		if _, err := tx.Session.Delete().Where(session.AccountID(acc.ID)).Exec(ctx); err != nil {
 			return err
 		}
-		return tx.Confirmation.Update().Where(about(acc), confirmation.UsedAtIsNil()).SetUsedAt(s.now().UTC()).Exec(ctx)
+		return endMessages(ctx, tx, acc, s.now().UTC())
 	})
 }
 

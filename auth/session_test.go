@@ -67,7 +67,7 @@ func TestSessions(t *testing.T) {
 		if all, err := sessions.Of(t.Context(), ana); err != nil || len(all) != 2 {
 			t.Errorf("%d sessions, %v", len(all), err)
 		}
-		open, err := a.AskSignIn(t.Context(), "ana@example.com", "192.0.2.1")
+		open, err := a.AskSignIn(t.Context(), "ana@example.com", Sender{Network: "192.0.2.1"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +126,7 @@ func TestTidyKeepsWhatCounts(t *testing.T) {
 		}
 		a.time = a.time.Add(messageWindow - time.Second)
 		tidy(t, s, a.time)
-		_, err := a.AskSignIn(t.Context(), "ana@example.com", "x")
+		_, err := a.AskSignIn(t.Context(), "ana@example.com", Sender{Network: "x"})
 		wants(t, "one more", err, ErrMailboxFull)
 		tidy(t, s, a.time.Add(confirmationKept))
 		if n := s.Write.Confirmation.Query().CountX(t.Context()); n != 0 {

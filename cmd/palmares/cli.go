@@ -33,6 +33,7 @@ type commandLine struct {
 	Accounts accountsCommand `cmd:"" help:"Open, show and change accounts."`
 	Keys     keysCommand     `cmd:"" help:"Make, list and revoke API keys."`
 	Billing  billingCommand  `cmd:"" help:"Set up and check the selling of Pro."`
+	Webhooks webhooksCommand `cmd:"" help:"See to the endpoints that events are sent to."`
 	Openapi  openapiCommand  `cmd:"" help:"Print the OpenAPI document of the REST interface."`
 	Migrate  migrateCommand  `cmd:"" help:"Show or apply the database's migrations."`
 	Version  versionCommand  `cmd:"" help:"Tell which palmares this is."`

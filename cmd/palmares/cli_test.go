@@ -3,7 +3,10 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"io"
+	"log"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,6 +18,8 @@ import (
 	"palmares/internal/store"
 	"palmares/internal/testdb"
 )
+
+const notARoot = `palmares: PUBLIC_URL: must be a scheme and a host alone, as in https://palmares.example, without a path, a query, a fragment or a user`
 
 func TestWrongSettings(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -33,6 +38,11 @@ func TestWrongSettings(t *testing.T) {
 		"blank service name":       {"SERVICE_NAME=  ", `palmares: SERVICE_NAME: is blank`},
 		"service without a scheme": {"SERVICE_URL=palmares.example", `palmares: SERVICE_URL: "palmares.example" is not an absolute http or https address`},
 		"public by ftp":            {"PUBLIC_URL=ftp://palmares.example", `palmares: PUBLIC_URL: "ftp://palmares.example" is not an absolute http or https address`},
+		"public below a path":      {"PUBLIC_URL=https://palmares.example/api", notARoot},
+		"public with a query":      {"PUBLIC_URL=https://palmares.example/?x=1", notARoot},
+		"public with a mark":       {"PUBLIC_URL=https://palmares.example/?", notARoot},
+		"public with a fragment":   {"PUBLIC_URL=https://palmares.example#x", notARoot},
+		"public with a user":       {"PUBLIC_URL=https://u:geheim@palmares.example", notARoot},
 		"redis with a secret":      {"REDIS_URL=redis://user:secret@host:port/0", `palmares: REDIS_URL: is not an address of the form redis://user:password@host:port/number`},
 		"a metrics port of words":  {"PALMARES_METRICS_LISTEN=metrics", `palmares: PALMARES_METRICS_LISTEN: "metrics" is not an address of the form host:port`},
 		"no cache at all":          {"PALMARES_CACHE_MB=0", `palmares: PALMARES_CACHE_MB: 0 is not from 1 to 1048576`},
@@ -68,6 +78,56 @@ func TestRightSettings(t *testing.T) {
 	s.servedAt(&net.TCPAddr{IP: net.IPv6unspecified, Port: 8080})
 	if s.PublicURL != "http://localhost:8080" || s.credit() != "Source : n (http://localhost:8080)" {
 		t.Errorf("public at %s, credit %s", s.PublicURL, s.credit())
+	}
+}
+
+// A service may be presented on a page below a path; it is served at a root.
+func TestAddressesOfTheService(t *testing.T) {
+	cmd := palmares(t, store.Config{DataDir: "data"}, "version")
+	cmd.Env = append(cmd.Env, "PUBLIC_URL=https://palmares.example:8443/", "SERVICE_URL=https://palmares.example/about?lang=en#us")
+	succeeds(t, cmd)
+}
+
+// What net/http logs by itself is JSON, too.
+func TestEveryLineIsJSON(t *testing.T) {
+	before, flags, output := slog.Default(), log.Flags(), log.Writer()
+	t.Cleanup(func() {
+		slog.SetDefault(before)
+		log.SetFlags(flags)
+		log.SetOutput(output)
+	})
+	ended, end := context.WithCancel(t.Context())
+	end()
+	s := settings{Listen: "127.0.0.1:0", DataDir: t.TempDir(), ServiceName: "n", CacheMB: 1}
+	_ = (&serveCommand{}).Run(ended, &s, terminal{out: io.Discard, err: io.Discard}) // it ends at once
+	if _, is := slog.Default().Handler().(*slog.JSONHandler); !is {
+		t.Errorf("lines are written by %T", slog.Default().Handler())
+	}
+}
+
+// The database holds addresses: it is made for its owner alone, whatever the
+// folder is. One that is there keeps the mode that it was given.
+func TestDatabaseIsPrivate(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	mode := func() os.FileMode {
+		succeeds(t, palmares(t, store.Config{DataDir: dir}, "migrate", "up"))
+		info, err := os.Stat(filepath.Join(dir, "palmares.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Mode().Perm()
+	}
+	if got := mode(); got != 0o600 {
+		t.Errorf("it is made %o", got)
+	}
+	if err := os.Chmod(filepath.Join(dir, "palmares.db"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if got := mode(); got != 0o640 {
+		t.Errorf("it is made %o again", got)
 	}
 }
 

@@ -17,7 +17,7 @@ const (
 	// drainTimeout is how long answers may take after that.
 	drainTimeout = 30 * time.Second
 	// backgroundTimeout is how long work that nobody waits for may take to end.
-	backgroundTimeout = 2 * time.Second
+	backgroundTimeout = 5 * time.Second
 )
 
 // drain ends serving without cutting a request. The standard library's
@@ -28,6 +28,7 @@ func (p *program) drain() error {
 	p.log.Info("ending: answering what is in flight")
 	p.health.draining.Store(true)
 	_ = p.listener.Close()
+	p.graphql.Close() // streams would never end by themselves
 	for deadline := time.Now().Add(lameDuck); p.conns.open.Load() > 0 && time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond)
 	}

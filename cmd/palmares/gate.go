@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"palmares/auth"
+	"palmares/internal/atom"
+	"palmares/internal/journal"
 	"palmares/internal/quota"
 	"palmares/internal/store"
 	"palmares/rest"
@@ -57,7 +59,8 @@ func counted(r *http.Request) bool {
 // somebody's own.
 func shared(r *http.Request) bool {
 	path := r.URL.Path
-	return path == "/api" || strings.HasPrefix(path, "/api/") || path == "/graphql" || path == "/healthz" || path == "/readyz"
+	return path == "/api" || strings.HasPrefix(path, "/api/") || path == "/graphql" || path == "/healthz" || path == "/readyz" ||
+		strings.HasPrefix(path, atom.Path) || strings.HasPrefix(path, journal.SchemasPath)
 }
 
 // usedEvery is how often the uses of keys are written down.

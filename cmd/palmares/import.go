@@ -9,6 +9,7 @@ import (
 
 	"palmares/internal/feed"
 	"palmares/internal/store"
+	"palmares/internal/webhook"
 )
 
 type importCommand struct {
@@ -31,7 +32,7 @@ func (c *importCommand) Run(ctx context.Context, s *settings, term terminal) err
 	defer db.Close()
 
 	bar := newProgress(term.err)
-	report, err := feed.Import(ctx, db, source, feed.Options{Force: c.Force, DryRun: c.DryRun, Progress: bar.update})
+	report, err := feed.Import(ctx, db, source, feed.Options{Force: c.Force, DryRun: c.DryRun, Progress: bar.update, Published: webhook.Announce(db)})
 	bar.end(err == nil)
 	if err != nil {
 		return importProblem(err, term.err)

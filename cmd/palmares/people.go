@@ -21,6 +21,7 @@ import (
 	"palmares/internal/mail"
 	"palmares/internal/portal"
 	"palmares/internal/store"
+	"palmares/internal/webhook"
 )
 
 // people is what the server has for persons, not programs: their mail, their
@@ -29,6 +30,7 @@ type people struct {
 	store   *store.Store
 	mail    *mail.Mailer
 	billing *billing.Billing
+	hooks   *webhook.Webhooks
 	portal  *portal.Portal
 	log     *slog.Logger
 }
@@ -42,7 +44,7 @@ func newPeople(s *settings, db *store.Store, g *gate, log *slog.Logger) (*people
 	if err != nil {
 		return nil, err
 	}
-	p := &people{store: db, mail: mailer, billing: newBilling(s, db, mailer, log), log: log}
+	p := &people{store: db, mail: mailer, billing: newBilling(s, db, mailer, log), hooks: newWebhooks(s, db, mailer, log), log: log}
 	p.portal = portal.New(portal.Config{
 		PublicURL:   s.PublicURL,
 		ServiceName: s.ServiceName,
@@ -53,6 +55,7 @@ func newPeople(s *settings, db *store.Store, g *gate, log *slog.Logger) (*people
 		Keyring:     g.keyring,
 		Mail:        mailer,
 		Billing:     p.billing,
+		Hooks:       p.hooks,
 		Example:     p.example,
 		Log:         log,
 	})
@@ -83,6 +86,12 @@ func newBilling(s *settings, db *store.Store, mailer *mail.Mailer, log *slog.Log
 	return billing.New(billing.Config{
 		SecretKey: s.Stripe.SecretKey, WebhookSecret: s.Stripe.WebhookSecret, Price: s.Stripe.Price, APIBase: s.Stripe.APIBase,
 		PublicURL: s.PublicURL, ServiceName: s.ServiceName, Store: db, Mail: mailer, Log: log,
+	})
+}
+
+func newWebhooks(s *settings, db *store.Store, mailer *mail.Mailer, log *slog.Logger) *webhook.Webhooks {
+	return webhook.New(webhook.Config{
+		PublicURL: s.PublicURL, ServiceName: s.ServiceName, Store: db, Mail: mailer, Log: log, Loopback: s.listensOnLoopback(),
 	})
 }
 
@@ -137,11 +146,15 @@ func (p *people) run(ctx context.Context) {
 	defer working.Wait()
 	working.Go(func() { p.mail.Run(ctx) })
 	working.Go(func() { p.billing.Run(ctx) })
+	working.Go(func() { p.hooks.Run(ctx) })
 	ticker := time.NewTicker(tidyEvery)
 	defer ticker.Stop()
 	for {
 		if err := auth.Tidy(ctx, p.store, time.Now()); err != nil && ctx.Err() == nil {
 			p.log.Warn("old sessions and messages were not forgotten", "cause", err)
+		}
+		if err := p.hooks.Tidy(ctx); err != nil && ctx.Err() == nil {
+			p.log.Warn("old attempts of webhooks were not forgotten", "cause", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -286,6 +286,19 @@ func TestPortalIsAccessible(t *testing.T) {
 		}
 		inEachLook(p, "plan-"+customer.name, "/account/plan")
 		inEachLook(p, "keys-"+customer.name, "/account")
+		if customer.name != "pays" {
+			continue
+		}
+		inEachLook(p, "webhooks-none", "/account/webhooks")
+		p.Go(base + "/account/webhooks")
+		p.Fill("#url", "http://"+s.address+"/nobody-is-here")
+		p.Click("main section button")
+		check(p, "webhook-secret")
+		p.Click("main a.button")
+		p.Click("main form button") // a test, which finds nobody
+		check(p, "webhook-tested")
+		inEachLook(p, "webhook", strings.TrimSuffix(strings.TrimPrefix(p.URL(), base), "/test"))
+		inEachLook(p, "webhooks", "/account/webhooks")
 	}
 }
 

@@ -20,11 +20,14 @@ import (
 
 	"palmares/ent"
 	"palmares/graph"
+	"palmares/internal/atom"
 	"palmares/internal/cache"
 	"palmares/internal/feed"
 	"palmares/internal/feed/demo"
+	"palmares/internal/journal"
 	"palmares/internal/middleware"
 	"palmares/internal/store"
+	"palmares/internal/webhook"
 	"palmares/rest"
 )
 
@@ -46,6 +49,7 @@ func (c *serveCommand) Run(ctx context.Context, s *settings, term terminal) erro
 	if lines != nil {
 		defer lines.Flush()
 	}
+	slog.SetDefault(log) // for what net/http says by itself
 	useMemory(s)
 	p, err := newProgram(ctx, s, log, lines, c.Demo)
 	if err != nil {
@@ -94,6 +98,7 @@ type program struct {
 	conns    connCounter
 	gate     *gate
 	executor *graph.Executor
+	graphql  *graph.Handler
 	answers  *cache.Cache
 	people   *people
 	lines    *middleware.Lines // nil where people read the log
@@ -182,7 +187,7 @@ func (p *program) fillDemo(ctx context.Context) error {
 	if err != nil || release != nil {
 		return err
 	}
-	_, err = feed.Import(ctx, p.store, bytes.NewReader(demo.Catalog), feed.Options{})
+	_, err = feed.Import(ctx, p.store, bytes.NewReader(demo.Catalog), feed.Options{Published: webhook.Announce(p.store)})
 	return err
 }
 
@@ -196,7 +201,12 @@ func (p *program) handler() (http.Handler, error) {
 	pages := http.NewServeMux()
 	pages.HandleFunc("GET /healthz", p.health.alive)
 	pages.HandleFunc("GET /readyz", p.health.ready)
-	pages.Handle("/graphql", graph.NewHandler(p.executor, p.answers))
+	p.graphql = graph.NewHandler(p.executor, p.answers)
+	pages.Handle("/graphql", p.graphql)
+	pages.Handle(journal.SchemasPath, journal.SchemaHandler())
+	pages.Handle(atom.Path, atom.New(atom.Config{
+		Store: p.store, PublicURL: p.settings.PublicURL, ServiceName: p.settings.ServiceName, Credit: p.settings.credit(), Log: p.log,
+	}))
 	p.people.register(pages)
 
 	return middleware.Chain(apart(api, pages),
@@ -267,6 +277,7 @@ func (p *program) publish(release *ent.Release) {
 	default:
 		p.answers.Renew(context.Background(), release.ID, renewed, renewTime)
 	}
+	p.executor.Announce()
 	p.log.Info("new release", "release", release.ID, "updated_at", release.FeedDate)
 }
 
@@ -288,6 +299,7 @@ func (p *program) printAddresses(w io.Writer) {
 		{"/api/v1/tools", "the catalog in REST"},
 		{"/api/v1/openapi.json", "every path of it, described"},
 		{"/graphql", "the catalog in GraphQL"},
+		{"/feeds/changes.atom", "what changed, to subscribe to"},
 		{"/account", "sign in, get a key, see what you use"},
 		{"/healthz", "alive"},
 		{"/readyz", "ready, and the release that is served"},

@@ -68,6 +68,16 @@ func (s *settings) servedAt(address *net.TCPAddr) {
 	s.ServiceURL = cmp.Or(s.ServiceURL, s.PublicURL)
 }
 
+// listensOnLoopback tells whether only this machine can reach the server.
+func (s *settings) listensOnLoopback() bool {
+	host, _, err := net.SplitHostPort(s.Listen)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
 // credit is the line that reuse of the data must show.
 func (s *settings) credit() string {
 	return fmt.Sprintf("Source : %s (%s)", s.ServiceName, s.ServiceURL)
@@ -108,6 +118,9 @@ func (s *settings) check() error {
 		return fmt.Errorf("SERVICE_NAME: is blank")
 	}
 	if err := checkWebURL(s.PublicURL); err != nil {
+		return fmt.Errorf("PUBLIC_URL: %w", err)
+	}
+	if err := checkRoot(s.PublicURL); err != nil {
 		return fmt.Errorf("PUBLIC_URL: %w", err)
 	}
 	if err := checkWebURL(s.ServiceURL); err != nil {
@@ -196,6 +209,17 @@ func checkWebURL(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return fmt.Errorf("%q is not an absolute http or https address", address)
+	}
+	return nil
+}
+
+// checkRoot takes a web address with nothing behind its host: pages, cookies
+// and links are all at the root. It repeats nothing, since a user may have a
+// password.
+func checkRoot(address string) error {
+	u, err := url.Parse(address)
+	if err != nil || strings.Trim(u.Path, "/") != "" || strings.ContainsAny(address, "?#@") {
+		return fmt.Errorf("must be a scheme and a host alone, as in https://palmares.example, without a path, a query, a fragment or a user")
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stripe/stripe-go/v86"
+	"golang.org/x/sync/singleflight"
 
 	"palmares/ent"
 	"palmares/ent/customer"
@@ -37,9 +38,10 @@ type Config struct {
 // Billing keeps accounts in line with their subscriptions.
 type Billing struct {
 	Config
-	stripe *stripe.Client // nil where nothing is sold
-	price  atomic.Pointer[string]
-	now    func() time.Time
+	stripe  *stripe.Client         // nil where nothing is sold
+	found   atomic.Pointer[string] // the price, where it had to be looked up
+	syncing singleflight.Group     // by customer
+	now     func() time.Time
 }
 
 const (
@@ -50,9 +52,6 @@ const (
 // New is ready to sell, or says that it does not; see Open.
 func New(cfg Config) *Billing {
 	b := &Billing{Config: cfg, now: time.Now}
-	if cfg.Price != "" {
-		b.price.Store(&cfg.Price)
-	}
 	if cfg.SecretKey == "" {
 		return b
 	}
@@ -75,7 +74,7 @@ func (b *Billing) Open() bool { return b.stripe != nil }
 // Customer is what is known of an account's subscription; nil if it never had
 // one.
 func (b *Billing) Customer(ctx context.Context, acc *ent.Account) (*ent.Customer, error) {
-	row, err := b.Store.Write.Customer.Query().Where(customer.AccountID(acc.ID)).Only(ctx)
+	row, err := b.Store.Current().Customer.Query().Where(customer.AccountID(acc.ID)).Only(ctx)
 	if ent.IsNotFound(err) {
 		return nil, nil
 	}

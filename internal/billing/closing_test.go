@@ -27,8 +27,18 @@ func TestClose(t *testing.T) {
 		if err := s.accounts.Delete(t.Context(), s.account); err != nil {
 			t.Fatal(err)
 		}
-		if row := s.row(); row.AccountID != nil || row.Status != "canceled" {
+		if row := s.row(); row.AccountID != nil || row.Status != "canceled" || row.Email != "" {
 			t.Errorf("%v", row)
+		}
+		// Nor does it come back where its change was being told to Stripe.
+		s.look(t.Context())
+		stale := s.row()
+		stale.Edges.Account = s.account
+		if err := s.rename(t.Context(), stale); err != nil {
+			t.Fatal(err)
+		}
+		if email := s.row().Email; email != "" {
+			t.Errorf("%s is known again", email)
 		}
 	})
 }

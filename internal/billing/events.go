@@ -75,7 +75,7 @@ func (b *Billing) take(r *http.Request) error {
 		return nil // nothing that we act on
 	}
 	// Most repetitions need not ask Stripe again.
-	known, err := b.Store.Write.BillingEvent.Query().Where(billingevent.ID(event.ID)).Exist(r.Context())
+	known, err := b.Store.Current().BillingEvent.Query().Where(billingevent.ID(event.ID)).Exist(r.Context())
 	if err != nil {
 		return store.Explain(err)
 	}
@@ -91,10 +91,10 @@ func (b *Billing) take(r *http.Request) error {
 	return nil
 }
 
-// unlink forgets that an account is a customer that Stripe no longer has: the
-// next subscription begins with a new one.
+// unlink forgets whose a customer was that Stripe no longer has: the next
+// subscription begins with a new one.
 func (b *Billing) unlink(ctx context.Context, id string) error {
-	return store.Explain(b.Store.Write.Customer.Update().Where(customer.ID(id)).ClearAccountID().Exec(ctx))
+	return store.Explain(b.Store.Write.Customer.Update().Where(customer.ID(id)).ClearAccountID().SetEmail("").Exec(ctx))
 }
 
 // customerOf is whom an event is about, or nobody.

@@ -242,8 +242,8 @@ func TestCustomerDeleted(t *testing.T) {
 // wantNewBeginning subscribes with another customer than the first.
 func (s *shop) wantNewBeginning() {
 	s.t.Helper()
-	if s.row().AccountID != nil {
-		s.t.Fatal("the account is still that customer")
+	if row := s.row(); row.AccountID != nil || row.Email != "" {
+		s.t.Fatalf("the account is still that customer: %v", row)
 	}
 	s.wait(time.Minute)
 	if _, err := s.Subscribe(s.t.Context(), s.account); err != nil {

@@ -60,7 +60,7 @@ func TestFailedCalls(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
 		s.peer.breakWith(internalError)
-		s.price.Store(nil)
+		s.Price = ""
 		for what, do := range map[string]func() error{
 			"subscribe": func() error { _, err := s.Subscribe(t.Context(), s.account); return err },
 			"manage":    func() error { _, err := s.Manage(t.Context(), s.account); return err },

@@ -5,9 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/emersion/go-smtp"
 	"github.com/stripe/stripe-go/v86"
 
 	"palmares/auth"
+	"palmares/internal/mail"
+	"palmares/internal/testdb"
 )
 
 const month = 30 * 24 * time.Hour
@@ -164,6 +167,33 @@ func TestNoticeIsRepeated(t *testing.T) {
 		s.smtp.Wait(t, owner)
 		if s.row().NoticedAt == nil {
 			t.Error("a letter that was sent does not count")
+		}
+	})
+}
+
+// One that can never be sent is told of once, not each minute.
+func TestNoticeThatIsRefused(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		tries := 0
+		refusing := testdb.StartSMTPWith(t, testdb.SMTPOptions{Rcpt: func(string) error {
+			tries++
+			return &smtp.SMTPError{Code: 550, Message: "no such user"}
+		}})
+		var err error
+		if s.Mail, err = mail.New(mail.Config{URL: refusing.URL, From: "palmares@palmares.example", Log: s.Log}); err != nil {
+			t.Fatal(err)
+		}
+		sub := s.subscribed()
+		sub.status = stripe.SubscriptionStatusPastDue
+		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
+		for range 3 {
+			s.look(t.Context())
+		}
+		if tries != 1 || s.row().NoticedAt == nil {
+			t.Errorf("tried %d times", tries)
+		}
+		if n := strings.Count(s.log.String(), "a failed payment was not told of"); n != 1 {
+			t.Errorf("logged %d times: %s", n, s.log)
 		}
 	})
 }

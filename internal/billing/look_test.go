@@ -64,6 +64,21 @@ func TestRenamed(t *testing.T) {
 	})
 }
 
+// A customer that was deleted at Stripe without news cannot be renamed.
+func TestRenamedButGone(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.subscribed()
+		s.peer.forget("cus_1")
+		s.Store.Write.Account.UpdateOne(s.account).SetEmail("new@example.com").ExecX(t.Context())
+		for range 2 {
+			s.look(t.Context())
+		}
+		s.peer.only(t, "POST /v1/customers/cus_1")
+		s.wantPlan(auth.Developer)
+		s.wantNewBeginning()
+	})
+}
+
 // An account may be deleted between the two queries that found it.
 func TestAccountDeletedMeanwhile(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {

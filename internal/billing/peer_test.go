@@ -52,7 +52,7 @@ type peer struct {
 	prices        []map[string]any
 	customers     int
 	remembered    map[string][]byte // answers, by idempotency key
-	gone          map[string]bool   // customers that were deleted
+	gone          map[string]bool   // customers and prices that were deleted
 	broken        func(http.ResponseWriter, *http.Request)
 	afterReading  func(what string) // with an answer ready, before it is sent
 }
@@ -127,8 +127,13 @@ func (p *peer) correct(made call, answer []byte) (status int, corrected []byte) 
 		return http.StatusInternalServerError, nil
 	}
 	customer := made.form.Get("customer")
-	if p.gone[customer] {
-		return http.StatusBadRequest, []byte(`{"error":{"type":"invalid_request_error","code":"resource_missing","param":"customer","message":"No such customer"}}`)
+	switch id, named := strings.CutPrefix(made.path, "/v1/customers/"); {
+	case p.gone[customer]:
+		return http.StatusBadRequest, noSuch("customer")
+	case named && p.gone[id]:
+		return http.StatusNotFound, noSuch("id")
+	case made.is("POST /v1/checkout/sessions") && p.gone[made.form.Get("line_items[0][price]")]:
+		return http.StatusBadRequest, noSuch("line_items[0][price]")
 	}
 	switch {
 	case made.is("POST /v1/customers"):
@@ -155,6 +160,11 @@ func (p *peer) correct(made call, answer []byte) (status int, corrected []byte) 
 		p.remembered[made.key] = corrected
 	}
 	return http.StatusOK, corrected
+}
+
+// noSuch is what Stripe says of something that it does not have.
+func noSuch(param string) []byte {
+	return fmt.Appendf(nil, `{"error":{"type":"invalid_request_error","code":"resource_missing","param":"%s","message":"%s"}}`, param, stripesWords)
 }
 
 func customerID(number int) string { return fmt.Sprintf("cus_%d", number) }
@@ -234,11 +244,11 @@ func (p *peer) breakWith(broken func(http.ResponseWriter, *http.Request)) {
 
 func (p *peer) mend() { p.breakWith(nil) }
 
-// forget makes a customer one that Stripe has no more.
-func (p *peer) forget(customer string) {
+// forget makes a customer or a price one that Stripe has no more.
+func (p *peer) forget(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.gone[customer] = true
+	p.gone[id] = true
 }
 
 // onReading is called whenever an answer is ready, before it is sent.

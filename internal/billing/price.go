@@ -15,21 +15,44 @@ const (
 	lookupKey    = "pro_monthly"
 )
 
-// findPrice is the one to sell at: as set, or found by its lookup key.
+// errNoPrice is for visitors. What is to be done about it is in the log.
+var errNoPrice = problem.New(problem.Unavailable, "Subscription is not open at the moment.")
+
+// findPrice is the one to sell at: as the operator says, or found by its
+// lookup key. One that is found must be as we promise it on our pages.
 func (b *Billing) findPrice(ctx context.Context) (string, error) {
-	if id := b.price.Load(); id != nil {
+	if b.Price != "" {
+		return b.Price, nil
+	}
+	if id := b.found.Load(); id != nil {
 		return *id, nil
 	}
 	found, err := b.lookUpPrice(ctx)
 	if err != nil {
 		return "", failed(err)
 	}
-	if found == nil {
+	switch {
+	case found == nil:
 		b.Log.Error("there is no price to sell at: run palmares billing setup")
-		return "", problem.New(problem.Unavailable, "Subscription is not open yet: its price is not set up.")
+		return "", errNoPrice
+	case !asPromised(found):
+		b.Log.Error("the price at Stripe is not what our pages say: archive it, and run palmares billing setup", "price", found.ID, "lookup_key", lookupKey)
+		return "", errNoPrice
 	}
-	b.price.Store(&found.ID)
+	b.found.Store(&found.ID)
 	return found.ID, nil
+}
+
+// forgetPrice is for a price that Stripe does not sell at. One that was looked
+// up is looked up again the next time.
+func (b *Billing) forgetPrice(id string) error {
+	if b.Price != "" {
+		b.Log.Error("Stripe does not know the price in STRIPE_PRICE, or it is archived: set another, or none and run palmares billing setup", "price", id)
+		return errNoPrice
+	}
+	b.found.Store(nil)
+	b.Log.Error("Stripe no longer has the price that was found there: run palmares billing setup", "price", id)
+	return errNoPrice
 }
 
 func (b *Billing) lookUpPrice(ctx context.Context) (*stripe.Price, error) {

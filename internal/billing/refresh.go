@@ -17,21 +17,12 @@ import (
 	"palmares/internal/store"
 )
 
-// Sync reads an account's subscription again, if it has any.
-func (b *Billing) Sync(ctx context.Context, acc *ent.Account) error {
-	row, err := b.Customer(ctx, acc)
-	if err != nil || row == nil || !b.Open() {
-		return err
-	}
-	return b.refresh(ctx, row.ID, nil)
-}
-
 // SyncAll reads every customer's subscription again, and tells of each.
 func (b *Billing) SyncAll(ctx context.Context, tell func(*ent.Customer)) error {
 	if !b.Open() {
 		return errNoKey
 	}
-	rows, err := b.Store.Write.Customer.Query().Order(customer.ByCreatedAt()).All(ctx)
+	rows, err := b.Store.Current().Customer.Query().Order(customer.ByCreatedAt()).All(ctx)
 	if err != nil {
 		return store.Explain(err)
 	}
@@ -39,7 +30,7 @@ func (b *Billing) SyncAll(ctx context.Context, tell func(*ent.Customer)) error {
 		if err := b.refresh(ctx, row.ID, nil); err != nil {
 			return err
 		}
-		row, err := b.Store.Write.Customer.Query().Where(customer.ID(row.ID)).WithAccount().Only(ctx)
+		row, err := b.Store.Current().Customer.Query().Where(customer.ID(row.ID)).WithAccount().Only(ctx)
 		if err != nil {
 			return store.Explain(err)
 		}
@@ -68,16 +59,21 @@ func (b *Billing) refresh(ctx context.Context, id string, news *stripe.Event) er
 
 // align reads a customer's subscription at Stripe and brings the account's
 // plan in line with it. What it writes was always read after what it writes
-// over, so that the newest state stays, whatever the order of the news. It
-// returns the account that has just lost Pro, if so.
+// over, so that the newest state stays, whatever the order of the news. Without
+// news it is enough if somebody else has read it meanwhile. It returns the
+// account that has just lost Pro, if so.
 func (b *Billing) align(ctx context.Context, id string, news *stripe.Event) (lost *ent.Account, err error) {
-	for range manyTries {
-		row, err := b.Store.Write.Customer.Get(ctx, id)
+	begun := b.now()
+	for try := range manyTries {
+		row, err := b.Store.Current().Customer.Get(ctx, id)
 		if ent.IsNotFound(err) {
 			return nil, nil // a customer of something else that is sold there
 		}
 		if err != nil {
 			return nil, store.Explain(err)
+		}
+		if try > 0 && news == nil && row.ReadAt != nil && !row.ReadAt.Before(begun.Truncate(time.Microsecond)) { // which PostgreSQL rounds to
+			return nil, nil
 		}
 		all, err := b.subscriptions(ctx, id)
 		if err != nil {

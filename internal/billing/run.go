@@ -15,6 +15,7 @@ import (
 	"palmares/ent/customer"
 	"palmares/ent/predicate"
 	"palmares/internal/mail"
+	"palmares/internal/problem"
 	"palmares/internal/store"
 )
 
@@ -58,7 +59,7 @@ func (b *Billing) look(ctx context.Context) {
 		{"a deleted account's subscription was not ended", orphaned, b.abandon},
 		{"a changed address was not told to Stripe", renamed, b.rename},
 	} {
-		rows, err := b.Store.Write.Customer.Query().Where(task.who).WithAccount().All(ctx)
+		rows, err := b.Store.Current().Customer.Query().Where(task.who).WithAccount().All(ctx)
 		b.warn(ctx, task.what, store.Explain(err))
 		for _, row := range rows {
 			b.warn(ctx, task.what, task.do(ctx, row))
@@ -117,7 +118,8 @@ func (b *Billing) reread(ctx context.Context, row *ent.Customer) error {
 }
 
 // notice writes to an owner whose payment failed: one of the servers does, and
-// takes its word back where the letter cannot be sent.
+// takes its word back where the letter may be sent another time. What can never
+// be sent is told to the log, once.
 func (b *Billing) notice(ctx context.Context, row *ent.Customer) error {
 	if row.Edges.Account == nil {
 		return nil // it was deleted meanwhile
@@ -134,11 +136,13 @@ func (b *Billing) notice(ctx context.Context, row *ent.Customer) error {
 		until = row.PastDueSince.Add(Grace)
 	}
 	err = b.Mail.Send(ctx, mail.PaymentFailed(row.Edges.Account.Email, b.ServiceName, b.PublicURL+PlanPath, until))
-	if err != nil {
-		_ = b.Store.Write.Customer.Update().Where(customer.ID(row.ID)).ClearNoticedAt().Exec(context.WithoutCancel(ctx))
-		return errors.New(err.Error()) // a mail server's own words may repeat the address
+	if err == nil {
+		return nil
 	}
-	return nil
+	if problem.Of(err).Code == problem.Unavailable {
+		_ = b.Store.Write.Customer.Update().Where(customer.ID(row.ID)).ClearNoticedAt().Exec(context.WithoutCancel(ctx))
+	}
+	return errors.New(err.Error()) // a mail server's own words may repeat the address
 }
 
 // abandon ends a subscription that was paid as its account was deleted.
@@ -154,8 +158,16 @@ func (b *Billing) rename(ctx context.Context, row *ent.Customer) error {
 		return nil // it was deleted meanwhile
 	}
 	email := row.Edges.Account.Email
-	if _, err := b.stripe.V1Customers.Update(ctx, row.ID, &stripe.CustomerUpdateParams{Email: &email}); err != nil {
+	_, err := b.stripe.V1Customers.Update(ctx, row.ID, &stripe.CustomerUpdateParams{Email: &email})
+	if missing(err, pathParam) { // it was deleted there, and the news of that was lost
+		if err := b.refresh(ctx, row.ID, nil); err != nil {
+			return err
+		}
+		return b.unlink(ctx, row.ID)
+	}
+	if err != nil {
 		return failed(err)
 	}
-	return store.Explain(b.Store.Write.Customer.UpdateOneID(row.ID).SetEmail(email).Exec(ctx))
+	// Not where the account was deleted meanwhile: its address is forgotten.
+	return store.Explain(b.Store.Write.Customer.Update().Where(customer.ID(row.ID), customer.AccountIDNotNil()).SetEmail(email).Exec(ctx))
 }

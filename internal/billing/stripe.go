@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/stripe/stripe-go/v86"
 
@@ -27,7 +28,7 @@ func (b *Billing) Subscribe(ctx context.Context, acc *ent.Account) (address stri
 			return "", err
 		}
 		address, err = b.openCheckout(ctx, row, acc)
-		if !missing(err) {
+		if !missing(err, customerParam) {
 			return address, failed(err)
 		}
 		// The customer was deleted at Stripe: the next one is new.
@@ -69,8 +70,11 @@ func (b *Billing) openCheckout(ctx context.Context, row *ent.Customer, acc *ent.
 	}
 	params := b.checkout(row.ID, price, acc)
 	// Twice the same click is one session.
-	params.SetIdempotencyKey(fmt.Sprintf("palmares-checkout-%s-%d-%d", row.ID, row.Revision, b.now().Unix()/60))
+	params.SetIdempotencyKey(fmt.Sprintf("palmares-checkout-%s-%s-%d-%d", row.ID, price, row.Revision, b.now().Unix()/60))
 	session, err := b.stripe.V1CheckoutSessions.Create(ctx, params)
+	if refusesPrice(err) {
+		return "", b.forgetPrice(price)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -163,7 +167,7 @@ func (b *Billing) subscriptions(ctx context.Context, customer string) ([]*stripe
 	params.AddExpand("data.latest_invoice")
 	var all []*stripe.Subscription
 	for s, err := range b.stripe.V1Subscriptions.List(ctx, params).All(ctx) {
-		if missing(err) {
+		if missing(err, customerParam) {
 			return nil, nil // the customer was deleted there
 		}
 		if err != nil {
@@ -174,9 +178,25 @@ func (b *Billing) subscriptions(ctx context.Context, customer string) ([]*stripe
 	return all, nil
 }
 
-func missing(err error) bool {
+// How Stripe names a customer that a request is about: in its form, or as the
+// id in its path.
+const (
+	customerParam = "customer"
+	pathParam     = "id"
+)
+
+// missing tells whether Stripe does not have what a parameter names. What else
+// a request names may be missing, too.
+func missing(err error, param string) bool {
 	var said *stripe.Error
-	return errors.As(err, &said) && said.Code == stripe.ErrorCodeResourceMissing
+	return errors.As(err, &said) && said.Code == stripe.ErrorCodeResourceMissing && said.Param == param
+}
+
+// refusesPrice tells whether Stripe does not sell at a price: it is missing,
+// or archived.
+func refusesPrice(err error) bool {
+	var said *stripe.Error
+	return errors.As(err, &said) && said.Type == stripe.ErrorTypeInvalidRequest && strings.HasPrefix(said.Param, "line_items")
 }
 
 // cancelAll ends whatever a customer still pays for.
@@ -219,7 +239,7 @@ func (b *Billing) Close(ctx context.Context, acc *ent.Account) error {
 // stopPaying closes the pages to pay on, and ends what is paid for.
 func (b *Billing) stopPaying(ctx context.Context, customer string) error {
 	open, err := b.openSessions(ctx, customer)
-	if err != nil && !missing(err) {
+	if err != nil && !missing(err, customerParam) {
 		return err
 	}
 	for _, session := range open {

@@ -22,7 +22,9 @@ func TestLetters(t *testing.T) {
 		"change address": {ChangeAddress(ana, "palmares", link, code), "Confirm your new address for palmares", link, code,
 			[]string{"15 minutes", "once", "ignore this letter", "confirm"}},
 		"address changed": {AddressChanged(ana, "palmares", "bea@example.org"), "Your address for palmares was changed", "", "",
-			[]string{"b…@example.org"}},
+			[]string{"b…@example.org", "no longer signs in to it"}},
+		"account deleted": {AccountDeleted(ana, "palmares"), "Your account of palmares was deleted", "", "",
+			[]string{"was deleted", "keys have ended", "write to us at once"}},
 		"payment failed": {PaymentFailed(ana, "palmares", planURL, until), "Your payment for palmares failed", planURL, "",
 			[]string{"Pro goes on until", "9 March 2026"}},
 		"Pro ended": {ProEnded(ana, "palmares", planURL), "Your Pro plan of palmares has ended", planURL, "",
@@ -55,7 +57,7 @@ func TestLettersEscape(t *testing.T) {
 	tags := regexp.MustCompile(`(?i)<script|<img|href="javascript`)
 	for _, msg := range []Message{
 		SignIn(ana, evil, "javascript:alert(1)", evil), ChangeAddress(ana, evil, evil, evil), AddressChanged(ana, evil, "a@"+evil),
-		PaymentFailed(ana, evil, evil, time.Now()), ProEnded(ana, evil, "javascript:alert(1)"),
+		AccountDeleted(ana, evil), PaymentFailed(ana, evil, evil, time.Now()), ProEnded(ana, evil, "javascript:alert(1)"),
 	} {
 		if found := tags.FindString(msg.HTML); found != "" {
 			t.Errorf("%s in\n%s", found, msg.HTML)

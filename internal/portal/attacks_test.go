@@ -81,6 +81,26 @@ func TestCodesGuessedAtOnce(t *testing.T) {
 	})
 }
 
+// After twenty wrong codes in many messages, none is asked for any more.
+func TestGuessedCodesOfManyMessages(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	for range 4 {
+		b := s.browser()
+		sent := b.ask("ana@example.com")
+		for i := range 5 {
+			b.post("/login/code", "code", wrongCode(sent.code, i))
+		}
+	}
+	b := s.browser()
+	sent := b.ask("ana@example.com")
+	page := b.get("/login/code")
+	wantPage(t, page, 429, "no more are taken")
+	wantNot(t, page, `name="code"`)
+	wantPage(t, b.post("/login/code", "code", sent.code), 429, "The link in the message still works")
+	wantGo(t, b.post("/login/confirm", "token", sent.token(t)), home)
+}
+
 func TestCodeInAnotherBrowser(t *testing.T) {
 	t.Parallel()
 	s := onSQLite(t)

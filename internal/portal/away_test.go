@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"palmares/internal/store"
 	"palmares/internal/testdb"
@@ -92,6 +93,34 @@ func TestDatabaseIsAway(t *testing.T) {
 	}
 	if s.smtp.Count("eva@example.com") != 0 {
 		t.Error("a message was sent that nobody can use")
+	}
+}
+
+// Pages are shown while an import, a migration or another writes to SQLite.
+func TestPagesBesideAWriter(t *testing.T) {
+	t.Parallel()
+	cfg := testdb.SQLite(t)
+	s := newSite(t, testdb.Open(t, cfg))
+	b := s.signIn("ana@example.com")
+	b.makeKey("laptop")
+	for name, db := range map[string]*store.Store{"of ours": s.db, "of another process": testdb.Open(t, cfg)} {
+		writing, err := db.Write.Tx(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		writing.Account.Update().SetPlanByHand(false).ExecX(t.Context())
+		begun := time.Now()
+		for _, path := range []string{home, "/account/usage", "/account/plan", "/account/settings", "/account/export", "/account/delete", "/account/plan/done"} {
+			if got := b.get(path); got.Code >= 400 {
+				t.Errorf("a writer %s, %s: %d", name, path, got.Code)
+			}
+		}
+		if waited := time.Since(begun); waited > 3*time.Second {
+			t.Errorf("a writer %s: pages wait %s", name, waited)
+		}
+		if err := writing.Rollback(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

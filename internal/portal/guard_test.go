@@ -123,6 +123,9 @@ func TestFormsOfOtherSites(t *testing.T) {
 		"a foreign port":             {[]string{"Origin", "https://example.com:444"}, false},
 		"our own":                    {[]string{"Sec-Fetch-Site", "same-origin", "Origin", "https://example.com"}, true},
 		"our own, in old browsers":   {[]string{"Origin", "https://example.com"}, true},
+		"our own, behind a proxy":    {[]string{"Sec-Fetch-Site", "same-site", "Origin", "https://palmares.example"}, true},
+		"the same, in old browsers":  {[]string{"Origin", "https://palmares.example"}, true},
+		"ours without encryption":    {[]string{"Origin", "http://palmares.example"}, false},
 		"no browser":                 {nil, true},
 	} {
 		before := s.db.Write.APIKey.Query().CountX(t.Context())
@@ -147,5 +150,21 @@ func TestFormsOfOtherSites(t *testing.T) {
 	}
 	if !b.isSignedIn() {
 		t.Error("another site signed Ana out")
+	}
+}
+
+func TestOrigins(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://palmares.example":          "https://palmares.example",
+		"https://Palmares.Example:443/":     "https://palmares.example",
+		"https://palmares.example:8443":     "https://palmares.example:8443",
+		"http://localhost:80":               "http://localhost",
+		"http://[::1]:8080":                 "http://[::1]:8080",
+		"http://[::1]":                      "http://[::1]",
+		"https://palmar\u00e8s.example:443": "https://xn--palmars-7xa.example",
+	} {
+		if got := origin(address); got != want {
+			t.Errorf("%s: %s, not %s", address, got, want)
+		}
 	}
 }

@@ -33,27 +33,32 @@ type keyRow struct {
 func (p *Portal) showKeys(v *visit) error { return p.showKeysWith(v, "", nil) }
 
 func (p *Portal) showKeysWith(v *visit, name string, wrong error) error {
-	keys, err := p.accounts.Keys(v.Context(), v.account)
+	keys, err := p.accounts.UnrevokedKeys(v.Context(), v.account)
 	if err != nil {
 		return err
 	}
 	plan := auth.Plan(v.account.Plan)
-	data := keysPage{Most: plan.Terms().Keys, Name: name, MayUpgrade: plan == auth.Developer, MadeBefore: len(keys) > 0, LongestName: auth.LongestKeyName}
+	data := keysPage{Most: plan.Terms().Keys, Name: name, MayUpgrade: plan == auth.Developer, Used: len(keys), LongestName: auth.LongestKeyName}
 	suspended := auth.Suspended(plan, keys)
 	for _, key := range keys {
-		if key.RevokedAt == nil {
-			data.Keys = append(data.Keys, keyRow{key, suspended[key.ID]})
+		data.Keys = append(data.Keys, keyRow{key, suspended[key.ID]})
+	}
+	if len(keys) == 0 {
+		if data.MadeBefore, err = p.accounts.HadKeys(v.Context(), v.account); err != nil {
+			return err
 		}
 	}
-	data.Used = len(data.Keys)
-	today, err := p.today(v)
+	days, err := p.lastDays(v)
 	if err != nil {
 		return err
 	}
-	data.Today, data.Quota, data.ResetsAt, data.QuotaSpent = today.Requests, today.Quota, today.ResetsAt, today.Spent()
-	if data.PaymentDue, err = p.paymentDue(v); err != nil {
+	left := leftOn(days[len(days)-1], v.account)
+	data.Today, data.Quota, data.ResetsAt, data.QuotaSpent = left.Requests, left.Quota, left.ResetsAt, left.Spent()
+	row, err := p.Billing.Customer(v.Context(), v.account)
+	if err != nil {
 		return err
 	}
+	data.PaymentDue = paymentDue(v.account, row, p.now())
 	return p.show(v, "keys", data, wrong)
 }
 
@@ -89,18 +94,19 @@ func (p *Portal) revokeKey(v *visit) error {
 	if err := p.accounts.RevokeOf(v.Context(), v.account, key.ID); err != nil {
 		return err
 	}
+	p.Keyring.Forget(key.ID)
 	p.forgetKeys(v)
 	return p.redirect(v, "/account?done=revoked")
 }
 
 // keyOf is the key that the address names, if it is the visitor's own.
 func (p *Portal) keyOf(v *visit) (*ent.APIKey, error) {
-	keys, err := p.accounts.Keys(v.Context(), v.account)
+	keys, err := p.accounts.UnrevokedKeys(v.Context(), v.account)
 	if err != nil {
 		return nil, err
 	}
 	for _, key := range keys {
-		if key.ID == v.PathValue("id") && key.RevokedAt == nil {
+		if key.ID == v.PathValue("id") {
 			return key, nil
 		}
 	}
@@ -110,7 +116,7 @@ func (p *Portal) keyOf(v *visit) (*ent.APIKey, error) {
 // forgetKeys makes what was done to keys true here at once: one that ends may
 // let another go on.
 func (p *Portal) forgetKeys(v *visit) {
-	keys, err := p.accounts.Keys(v.Context(), v.account)
+	keys, err := p.accounts.UnrevokedKeys(v.Context(), v.account)
 	if err != nil {
 		return // they are forgotten by themselves within a second
 	}

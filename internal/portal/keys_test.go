@@ -99,6 +99,20 @@ func TestKeysMadeAtOnce(t *testing.T) {
 	})
 }
 
+// Who makes keys without end is told so in words.
+func TestKeysMadeWithoutEnd(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	b := s.signIn("ana@example.com")
+	for range 30 {
+		wantGo(t, b.post("/account/keys/"+idOf(t, b.makeKey("x"))+"/revoke"), home)
+	}
+	wantPage(t, b.post("/account/keys", "name", "one more"), 429, "30 keys were made within 24 hours", "All of your keys are revoked")
+	if n := strings.Count(b.get("/account/export").text, `"revoked_at": "`); n != 30 {
+		t.Errorf("%d keys are exported", n)
+	}
+}
+
 func TestSuspendedKeysAreShown(t *testing.T) {
 	t.Parallel()
 	s := onSQLite(t)

@@ -27,10 +27,12 @@ var pages = func() map[string]*template.Template {
 		panic(err) // it is embedded
 	}
 	layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
-		"asset": assetPath,
-		"day":   func(t time.Time) string { return t.UTC().Format("2 January 2006") },
-		"iso":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"count": thousands,
+		"asset":   assetPath,
+		"day":     func(t time.Time) string { return t.UTC().Format("2 January 2006") },
+		"iso":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"count":   thousands,
+		"moment":  func(t time.Time) string { return t.UTC().Format("2 Jan 15:04:05") },
+		"eventID": eventID,
 	}).ParseFS(templateFiles, "templates/layout.html"))
 	all := map[string]*template.Template{}
 	for _, file := range names {
@@ -85,21 +87,37 @@ var notices = map[string]string{
 	"email":     "Your address is changed.",
 	"signedout": "You are signed out.",
 	"deleted":   "Your account is deleted, with its keys.",
+	"replayed":  "It is sent again within seconds.",
+	"paused":    "The endpoint is paused.",
+	"resumed":   "The endpoint is on: what comes from now on is sent.",
+	"removed":   "The endpoint is removed.",
 	"everyone":  "You are signed out in every browser.",
+	"paying":    "Your payment may take a minute to show here.",
 }
 
-// titles are what the page of a problem is headed with.
-var titles = map[error]string{
-	auth.ErrUnknownLink:  "This link is not known",
-	auth.ErrExpired:      "This link has expired",
-	auth.ErrUsed:         "This link was used already",
-	auth.ErrOtherAccount: "This link is another account's",
+// title is what the page of a problem is headed with.
+func title(err error) string {
+	switch {
+	case errors.Is(err, auth.ErrUnknownLink):
+		return "This link is not known"
+	case errors.Is(err, auth.ErrExpired):
+		return "This link has expired"
+	case errors.Is(err, auth.ErrUsed):
+		return "This link was used already"
+	case errors.Is(err, auth.ErrOtherAccount):
+		return "This link is another account's"
+	case errors.Is(err, auth.ErrTaken):
+		return "This address is taken"
+	case errors.Is(err, auth.ErrSameAddress):
+		return "This is your address already"
+	}
+	return http.StatusText(problem.Of(err).Code.Status())
 }
 
 // trouble is the data of the page of a problem.
 type trouble struct {
 	Title, Text string
-	SignInAgain bool
+	AskAgain    bool   // another message would help
 	RequestID   string // for what only we can mend
 }
 
@@ -119,12 +137,7 @@ func (p *Portal) fail(v *visit, err error) {
 		err = &problem.Problem{Code: problem.Unavailable, Message: said, Cause: cmp.Or(fault.Cause, err)}
 	}
 	said := problem.Of(err)
-	data := trouble{Title: http.StatusText(said.Code.Status()), Text: said.Message, SignInAgain: said.Code == problem.Gone}
-	for known, title := range titles {
-		if errors.Is(err, known) {
-			data.Title = title
-		}
-	}
+	data := trouble{Title: title(err), Text: said.Message, AskAgain: said.Code == problem.Gone}
 	status := said.Code.Status()
 	if status >= http.StatusInternalServerError {
 		data.RequestID = problem.RequestID(v.Context())

@@ -1,13 +1,16 @@
 package portal
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/internal/billing"
 	"palmares/internal/problem"
+	"palmares/internal/store"
 )
 
 // planPage is the data of the page of the plan.
@@ -40,9 +43,9 @@ func (p *Portal) showPlanWith(v *visit, wrong error) error {
 	}
 	if row != nil {
 		data.Subscribed, data.Manageable = billing.Live(row.Status), true
-		data.PaymentDue = paymentDue(row, p.now())
+		data.PaymentDue = paymentDue(v.account, row, p.now())
 		data.Unpaid = data.Subscribed && !data.Pro && !data.ByHand
-		data.Waiting = row.Status == "incomplete"
+		data.Waiting = row.Status == "incomplete" && !data.ByHand
 		switch {
 		case row.Status != billing.StatusActive && row.Status != billing.StatusTrialing:
 		case row.Cancels:
@@ -54,17 +57,10 @@ func (p *Portal) showPlanWith(v *visit, wrong error) error {
 	return p.show(v, "plan", data, wrong)
 }
 
-// paymentDue is until when Pro goes on though a payment failed, if one did.
-func (p *Portal) paymentDue(v *visit) (*time.Time, error) {
-	row, err := p.Billing.Customer(v.Context(), v.account)
-	if err != nil || row == nil {
-		return nil, err
-	}
-	return paymentDue(row, p.now()), nil
-}
-
-func paymentDue(row *ent.Customer, now time.Time) *time.Time {
-	if row.Status != billing.StatusPastDue || row.PastDueSince == nil || billing.PlanOf(row, now) != auth.Pro {
+// paymentDue is until when Pro goes on though a payment failed, if one did and
+// it is the payment that Pro depends on.
+func paymentDue(acc *ent.Account, row *ent.Customer, now time.Time) *time.Time {
+	if row == nil || acc.PlanByHand || row.Status != billing.StatusPastDue || row.PastDueSince == nil || billing.PlanOf(row, now) != auth.Pro {
 		return nil
 	}
 	until := row.PastDueSince.Add(billing.Grace)
@@ -72,8 +68,11 @@ func paymentDue(row *ent.Customer, now time.Time) *time.Time {
 }
 
 func (p *Portal) subscribe(v *visit) error {
-	if v.account.PlanByHand {
+	switch {
+	case v.account.PlanByHand && auth.Plan(v.account.Plan) == auth.Pro:
 		return p.showPlanWith(v, problem.New(problem.BadInput, "Your plan was set by us: there is nothing to pay."))
+	case v.account.PlanByHand:
+		return p.showPlanWith(v, problem.New(problem.BadInput, "Your plan was set by us, so paying would not change it: write to us."))
 	}
 	return p.leave(v, p.Billing.Subscribe)
 }
@@ -94,10 +93,16 @@ func (p *Portal) leave(v *visit, to func(context.Context, *ent.Account) (string,
 }
 
 // backFromPaying reads what has come of it: the news of it may be later than
-// the customer.
+// the customer. Where it cannot be read now, it was paid all the same.
 func (p *Portal) backFromPaying(v *visit) error {
-	if err := p.Billing.Sync(v.Context(), v.account); err != nil {
+	err := p.Billing.Sync(v.Context(), v.account)
+	var fault *store.Fault
+	switch {
+	case errors.As(err, &fault):
 		return err
+	case err != nil:
+		p.Log.Warn("a subscription could not be read as its owner came back from paying", "cause", cmp.Or(errors.Unwrap(err), err))
+		return p.redirect(v, billing.PlanPath+"?done=paying")
 	}
 	p.forgetKeys(v)
 	return p.redirect(v, billing.PlanPath)

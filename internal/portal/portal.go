@@ -18,6 +18,7 @@ import (
 	"palmares/internal/mail"
 	"palmares/internal/problem"
 	"palmares/internal/store"
+	"palmares/internal/webhook"
 )
 
 // Config is what the portal needs of the rest of the program.
@@ -31,6 +32,7 @@ type Config struct {
 	Keyring     *auth.Keyring
 	Mail        *mail.Mailer
 	Billing     *billing.Billing
+	Hooks       *webhook.Webhooks
 	// Example is a path of the API worth trying first with a key.
 	Example func(context.Context) string
 	Log     *slog.Logger
@@ -55,18 +57,21 @@ const (
 	signedIn access = true
 )
 
+// handler does what a page is for, and shows it.
+type handler func(*Portal, *visit) error
+
 // routes are every page there is.
 var routes = []struct {
 	pattern string
 	who     access
-	answer  func(*Portal, *visit) error
+	handle  handler
 }{
 	{"GET /login", anyone, (*Portal).showLogin},
 	{"POST /login", anyone, (*Portal).askSignIn},
-	{"GET /login/code", anyone, (*Portal).showCode},
-	{"POST /login/code", anyone, (*Portal).signInByCode},
-	{"GET /login/confirm", anyone, (*Portal).showLink},
-	{"POST /login/confirm", anyone, (*Portal).signInByLink},
+	{"GET /login/code", anyone, signingIn.showCode},
+	{"POST /login/code", anyone, signingIn.takeCode},
+	{"GET /login/confirm", anyone, signingIn.showLink},
+	{"POST /login/confirm", anyone, signingIn.takeLink},
 	{"POST /logout", anyone, (*Portal).logOut},
 
 	{"GET /account", signedIn, (*Portal).showKeys},
@@ -81,12 +86,22 @@ var routes = []struct {
 	{"POST /account/plan/manage", signedIn, (*Portal).managePlan},
 	{"GET /account/plan/done", signedIn, (*Portal).backFromPaying},
 
+	{"GET /account/webhooks", signedIn, (*Portal).showHooks},
+	{"POST /account/webhooks", signedIn, (*Portal).addHook},
+	{"GET /account/webhooks/{id}", signedIn, (*Portal).showHook},
+	{"POST /account/webhooks/{id}/test", signedIn, (*Portal).testHook},
+	{"POST /account/webhooks/{id}/replay", signedIn, (*Portal).replayHook},
+	{"POST /account/webhooks/{id}/rotate", signedIn, (*Portal).rotateHook},
+	{"POST /account/webhooks/{id}/pause", signedIn, (*Portal).pauseHook},
+	{"POST /account/webhooks/{id}/resume", signedIn, (*Portal).resumeHook},
+	{"POST /account/webhooks/{id}/remove", signedIn, (*Portal).removeHook},
+
 	{"GET /account/settings", signedIn, (*Portal).showSettings},
 	{"POST /account/email", signedIn, (*Portal).askChange},
-	{"GET /account/email/code", signedIn, (*Portal).showChangeCode},
-	{"POST /account/email/code", signedIn, (*Portal).changeByCode},
-	{"GET /account/email/confirm", signedIn, (*Portal).showChangeLink},
-	{"POST /account/email/confirm", signedIn, (*Portal).changeByLink},
+	{"GET /account/email/code", signedIn, changingAddress.showCode},
+	{"POST /account/email/code", signedIn, changingAddress.takeCode},
+	{"GET /account/email/confirm", signedIn, changingAddress.showLink},
+	{"POST /account/email/confirm", signedIn, changingAddress.takeLink},
 	{"POST /account/logout-everywhere", signedIn, (*Portal).logOutEverywhere},
 	{"GET /account/export", signedIn, (*Portal).export},
 	{"GET /account/delete", signedIn, (*Portal).askDelete},
@@ -114,12 +129,16 @@ func New(cfg Config) *Portal {
 	}
 	mux := http.NewServeMux()
 	for _, route := range routes {
-		mux.HandleFunc(route.pattern, func(w http.ResponseWriter, r *http.Request) { p.visit(w, r, route.who, route.answer) })
+		mux.HandleFunc(route.pattern, func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, route.who, route.handle) })
 	}
 	mux.HandleFunc("GET /assets/{name}", serveAsset)
 
-	// A form of another site's must not act in our visitors' name.
+	// A form of another site's must not act in our visitors' name. Ours come
+	// from the public URL, whatever host a proxy names to us.
 	sameOrigin := http.NewCrossOriginProtection()
+	if err := sameOrigin.AddTrustedOrigin(origin(cfg.PublicURL)); err != nil {
+		cfg.Log.Error("the public URL is not known to be ours: forms may be refused", "cause", err)
+	}
 	sameOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.fail(&visit{Request: r, w: w}, problem.New(problem.Forbidden, "This form was sent from another site, so nothing was done."))
 	}))
@@ -161,14 +180,28 @@ type visit struct {
 // Forms are small.
 const maxForm = 16 << 10
 
-func (p *Portal) visit(w http.ResponseWriter, r *http.Request, who access, answer func(*Portal, *visit) error) {
+// serve sends a page to whoever may see it, and others to sign in.
+func (p *Portal) serve(w http.ResponseWriter, r *http.Request, who access, handle handler) {
 	v := &visit{Request: r, w: w}
-	if err := p.answer(v, who, answer); err != nil {
+	err := p.receive(v)
+	switch {
+	case err != nil:
+	case v.account == nil && who == signedIn:
+		err = p.redirect(v, loginPath(r))
+	default:
+		err = handle(p, v)
+	}
+	if err != nil {
 		p.fail(v, err)
 	}
 }
 
-func (p *Portal) answer(v *visit, who access, answer func(*Portal, *visit) error) error {
+// receive finds out who is there, and reads the form. In this order, so that a
+// page that says what is wrong with a form knows who reads it.
+func (p *Portal) receive(v *visit) (err error) {
+	if v.account, err = p.sessions.Find(v.Context(), p.cookie(v, sessionCookie)); err != nil {
+		return err
+	}
 	v.Body = http.MaxBytesReader(v.w, v.Body, maxForm)
 	if err := v.ParseForm(); err != nil {
 		var large *http.MaxBytesError
@@ -177,15 +210,7 @@ func (p *Portal) answer(v *visit, who access, answer func(*Portal, *visit) error
 		}
 		return problem.New(problem.BadInput, "This form cannot be read.")
 	}
-	account, err := p.sessions.Find(v.Context(), p.cookie(v, sessionCookie))
-	if err != nil {
-		return err
-	}
-	if account == nil && who == signedIn {
-		return p.redirect(v, loginPath(v.Request))
-	}
-	v.account = account
-	return answer(p, v)
+	return nil
 }
 
 func (p *Portal) redirect(v *visit, path string) error {
@@ -198,7 +223,7 @@ func (p *Portal) notFound(*visit) error {
 }
 
 // takesOnly answers what was sent with another method than a page has.
-func takesOnly(methods string) func(*Portal, *visit) error {
+func takesOnly(methods string) handler {
 	return func(_ *Portal, v *visit) error {
 		v.w.Header().Set("Allow", methods)
 		return problem.New(problem.WrongMethod, "This page does nothing with %s.", v.Method)

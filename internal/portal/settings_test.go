@@ -21,8 +21,9 @@ func TestChangeOfAddress(t *testing.T) {
 	t.Parallel()
 	testdb.EachStore(t, func(t *testing.T, db *store.Store) {
 		s := newSite(t, db)
-		b := s.signIn("ana@example.com")
+		b, thief := s.signIn("ana@example.com"), s.signIn("ana@example.com")
 		key := b.makeKey("laptop")
+		wantPage(t, b.post("/account/email", "email", "ANA@example.com"), 400, "This is the account's address already")
 
 		sent := b.askChange("anna@example.com")
 		wantPage(t, b.get("/account/email/code"), 200, "anna@example.com")
@@ -35,18 +36,21 @@ func TestChangeOfAddress(t *testing.T) {
 		changed := b.post("/account/email/confirm", "token", sent.token(t))
 		wantGo(t, changed, "/account/settings")
 		wantPage(t, b.get(changed.to()), 200, "Your address is changed", "anna@example.com")
-		if told := s.letterTo("ana@example.com").text; !strings.Contains(told, "was changed to a…@example.com") || strings.Contains(told, "anna@") {
+		if told := s.letterTo("ana@example.com").text; !strings.Contains(told, "was changed to a…@example.com") || strings.Contains(told, "anna@") || !strings.Contains(told, "no longer signs in to it") {
 			t.Errorf("the old address is told: %s", told)
 		}
 		if !s.opens(key) {
 			t.Error("its key ended")
+		}
+		if !b.isSignedIn() || thief.isSignedIn() {
+			t.Error("the other session goes on, or this one ended")
 		}
 		wantPage(t, b.post("/account/email/confirm", "token", sent.token(t)), 410, "used already")
 
 		// By code, and to an address that somebody has by now.
 		s.signIn("ben@example.com")
 		taken := b.askChange("ben@example.com")
-		wantPage(t, b.post("/account/email/code", "code", taken.code), 400, "an account for this address already")
+		wantPage(t, b.post("/account/email/code", "code", taken.code), 400, "This address is taken", "an account for this address already")
 		back := b.askChange("ana@example.com")
 		wantPage(t, b.post("/account/email/code", "code", "nothing"), 400, "not the code")
 		wantGo(t, b.post("/account/email/code", "code", back.code), "/account/settings")
@@ -139,8 +143,11 @@ func TestDeleteAccount(t *testing.T) {
 		if b.isSignedIn() || phone.isSignedIn() || !ben.isSignedIn() || !s.opens(others) {
 			t.Error("sessions or keys ended, but not those alone")
 		}
-		if row := db.Write.Customer.GetX(t.Context(), "cus_1"); row.AccountID != nil {
-			t.Error("its customer still has an account")
+		if row := db.Write.Customer.GetX(t.Context(), "cus_1"); row.AccountID != nil || row.Email != "" {
+			t.Error("its customer still has an account, or an address")
+		}
+		if told := s.letterTo("ana@example.com").text; !strings.Contains(told, "was deleted") || !strings.Contains(told, "If it was not you") {
+			t.Errorf("its owner is told: %s", told)
 		}
 		wantPage(t, s.signIn("ana@example.com").get(home), 200, "You have no key yet")
 	})

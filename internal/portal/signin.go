@@ -1,16 +1,11 @@
 package portal
 
 import (
-	"errors"
-	"net/url"
 	"strings"
 
 	"palmares/auth"
 	"palmares/ent"
-	"palmares/ent/confirmation"
-	"palmares/internal/mail"
 	"palmares/internal/problem"
-	"palmares/internal/quota"
 )
 
 // signInForm is the data of the page that asks for an address.
@@ -37,96 +32,7 @@ func (p *Portal) askSignIn(v *visit) error {
 	if err != nil {
 		return p.show(v, "login", form, err)
 	}
-	query := url.Values{"token": {asked.Link}}
-	if form.Next != home {
-		query.Set("next", form.Next)
-	}
-	link := p.PublicURL + "/login/confirm?" + query.Encode()
-	if !p.Mail.Post(mail.SignIn(asked.Email, p.ServiceName, link, asked.Code)) {
-		return errMailBehind
-	}
-	p.setCookie(v, browserCookie, asked.Browser, auth.ConfirmTime)
-	return p.redirect(v, "/login/code?"+url.Values{"next": {form.Next}}.Encode())
-}
-
-var errMailBehind = problem.New(problem.Unavailable, "Too many messages wait to be sent. Try again in a minute.")
-
-// sender is the network a visitor comes from, for the bound on messages.
-func (p *Portal) sender(v *visit) string {
-	return quota.Network(quota.ClientAddress(v.Request, p.Trusted))
-}
-
-// codeForm is the data of the page that asks for a code.
-type codeForm struct {
-	Email, Next, Action string
-	Printed             bool // the message is in the server's log
-	Locked              bool
-}
-
-func (p *Portal) showCode(v *visit) error { return p.showCodeOf(v, "/login/code", nil) }
-
-// showCodeOf asks for the code of the message that this browser waits for.
-func (p *Portal) showCodeOf(v *visit, action string, wrong error) error {
-	waiting, err := p.confirmations.LookByBrowser(v.Context(), p.cookie(v, browserCookie))
-	switch {
-	case errors.Is(err, auth.ErrUnknownLink):
-		return p.redirect(v, map[string]string{"/login/code": "/login", "/account/email/code": "/account/settings"}[action])
-	case err != nil:
-		return err
-	}
-	if wrong == nil && auth.Locked(waiting) {
-		wrong = auth.ErrLocked
-	}
-	form := codeForm{Email: waiting.Email, Next: next(v.FormValue("next")), Action: action, Printed: p.Mail.Prints(), Locked: errors.Is(wrong, auth.ErrLocked)}
-	return p.show(v, "code", form, wrong)
-}
-
-// codeOf is a code as it was meant: some write it in two groups.
-func codeOf(v *visit) string {
-	return strings.NewReplacer(" ", "", "-", "", "\u00a0", "").Replace(v.PostFormValue("code"))
-}
-
-func (p *Portal) signInByCode(v *visit) error {
-	found, err := p.confirmations.Try(v.Context(), p.cookie(v, browserCookie), codeOf(v))
-	if errors.Is(err, auth.ErrWrongCode) || errors.Is(err, auth.ErrLocked) {
-		return p.showCodeOf(v, "/login/code", err)
-	}
-	if err != nil {
-		return err
-	}
-	return p.signIn(v, found)
-}
-
-// linkForm is the data of the page behind a message's link.
-type linkForm struct {
-	Email, Token, Next, Action string
-	Current                    string // the address that changes
-}
-
-// showLink shows a button: mail scanners open links, but press none.
-func (p *Portal) showLink(v *visit) error {
-	found, err := p.lookFor(v, confirmation.PurposeSignIn)
-	if err != nil {
-		return err
-	}
-	return p.show(v, "confirm", linkForm{Email: found.Email, Token: v.FormValue("token"), Next: next(v.FormValue("next")), Action: "/login/confirm"}, nil)
-}
-
-func (p *Portal) signInByLink(v *visit) error {
-	found, err := p.lookFor(v, confirmation.PurposeSignIn)
-	if err != nil {
-		return err
-	}
-	return p.signIn(v, found)
-}
-
-// lookFor is what the request's link is for.
-func (p *Portal) lookFor(v *visit, purpose confirmation.Purpose) (*ent.Confirmation, error) {
-	found, err := p.confirmations.Look(v.Context(), v.FormValue("token"))
-	if found != nil && found.Purpose != purpose {
-		return nil, auth.ErrUnknownLink
-	}
-	return found, err
+	return signingIn.send(p, v, asked, form.Next)
 }
 
 // signIn gives the browser a new session; the one it had ends.

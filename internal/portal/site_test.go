@@ -26,6 +26,7 @@ import (
 	letters "palmares/internal/mail"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
+	"palmares/internal/webhook"
 )
 
 // site is a portal with all that it needs: a database, a mail server, a log.
@@ -34,7 +35,7 @@ type site struct {
 	t    *testing.T
 	db   *store.Store
 	smtp *testdb.SMTPServer
-	log  *journal
+	log  *logbook
 }
 
 // onSQLite is a site where it does not matter which database is behind.
@@ -45,13 +46,14 @@ func onSQLite(t *testing.T, change ...func(*Config)) *site {
 
 func newSite(t *testing.T, db *store.Store, change ...func(*Config)) *site {
 	t.Helper()
-	s := &site{t: t, db: db, log: &journal{}, smtp: testdb.StartSMTP(t)}
+	s := &site{t: t, db: db, log: &logbook{}, smtp: testdb.StartSMTP(t)}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	cfg := Config{
 		PublicURL: "https://palmares.example", ServiceName: "Palmarès", Credit: "Scores by the editors.",
 		Store: db, Keyring: auth.NewKeyring(db, log), Log: log,
 		Mail:    s.mailer(letters.Config{URL: s.smtp.URL, From: "palmares@palmares.example", Log: log}),
 		Billing: billing.New(billing.Config{Store: db, Log: log}),
+		Hooks:   webhook.New(webhook.Config{Store: db, Log: log, ServiceName: "Palmarès", Loopback: true}),
 		Example: func(context.Context) string { return "/api/v1/tools" },
 	}
 	for _, change := range change {
@@ -86,19 +88,19 @@ func (s *site) mailer(cfg letters.Config) *letters.Mailer {
 	return mailer
 }
 
-// journal is a log that is read while it is written.
-type journal struct {
+// logbook is a log that is read while it is written.
+type logbook struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (j *journal) Write(line []byte) (int, error) {
+func (j *logbook) Write(line []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.text.Write(line)
 }
 
-func (j *journal) String() string {
+func (j *logbook) String() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.text.String()

@@ -1,6 +1,8 @@
 package portal
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -88,9 +90,84 @@ func TestPlanPage(t *testing.T) {
 		})
 	}
 
-	s.db.Write.Account.UpdateOne(ana).SetPlan("pro").SetPlanByHand(true).ExecX(t.Context())
-	wantPage(t, b.get("/account/plan"), 200, "It was set by us")
-	wantPage(t, b.post("/account/plan/subscribe"), 400, "nothing to pay")
+}
+
+// What an operator has set, and what is paid for beside it, contradict neither
+// each other nor us.
+func TestPlanSetByHand(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t, func(cfg *Config) {
+		cfg.Billing = billing.New(billing.Config{SecretKey: "sk_test_nothing", Store: cfg.Store, Log: cfg.Log})
+	})
+	s.now = func() time.Time { return noon }
+	b := s.signIn("ana@example.com")
+	ana := s.account("ana@example.com")
+	s.db.Write.Customer.Create().SetID("cus_1").SetAccountID(ana.ID).SetEmail(ana.Email).SetPeriodEnd(time.Date(2026, 4, 1, 9, 0, 0, 0, time.UTC)).ExecX(t.Context())
+	for name, c := range map[string]struct {
+		plan, status string
+		says, not    []string
+		refused      string
+	}{
+		"Pro":                          {"pro", "canceled", []string{"It was set by us, and costs you nothing"}, []string{"beside it", "write to us"}, "there is nothing to pay"},
+		"Pro beside a subscription":    {"pro", "active", []string{"It was set by us. Your subscription goes on beside it, and renews on 1 April 2026", "Card, invoices"}, []string{"costs you nothing", "write to us"}, "there is nothing to pay"},
+		"Pro beside a failed payment":  {"pro", "past_due", []string{"Your subscription goes on beside it", "Card, invoices"}, []string{"Pro goes on until", "costs you nothing"}, "there is nothing to pay"},
+		"Developer":                    {"developer", "canceled", []string{"It was set by us. To have Pro, write to us"}, []string{"costs you nothing", "beside it"}, "write to us"},
+		"Developer beside one":         {"developer", "active", []string{"Your subscription goes on beside it", "To have Pro, write to us", "Card, invoices"}, []string{"costs you nothing", "not paid"}, "write to us"},
+		"Developer beside a first one": {"developer", "incomplete", []string{"write to us"}, []string{"This page shows Pro as soon as it is"}, "write to us"},
+	} {
+		s.db.Write.Customer.Update().SetStatus(c.status).SetPastDueSince(noon.Add(-time.Hour)).ExecX(t.Context())
+		s.db.Write.Account.UpdateOne(ana).SetPlan(planOf(c.plan)).SetPlanByHand(true).ExecX(t.Context())
+		t.Run(name, func(t *testing.T) {
+			page := b.get("/account/plan")
+			wantPage(t, page, 200, c.says...)
+			wantNot(t, page, append(c.not, "Subscribe to Pro")...)
+			refused := b.post("/account/plan/subscribe")
+			wantPage(t, refused, 400, c.refused)
+			if c.plan == "developer" {
+				wantNot(t, refused, "nothing to pay", "costs you nothing")
+			}
+			wantNot(t, b.get(home), "Your last payment failed")
+		})
+	}
+}
+
+// Who comes back from paying is not told that nothing was changed.
+func TestBackFromPayingAsStripeFails(t *testing.T) {
+	t.Parallel()
+	away := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }))
+	t.Cleanup(away.Close)
+	s := onSQLite(t, func(cfg *Config) {
+		cfg.Billing = billing.New(billing.Config{SecretKey: "sk_test_nothing", APIBase: away.URL, Store: cfg.Store, Log: cfg.Log})
+	})
+	b := s.signIn("ana@example.com")
+	s.db.Write.Customer.Create().SetID("cus_1").SetAccountID(s.account("ana@example.com").ID).SetEmail("ana@example.com").ExecX(t.Context())
+	back := b.get("/account/plan/done")
+	wantGo(t, back, "/account/plan")
+	page := b.get(back.to())
+	wantPage(t, page, 200, "Your payment may take a minute to show here.")
+	wantNot(t, page, "Nothing was changed")
+	if !strings.Contains(s.log.String(), "came back from paying") {
+		t.Error("the log does not tell")
+	}
+}
+
+// Who is not signed in has no account to go to.
+func TestProblemsOfStrangers(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	for _, got := range []answer{s.browser().get("/account/nothing"), s.browser().get("/login/confirm?token=x"), s.browser().send("POST", "/login", strings.NewReader("email=%zz"))} {
+		wantNot(t, got, "To your account")
+		if !strings.Contains(got.text, `href="/login">Sign in</a>`) {
+			t.Errorf("it offers nothing: %s", got.text)
+		}
+	}
+	b := s.signIn("ana@example.com")
+	for _, got := range []answer{b.get("/account/nothing"), b.send("POST", "/account/keys", strings.NewReader("name=%zz"))} {
+		wantNot(t, got, ">Sign in<")
+		if !strings.Contains(got.text, "To your account") {
+			t.Errorf("it leads nowhere: %s", got.text)
+		}
+	}
 }
 
 func TestNothingIsSold(t *testing.T) {
@@ -124,6 +201,12 @@ func TestLinksThatDoNotWork(t *testing.T) {
 
 	// A code of the one kind does nothing for the other.
 	wantPage(t, ana.post("/login/code", "code", change.code), 404, "not known")
+	wantGo(t, ana.get("/login/code"), "/login")
+	for _, row := range s.db.Write.Confirmation.Query().AllX(t.Context()) {
+		if row.Tries != 0 {
+			t.Errorf("a try of %s is used up", row.Email)
+		}
+	}
 	mixed := s.signIn("mia@example.com")
 	code := mixed.ask("max@example.com").code
 	wantPage(t, mixed.post("/account/email/code", "code", code), 404, "not known")

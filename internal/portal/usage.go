@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"palmares/auth"
+	"palmares/ent"
 	"palmares/internal/quota"
 )
 
@@ -17,34 +18,26 @@ type dayUse struct {
 	Requests int
 }
 
-// today is what is left of the day's quota.
-type today struct {
+// allowance is what is left of the day's quota.
+type allowance struct {
 	Requests, Quota int // no quota for no bound
 	ResetsAt        time.Time
 }
 
 // Left is how many requests remain.
-func (t today) Left() int { return max(t.Quota-t.Requests, 0) }
+func (a allowance) Left() int { return max(a.Quota-a.Requests, 0) }
 
 // Spent tells whether the quota's end is reached.
-func (t today) Spent() bool { return t.Quota > 0 && t.Requests >= t.Quota }
+func (a allowance) Spent() bool { return a.Quota > 0 && a.Requests >= a.Quota }
 
-func (p *Portal) today(v *visit) (today, error) {
-	days, err := p.lastDays(v)
-	if err != nil {
-		return today{}, err
-	}
-	return p.todayOf(v, days), nil
-}
-
-func (p *Portal) todayOf(v *visit, days []dayUse) today {
-	last := days[len(days)-1]
-	return today{Requests: last.Requests, Quota: auth.Plan(v.account.Plan).Terms().DailyQuota, ResetsAt: last.Day.AddDate(0, 0, 1)}
+// leftOn is what an account has left of a day.
+func leftOn(day dayUse, acc *ent.Account) allowance {
+	return allowance{Requests: day.Requests, Quota: auth.Plan(acc.Plan).Terms().DailyQuota, ResetsAt: day.Day.AddDate(0, 0, 1)}
 }
 
 // usagePage is the data of the page of usage.
 type usagePage struct {
-	Today today
+	Today allowance
 	Days  []dayUse // newest first
 	Total int
 	Chart chart
@@ -55,7 +48,7 @@ func (p *Portal) showUsage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	data := usagePage{Today: p.todayOf(v, days), Chart: draw(days)}
+	data := usagePage{Today: leftOn(days[len(days)-1], v.account), Chart: draw(days)}
 	for i := len(days) - 1; i >= 0; i-- {
 		data.Days = append(data.Days, days[i])
 		data.Total += days[i].Requests

@@ -64,3 +64,17 @@ func Network(address netip.Addr) string {
 	half, _ := address.Prefix(64) // an IPv6 address has more
 	return half.String()
 }
+
+// WiderNetwork is the text of the network around that, as providers hand them
+// out: who has a /48 of IPv6 has 65,536 halves to come from.
+func WiderNetwork(address netip.Addr) string {
+	bits := 48
+	if address.Is4() {
+		bits = 24
+	}
+	wider, err := address.Prefix(bits)
+	if err != nil { // of no address
+		return address.String()
+	}
+	return wider.String()
+}

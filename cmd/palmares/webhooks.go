@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"palmares/auth"
+	"palmares/ent"
+	"palmares/internal/store"
+	"palmares/internal/webhook"
+)
+
+type webhooksCommand struct {
+	List    webhooksListCommand    `cmd:"" help:"List endpoints."`
+	Add     webhooksAddCommand     `cmd:"" help:"Add an endpoint, and print its secret: it is shown this once."`
+	Test    webhooksTestCommand    `cmd:"" help:"Send something to an endpoint now, and tell what it answers."`
+	Replay  webhooksReplayCommand  `cmd:"" help:"Send one event again, or all since a time."`
+	Disable webhooksDisableCommand `cmd:"" help:"Send nothing more to an endpoint."`
+}
+
+// withWebhooks opens the database for a command about endpoints. Whether they
+// may be on this machine is the server's setting, which is ours, too.
+func withWebhooks(ctx context.Context, s *settings, term terminal, do func(*store.Store, *webhook.Webhooks) error) error {
+	return withStore(ctx, s, func(db *store.Store) error {
+		log := slog.New(slog.NewTextHandler(term.err, nil))
+		mailer, err := newMailer(s, log)
+		if err != nil {
+			return err
+		}
+		return do(db, newWebhooks(s, db, mailer, log))
+	})
+}
+
+// withEndpoint is for a command about one.
+func withEndpoint(ctx context.Context, s *settings, term terminal, id int, do func(*webhook.Webhooks, *ent.Endpoint) error) error {
+	return withWebhooks(ctx, s, term, func(_ *store.Store, hooks *webhook.Webhooks) error {
+		endpoint, err := hooks.Find(ctx, nil, id)
+		if err != nil {
+			return err
+		}
+		return do(hooks, endpoint)
+	})
+}
+
+type webhooksListCommand struct {
+	Email string `arg:"" optional:"" help:"Only this account's."`
+}
+
+// Run lists endpoints.
+func (c *webhooksListCommand) Run(ctx context.Context, s *settings, term terminal) error {
+	return withWebhooks(ctx, s, term, func(db *store.Store, hooks *webhook.Webhooks) error {
+		var owner *ent.Account
+		if c.Email != "" {
+			var err error
+			if owner, err = auth.NewAccounts(db).Find(ctx, c.Email); err != nil {
+				return err
+			}
+		}
+		all, err := hooks.List(ctx, owner)
+		if err != nil {
+			return err
+		}
+		return table(term.out, "id\taccount\tstate\tfailures\turl\tevents\tcategories", len(all), func(i int) string {
+			e := all[i]
+			return fmt.Sprintf("%d\t%s\t%s\t%d\t%s\t%s\t%s", e.ID, e.Edges.Account.Email, e.State, e.Failures, e.URL, orAll(e.Types), orAll(e.Categories))
+		})
+	})
+}
+
+func orAll(names []string) string {
+	if len(names) == 0 {
+		return "all"
+	}
+	return strings.Join(names, ",")
+}
+
+type webhooksAddCommand struct {
+	Email      string   `arg:"" help:"The owner's e-mail address."`
+	URL        string   `arg:"" help:"Where to send events, over https."`
+	Events     []string `help:"Types of events to send. Default: all."`
+	Categories []string `help:"Categories to send events of. Default: all."`
+}
+
+// Run adds an endpoint. Only its secret goes to standard output.
+func (c *webhooksAddCommand) Run(ctx context.Context, s *settings, term terminal) error {
+	return withWebhooks(ctx, s, term, func(db *store.Store, hooks *webhook.Webhooks) error {
+		owner, err := auth.NewAccounts(db).Find(ctx, c.Email)
+		if err != nil {
+			return err
+		}
+		endpoint, err := hooks.Add(ctx, owner, webhook.Wish{URL: c.URL, Types: c.Events, Categories: c.Categories})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(term.err, "Endpoint %d is there. Its secret is shown this once:\n", endpoint.ID)
+		fmt.Fprintln(term.out, endpoint.Secret)
+		return nil
+	})
+}
+
+type webhooksTestCommand struct {
+	ID int `arg:"" help:"The endpoint's id, as list shows it."`
+}
+
+// Run sends something.
+func (c *webhooksTestCommand) Run(ctx context.Context, s *settings, term terminal) error {
+	return withEndpoint(ctx, s, term, c.ID, func(hooks *webhook.Webhooks, endpoint *ent.Endpoint) error {
+		attempt, err := hooks.Test(ctx, endpoint)
+		if err != nil {
+			return err
+		}
+		if !attempt.Delivered {
+			return fmt.Errorf("it did not arrive: %s", whatCame(attempt))
+		}
+		fmt.Fprintf(term.out, "It has arrived: %s, after %d ms.\n", whatCame(attempt), attempt.TookMs)
+		return nil
+	})
+}
+
+func whatCame(attempt *ent.Attempt) string {
+	if attempt.Status == 0 {
+		return attempt.Answer
+	}
+	return strings.TrimSpace(fmt.Sprintf("status %d %s", attempt.Status, attempt.Answer))
+}
+
+type webhooksReplayCommand struct {
+	ID    int       `arg:"" help:"The endpoint's id, as list shows it."`
+	Event string    `help:"The event's id." xor:"what" required:""`
+	Since time.Time `help:"Since when, as in 2026-11-15T08:00:00Z." xor:"what" required:""`
+}
+
+// Run has events sent again by the server.
+func (c *webhooksReplayCommand) Run(ctx context.Context, s *settings, term terminal) error {
+	return withEndpoint(ctx, s, term, c.ID, func(hooks *webhook.Webhooks, endpoint *ent.Endpoint) error {
+		err := error(nil)
+		if c.Event != "" {
+			err = hooks.Replay(ctx, endpoint, c.Event)
+		} else {
+			err = hooks.ReplaySince(ctx, endpoint, c.Since)
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(term.out, "A server that runs sends it within seconds.")
+		return nil
+	})
+}
+
+type webhooksDisableCommand struct {
+	ID  int    `arg:"" help:"The endpoint's id, as list shows it."`
+	Why string `help:"What its owner is told." default:"it was disabled by an operator"`
+}
+
+// Run disables an endpoint.
+func (c *webhooksDisableCommand) Run(ctx context.Context, s *settings, term terminal) error {
+	return withEndpoint(ctx, s, term, c.ID, func(hooks *webhook.Webhooks, endpoint *ent.Endpoint) error {
+		if err := hooks.Disable(ctx, endpoint, c.Why); err != nil {
+			return err
+		}
+		fmt.Fprintln(term.out, "Nothing more is sent to it.")
+		return nil
+	})
+}

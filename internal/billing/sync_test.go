@@ -1,0 +1,123 @@
+package billing
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stripe/stripe-go/v86"
+
+	"palmares/auth"
+)
+
+const reading = "GET /v1/subscriptions"
+
+// Whoever reloads the page after paying does not make us ask Stripe each time.
+func TestSyncAsksSeldom(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		sync := func(want int) {
+			t.Helper()
+			if err := s.Sync(t.Context(), s.account); err != nil {
+				t.Error(err)
+			}
+			if n := len(s.peer.made(reading)); n != want {
+				t.Errorf("asked %d times, not %d", n, want)
+			}
+		}
+		sync(1)
+		s.wait(freshFor - time.Second)
+		sync(1)
+		s.wait(time.Second)
+		sync(2)
+	})
+}
+
+func TestManySyncsAtOnce(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		const many = 20
+		s.customer()
+		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		first, goOn := make(chan struct{}, many), make(chan struct{})
+		s.peer.onReading(func(string) { first <- struct{}{}; <-goOn })
+		// Who asked first goes away; the others still want to know.
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan error)
+		go func() { left <- s.Sync(ctx, s.account) }()
+		<-first
+		var all sync.WaitGroup
+		for range many {
+			all.Go(func() {
+				if err := s.Sync(t.Context(), s.account); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		leave()
+		if <-left == nil {
+			t.Error("who went away knows")
+		}
+		time.Sleep(200 * time.Millisecond) // until all have come
+		close(goOn)
+		all.Wait()
+		s.wantPlan(auth.Pro)
+		if n := len(s.peer.made(reading)); n != 1 {
+			t.Errorf("asked %d times", n)
+		}
+	})
+}
+
+// Where an event has brought the news meanwhile, there is no need to ask again.
+func TestSyncIsOvertaken(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		var came atomic.Bool
+		s.peer.onReading(func(string) {
+			if !came.Swap(true) { // the event reads, too
+				s.wantAnswer(s.send(s.event(stripe.EventTypeCustomerSubscriptionCreated)), 200)
+			}
+		})
+		if err := s.Sync(t.Context(), s.account); err != nil {
+			t.Error(err)
+		}
+		s.wantPlan(auth.Pro)
+		if n := len(s.peer.made(reading)); n != 2 { // the event's, and ours
+			t.Errorf("asked %d times", n)
+		}
+	})
+}
+
+// An operator who hands a plan back has read nothing at Stripe.
+func TestSyncWhileHandedBack(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		s.byHand(auth.Developer)
+		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		var once sync.Once
+		s.peer.onReading(func(string) { once.Do(func() { s.wantHandedBack(auth.Developer) }) })
+		if err := s.Sync(t.Context(), s.account); err != nil {
+			t.Error(err)
+		}
+		s.wantPlan(auth.Pro)
+	})
+}
+
+// Nobody's reading waits for another who writes.
+func TestReadingBesideAWriter(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		writing, err := s.Store.Write.Tx(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = writing.Rollback() }()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if row, err := s.Customer(ctx, s.account); err != nil || row == nil {
+			t.Errorf("%v, %v", row, err)
+		}
+	})
+}
