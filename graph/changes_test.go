@@ -16,47 +16,12 @@ import (
 	"palmares/internal/cache"
 	"palmares/internal/feed"
 	"palmares/internal/feed/demo"
+	"palmares/internal/feed/feedtest"
 	"palmares/internal/feed/synth"
 	"palmares/internal/journal"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
 )
-
-// feedOf writes a feed with the categories code and voix and these records.
-func feedOf(date string, records ...any) []byte {
-	var buf bytes.Buffer
-	out := feed.NewWriter(&buf, date)
-	out.Write(&feed.Category{Slug: "code", Label: "Code"})
-	out.Write(&feed.Category{Slug: "voix", Label: "Voix"})
-	for _, rec := range records {
-		switch rec := rec.(type) {
-		case *feed.Tool:
-			out.Write(rec)
-		case *feed.Retired:
-			out.Write(rec)
-		case *feed.Comparison:
-			out.Write(rec)
-		}
-	}
-	if err := out.Flush(); err != nil {
-		panic(err)
-	}
-	return buf.Bytes()
-}
-
-func aTool(slug string, change ...func(*feed.Tool)) *feed.Tool {
-	score := 7.5
-	t := &feed.Tool{
-		Slug: slug, Name: "Outil " + slug, Domain: slug + ".example", Category: "code", ICP: "mixte",
-		Pricing: "payant", Price: "20 €/mois", Score: &score, Tagline: "Un outil.",
-		CanonicalURL: "https://palmares.example/" + slug, AlternativesURL: "https://palmares.example/alt/" + slug,
-		UpdatedAt: "2026-11-01", Tier: 3, Sections: []feed.Section{{Section: "verdict", Text: "Bien."}},
-	}
-	for _, f := range change {
-		f(t)
-	}
-	return t
-}
 
 func inVoix(t *feed.Tool) { t.Category = "voix" }
 
@@ -114,8 +79,8 @@ func TestChanges(t *testing.T) {
 		if empty := changesOf(t, e, ""); len(empty.Changes.Nodes) != 0 || empty.Changes.PageInfo.EndCursor != nil || empty.Changes.PageInfo.HasNextPage {
 			t.Errorf("before the first import: %+v", empty)
 		}
-		publish(t, s, feedOf("2026-11-01", aTool("a"), aTool("b"), aTool("v", inVoix), aDuel("a", "a", "v"), aDuel("b-vs-a", "b", "a")))
-		publish(t, s, feedOf("2026-11-02", aTool("a", on("2026-11-02", costing("15 €/mois"))), aTool("c"), aTool("v", inVoix, on("2026-11-02", scoring(9))), aDuel("a", "a", "v")))
+		publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Tool("v", inVoix), aDuel("a", "a", "v"), aDuel("b-vs-a", "b", "a")))
+		publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("a", on("2026-11-02", costing("15 €/mois"))), feedtest.Tool("c"), feedtest.Tool("v", inVoix, on("2026-11-02", scoring(9))), aDuel("a", "a", "v")))
 
 		all := changesOf(t, e, "")
 		expect(t, "in order", told(all), []string{

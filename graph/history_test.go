@@ -10,6 +10,7 @@ import (
 	"palmares/ent"
 	"palmares/graph"
 	"palmares/internal/feed"
+	"palmares/internal/feed/feedtest"
 	"palmares/internal/feed/synth"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
@@ -37,15 +38,15 @@ func TestHistory(t *testing.T) {
 	late := feed.PriceChange{ChangedAt: "2026-11-05", Pricing: "payant", Price: "17 €/mois", PreviousPricing: "payant", PreviousPrice: "15 €/mois"}
 	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
 		e := newExecutor(s)
-		other := aTool("b", untested)
-		step := func(date string, records ...any) { publish(t, s, feedOf(date, append(records, other)...)) }
-		step("2026-11-01", aTool("a", func(t *feed.Tool) { t.PriceHistory = []feed.PriceChange{told} }))
-		step("2026-11-02", aTool("a", on("2026-11-02", func(t *feed.Tool) { t.Tagline = "Autre." })))
-		step("2026-11-03", aTool("a", on("2026-11-03", func(t *feed.Tool) { t.Price = "15 €/mois"; scoring(8)(t) })))
-		step("2026-11-04", aTool("a", on("2026-11-03", func(t *feed.Tool) { t.Price = "15 €/mois"; untested(t) }))) // its own date did not move
+		other := feedtest.Tool("b", untested)
+		step := func(date string, records ...any) { publish(t, s, feedtest.Catalog(date, append(records, other)...)) }
+		step("2026-11-01", feedtest.Tool("a", func(t *feed.Tool) { t.PriceHistory = []feed.PriceChange{told} }))
+		step("2026-11-02", feedtest.Tool("a", on("2026-11-02", func(t *feed.Tool) { t.Tagline = "Autre." })))
+		step("2026-11-03", feedtest.Tool("a", on("2026-11-03", func(t *feed.Tool) { t.Price = "15 €/mois"; scoring(8)(t) })))
+		step("2026-11-04", feedtest.Tool("a", on("2026-11-03", func(t *feed.Tool) { t.Price = "15 €/mois"; untested(t) }))) // its own date did not move
 		want := "2026-05-01 payant 20 €/mois untested; 2026-11-01 payant 20 €/mois 7.5; 2026-11-03 payant 15 €/mois 8; 2026-11-04 payant 15 €/mois untested; "
 		expect(t, "a", historyOf(t, e, "a"), want)
-		step("2026-11-06", aTool("a", on("2026-11-06", func(t *feed.Tool) {
+		step("2026-11-06", feedtest.Tool("a", on("2026-11-06", func(t *feed.Tool) {
 			t.Price, t.Pricing, t.PriceHistory = "18 €/mois", "freemium", []feed.PriceChange{late}
 			untested(t)
 		})))
@@ -54,7 +55,7 @@ func TestHistory(t *testing.T) {
 		expect(t, "nothing ever changed", historyOf(t, e, "b"), "2026-11-01 payant 20 €/mois untested; ")
 
 		step("2026-11-07", &feed.Retired{Slug: "a", Name: "Outil a", Category: "code", Reason: "mort", RetiredAt: "2026-11-07", Note: "Fermé."})
-		step("2026-11-08", aTool("a", on("2026-11-08", func(t *feed.Tool) { t.Price = "5 €/mois" })))
+		step("2026-11-08", feedtest.Tool("a", on("2026-11-08", func(t *feed.Tool) { t.Price = "5 €/mois" })))
 		expect(t, "back from retirement", historyOf(t, e, "a"), want+"2026-11-08 payant 5 €/mois 7.5; ")
 	})
 }
@@ -63,7 +64,7 @@ func TestHistory(t *testing.T) {
 func TestHistoryEndsToday(t *testing.T) {
 	odd := feed.PriceChange{ChangedAt: "2026-12-24", Pricing: "gratuit", Price: "0 €/mois", PreviousPricing: "payant", PreviousPrice: "20 €/mois"}
 	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, feedOf("2026-11-01", aTool("a", func(t *feed.Tool) { t.PriceHistory = []feed.PriceChange{odd} })))
+		publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a", func(t *feed.Tool) { t.PriceHistory = []feed.PriceChange{odd} })))
 		expect(t, "a history that contradicts the price", historyOf(t, newExecutor(s), "a"), "2026-11-01 payant 20 €/mois 7.5; ")
 	})
 }

@@ -16,6 +16,7 @@ import (
 
 	"palmares/graph"
 	"palmares/internal/feed/demo"
+	"palmares/internal/feed/feedtest"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
 )
@@ -234,7 +235,7 @@ func TestManyMissedReleases(t *testing.T) {
 	s := testdb.Open(t, testdb.SQLite(t))
 	l := listen(t, s)
 	for i := range 230 {
-		publish(t, s, feedOf(time.Date(2026, 1, 1+i, 0, 0, 0, 0, time.UTC).Format(time.DateOnly), aTool("a")))
+		publish(t, s, feedtest.Catalog(time.Date(2026, 1, 1+i, 0, 0, 0, 0, time.UTC).Format(time.DateOnly), feedtest.Tool("a")))
 	}
 	events := l.open(t, "Last-Event-ID", "evt_1").events(t, 230)
 	for i, event := range events {

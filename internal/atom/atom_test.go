@@ -16,6 +16,7 @@ import (
 
 	"palmares/internal/atom"
 	"palmares/internal/feed"
+	"palmares/internal/feed/feedtest"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
 )
@@ -23,38 +24,8 @@ import (
 // hostile is what a feed may have in a text: everything but a NUL.
 const hostile = "<script>alert(1)</script> ]]> <![CDATA[ &amp; &#0; \x01\x0b\x1f\x7f\ufffe\uffff \"'\t é 😀 \u2028 --> <?xml?>"
 
-func feedOf(date string, records ...any) []byte {
-	var buf bytes.Buffer
-	out := feed.NewWriter(&buf, date)
-	out.Write(&feed.Category{Slug: "code", Label: "Code"})
-	for _, rec := range records {
-		switch rec := rec.(type) {
-		case *feed.Tool:
-			out.Write(rec)
-		case *feed.Retired:
-			out.Write(rec)
-		case *feed.Comparison:
-			out.Write(rec)
-		}
-	}
-	if err := out.Flush(); err != nil {
-		panic(err)
-	}
-	return buf.Bytes()
-}
-
 func aTool(slug, name string, change ...func(*feed.Tool)) *feed.Tool {
-	score := 7.5
-	t := &feed.Tool{
-		Slug: slug, Name: name, Domain: slug + ".example", Category: "code", ICP: "mixte",
-		Pricing: "payant", Price: "20 €/mois", Score: &score, Tagline: "Un outil.",
-		CanonicalURL: "https://palmares.example/" + slug + "?a=1&b=<2>", AlternativesURL: "https://palmares.example/alt/" + slug,
-		UpdatedAt: "2026-11-01", Tier: 3, Sections: []feed.Section{{Section: "verdict", Text: "Bien."}},
-	}
-	for _, f := range change {
-		f(t)
-	}
-	return t
+	return feedtest.Tool(slug, append([]func(*feed.Tool){func(t *feed.Tool) { t.Name, t.CanonicalURL = name, t.CanonicalURL+"?a=1&b=<2>" }}, change...)...)
 }
 
 func at(price string) func(*feed.Tool) {
@@ -183,10 +154,10 @@ func TestFeeds(t *testing.T) {
 		duel := &feed.Comparison{Slug: "duel", Title: "Lequel ?", ToolA: "plume", ToolB: "b", Winner: "b", WinnerNote: "Net.", Published: true, UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel"}
 		old := &feed.Retired{Slug: "old", Name: "Vieux", Category: "code", Reason: "mort", RetiredAt: "2026-06-01", Note: "Fermé."}
 		rest := &feed.Retired{Slug: "rest", Name: "Reste", Category: "code", Reason: "deprecie", RetiredAt: "2026-06-01", Note: "Oublié."}
-		publish(t, s, feedOf("2026-11-01", aTool("plume", "Plume"), aTool("b", "B"), aTool("c", "C"), aTool("d", "D"), old, rest, duel))
+		publish(t, s, feedtest.Catalog("2026-11-01", aTool("plume", "Plume"), aTool("b", "B"), aTool("c", "C"), aTool("d", "D"), old, rest, duel))
 		changed := *duel
 		changed.Title = "Et alors ?"
-		publish(t, s, feedOf("2026-11-02", aTool("plume", "Plume", at("15 €/mois")), aTool("b", "B", func(t *feed.Tool) { t.Pricing = "freemium" }), aTool("old", "Vieux", func(t *feed.Tool) { t.Tier = 1 }),
+		publish(t, s, feedtest.Catalog("2026-11-02", aTool("plume", "Plume", at("15 €/mois")), aTool("b", "B", func(t *feed.Tool) { t.Pricing = "freemium" }), aTool("old", "Vieux", func(t *feed.Tool) { t.Tier = 1 }),
 			&feed.Retired{Slug: "c", Name: "C", Category: "code", Reason: "acquis", RetiredAt: "2026-11-02", Note: "Acheté."}, rest, &changed))
 
 		got := get(h, "changes.atom")
@@ -223,7 +194,7 @@ func TestFeeds(t *testing.T) {
 func TestFeedsOverHTTP(t *testing.T) {
 	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
 		h := newHandler(s)
-		publish(t, s, feedOf("2026-11-01", aTool("a", "A")))
+		publish(t, s, feedtest.Catalog("2026-11-01", aTool("a", "A")))
 		first := get(h, "changes.atom")
 		tag := first.Header().Get("ETag")
 		if !strings.HasPrefix(tag, `"`) {
@@ -240,7 +211,7 @@ func TestFeedsOverHTTP(t *testing.T) {
 			}
 		}
 		prices := get(h, "prices.atom").Header().Get("ETag")
-		publish(t, s, feedOf("2026-11-02", aTool("a", "Autre")))
+		publish(t, s, feedtest.Catalog("2026-11-02", aTool("a", "Autre")))
 		changed := get(h, "changes.atom", "If-None-Match", tag)
 		expect(t, "of a new release", changed.Code, 200)
 		expect(t, "what it did not touch", get(h, "prices.atom", "If-None-Match", prices).Code, 304)
@@ -262,11 +233,11 @@ func TestHostileTexts(t *testing.T) {
 	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
 		h := newHandler(s)
 		tool := aTool("a", hostile, func(t *feed.Tool) { t.Tagline = hostile })
-		publish(t, s, feedOf("2026-11-01", tool, aTool("b", "B"),
+		publish(t, s, feedtest.Catalog("2026-11-01", tool, aTool("b", "B"),
 			&feed.Comparison{Slug: "duel", Title: hostile, ToolA: "a", ToolB: "b", Winner: "a", WinnerNote: hostile, Published: true, UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel"}))
 		dearer := *tool
 		dearer.Price, dearer.UpdatedAt = "99 €/mois", "2026-11-02"
-		publish(t, s, feedOf("2026-11-02", &dearer, &feed.Retired{Slug: "b", Name: hostile, Category: "code", Reason: "pivot", RetiredAt: "2026-11-02", Note: hostile}))
+		publish(t, s, feedtest.Catalog("2026-11-02", &dearer, &feed.Retired{Slug: "b", Name: hostile, Category: "code", Reason: "pivot", RetiredAt: "2026-11-02", Note: hostile}))
 		for _, name := range []string{"changes.atom", "prices.atom", "cimetiere.atom"} {
 			got := get(h, name)
 			if strings.Contains(got.Body.String(), "<script") || strings.Contains(got.Body.String(), "<![CDATA[") {
@@ -289,7 +260,7 @@ func TestLongFeeds(t *testing.T) {
 	for i := range 130 {
 		tools = append(tools, aTool(fmt.Sprintf("t%03d", i), fmt.Sprintf("T%03d", i)))
 	}
-	publish(t, s, feedOf("2026-11-01", tools...))
+	publish(t, s, feedtest.Catalog("2026-11-01", tools...))
 	f := valid(t, get(newHandler(s), "changes.atom"))
 	expect(t, "newest", []any{len(f.Entries), f.Entries[0].Title, f.Entries[99].Title}, []any{100, "New tool: T129", "New tool: T030"})
 }

@@ -10,50 +10,18 @@ import (
 
 	"palmares/ent/journalentry"
 	"palmares/internal/feed"
+	"palmares/internal/feed/feedtest"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
 )
 
 // catalogOf writes a feed of the given date with one category and these records.
 func catalogOf(date string, records ...any) []byte {
-	var buf bytes.Buffer
-	out := feed.NewWriter(&buf, date)
-	out.Write(&feed.Category{Slug: "code", Label: "Code"})
-	for _, rec := range records {
-		switch rec := rec.(type) {
-		case *feed.Category:
-			out.Write(rec)
-		case *feed.Tool:
-			out.Write(rec)
-		case *feed.Retired:
-			out.Write(rec)
-		case *feed.Comparison:
-			out.Write(rec)
-		default:
-			panic(fmt.Sprintf("%T is no record", rec))
-		}
-	}
-	if err := out.Flush(); err != nil {
-		panic(err)
-	}
-	return buf.Bytes()
+	return feedtest.Of(date, append([]any{&feed.Category{Slug: "code", Label: "Code"}}, records...)...)
 }
 
 // aTool is a tool with everything that a tool must have.
-func aTool(slug string, change ...func(*feed.Tool)) *feed.Tool {
-	score := 7.5
-	t := &feed.Tool{
-		Slug: slug, Name: "Outil " + slug, Domain: slug + ".example", Category: "code", ICP: "mixte",
-		Pricing: "payant", Price: "20 €/mois", Score: &score, Tagline: "Un outil.",
-		CanonicalURL: "https://palmares.example/" + slug, AlternativesURL: "https://palmares.example/alt/" + slug,
-		UpdatedAt: "2026-11-01", Tier: 3,
-		Sections: []feed.Section{{Section: "verdict", Text: "Bien."}},
-	}
-	for _, f := range change {
-		f(t)
-	}
-	return t
-}
+func aTool(slug string, change ...func(*feed.Tool)) *feed.Tool { return feedtest.Tool(slug, change...) }
 
 func priced(price, updatedAt string) func(*feed.Tool) {
 	return func(t *feed.Tool) { t.Price, t.UpdatedAt = price, updatedAt }

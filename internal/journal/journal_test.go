@@ -15,6 +15,7 @@ import (
 	"palmares/graph"
 	"palmares/internal/cache"
 	"palmares/internal/feed"
+	"palmares/internal/feed/feedtest"
 	"palmares/internal/journal"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
@@ -23,41 +24,6 @@ import (
 
 // hostile is what a feed may have in a text: everything but a NUL.
 const hostile = "<script>\"]]>\\ & é 😀 \t\r\n\x01\x1f\x7f\u2028\ufffe 'x' €"
-
-func feedOf(date string, records ...any) []byte {
-	var buf bytes.Buffer
-	out := feed.NewWriter(&buf, date)
-	out.Write(&feed.Category{Slug: "code", Label: "Code"})
-	out.Write(&feed.Category{Slug: "voix", Label: "Voix"})
-	for _, rec := range records {
-		switch rec := rec.(type) {
-		case *feed.Tool:
-			out.Write(rec)
-		case *feed.Retired:
-			out.Write(rec)
-		case *feed.Comparison:
-			out.Write(rec)
-		}
-	}
-	if err := out.Flush(); err != nil {
-		panic(err)
-	}
-	return buf.Bytes()
-}
-
-func aTool(slug string, change ...func(*feed.Tool)) *feed.Tool {
-	score := 7.5
-	t := &feed.Tool{
-		Slug: slug, Name: "Outil " + slug, Domain: slug + ".example", Category: "code", ICP: "vibe-coder",
-		Pricing: "payant", Price: "20 €/mois", Score: &score, Tagline: "Un outil.",
-		CanonicalURL: "https://palmares.example/" + slug, AlternativesURL: "https://palmares.example/alt/" + slug,
-		UpdatedAt: "2026-11-01", Tier: 3, Sections: []feed.Section{{Section: "verdict", Text: "Bien."}},
-	}
-	for _, f := range change {
-		f(t)
-	}
-	return t
-}
 
 func aRetired(slug, note string) *feed.Retired {
 	return &feed.Retired{Slug: slug, Name: "Outil " + slug, Category: "code", Reason: "mort", RetiredAt: "2026-06-01", Note: note}
@@ -79,21 +45,21 @@ func publish(t *testing.T, s *store.Store, data []byte) {
 func everything(t *testing.T, s *store.Store) []*journal.Event {
 	t.Helper()
 	verifiability, avis, zero := 6.0, "https://palmares.example/avis/full", 0.0
-	full := aTool("full", func(t *feed.Tool) {
+	full := feedtest.Tool("full", func(t *feed.Tool) {
 		t.Name, t.Tagline, t.Verifiability, t.AvisURL, t.Tier = hostile, hostile, &verifiability, &avis, 1
 	})
-	v := aTool("v", func(t *feed.Tool) { t.Category = "voix"; t.Score = &zero })
-	untested := aTool("u", func(t *feed.Tool) { t.Score = nil })
-	publish(t, s, feedOf("2026-11-01", full, aTool("a"), v, untested, aTool("leaves"), aTool("retires"),
+	v := feedtest.Tool("v", func(t *feed.Tool) { t.Category = "voix"; t.Score = &zero })
+	untested := feedtest.Tool("u", func(t *feed.Tool) { t.Score = nil })
+	publish(t, s, feedtest.Catalog("2026-11-01", full, feedtest.Tool("a"), v, untested, feedtest.Tool("leaves"), feedtest.Tool("retires"),
 		aRetired("old", "Fermé."), aRetired("back", "Fermé."), aRetired("gone", hostile),
 		aDuel("shown", "Lequel ?", true), aDuel("hidden", hostile, false), aDuel("drops", "Lequel ?", true)))
-	cheaper := aTool("a", func(t *feed.Tool) { t.Price, t.Pricing, t.UpdatedAt = "0 €/mois", "gratuit", "2026-11-02" })
+	cheaper := feedtest.Tool("a", func(t *feed.Tool) { t.Price, t.Pricing, t.UpdatedAt = "0 €/mois", "gratuit", "2026-11-02" })
 	rewritten := *full
 	rewritten.Sections = []feed.Section{{Section: "verdict", Text: hostile}}
-	publish(t, s, feedOf("2026-11-02", &rewritten, cheaper, v, untested, aRetired("retires", hostile),
-		aRetired("old", "Autre."), aTool("back"),
+	publish(t, s, feedtest.Catalog("2026-11-02", &rewritten, cheaper, v, untested, aRetired("retires", hostile),
+		aRetired("old", "Autre."), feedtest.Tool("back"),
 		aDuel("shown", hostile, true), aDuel("hidden", hostile, true), aDuel("drops", "Lequel ?", false)))
-	publish(t, s, feedOf("2026-11-03", aTool("full"), cheaper, v, untested, aRetired("retires", hostile), aRetired("old", "Autre."), aTool("back")))
+	publish(t, s, feedtest.Catalog("2026-11-03", feedtest.Tool("full"), cheaper, v, untested, aRetired("retires", hostile), aRetired("old", "Autre."), feedtest.Tool("back")))
 	events, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +190,7 @@ func TestEventsTellWhatRESTAnswers(t *testing.T) {
 		}
 	})
 	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, feedOf("2026-11-01", aTool("a", func(t *feed.Tool) { t.Tagline = hostile }), aTool("v"), aDuel("shown", hostile, true)))
+		publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a", func(t *feed.Tool) { t.Tagline = hostile }), feedtest.Tool("v"), aDuel("shown", hostile, true)))
 		events, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 10, Types: []string{journal.EventToolCreated, journal.EventComparisonPublished}})
 		if err != nil || len(events) != 3 {
 			t.Fatalf("%d events, %v", len(events), err)
