@@ -118,7 +118,7 @@ func complain(w io.Writer, err error, verbose bool) {
 
 // openStore opens the database that the settings name.
 func openStore(ctx context.Context, s *settings) (*store.Store, error) {
-	return store.Open(ctx, store.Config{DatabaseURL: s.DatabaseURL, DataDir: s.DataDir})
+	return store.Open(ctx, store.Config{DatabaseURL: s.DatabaseURL, DataDir: s.DataDir, ForImport: s.importing})
 }
 
 // openMigrated also applies what migrations are missing.

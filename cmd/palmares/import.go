@@ -25,6 +25,7 @@ func (c *importCommand) Run(ctx context.Context, s *settings, term terminal) err
 		return err
 	}
 	defer source.Close()
+	s.importing = true
 	db, err := openMigrated(ctx, s)
 	if err != nil {
 		return err

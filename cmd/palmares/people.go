@@ -91,7 +91,7 @@ func newBilling(s *settings, db *store.Store, mailer *mail.Mailer, log *slog.Log
 
 func newWebhooks(s *settings, db *store.Store, mailer *mail.Mailer, log *slog.Logger) *webhook.Webhooks {
 	return webhook.New(webhook.Config{
-		PublicURL: s.PublicURL, ServiceName: s.ServiceName, Store: db, Mail: mailer, Log: log, Loopback: s.listensOnLoopback(),
+		PublicURL: s.PublicURL, ServiceName: s.ServiceName, Store: db, Mail: mailer, Log: log, Loopback: s.listensOnLoopback() && isPrivate(s.PublicURL), // not where a proxy lets everybody in
 	})
 }
 

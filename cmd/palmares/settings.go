@@ -55,7 +55,8 @@ type settings struct {
 		Time       time.Duration `help:"Time of an operation." default:"5s" env:"PALMARES_GRAPHQL_TIME"`
 	} `embed:"" prefix:"graphql-" group:"Limits of GraphQL requests"`
 
-	proxies []netip.Prefix
+	proxies   []netip.Prefix
+	importing bool // the command is one that writes much
 }
 
 // servedAt fills in the addresses that follow from where the server listens.

@@ -430,11 +430,6 @@ var (
 		},
 		Indexes: []*schema.Index{
 			{
-				Name:    "journal_by_release",
-				Unique:  false,
-				Columns: []*schema.Column{JournalEntriesColumns[8]},
-			},
-			{
 				Name:    "journal_by_event",
 				Unique:  false,
 				Columns: []*schema.Column{JournalEntriesColumns[3], JournalEntriesColumns[0]},

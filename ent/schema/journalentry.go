@@ -35,7 +35,6 @@ func (JournalEntry) Edges() []ent.Edge {
 // Indexes of a journal entry.
 func (JournalEntry) Indexes() []ent.Index {
 	return []ent.Index{
-		index.Fields("release_number").StorageKey("journal_by_release"),
 		index.Fields("event", "id").StorageKey("journal_by_event"),
 		index.Fields("slug").StorageKey("journal_by_slug"),
 	}

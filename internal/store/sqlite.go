@@ -16,9 +16,10 @@ import (
 const (
 	databaseFile = "palmares.db"
 
-	// writerCacheKB keeps the pages that an import touches from being written
-	// and read over and over; it is only taken as it is needed.
-	writerCacheKB = 64 << 10
+	// An import touches pages over and over, and should not write and read them
+	// each time; a server writes little. It is only taken as it is needed.
+	importCacheKB = 64 << 10
+	writerCacheKB = 4 << 10
 	// walLimit is what the write-ahead log shrinks back to after a large import.
 	walLimit = 64 << 20
 )
@@ -39,12 +40,16 @@ func openSQLite(cfg Config) (*Store, error) {
 
 	createPrivate(path)
 
+	cacheKB := writerCacheKB
+	if cfg.ForImport {
+		cacheKB = importCacheKB
+	}
 	// One writer: SQLite has one write lock, and a queue in the process is
 	// fairer than connections that poll for it. Its transactions are
 	// immediate, since a read that turns into a write cannot wait for the lock.
 	writer, err := sql.Open("sqlite", sqliteDSN(path, cfg.LockWait, url.Values{"_txlock": {"immediate"}},
 		"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
-		fmt.Sprintf("cache_size(-%d)", writerCacheKB), fmt.Sprintf("journal_size_limit(%d)", walLimit)))
+		fmt.Sprintf("cache_size(-%d)", cacheKB), fmt.Sprintf("journal_size_limit(%d)", walLimit)))
 	if err != nil {
 		return nil, err
 	}

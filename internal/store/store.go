@@ -24,6 +24,7 @@ type Config struct {
 	DatabaseURL string // postgres://…; empty for SQLite in DataDir
 	DataDir     string
 	MustExist   bool          // do not make a new embedded database
+	ForImport   bool          // much is going to be written: take the memory for it
 	LockWait    time.Duration // for another process's import or migration; 10 s if zero
 	PollEvery   time.Duration // for new releases where no notification comes; 1 s if zero
 }

@@ -19,8 +19,6 @@ const (
 	roundSize = 200
 	// atOnce is how many answers of one endpoint are waited for together.
 	atOnce = 8
-	// promptly is how long an answer is waited for before the next is begun.
-	promptly = 50 * time.Millisecond
 	// tired is after how many failures in a row an endpoint is only tried,
 	// one event at a time, until one arrives.
 	tired = 20
@@ -182,7 +180,7 @@ func (w *Webhooks) sendAll(ctx, beginning context.Context, e *ent.Endpoint, task
 			var once sync.Once
 			begun := func() { once.Do(func() { close(onItsWay) }) }
 			defer begun()
-			t.outcome = w.send(ctx, e, t.event.ID(), w.bodyOf(t.event), func() { time.AfterFunc(promptly, begun) })
+			t.outcome = w.send(ctx, e, t.event.ID(), w.bodyOf(t.event), func() { time.AfterFunc(w.times.prompt, begun) })
 			t.done = ctx.Err() == nil || t.outcome.status > 0
 		})
 		<-onItsWay

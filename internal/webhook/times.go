@@ -5,6 +5,7 @@ import "time"
 // times bound what sending takes. Tests shorten them.
 type times struct {
 	attempt time.Duration // until the end of an answer
+	prompt  time.Duration // an answer is waited for before the next event is begun
 	work    time.Duration // an endpoint is sent to, before it is another's turn
 	record  time.Duration // writing down what came of it, also as the server ends
 	stop    time.Duration // Run takes to end
@@ -14,6 +15,7 @@ type times struct {
 
 var shipped = times{
 	attempt: 15 * time.Second,
+	prompt:  50 * time.Millisecond,
 	work:    15 * time.Second,
 	record:  20 * time.Second,
 	stop:    10 * time.Second,

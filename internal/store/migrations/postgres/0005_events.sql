@@ -1,3 +1,4 @@
+DROP INDEX "journal_by_release";
 ALTER TABLE "journal_entries" ADD COLUMN "event" character varying NULL COLLATE "C", ADD COLUMN "category" character varying NOT NULL DEFAULT '' COLLATE "C", ADD COLUMN "other_category" character varying NOT NULL DEFAULT '' COLLATE "C";
 -- What was written before there were events is told, too.
 UPDATE journal_entries SET event = kind WHERE kind IN ('tool.created', 'tool.updated', 'tool.retired', 'tool.removed', 'price.changed', 'embeddings.changed');

@@ -15,6 +15,5 @@ UPDATE journal_entries SET
   category = coalesce((SELECT category_slug FROM tools WHERE tools.slug = json_extract(coalesce(`after`, `before`), '$.tool_a')), ''),
   other_category = coalesce((SELECT category_slug FROM tools WHERE tools.slug = json_extract(coalesce(`after`, `before`), '$.tool_b')), '')
 WHERE kind LIKE 'comparatif.%';
-CREATE INDEX `journal_by_release` ON `journal_entries` (`release_number`);
 CREATE INDEX `journal_by_event` ON `journal_entries` (`event`, `id`);
 CREATE INDEX `journal_by_slug` ON `journal_entries` (`slug`);

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"palmares/ent/release"
+	"palmares/internal/feed/synth"
+	"palmares/internal/store"
+	"palmares/internal/testdb"
+)
+
+// inbox is a receiver of events.
+type inbox struct {
+	*httptest.Server
+	mu   sync.Mutex
+	got  []http.Header
+	hold chan struct{} // answers wait for it to be closed, if not nil
+}
+
+func newInbox(t *testing.T) *inbox {
+	in := &inbox{}
+	in.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // else the end of the connection is not seen
+		in.mu.Lock()
+		in.got = append(in.got, r.Header)
+		hold := in.hold
+		in.mu.Unlock()
+		if hold != nil {
+			select {
+			case <-hold:
+			case <-r.Context().Done():
+			}
+		}
+	}))
+	t.Cleanup(in.Close)
+	return in
+}
+
+// takes lets the following answers wait, or not.
+func (in *inbox) takes(hold chan struct{}) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.hold = hold
+}
+
+func (in *inbox) all() []http.Header {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return slices.Clone(in.got)
+}
+
+func (in *inbox) wait(t *testing.T, n int, within time.Duration) []http.Header {
+	t.Helper()
+	for deadline := time.Now().Add(within); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if got := in.all(); len(got) >= n {
+			return got
+		}
+	}
+	t.Fatalf("%d of %d have arrived within %s", len(in.all()), n, within)
+	return nil
+}
+
+// jobsLater makes jobs that were begun look as if that was a while ago, so that
+// the test does not have to wait for it.
+func jobsLater(t *testing.T, db *store.Store, seconds int) {
+	t.Helper()
+	later := fmt.Sprintf("UPDATE river_job SET attempted_at = attempted_at - interval '%d seconds' WHERE state = 'running'", seconds)
+	if db.Dialect() == "sqlite3" {
+		later = fmt.Sprintf("UPDATE river_job SET attempted_at = strftime('%%Y-%%m-%%d %%H:%%M:%%f', attempted_at, '-%d seconds') WHERE state = 'running'", seconds)
+	}
+	changed, err := db.Write.ExecContext(t.Context(), later)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := changed.RowsAffected(); err != nil || n == 0 {
+		t.Fatalf("no job was at work: %v", err)
+	}
+}
+
+// A server that dies while it sends has what it sent sent again by the next:
+// under the same id, at another time.
+func TestKillInMidDelivery(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+		t.Parallel()
+		in := newInbox(t)
+		succeeds(t, palmares(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
+		succeeds(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 40, Seed: 1})))
+		secret := succeeds(t, palmares(t, cfg, "webhooks", "add", "pro@example.com", in.URL, "--events", "catalog.published,tool.updated,price.changed"))
+		if !strings.HasPrefix(secret.out, "whsec_") || strings.Contains(secret.err, "whsec_") {
+			t.Errorf("printed %q and %q", secret.out, secret.err)
+		}
+		in.takes(make(chan struct{})) // never
+		first := startServer(t, cfg)
+		succeeds(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 3})))
+		cut := in.wait(t, 2, 20*time.Second)
+		_ = first.cmd.Process.Kill()
+		<-first.done
+		cut = in.all()
+		time.Sleep(1100 * time.Millisecond) // timestamps are in seconds
+
+		jobsLater(t, testdb.Open(t, cfg), 60)
+		in.takes(nil)
+		start := time.Now()
+		second := startServer(t, cfg)
+		all := in.wait(t, len(cut)+len(cut), time.Minute)
+		t.Logf("sent again after %s", time.Since(start))
+		for i, before := range cut {
+			again := all[len(cut)+i]
+			if again.Get("webhook-id") != before.Get("webhook-id") {
+				t.Errorf("%s is sent again as %s", before.Get("webhook-id"), again.Get("webhook-id"))
+			}
+			was, _ := strconv.Atoi(before.Get("webhook-timestamp"))
+			is, err := strconv.Atoi(again.Get("webhook-timestamp"))
+			if err != nil || is <= was {
+				t.Errorf("the timestamp was %d and is %d", was, is)
+			}
+		}
+		for _, s := range []*server{first, second} {
+			if strings.Contains(s.log.String(), "whsec_") {
+				t.Error("a secret is logged")
+			}
+		}
+	})
+}
+
+// An import that dies at any moment leaves its release with its job, or neither.
+func TestKilledImportLeavesItsJob(t *testing.T) {
+	const kills = 10
+	var feeds [2]string
+	for i := range feeds {
+		feeds[i] = synthFile(t, synth.Options{Tools: 300, Seed: 5, Revision: 10 * i})
+	}
+	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+		length := duration(t, another(t, cfg), feeds)
+		succeeds(t, shipped(t, cfg, "import", feeds[0]))
+		db := testdb.Open(t, cfg)
+		killed := 0
+		for turn := 1; killed < kills && turn < 4*kills; turn++ {
+			// Both ways, so that there is always something to change. Late is
+			// when it is interesting.
+			after := length/2 + time.Duration(rand.Int64N(int64(length)))
+			if killAfter(t, shipped(t, cfg, "import", "--force", feeds[turn%2]), after) {
+				killed++
+			}
+			releases := db.Read.Release.Query().Order(release.ByID()).IDsX(t.Context())
+			if told := announced(t, db); !slices.Equal(told, releases) {
+				t.Fatalf("releases %v, jobs for %v", releases, told)
+			}
+		}
+		t.Logf("%d killed, %d releases", killed, db.Read.Release.Query().CountX(t.Context()))
+	})
+}
+
+// announced are the releases that there are jobs for.
+func announced(t *testing.T, db *store.Store) (releases []int) {
+	t.Helper()
+	number := "args->>'release'"
+	if db.Dialect() == "sqlite3" {
+		number = "json_extract(args, '$.release')"
+	}
+	rows, err := db.Read.QueryContext(t.Context(), "SELECT "+number+" FROM river_job WHERE kind = 'release.published' ORDER BY id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var release int
+		if err := rows.Scan(&release); err != nil {
+			t.Fatal(err)
+		}
+		releases = append(releases, release)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return releases
+}
+
+func TestWebhooksCommands(t *testing.T) {
+	cfg := testdb.SQLite(t)
+	in := newInbox(t)
+	succeeds(t, palmares(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
+	succeeds(t, palmares(t, cfg, "accounts", "create", "free@example.com"))
+	succeeds(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 5, Seed: 1})))
+	refused := func(want string, args ...string) {
+		t.Helper()
+		if r := runs(t, palmares(t, cfg, append([]string{"webhooks"}, args...)...)); r.code == 0 || !strings.Contains(r.err, want) {
+			t.Errorf("%v: exit %d, %q", args, r.code, r.err)
+		}
+	}
+	says := func(want string, args ...string) {
+		t.Helper()
+		if r := succeeds(t, palmares(t, cfg, append([]string{"webhooks"}, args...)...)); !strings.Contains(r.out, want) || strings.Contains(r.err, "whsec_") {
+			t.Errorf("%v: %q %q", args, r.out, r.err)
+		}
+	}
+	refused("Pro plan", "add", "free@example.com", in.URL)
+	refused("There is no account", "add", "nobody@example.com", in.URL)
+	refused("https only", "add", "pro@example.com", "http://hooks.example")
+	refused("private networks", "add", "pro@example.com", "https://10.0.0.1")
+	refused("There is no event", "add", "pro@example.com", in.URL, "--events", "tool.exploded")
+	// Where others can reach the server, this machine is no place to send to.
+	refused("https only", "add", "pro@example.com", in.URL, "--listen", "0.0.0.0:8080")
+	says("whsec_", "add", "pro@example.com", in.URL, "--events", "tool.created", "--categories", "code,voix")
+	says("active", "list")
+	says("tool.created", "list", "pro@example.com")
+	if r := succeeds(t, palmares(t, cfg, "webhooks", "list")); strings.Contains(r.out, "whsec_") {
+		t.Error("the secret is shown again")
+	}
+	says("It has arrived: status 200", "test", "1")
+	refused("There is no such endpoint", "test", "7")
+	says("within seconds", "replay", "1", "--since", "2026-01-01T00:00:00Z")
+	refused("There is no event", "replay", "1", "--event", "evt_9999")
+	refused("is not an event's id", "replay", "1", "--event", "9999")
+	refused("", "replay", "1")
+	says("Nothing more", "disable", "1", "--why", "too slow")
+	refused("resume it first", "replay", "1", "--since", "2026-01-01T00:00:00Z")
+	in.Close()
+	refused("the connection was refused", "test", "1")
+}

@@ -1,0 +1,59 @@
+package webhook
+
+import (
+	"runtime"
+	"runtime/pprof"
+	"strings"
+	"testing"
+	"time"
+
+	"palmares/internal/testdb"
+)
+
+// Where nobody wants anything, no jobs are looked for; and what was begun has
+// ended when Run has.
+func TestRunLeavesNothing(t *testing.T) {
+	s := newSite(t, testdb.Open(t, testdb.SQLite(t)))
+	before := runtime.NumGoroutine()
+	stop := background(t, s.Run)
+	time.Sleep(3 * hurried.look)
+	if now := runtime.NumGoroutine(); now > before+3 {
+		t.Errorf("%d goroutines for nobody", now-before)
+	}
+	r := newReceiver(t)
+	s.add(Wish{URL: r.URL})
+	tell(t, s.Store, 20)
+	r.wait(t, 21)
+	stop()
+	r.Close()
+	var now int
+	for range 100 { // some end a moment later
+		if now = runtime.NumGoroutine(); now <= before {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	var stacks strings.Builder
+	_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1)
+	t.Errorf("%d goroutines are left:\n%s", now-before, &stacks)
+}
+
+// A database that does not answer does not keep Run from ending.
+func TestRunEndsWithoutADatabase(t *testing.T) {
+	s := newSite(t, testdb.Open(t, testdb.SQLite(t)))
+	r := newReceiver(t)
+	s.add(Wish{URL: r.URL})
+	stop := background(t, s.Run)
+	tell(t, s.Store, 2)
+	r.wait(t, 3)
+	_ = s.Store.Close()
+	time.Sleep(3 * hurried.look)
+	start := time.Now()
+	stop()
+	if took := time.Since(start); took > hurried.stop+time.Second {
+		t.Errorf("it took %s", took)
+	}
+	if said := s.logs.String(); strings.Count(said, "webhooks wait") != 1 {
+		t.Error(said)
+	}
+}
