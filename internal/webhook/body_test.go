@@ -1,12 +1,15 @@
 package webhook
 
 import (
+	"bytes"
 	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"palmares/graph"
 	"palmares/internal/cache"
@@ -56,6 +59,7 @@ func TestLongBody(t *testing.T) {
 		if !body.Data.TooLong {
 			continue
 		}
+		fitsSchema(t, body.Type, one.body)
 		if body.Data.Bytes < 24_000 || body.Data.Fields != 1 || body.Slug != "long" || body.Type != journal.EventToolUpdated {
 			t.Errorf("%s", one.body)
 		}
@@ -74,5 +78,31 @@ func TestLinkToTheFirst(t *testing.T) {
 	link := New(Config{}).linkTo(&journal.Event{Number: 1})
 	if strings.Contains(link, "evt_0") || !strings.Contains(link, "null") {
 		t.Error(link)
+	}
+}
+
+// fitsSchema holds a body against what its type is published to be.
+func fitsSchema(t *testing.T, event string, body []byte) {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	journal.SchemaHandler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, journal.SchemasPath+event+".json", nil))
+	published, err := jsonschema.UnmarshalJSON(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("schema.json", published); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := compiler.Compile("schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Validate(sent); err != nil {
+		t.Error(err)
 	}
 }
