@@ -102,10 +102,10 @@ func TestKillInMidDelivery(t *testing.T) {
 		in.takes(make(chan struct{})) // never
 		first := startServer(t, cfg)
 		succeeds(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 3})))
-		cut := in.wait(t, 2, 20*time.Second)
+		in.wait(t, 2, 20*time.Second)
 		_ = first.cmd.Process.Kill()
 		<-first.done
-		cut = in.all()
+		cut := in.all()
 		time.Sleep(1100 * time.Millisecond) // timestamps are in seconds
 
 		jobsLater(t, testdb.Open(t, cfg), 60)
