@@ -184,7 +184,7 @@ func TestPagingWhileImportsRun(t *testing.T) {
 	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, feeds[0])
 		e := newExecutor(s)
-		ctx, stop := context.WithTimeout(t.Context(), 2*time.Second)
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute) // far beyond what it takes
 		defer stop()
 		var importing sync.WaitGroup
 		importing.Go(func() {
@@ -208,13 +208,14 @@ func TestPagingWhileImportsRun(t *testing.T) {
 			return page.Changes.PageInfo.HasNextPage
 		}
 		backwards := 0
-		for ctx.Err() == nil {
+		for ctx.Err() == nil && (len(forward) < 300 || backwards < 10) {
 			follow(&forward, "")
 			follow(&few, some)
 			if backwards++; backwards%5 == 0 {
 				walkBack(t, e, forward[0])
 			}
 		}
+		stop()
 		importing.Wait()
 		for follow(&forward, "") {
 		}

@@ -81,6 +81,8 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, req Request, me
 		return
 	}
 	defer h.streams.end()
+	// Before the first place is read: whatever begins anew from here on ends us.
+	_, epoch := h.executor.news.wait()
 	last, wrong := h.firstPlace(r)
 	if wrong != nil {
 		h.fail(w, r, media, wrong.Code.Status(), wrong)
@@ -88,7 +90,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, req Request, me
 	}
 	out := newEventWriter(w, s.cost)
 	if out.comment() == nil { // something, so that the headers leave
-		h.tellReleases(r, s, out, last)
+		h.tellReleases(r, s, out, last, epoch)
 	}
 }
 
@@ -113,10 +115,9 @@ func (h *Handler) firstPlace(r *http.Request) (int, *problem.Problem) {
 }
 
 // tellReleases tells what was missed, and then each release as it comes.
-func (h *Handler) tellReleases(r *http.Request, s *subscription, out *eventWriter, last int) {
+func (h *Handler) tellReleases(r *http.Request, s *subscription, out *eventWriter, last int, epoch <-chan struct{}) {
 	beat := time.NewTicker(h.Heartbeat)
 	defer beat.Stop()
-	_, epoch := h.executor.news.wait()
 	for {
 		next, _ := h.executor.news.wait()
 		events, err := h.executor.publicationsAfter(last)
