@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lib/pq"
+
 	"palmares/ent"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
@@ -230,5 +232,29 @@ func TestFrozenDatabaseIsToldInTime(t *testing.T) {
 	err = s.Ready(ctx)
 	if err == nil || err.Error() != "the database cannot be reached" || time.Since(start) > 3*time.Second {
 		t.Errorf("after %v: %v", time.Since(start), err)
+	}
+}
+
+// A driver may tell of a cancelled statement in the database's words alone.
+func TestGivingUpIsNotTheDatabasesFault(t *testing.T) {
+	s := testdb.Open(t, testdb.Postgres(t))
+	for name, fails := range map[string]error{
+		"cancelled statement": &pq.Error{Code: "57014"},
+		"rolled back":         sql.ErrTxDone,
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			err := s.Update(ctx, func(*ent.Tx) error {
+				cancel()
+				return fails
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v", err)
+			}
+			err = s.Update(t.Context(), func(*ent.Tx) error { return fails })
+			if fault := (*store.Fault)(nil); !errors.As(err, &fault) {
+				t.Errorf("nobody gave up: got %v", err)
+			}
+		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"sync/atomic"
 	"time"
@@ -181,11 +182,23 @@ func inTx(ctx context.Context, client *ent.Client, opts *sql.TxOptions, do func(
 	}
 	defer func() { _ = tx.Rollback() }() // also after a panic; does nothing once it is committed
 	if err := do(tx); err != nil {
-		return err
+		return interrupted(ctx, err)
 	}
 	err = tx.Commit()
+	if gaveUp := interrupted(ctx, err); gaveUp != err {
+		return gaveUp
+	}
 	if meaning(err) == saidLost {
 		return &Fault{Message: saidUnsure, Cause: err, Unsure: true}
+	}
+	return err
+}
+
+// interrupted is the reason of who gave up, where the driver only tells what
+// became of it: a statement that was cancelled, a transaction rolled back.
+func interrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil && (meaning(err) == saidSlow || errors.Is(err, sql.ErrTxDone)) {
+		return fmt.Errorf("%w: %w", ctx.Err(), err)
 	}
 	return err
 }
