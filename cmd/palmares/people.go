@@ -19,6 +19,7 @@ import (
 	"palmares/ent/tool"
 	"palmares/internal/billing"
 	"palmares/internal/mail"
+	"palmares/internal/page"
 	"palmares/internal/portal"
 	"palmares/internal/store"
 	"palmares/internal/webhook"
@@ -125,6 +126,7 @@ func (p *people) register(mux *http.ServeMux) {
 		mux.Handle(path, p.portal)
 	}
 	mux.Handle("POST "+billing.EventsPath, p.billing)
+	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.Own))
 	mux.Handle("GET /{$}", http.RedirectHandler("/account", http.StatusFound))
 }
 

@@ -1,18 +1,15 @@
 package portal
 
 import (
-	"bytes"
 	"cmp"
 	"embed"
 	"errors"
 	"html/template"
 	"net/http"
-	"path"
-	"strings"
 	"time"
 
 	"palmares/auth"
-	"palmares/ent"
+	"palmares/internal/page"
 	"palmares/internal/problem"
 	"palmares/internal/store"
 )
@@ -20,37 +17,20 @@ import (
 //go:embed templates
 var templateFiles embed.FS
 
-// pages are the templates, each within the layout.
-var pages = func() map[string]*template.Template {
-	names, err := templateFiles.ReadDir("templates")
-	if err != nil {
-		panic(err) // it is embedded
-	}
-	layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
-		"asset":   assetPath,
-		"day":     func(t time.Time) string { return t.UTC().Format("2 January 2006") },
-		"iso":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"count":   thousands,
-		"moment":  func(t time.Time) string { return t.UTC().Format("2 Jan 15:04:05") },
-		"eventID": eventID,
-	}).ParseFS(templateFiles, "templates/layout.html"))
-	all := map[string]*template.Template{}
-	for _, file := range names {
-		if name := strings.TrimSuffix(file.Name(), ".html"); name != "layout" {
-			all[name] = template.Must(template.Must(layout.Clone()).ParseFS(templateFiles, path.Join("templates", file.Name())))
-		}
-	}
-	return all
-}()
+var pages = page.MustTemplates(templateFiles, "templates", template.FuncMap{
+	"day":     func(t time.Time) string { return t.UTC().Format("2 January 2006") },
+	"iso":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"moment":  func(t time.Time) string { return t.UTC().Format("2 Jan 15:04:05") },
+	"eventID": eventID,
+})
 
-// page is what the layout shows around each page's own content.
-type page struct {
-	Service, Credit string
-	Account         *ent.Account // nil where nobody is signed in
-	Here            string       // the page's path, for the menu
-	Notice          string       // what was just done
-	Wrong           string       // what is wrong with the form
-	Data            any
+// content is what the layout shows around every page of a visit.
+func (p *Portal) content(v *visit, data any) page.Content {
+	c := page.Content{Service: p.ServiceName, Credit: p.Credit, Here: v.URL.Path, Data: data}
+	if v.account != nil {
+		c.Person = v.account.Email
+	}
+	return c
 }
 
 // show answers with a page; wrong is what its form was refused for.
@@ -63,22 +43,9 @@ func (p *Portal) show(v *visit, name string, data any, wrong error) error {
 		}
 		status, text = trouble.Code.Status(), trouble.Message
 	}
-	return p.write(v, status, name, page{
-		Service: p.ServiceName, Credit: p.Credit, Account: v.account, Here: v.URL.Path,
-		Notice: notices[v.FormValue("done")], Wrong: text, Data: data,
-	})
-}
-
-// write renders before it answers, so that a page is whole or not at all.
-func (p *Portal) write(v *visit, status int, name string, content page) error {
-	var body bytes.Buffer
-	if err := pages[name].ExecuteTemplate(&body, "layout.html", content); err != nil {
-		return err
-	}
-	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	v.w.WriteHeader(status)
-	_, _ = body.WriteTo(v.w)
-	return nil
+	content := p.content(v, data)
+	content.Notice, content.Wrong = notices[v.FormValue("done")], text
+	return pages.Write(v.w, status, name, content)
 }
 
 // notices are what a page may say that one is sent to after a form.
@@ -152,8 +119,7 @@ func (p *Portal) fail(v *visit, err error) {
 	if status == http.StatusServiceUnavailable {
 		v.w.Header().Set("Retry-After", "60")
 	}
-	content := page{Service: p.ServiceName, Credit: p.Credit, Account: v.account, Here: v.URL.Path, Data: data}
-	if err := p.write(v, status, "trouble", content); err != nil {
+	if err := pages.Write(v.w, status, "trouble", p.content(v, data)); err != nil {
 		p.Log.Error("the page of a problem is wrong", "cause", err)
 		problem.Write(v.w, said)
 	}

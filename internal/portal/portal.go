@@ -16,6 +16,7 @@ import (
 	"palmares/ent"
 	"palmares/internal/billing"
 	"palmares/internal/mail"
+	"palmares/internal/page"
 	"palmares/internal/problem"
 	"palmares/internal/store"
 	"palmares/internal/webhook"
@@ -115,7 +116,7 @@ var routes = []struct {
 }
 
 // Paths are what belongs to the portal, with all that is below them.
-var Paths = []string{"/login", "/login/", "/logout", "/account", "/account/", "/assets/"}
+var Paths = []string{"/login", "/login/", "/logout", "/account", "/account/"}
 
 // New makes the portal.
 func New(cfg Config) *Portal {
@@ -131,7 +132,6 @@ func New(cfg Config) *Portal {
 	for _, route := range routes {
 		mux.HandleFunc(route.pattern, func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, route.who, route.handle) })
 	}
-	mux.HandleFunc("GET /assets/{name}", serveAsset)
 
 	// A form of another site's must not act in our visitors' name. Ours come
 	// from the public URL, whatever host a proxy names to us.
@@ -152,22 +152,11 @@ func (p *Portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mux.ServeHTTP(w, r)
 }
 
-// guard says what browsers may do with a page: show it, with our own styles
-// and script, framed by nobody, told to nobody, kept nowhere.
+// guard lets forms go to us and, from there, to where one pays. A page about
+// somebody is kept nowhere.
 func (p *Portal) guard(header http.Header) {
-	header.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "+
-		"form-action 'self' https://checkout.stripe.com https://billing.stripe.com; base-uri 'none'; frame-ancestors 'none'")
-	header.Set("X-Frame-Options", "DENY")
-	header.Set("X-Content-Type-Options", "nosniff")
-	// Not none at all: a form's post would then come from nowhere.
-	header.Set("Referrer-Policy", "same-origin")
-	header.Set("Cross-Origin-Opener-Policy", "same-origin")
-	header.Set("Cross-Origin-Resource-Policy", "same-origin")
-	header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
+	page.Guard(header, page.Plain+"; form-action 'self' https://checkout.stripe.com https://billing.stripe.com", p.secure)
 	header.Set("Cache-Control", "no-store")
-	if p.secure {
-		header.Set("Strict-Transport-Security", "max-age=31536000")
-	}
 }
 
 // visit is one request, and who sent it.

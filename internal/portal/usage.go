@@ -1,7 +1,6 @@
 package portal
 
 import (
-	"strconv"
 	"time"
 
 	"palmares/auth"
@@ -74,13 +73,4 @@ func (p *Portal) lastDays(v *visit) ([]dayUse, error) {
 		days = append(days, dayUse{day, counted[quota.DayOf(day).String()]})
 	}
 	return days, nil
-}
-
-// thousands writes a number as people read it.
-func thousands(n int) string {
-	text := strconv.Itoa(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }
