@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"embed"
 	"fmt"
 	"net/url"
 	"strings"
@@ -8,6 +9,9 @@ import (
 	"palmares/graph"
 	"palmares/internal/problem"
 )
+
+//go:embed queries/*.graphql
+var queries embed.FS
 
 // endpoint is a route that is ready to serve.
 type endpoint struct {
@@ -19,7 +23,7 @@ type endpoint struct {
 }
 
 func buildEndpoints() ([]*endpoint, map[string]*graph.Operation, error) {
-	operations, err := loadOperations()
+	operations, err := graph.LoadOperations(queries)
 	if err != nil {
 		return nil, nil, err
 	}

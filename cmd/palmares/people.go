@@ -19,7 +19,6 @@ import (
 	"palmares/ent/tool"
 	"palmares/internal/billing"
 	"palmares/internal/mail"
-	"palmares/internal/page"
 	"palmares/internal/portal"
 	"palmares/internal/store"
 	"palmares/internal/webhook"
@@ -126,8 +125,6 @@ func (p *people) register(mux *http.ServeMux) {
 		mux.Handle(path, p.portal)
 	}
 	mux.Handle("POST "+billing.EventsPath, p.billing)
-	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.Own))
-	mux.Handle("GET /{$}", http.RedirectHandler("/account", http.StatusFound))
 }
 
 // example is a document that only a key opens, where there is one.

@@ -208,6 +208,9 @@ func (p *program) handler() (http.Handler, error) {
 		Store: p.store, PublicURL: p.settings.PublicURL, ServiceName: p.settings.ServiceName, Credit: p.settings.credit(), Log: p.log,
 	}))
 	p.people.register(pages)
+	if err := p.registerPages(pages); err != nil {
+		return nil, err
+	}
 
 	return middleware.Chain(apart(api, pages),
 		p.closeWhenDraining,                               // first, so that every answer of a server that ends says so
@@ -296,6 +299,7 @@ func (p *program) printAddresses(w io.Writer) {
 	base := p.settings.PublicURL
 	fmt.Fprintf(w, "palmares serves %s on %s\n\n", catalog, p.store.Describe())
 	for _, page := range []struct{ path, what string }{
+		{"/", "the catalog for people"},
 		{"/api/v1/tools", "the catalog in REST"},
 		{"/api/v1/openapi.json", "every path of it, described"},
 		{"/graphql", "the catalog in GraphQL"},

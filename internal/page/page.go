@@ -51,18 +51,25 @@ func menu(c Content, path, label string) item { return item{path, label, c.Secti
 // Templates are pages by name, each within the layout.
 type Templates map[string]*template.Template
 
-// MustTemplates reads every page of an embedded folder.
+// MustTemplates reads every page of an embedded folder, with the parts that
+// pages share, if it has a folder of them.
 func MustTemplates(from fs.FS, folder string, funcs template.FuncMap) Templates {
 	all := template.FuncMap{"asset": Own.Path, "count": Thousands, "menu": menu}
 	maps.Copy(all, funcs)
 	layout := template.Must(template.New("layout.html").Funcs(all).ParseFS(layouts, "templates/*.html"))
+	if parts, _ := fs.Glob(from, path.Join(folder, "parts", "*.html")); parts != nil {
+		template.Must(layout.ParseFS(from, parts...))
+	}
 	files, err := fs.ReadDir(from, folder)
 	if err != nil {
 		panic(err) // it is embedded
 	}
 	pages := Templates{}
 	for _, file := range files {
-		name := strings.TrimSuffix(file.Name(), ".html")
+		name, isPage := strings.CutSuffix(file.Name(), ".html")
+		if !isPage {
+			continue
+		}
 		pages[name] = template.Must(template.Must(layout.Clone()).ParseFS(from, path.Join(folder, file.Name())))
 	}
 	return pages

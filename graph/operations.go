@@ -1,7 +1,6 @@
-package rest
+package graph
 
 import (
-	"embed"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -9,27 +8,22 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/formatter"
 	"github.com/vektah/gqlparser/v2/parser"
-
-	"palmares/graph"
 )
 
-//go:embed queries/*.graphql
-var queries embed.FS
-
-// loadOperations reads every operation, by name, each with the fragments that
-// it needs from any file.
-func loadOperations() (map[string]*graph.Operation, error) {
-	all, err := readQueries(queries)
+// LoadOperations reads every operation in the folder queries, by name, each
+// with the fragments that it needs from any file.
+func LoadOperations(files fs.FS) (map[string]*Operation, error) {
+	all, err := readQueries(files)
 	if err != nil {
 		return nil, err
 	}
-	operations := map[string]*graph.Operation{}
+	operations := map[string]*Operation{}
 	for _, definition := range all.Operations {
 		document := &ast.QueryDocument{Operations: ast.OperationList{definition}}
 		addFragments(document, all.Fragments, definition.SelectionSet)
 		var text strings.Builder
 		formatter.NewFormatter(&text, formatter.WithIndent("  ")).FormatQueryDocument(document)
-		operation, err := graph.NewOperation(text.String())
+		operation, err := NewOperation(text.String())
 		if err != nil {
 			return nil, fmt.Errorf("operation %s: %w", definition.Name, err)
 		}

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"net/http"
+
+	"palmares/internal/page"
+	"palmares/internal/site"
+)
+
+// registerPages adds what people read: the catalog as pages, and the assets of
+// all of them.
+func (p *program) registerPages(mux *http.ServeMux) error {
+	catalog, err := site.New(site.Config{
+		PublicURL: p.settings.PublicURL, ServiceName: p.settings.ServiceName, Credit: p.settings.credit(),
+		Executor: p.executor, Answers: p.answers, Log: p.log,
+		Others: []string{"/docs", "/explorer", "/guides", "/account", "/login", "/graphql", "/llms.txt", "/feeds/changes.atom"},
+	})
+	if err != nil {
+		return err
+	}
+	catalog.Register(mux)
+	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.Own, site.Assets))
+	return nil
+}
