@@ -1,0 +1,143 @@
+package site_test
+
+import (
+	"html"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"palmares/graph"
+	"palmares/internal/feed"
+	"palmares/internal/feed/demo"
+	"palmares/internal/feed/feedtest"
+	"palmares/internal/store"
+	"palmares/internal/testdb"
+)
+
+func TestPages(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		says(t, handler, "/", 200, "<dd>48</dd>", "<dd>6.99</dd>", "Bosco &amp; Matelots", `curl -s "https://palmares.example/api/v1/tools`,
+			"Updated on", "Source : palmares (https://palmares.example)", `<option value="code">Code (`, "is compared")
+		says(t, handler, "/tools", 200, "1 to 48 of 48", "Écritoire &amp; Cie", "29 €/mois")
+		says(t, handler, "/tools/plume", 200, "<h1>Plume</h1>", "19,90 €/mois", "24,90 €/mois", `<path d="M0 `, "Écritoire &amp; Cie",
+			`href="/api/v1/tools/plume"`, `href="/api/v1/pricing/plume"`, `href="/explorer?path=%2Fapi%2Fv1%2Ftools%2Fplume"`, "Alternatives in Rédaction")
+		says(t, handler, "/comparatifs", 200, "1 to 13 of 13", "Plume ou Écritoire &amp; Cie ?")
+		says(t, handler, "/comparatifs/plume-vs-ecritoire-cie", 200, "<strong>Écritoire &amp; Cie</strong> wins", `class="winner"`, `href="/tools/plume"`)
+		says(t, handler, "/categories", 200, "Rédaction", `href="/tools?category=redaction"`)
+		says(t, handler, "/cimetiere", 200, "1 to 10 of 10", "acquired")
+	})
+}
+
+// The page's own query is one that the explorer can open and run.
+func TestThePagesQueryIsTheirs(t *testing.T) {
+	body := says(t, onSQLite(t), "/tools/plume", 200)
+	_, rest, _ := strings.Cut(body, `href="/explorer?query=`)
+	address, _, _ := strings.Cut(rest, `"`)
+	values, err := url.ParseQuery("query=" + html.UnescapeString(address))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := graph.NewOperation(values.Get("query")); err != nil {
+		t.Errorf("%v in %s", err, values.Get("query"))
+	}
+	if got := values.Get("variables"); got != `{"slug":"plume"}` {
+		t.Errorf("its variables are %s", got)
+	}
+}
+
+func TestFiltersAndOrder(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		all := listed(says(t, handler, "/tools", 200))
+		code := listed(says(t, handler, "/tools?category=code&q=&pricing=&icp=&score_min=&price_max=&sort=score_desc", 200,
+			`<option value="code" selected>`, `href="/api/v1/tools?category=code&amp;sort=score_desc"`))
+		if len(code) == 0 || len(code) >= len(all) {
+			t.Errorf("%d of %d tools are in a category", len(code), len(all))
+		}
+		if found := listed(says(t, handler, "/tools?q=ECRITOIRE", 200, `value="ECRITOIRE"`)); !slices.Equal(found, []string{"ecritoire-cie"}) {
+			t.Errorf("found %v", found)
+		}
+		if found := listed(says(t, handler, "/tools?pricing=gratuit", 200)); len(found) == 0 || len(found) >= len(all) {
+			t.Errorf("%d are free", len(found))
+		}
+		if good := listed(says(t, handler, "/tools?score_min=8,5", 200)); len(good) == 0 || len(good) >= len(all) || !slices.Equal(good, all[:len(good)]) {
+			t.Errorf("good ones: %v", good)
+		}
+		up, down := listed(says(t, handler, "/tools?sort=name_asc", 200)), listed(says(t, handler, "/tools?sort=name_desc", 200))
+		slices.Reverse(down)
+		if len(up) != len(all) || !slices.Equal(up, down) {
+			t.Errorf("by name: %v and %v", up, down)
+		}
+		says(t, handler, "/tools?q=nobodyhasthis", 200, "Nothing matches", "No tool is like that")
+		says(t, handler, "/tools?page=9", 200, "The last page is 1.")
+		says(t, handler, "/cimetiere?reason=mort", 200, "shut down")
+		says(t, handler, "/comparatifs?category=code", 200, `<option value="code" selected>`)
+	})
+}
+
+func TestPaging(t *testing.T) {
+	var records []any
+	for i := range 120 {
+		records = append(records, feedtest.Tool("tool-"+strings.Repeat("i", i/26+1)+string(rune('a'+i%26))))
+	}
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, feedtest.Catalog("2026-11-01", records...))
+		handler := serving(t, s)
+		first := says(t, handler, "/tools?sort=name_asc", 200, "1 to 50 of 120", "Page 1 of 3", `rel="next" href="/tools?page=2&amp;sort=name_asc"`)
+		if strings.Contains(first, `rel="prev"`) {
+			t.Error("something comes before the first page")
+		}
+		says(t, handler, "/tools?sort=name_asc&page=2", 200, "51 to 100 of 120", `rel="prev" href="/tools?page=1&amp;sort=name_asc"`)
+		last := says(t, handler, "/tools?page=3", 200, "101 to 120 of 120")
+		if strings.Contains(last, `rel="next"`) || len(listed(last)) != 20 {
+			t.Error("the last page is not the last")
+		}
+		says(t, handler, "/tools?page=7", 200, `rel="prev" href="/tools?page=3"`)
+	})
+}
+
+// What editors write is shown, not run.
+func TestHTMLInTheCatalog(t *testing.T) {
+	const evil = `<script>alert("1")</script>`
+	s := testdb.Open(t, testdb.SQLite(t))
+	publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("evil", func(tool *feed.Tool) {
+		tool.Name, tool.Tagline, tool.Domain = evil, evil, `x" onmouseover="alert(1)`
+	})))
+	handler := serving(t, s)
+	for _, target := range []string{"/", "/tools", "/tools/evil", "/tools?q=" + url.QueryEscape(evil), "/tools/" + url.PathEscape(evil)} {
+		body := visit(handler, http.MethodGet, target).Body.String()
+		if strings.Contains(body, "<script>alert") || strings.Contains(body, `onmouseover="alert`) {
+			t.Errorf("%s runs what the catalog says", target)
+		}
+		if !strings.Contains(body, "&lt;script&gt;alert") {
+			t.Errorf("%s does not show what the catalog says", target)
+		}
+	}
+}
+
+// A tool that is retired, or back, is found at its other address.
+func TestRetiredToolsAreElsewhere(t *testing.T) {
+	handler := onSQLite(t)
+	body := says(t, handler, "/cimetiere", 200)
+	_, rest, _ := strings.Cut(body, `<li><a href="/cimetiere/`)
+	slug, _, _ := strings.Cut(rest, `"`)
+	says(t, handler, "/cimetiere/"+slug, 200, "What happened", "What to use instead")
+	for from, to := range map[string]string{"/tools/" + slug: "/cimetiere/" + slug, "/cimetiere/plume": "/tools/plume"} {
+		if got := visit(handler, http.MethodGet, from); got.Code != 302 || got.Header().Get("Location") != to {
+			t.Errorf("%s: %d %s", from, got.Code, got.Header().Get("Location"))
+		}
+	}
+}
+
+func TestEmptyCatalog(t *testing.T) {
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		handler := serving(t, s)
+		says(t, handler, "/", 200, "Nothing is published yet")
+		for _, path := range []string{"/tools", "/comparatifs", "/cimetiere", "/categories"} {
+			says(t, handler, path, 200)
+		}
+		publish(t, s, demo.Catalog)
+		says(t, handler, "/", 200, "<dd>48</dd>") // what was empty is not kept
+	})
+}
