@@ -13,6 +13,7 @@ import (
 
 	"palmares/ent"
 	"palmares/ent/apikey"
+	"palmares/ent/session"
 	"palmares/internal/problem"
 	"palmares/internal/store"
 )
@@ -146,7 +147,7 @@ func (k *Keyring) look(ctx context.Context, id string) (*knownKey, error) {
 	known.checked.Store(k.now().UnixNano())
 	row, err := k.store.Read.APIKey.Query().Where(apikey.ID(id)).WithAccount().Only(ctx)
 	if ent.IsNotFound(err) {
-		return known, nil
+		return known, k.lookAmongSessions(ctx, id, known)
 	}
 	if err != nil {
 		return nil, err
@@ -162,6 +163,19 @@ func (k *Keyring) look(ctx context.Context, id string) (*knownKey, error) {
 		known.refused = errSuspended
 	}
 	return known, err
+}
+
+// lookAmongSessions finds the key of a browser that is signed in.
+func (k *Keyring) lookAmongSessions(ctx context.Context, id string, known *knownKey) error {
+	row, err := k.store.Read.Session.Query().Where(session.KeyID(id), session.ExpiresAtGT(k.now().UTC())).WithAccount().Only(ctx)
+	if ent.IsNotFound(err) {
+		return nil
+	}
+	if err == nil {
+		known.hash = row.KeyHash
+		known.caller = Caller{Plan: Plan(row.Edges.Account.Plan), Account: row.AccountID, Key: id}
+	}
+	return err
 }
 
 var (

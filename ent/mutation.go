@@ -12739,6 +12739,8 @@ type SessionMutation struct {
 	id             *string
 	created_at     *time.Time
 	expires_at     *time.Time
+	key_id         *string
+	key_hash       *[]byte
 	clearedFields  map[string]struct{}
 	account        *int
 	clearedaccount bool
@@ -12959,6 +12961,104 @@ func (m *SessionMutation) ResetExpiresAt() {
 	m.expires_at = nil
 }
 
+// SetKeyID sets the "key_id" field.
+func (m *SessionMutation) SetKeyID(s string) {
+	m.key_id = &s
+}
+
+// KeyID returns the value of the "key_id" field in the mutation.
+func (m *SessionMutation) KeyID() (r string, exists bool) {
+	v := m.key_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKeyID returns the old "key_id" field's value of the Session entity.
+// If the Session object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SessionMutation) OldKeyID(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKeyID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKeyID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKeyID: %w", err)
+	}
+	return oldValue.KeyID, nil
+}
+
+// ClearKeyID clears the value of the "key_id" field.
+func (m *SessionMutation) ClearKeyID() {
+	m.key_id = nil
+	m.clearedFields[session.FieldKeyID] = struct{}{}
+}
+
+// KeyIDCleared returns if the "key_id" field was cleared in this mutation.
+func (m *SessionMutation) KeyIDCleared() bool {
+	_, ok := m.clearedFields[session.FieldKeyID]
+	return ok
+}
+
+// ResetKeyID resets all changes to the "key_id" field.
+func (m *SessionMutation) ResetKeyID() {
+	m.key_id = nil
+	delete(m.clearedFields, session.FieldKeyID)
+}
+
+// SetKeyHash sets the "key_hash" field.
+func (m *SessionMutation) SetKeyHash(b []byte) {
+	m.key_hash = &b
+}
+
+// KeyHash returns the value of the "key_hash" field in the mutation.
+func (m *SessionMutation) KeyHash() (r []byte, exists bool) {
+	v := m.key_hash
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKeyHash returns the old "key_hash" field's value of the Session entity.
+// If the Session object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SessionMutation) OldKeyHash(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKeyHash is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKeyHash requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKeyHash: %w", err)
+	}
+	return oldValue.KeyHash, nil
+}
+
+// ClearKeyHash clears the value of the "key_hash" field.
+func (m *SessionMutation) ClearKeyHash() {
+	m.key_hash = nil
+	m.clearedFields[session.FieldKeyHash] = struct{}{}
+}
+
+// KeyHashCleared returns if the "key_hash" field was cleared in this mutation.
+func (m *SessionMutation) KeyHashCleared() bool {
+	_, ok := m.clearedFields[session.FieldKeyHash]
+	return ok
+}
+
+// ResetKeyHash resets all changes to the "key_hash" field.
+func (m *SessionMutation) ResetKeyHash() {
+	m.key_hash = nil
+	delete(m.clearedFields, session.FieldKeyHash)
+}
+
 // ClearAccount clears the "account" edge to the Account entity.
 func (m *SessionMutation) ClearAccount() {
 	m.clearedaccount = true
@@ -13020,7 +13120,7 @@ func (m *SessionMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SessionMutation) Fields() []string {
-	fields := make([]string, 0, 3)
+	fields := make([]string, 0, 5)
 	if m.account != nil {
 		fields = append(fields, session.FieldAccountID)
 	}
@@ -13029,6 +13129,12 @@ func (m *SessionMutation) Fields() []string {
 	}
 	if m.expires_at != nil {
 		fields = append(fields, session.FieldExpiresAt)
+	}
+	if m.key_id != nil {
+		fields = append(fields, session.FieldKeyID)
+	}
+	if m.key_hash != nil {
+		fields = append(fields, session.FieldKeyHash)
 	}
 	return fields
 }
@@ -13044,6 +13150,10 @@ func (m *SessionMutation) Field(name string) (ent.Value, bool) {
 		return m.CreatedAt()
 	case session.FieldExpiresAt:
 		return m.ExpiresAt()
+	case session.FieldKeyID:
+		return m.KeyID()
+	case session.FieldKeyHash:
+		return m.KeyHash()
 	}
 	return nil, false
 }
@@ -13059,6 +13169,10 @@ func (m *SessionMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldCreatedAt(ctx)
 	case session.FieldExpiresAt:
 		return m.OldExpiresAt(ctx)
+	case session.FieldKeyID:
+		return m.OldKeyID(ctx)
+	case session.FieldKeyHash:
+		return m.OldKeyHash(ctx)
 	}
 	return nil, fmt.Errorf("unknown Session field %s", name)
 }
@@ -13088,6 +13202,20 @@ func (m *SessionMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetExpiresAt(v)
+		return nil
+	case session.FieldKeyID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKeyID(v)
+		return nil
+	case session.FieldKeyHash:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKeyHash(v)
 		return nil
 	}
 	return fmt.Errorf("unknown Session field %s", name)
@@ -13121,7 +13249,14 @@ func (m *SessionMutation) AddField(name string, value ent.Value) error {
 // ClearedFields returns all nullable fields that were cleared during this
 // mutation.
 func (m *SessionMutation) ClearedFields() []string {
-	return nil
+	var fields []string
+	if m.FieldCleared(session.FieldKeyID) {
+		fields = append(fields, session.FieldKeyID)
+	}
+	if m.FieldCleared(session.FieldKeyHash) {
+		fields = append(fields, session.FieldKeyHash)
+	}
+	return fields
 }
 
 // FieldCleared returns a boolean indicating if a field with the given name was
@@ -13134,6 +13269,14 @@ func (m *SessionMutation) FieldCleared(name string) bool {
 // ClearField clears the value of the field with the given name. It returns an
 // error if the field is not defined in the schema.
 func (m *SessionMutation) ClearField(name string) error {
+	switch name {
+	case session.FieldKeyID:
+		m.ClearKeyID()
+		return nil
+	case session.FieldKeyHash:
+		m.ClearKeyHash()
+		return nil
+	}
 	return fmt.Errorf("unknown Session nullable field %s", name)
 }
 
@@ -13149,6 +13292,12 @@ func (m *SessionMutation) ResetField(name string) error {
 		return nil
 	case session.FieldExpiresAt:
 		m.ResetExpiresAt()
+		return nil
+	case session.FieldKeyID:
+		m.ResetKeyID()
+		return nil
+	case session.FieldKeyHash:
+		m.ResetKeyHash()
 		return nil
 	}
 	return fmt.Errorf("unknown Session field %s", name)

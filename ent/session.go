@@ -25,6 +25,10 @@ type Session struct {
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// ExpiresAt holds the value of the "expires_at" field.
 	ExpiresAt time.Time `json:"expires_at,omitempty"`
+	// The public part of the key that this browser calls the API with, once it has one.
+	KeyID *string `json:"key_id,omitempty"`
+	// SHA-256 of that key's secret part.
+	KeyHash []byte `json:"-"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the SessionQuery when eager-loading is set.
 	Edges        SessionEdges `json:"edges"`
@@ -56,9 +60,11 @@ func (*Session) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case session.FieldKeyHash:
+			values[i] = new([]byte)
 		case session.FieldAccountID:
 			values[i] = new(sql.NullInt64)
-		case session.FieldID:
+		case session.FieldID, session.FieldKeyID:
 			values[i] = new(sql.NullString)
 		case session.FieldCreatedAt, session.FieldExpiresAt:
 			values[i] = new(sql.NullTime)
@@ -100,6 +106,19 @@ func (_m *Session) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field expires_at", values[i])
 			} else if value.Valid {
 				_m.ExpiresAt = value.Time
+			}
+		case session.FieldKeyID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field key_id", values[i])
+			} else if value.Valid {
+				_m.KeyID = new(string)
+				*_m.KeyID = value.String
+			}
+		case session.FieldKeyHash:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field key_hash", values[i])
+			} else if value != nil {
+				_m.KeyHash = *value
 			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
@@ -150,6 +169,13 @@ func (_m *Session) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("expires_at=")
 	builder.WriteString(_m.ExpiresAt.Format(time.ANSIC))
+	builder.WriteString(", ")
+	if v := _m.KeyID; v != nil {
+		builder.WriteString("key_id=")
+		builder.WriteString(*v)
+	}
+	builder.WriteString(", ")
+	builder.WriteString("key_hash=<sensitive>")
 	builder.WriteByte(')')
 	return builder.String()
 }

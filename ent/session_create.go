@@ -50,6 +50,26 @@ func (_c *SessionCreate) SetExpiresAt(v time.Time) *SessionCreate {
 	return _c
 }
 
+// SetKeyID sets the "key_id" field.
+func (_c *SessionCreate) SetKeyID(v string) *SessionCreate {
+	_c.mutation.SetKeyID(v)
+	return _c
+}
+
+// SetNillableKeyID sets the "key_id" field if the given value is not nil.
+func (_c *SessionCreate) SetNillableKeyID(v *string) *SessionCreate {
+	if v != nil {
+		_c.SetKeyID(*v)
+	}
+	return _c
+}
+
+// SetKeyHash sets the "key_hash" field.
+func (_c *SessionCreate) SetKeyHash(v []byte) *SessionCreate {
+	_c.mutation.SetKeyHash(v)
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *SessionCreate) SetID(v string) *SessionCreate {
 	_c.mutation.SetID(v)
@@ -165,6 +185,14 @@ func (_c *SessionCreate) createSpec() (*Session, *sqlgraph.CreateSpec) {
 		_spec.SetField(session.FieldExpiresAt, field.TypeTime, value)
 		_node.ExpiresAt = value
 	}
+	if value, ok := _c.mutation.KeyID(); ok {
+		_spec.SetField(session.FieldKeyID, field.TypeString, value)
+		_node.KeyID = &value
+	}
+	if value, ok := _c.mutation.KeyHash(); ok {
+		_spec.SetField(session.FieldKeyHash, field.TypeBytes, value)
+		_node.KeyHash = value
+	}
 	if nodes := _c.mutation.AccountIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.M2O,
@@ -234,6 +262,42 @@ type (
 	}
 )
 
+// SetKeyID sets the "key_id" field.
+func (u *SessionUpsert) SetKeyID(v string) *SessionUpsert {
+	u.Set(session.FieldKeyID, v)
+	return u
+}
+
+// UpdateKeyID sets the "key_id" field to the value that was provided on create.
+func (u *SessionUpsert) UpdateKeyID() *SessionUpsert {
+	u.SetExcluded(session.FieldKeyID)
+	return u
+}
+
+// ClearKeyID clears the value of the "key_id" field.
+func (u *SessionUpsert) ClearKeyID() *SessionUpsert {
+	u.SetNull(session.FieldKeyID)
+	return u
+}
+
+// SetKeyHash sets the "key_hash" field.
+func (u *SessionUpsert) SetKeyHash(v []byte) *SessionUpsert {
+	u.Set(session.FieldKeyHash, v)
+	return u
+}
+
+// UpdateKeyHash sets the "key_hash" field to the value that was provided on create.
+func (u *SessionUpsert) UpdateKeyHash() *SessionUpsert {
+	u.SetExcluded(session.FieldKeyHash)
+	return u
+}
+
+// ClearKeyHash clears the value of the "key_hash" field.
+func (u *SessionUpsert) ClearKeyHash() *SessionUpsert {
+	u.SetNull(session.FieldKeyHash)
+	return u
+}
+
 // UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
 // Using this option is equivalent to using:
 //
@@ -289,6 +353,48 @@ func (u *SessionUpsertOne) Update(set func(*SessionUpsert)) *SessionUpsertOne {
 		set(&SessionUpsert{UpdateSet: update})
 	}))
 	return u
+}
+
+// SetKeyID sets the "key_id" field.
+func (u *SessionUpsertOne) SetKeyID(v string) *SessionUpsertOne {
+	return u.Update(func(s *SessionUpsert) {
+		s.SetKeyID(v)
+	})
+}
+
+// UpdateKeyID sets the "key_id" field to the value that was provided on create.
+func (u *SessionUpsertOne) UpdateKeyID() *SessionUpsertOne {
+	return u.Update(func(s *SessionUpsert) {
+		s.UpdateKeyID()
+	})
+}
+
+// ClearKeyID clears the value of the "key_id" field.
+func (u *SessionUpsertOne) ClearKeyID() *SessionUpsertOne {
+	return u.Update(func(s *SessionUpsert) {
+		s.ClearKeyID()
+	})
+}
+
+// SetKeyHash sets the "key_hash" field.
+func (u *SessionUpsertOne) SetKeyHash(v []byte) *SessionUpsertOne {
+	return u.Update(func(s *SessionUpsert) {
+		s.SetKeyHash(v)
+	})
+}
+
+// UpdateKeyHash sets the "key_hash" field to the value that was provided on create.
+func (u *SessionUpsertOne) UpdateKeyHash() *SessionUpsertOne {
+	return u.Update(func(s *SessionUpsert) {
+		s.UpdateKeyHash()
+	})
+}
+
+// ClearKeyHash clears the value of the "key_hash" field.
+func (u *SessionUpsertOne) ClearKeyHash() *SessionUpsertOne {
+	return u.Update(func(s *SessionUpsert) {
+		s.ClearKeyHash()
+	})
 }
 
 // Exec executes the query.
@@ -513,6 +619,48 @@ func (u *SessionUpsertBulk) Update(set func(*SessionUpsert)) *SessionUpsertBulk 
 		set(&SessionUpsert{UpdateSet: update})
 	}))
 	return u
+}
+
+// SetKeyID sets the "key_id" field.
+func (u *SessionUpsertBulk) SetKeyID(v string) *SessionUpsertBulk {
+	return u.Update(func(s *SessionUpsert) {
+		s.SetKeyID(v)
+	})
+}
+
+// UpdateKeyID sets the "key_id" field to the value that was provided on create.
+func (u *SessionUpsertBulk) UpdateKeyID() *SessionUpsertBulk {
+	return u.Update(func(s *SessionUpsert) {
+		s.UpdateKeyID()
+	})
+}
+
+// ClearKeyID clears the value of the "key_id" field.
+func (u *SessionUpsertBulk) ClearKeyID() *SessionUpsertBulk {
+	return u.Update(func(s *SessionUpsert) {
+		s.ClearKeyID()
+	})
+}
+
+// SetKeyHash sets the "key_hash" field.
+func (u *SessionUpsertBulk) SetKeyHash(v []byte) *SessionUpsertBulk {
+	return u.Update(func(s *SessionUpsert) {
+		s.SetKeyHash(v)
+	})
+}
+
+// UpdateKeyHash sets the "key_hash" field to the value that was provided on create.
+func (u *SessionUpsertBulk) UpdateKeyHash() *SessionUpsertBulk {
+	return u.Update(func(s *SessionUpsert) {
+		s.UpdateKeyHash()
+	})
+}
+
+// ClearKeyHash clears the value of the "key_hash" field.
+func (u *SessionUpsertBulk) ClearKeyHash() *SessionUpsertBulk {
+	return u.Update(func(s *SessionUpsert) {
+		s.ClearKeyHash()
+	})
 }
 
 // Exec executes the query.

@@ -27,6 +27,38 @@ func (_u *SessionUpdate) Where(ps ...predicate.Session) *SessionUpdate {
 	return _u
 }
 
+// SetKeyID sets the "key_id" field.
+func (_u *SessionUpdate) SetKeyID(v string) *SessionUpdate {
+	_u.mutation.SetKeyID(v)
+	return _u
+}
+
+// SetNillableKeyID sets the "key_id" field if the given value is not nil.
+func (_u *SessionUpdate) SetNillableKeyID(v *string) *SessionUpdate {
+	if v != nil {
+		_u.SetKeyID(*v)
+	}
+	return _u
+}
+
+// ClearKeyID clears the value of the "key_id" field.
+func (_u *SessionUpdate) ClearKeyID() *SessionUpdate {
+	_u.mutation.ClearKeyID()
+	return _u
+}
+
+// SetKeyHash sets the "key_hash" field.
+func (_u *SessionUpdate) SetKeyHash(v []byte) *SessionUpdate {
+	_u.mutation.SetKeyHash(v)
+	return _u
+}
+
+// ClearKeyHash clears the value of the "key_hash" field.
+func (_u *SessionUpdate) ClearKeyHash() *SessionUpdate {
+	_u.mutation.ClearKeyHash()
+	return _u
+}
+
 // Mutation returns the SessionMutation object of the builder.
 func (_u *SessionUpdate) Mutation() *SessionMutation {
 	return _u.mutation
@@ -79,6 +111,18 @@ func (_u *SessionUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 			}
 		}
 	}
+	if value, ok := _u.mutation.KeyID(); ok {
+		_spec.SetField(session.FieldKeyID, field.TypeString, value)
+	}
+	if _u.mutation.KeyIDCleared() {
+		_spec.ClearField(session.FieldKeyID, field.TypeString)
+	}
+	if value, ok := _u.mutation.KeyHash(); ok {
+		_spec.SetField(session.FieldKeyHash, field.TypeBytes, value)
+	}
+	if _u.mutation.KeyHashCleared() {
+		_spec.ClearField(session.FieldKeyHash, field.TypeBytes)
+	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
 			err = &NotFoundError{session.Label}
@@ -97,6 +141,38 @@ type SessionUpdateOne struct {
 	fields   []string
 	hooks    []Hook
 	mutation *SessionMutation
+}
+
+// SetKeyID sets the "key_id" field.
+func (_u *SessionUpdateOne) SetKeyID(v string) *SessionUpdateOne {
+	_u.mutation.SetKeyID(v)
+	return _u
+}
+
+// SetNillableKeyID sets the "key_id" field if the given value is not nil.
+func (_u *SessionUpdateOne) SetNillableKeyID(v *string) *SessionUpdateOne {
+	if v != nil {
+		_u.SetKeyID(*v)
+	}
+	return _u
+}
+
+// ClearKeyID clears the value of the "key_id" field.
+func (_u *SessionUpdateOne) ClearKeyID() *SessionUpdateOne {
+	_u.mutation.ClearKeyID()
+	return _u
+}
+
+// SetKeyHash sets the "key_hash" field.
+func (_u *SessionUpdateOne) SetKeyHash(v []byte) *SessionUpdateOne {
+	_u.mutation.SetKeyHash(v)
+	return _u
+}
+
+// ClearKeyHash clears the value of the "key_hash" field.
+func (_u *SessionUpdateOne) ClearKeyHash() *SessionUpdateOne {
+	_u.mutation.ClearKeyHash()
+	return _u
 }
 
 // Mutation returns the SessionMutation object of the builder.
@@ -180,6 +256,18 @@ func (_u *SessionUpdateOne) sqlSave(ctx context.Context) (_node *Session, err er
 				ps[i](selector)
 			}
 		}
+	}
+	if value, ok := _u.mutation.KeyID(); ok {
+		_spec.SetField(session.FieldKeyID, field.TypeString, value)
+	}
+	if _u.mutation.KeyIDCleared() {
+		_spec.ClearField(session.FieldKeyID, field.TypeString)
+	}
+	if value, ok := _u.mutation.KeyHash(); ok {
+		_spec.SetField(session.FieldKeyHash, field.TypeBytes, value)
+	}
+	if _u.mutation.KeyHashCleared() {
+		_spec.ClearField(session.FieldKeyHash, field.TypeBytes)
 	}
 	_node = &Session{config: _u.config}
 	_spec.Assign = _node.assignValues

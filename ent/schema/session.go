@@ -21,6 +21,10 @@ func (Session) Fields() []ent.Field {
 		field.Int("account_id").Immutable(),
 		field.Time("created_at").Default(time.Now).Immutable(),
 		field.Time("expires_at").Immutable(),
+		field.String("key_id").Optional().Nillable().Unique().
+			Comment("The public part of the key that this browser calls the API with, once it has one."),
+		field.Bytes("key_hash").Optional().Sensitive().
+			Comment("SHA-256 of that key's secret part."),
 	}
 }
 

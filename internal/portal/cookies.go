@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"palmares/internal/problem"
 )
 
 // The cookies we set. Over https their names say that no other host may have.
@@ -20,12 +22,24 @@ func (p *Portal) cookieName(name string) string {
 	return name
 }
 
-func (p *Portal) cookie(v *visit, name string) string {
-	cookie, err := v.Cookie(p.cookieName(name))
+func (p *Portal) cookie(v *visit, name string) string { return p.cookieOf(v.Request, name) }
+
+func (p *Portal) cookieOf(r *http.Request, name string) string {
+	cookie, err := r.Cookie(p.cookieName(name))
 	if err != nil {
 		return ""
 	}
 	return cookie.Value
+}
+
+// Key is the key that the visitor's browser calls the API with, for pages that
+// do; "" where nobody is signed in.
+func (p *Portal) Key(r *http.Request) string {
+	key, err := p.sessions.Key(r.Context(), p.cookieOf(r, sessionCookie))
+	if err != nil {
+		p.Log.Warn("a page goes without its visitor's key", "cause", err, "request_id", problem.RequestID(r.Context()))
+	}
+	return key
 }
 
 // setCookie keeps a value in the browser for a while; an empty one ends it.
