@@ -89,8 +89,8 @@ type corner struct {
 const (
 	stepsWidth = 640.0
 	stepsHigh  = 160.0
-	stepsTop   = 20.0
-	stepsRoom  = 24.0 // below
+	stepsTop   = 34.0
+	stepsRoom  = 34.0 // below
 	stepsEnd   = 0.04 // of the width: what lasts to the last day is still seen
 )
 

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"palmares/internal/feed/synth"
+	"palmares/internal/testdb"
+	"palmares/internal/testdb/browser"
+)
+
+// everyLook is both schemes, on a desk and in a pocket.
+var everyLook = []browser.Look{{}, {Dark: true}, {Width: 360}, {Width: 360, Dark: true}}
+
+// looksRight checks what every page must be: readable by everybody, no wider
+// than its window. That nothing is in the console, and that nothing is asked
+// of another host, the browser watches by itself.
+func looksRight(t *testing.T, p *browser.Page, name string) {
+	t.Helper()
+	p.Axe()
+	p.Screenshot(name)
+	var wider bool
+	if p.Eval("document.documentElement.scrollWidth > document.documentElement.clientWidth", &wider); wider {
+		t.Errorf("%s is wider than its window", name)
+	}
+}
+
+func TestSiteIsAccessible(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, testdb.SQLite(t), "--demo")
+	chrome := browser.Start(t)
+	for _, look := range everyLook {
+		p := chrome.Open(t, look, "http://"+s.address+"/")
+		for name, path := range map[string]string{
+			"home": "/", "tools": "/tools", "tools-filtered": "/tools?category=code&sort=name_asc", "tools-none": "/tools?q=nobodyhasthis",
+			"tool": "/tools/plume", "tool-untested": "/tools/apostille", "comparisons": "/comparatifs", "comparison": "/comparatifs/plume-vs-ecritoire-cie",
+			"categories": "/categories", "graveyard": "/cimetiere", "tool-unknown": "/tools/plmue", "page-unknown": "/toosl", "tools-bad": "/tools?sort=best",
+		} {
+			p.Go("http://" + s.address + path)
+			if unknown := strings.Contains(name, "unknown"); (p.Status() == 404) != unknown {
+				t.Errorf("%s: %d", path, p.Status())
+			}
+			looksRight(t, p, fmt.Sprintf("site-%s-%s", name, lookName(look)))
+		}
+		p.Go("http://" + s.address + "/cimetiere")
+		p.Click(".duels a")
+		looksRight(t, p, "site-retired-"+lookName(look))
+	}
+}
+
+// From the first page to the second page of a list in another order, with a
+// keyboard alone and without a script.
+func TestSiteByKeyboard(t *testing.T) {
+	t.Parallel()
+	cfg := testdb.SQLite(t)
+	succeeds(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 300, Seed: 1})))
+	s := startServer(t, cfg)
+	base := "http://" + s.address
+	p := browser.Start(t).Open(t, browser.Look{NoScript: true, Width: 360}, base+"/")
+	to := func(id string) {
+		t.Helper()
+		for range 120 { // fifty tools lie between the form and the next page
+			if strings.Contains(p.Focused(), id) {
+				return
+			}
+			p.Press("Tab")
+		}
+		t.Fatalf("no way leads to %s", id)
+	}
+	to("score_min")
+	p.Press("5")
+	to("sort")
+	p.Press("ArrowDown")
+	p.Press("ArrowDown")
+	to("Show")
+	p.Press("Enter")
+	if got := p.URL(); !strings.HasPrefix(got, base+"/tools?") || !strings.Contains(got, "score_min=5") || !strings.Contains(got, "sort=name_asc") {
+		t.Fatalf("filtered and sorted: %s", got)
+	}
+	if said := p.Text("[role=status]"); !strings.HasPrefix(said, "1 to 50 of ") {
+		t.Fatalf("found: %s", said)
+	}
+	first := p.Text("tbody th a")
+	to("Next")
+	p.Press("Enter")
+	if said := p.Text("[role=status]"); !strings.HasPrefix(said, "51 to 100 of ") {
+		t.Errorf("the next page: %s at %s", said, p.URL())
+	}
+	if second := p.Text("tbody th a"); strings.ToLower(second) <= strings.ToLower(first) {
+		t.Errorf("%s comes after %s", second, first)
+	}
+}
+
+var inPage = regexp.MustCompile(`(?:href|src)="(/assets/[^"]+)"`)
+
+// A first visit takes little: the page, and all that it asks for.
+func TestPagesAreLight(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, testdb.SQLite(t), "--demo")
+	const most = 50_000
+	for _, path := range []string{"/", "/tools/plume"} {
+		page, size := packed(t, s, path)
+		for _, match := range inPage.FindAllStringSubmatch(page, -1) {
+			_, more := packed(t, s, match[1])
+			size += more
+		}
+		if size > most {
+			t.Errorf("%s takes %d bytes", path, size)
+		}
+		t.Logf("%s takes %d bytes with its assets", path, size)
+	}
+}
+
+// packed is a body, and how many bytes it took on the way.
+func packed(t *testing.T, s *server, path string) (string, int) {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodGet, "http://"+s.address+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Accept-Encoding", "gzip")
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	sent := readAll(t, response.Body)
+	if response.Header.Get("Content-Encoding") != "gzip" {
+		return sent, len(sent)
+	}
+	plain, err := gzip.NewReader(strings.NewReader(sent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text), len(sent)
+}
