@@ -145,7 +145,7 @@ func (k *Keyring) ask(ctx context.Context, id string) (*knownKey, error) {
 func (k *Keyring) look(ctx context.Context, id string) (*knownKey, error) {
 	known := &knownKey{}
 	known.checked.Store(k.now().UnixNano())
-	row, err := k.store.Read.APIKey.Query().Where(apikey.ID(id)).WithAccount().Only(ctx)
+	row, err := k.store.Current().APIKey.Query().Where(apikey.ID(id)).WithAccount().Only(ctx)
 	if ent.IsNotFound(err) {
 		return known, k.lookAmongSessions(ctx, id, known)
 	}
@@ -158,7 +158,7 @@ func (k *Keyring) look(ctx context.Context, id string) (*knownKey, error) {
 		known.refused = errRevoked
 		return known, nil
 	}
-	older, err := k.store.Read.APIKey.Query().Where(apikey.AccountID(row.AccountID), olderThan(row), apikey.RevokedAtIsNil()).Count(ctx)
+	older, err := k.store.Current().APIKey.Query().Where(apikey.AccountID(row.AccountID), olderThan(row), apikey.RevokedAtIsNil()).Count(ctx)
 	if err == nil && older >= known.caller.Plan.Terms().Keys {
 		known.refused = errSuspended
 	}
@@ -167,7 +167,7 @@ func (k *Keyring) look(ctx context.Context, id string) (*knownKey, error) {
 
 // lookAmongSessions finds the key of a browser that is signed in.
 func (k *Keyring) lookAmongSessions(ctx context.Context, id string, known *knownKey) error {
-	row, err := k.store.Read.Session.Query().Where(session.KeyID(id), session.ExpiresAtGT(k.now().UTC())).WithAccount().Only(ctx)
+	row, err := k.store.Current().Session.Query().Where(session.KeyID(id), session.ExpiresAtGT(k.now().UTC())).WithAccount().Only(ctx)
 	if ent.IsNotFound(err) {
 		return nil
 	}

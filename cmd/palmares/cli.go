@@ -123,7 +123,11 @@ func openStore(ctx context.Context, s *settings) (*store.Store, error) {
 
 // openMigrated also applies what migrations are missing.
 func openMigrated(ctx context.Context, s *settings) (*store.Store, error) {
-	db, err := openStore(ctx, s)
+	return migrated(ctx, store.Config{DatabaseURL: s.DatabaseURL, DataDir: s.DataDir, ForImport: s.importing})
+}
+
+func migrated(ctx context.Context, cfg store.Config) (*store.Store, error) {
+	db, err := store.Open(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}

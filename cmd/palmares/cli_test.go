@@ -34,6 +34,8 @@ func TestWrongSettings(t *testing.T) {
 		"a broken database":        {"DATABASE_URL=postgres://u:geheim@h:p%zz/db", `palmares: DATABASE_URL: is not an address of the form postgres://user:password@host:port/database`},
 		"a wrong parameter":        {"DATABASE_URL=postgres://h/db?sslmode=disablepassword=geheim", `palmares: DATABASE_URL: has a part that is not understood`},
 		"a port past the ports":    {"DATABASE_URL=postgres://u:geheim@h:99999/db", `palmares: DATABASE_URL: has a part that is not understood`},
+		"a replica of nothing":     {"DATABASE_READ_URL=postgres://u:geheim@h/db", `palmares: DATABASE_READ_URL: is a replica of nothing, without DATABASE_URL`},
+		"no replica named":         {"DATABASE_READ_URL=postgres://u:geheim@h", `palmares: DATABASE_READ_URL: names no database, as in postgres://host:port/database`},
 		"no database named":        {"DATABASE_URL=postgres://u:geheim@h", `palmares: DATABASE_URL: names no database, as in postgres://host:port/database`},
 		"blank service name":       {"SERVICE_NAME=  ", `palmares: SERVICE_NAME: is blank`},
 		"service without a scheme": {"SERVICE_URL=palmares.example", `palmares: SERVICE_URL: "palmares.example" is not an absolute http or https address`},

@@ -129,7 +129,7 @@ func (p *people) register(mux *http.ServeMux) {
 
 // example is a document that only a key opens, where there is one.
 func (p *people) example(ctx context.Context) string {
-	slug, err := p.store.Read.Tool.Query().Where(tool.InEmbeddings(true)).Order(ent.Asc(tool.FieldID)).Limit(1).Select(tool.FieldID).String(ctx)
+	slug, err := p.store.Current().Tool.Query().Where(tool.InEmbeddings(true)).Order(ent.Asc(tool.FieldID)).Limit(1).Select(tool.FieldID).String(ctx)
 	if err != nil {
 		return "/api/v1/tools"
 	}

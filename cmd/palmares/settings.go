@@ -25,6 +25,7 @@ type settings struct {
 	MetricsListen  string `help:"Address to serve /metrics on, apart from all else. Default: none." env:"PALMARES_METRICS_LISTEN" placeholder:"HOST:PORT"`
 	DataDir        string `help:"Where the embedded database lives (${default})." default:"./data" env:"PALMARES_DATA_DIR" placeholder:"DIR"`
 	DatabaseURL    string `help:"PostgreSQL to use instead of the embedded database." env:"DATABASE_URL" placeholder:"postgres://…"`
+	ReadURL        string `name:"database-read-url" help:"Replica of that PostgreSQL for a server to read the catalog from." env:"DATABASE_READ_URL" placeholder:"postgres://…"`
 	RedisURL       string `help:"Redis to count quotas in, for several servers together." env:"REDIS_URL" placeholder:"redis://…"`
 	CacheMB        int    `help:"Megabytes of answers to keep (${default})." default:"128" env:"PALMARES_CACHE_MB" placeholder:"MB"`
 	ServiceName    string `help:"The service's public name, for the credit line." default:"palmares" env:"SERVICE_NAME"`
@@ -109,6 +110,12 @@ func (s *settings) check() error {
 	}
 	if err := checkDatabaseURL(s.DatabaseURL); err != nil {
 		return fmt.Errorf("DATABASE_URL: %w", err)
+	}
+	if err := checkDatabaseURL(s.ReadURL); err != nil {
+		return fmt.Errorf("DATABASE_READ_URL: %w", err)
+	}
+	if s.ReadURL != "" && s.DatabaseURL == "" {
+		return fmt.Errorf("DATABASE_READ_URL: is a replica of nothing, without DATABASE_URL")
 	}
 	if s.RedisURL != "" {
 		if err := quota.CheckRedis(s.RedisURL); err != nil {

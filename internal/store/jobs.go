@@ -43,7 +43,7 @@ func (s *Store) jobsMigrated(ctx context.Context, db querier) (bool, error) {
 
 // migrateJobs brings River's own tables up to date.
 func (s *Store) migrateJobs(ctx context.Context) error {
-	done, err := s.jobsMigrated(ctx, s.Read)
+	done, err := s.jobsMigrated(ctx, s.Current())
 	if err != nil || done {
 		return err
 	}

@@ -36,7 +36,7 @@ type Migration struct {
 
 // Migrations lists every step this program knows, with when it was applied.
 func (s *Store) Migrations(ctx context.Context) ([]Migration, error) {
-	applied, err := s.applied(ctx, s.Read)
+	applied, err := s.applied(ctx, s.Current())
 	if err != nil {
 		return nil, explain(err)
 	}
@@ -53,7 +53,7 @@ func (s *Store) CheckMigrated(ctx context.Context) error {
 	if n := len(pending(steps)); n > 0 {
 		return &Fault{Message: fmt.Sprintf("the database lacks %d migration(s): run palmares migrate up", n)}
 	}
-	jobs, err := s.jobsMigrated(ctx, s.Read)
+	jobs, err := s.jobsMigrated(ctx, s.Current())
 	if err == nil && !jobs {
 		return &Fault{Message: "the database lacks the tables of jobs: run palmares migrate up"}
 	}

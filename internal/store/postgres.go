@@ -23,10 +23,18 @@ const (
 	// for ever: no read is as long as this, and no statement of an import.
 	readSilence  = 10 * time.Second
 	writeSilence = 2 * time.Minute
+	connectTime  = 5 * time.Second
+	// A replica that is silent has somebody to stand in for it, who must still
+	// have time for the answer.
+	replicaSilence = 2 * time.Second
 )
 
 func openPostgres(cfg Config) (*Store, error) {
-	reader, err := postgresPool(cfg.DatabaseURL, readSilence, postgresReaders)
+	readURL, silence := cfg.DatabaseURL, readSilence
+	if cfg.ReadURL != "" {
+		readURL, silence = cfg.ReadURL, replicaSilence
+	}
+	reader, err := postgresPool(readURL, silence, postgresReaders)
 	if err != nil {
 		return nil, err
 	}
@@ -34,12 +42,23 @@ func openPostgres(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	listen, err := postgresURL(cfg.DatabaseURL)
-	return &Store{dialect: dialect.Postgres, url: listen, reader: reader, writer: writer}, err
+	listen, err := postgresURL(cfg.DatabaseURL, connectTime)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{dialect: dialect.Postgres, url: listen, reader: reader, writer: writer, pollEvery: cfg.PollEvery}
+	if cfg.ReadURL != "" {
+		primary, err := postgresPool(cfg.DatabaseURL, readSilence, postgresReaders)
+		if err != nil {
+			return nil, err
+		}
+		s.followWith(primary)
+	}
+	return s, nil
 }
 
 func postgresPool(address string, silence time.Duration, size int) (*sql.DB, error) {
-	dsn, err := postgresURL(address)
+	dsn, err := postgresURL(address, min(silence, connectTime))
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +84,7 @@ func CheckURL(address string) error {
 }
 
 // postgresURL fills in what the operator left open; what is spelled out stays.
-func postgresURL(raw string) (string, error) {
+func postgresURL(raw string, connect time.Duration) (string, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
 		// The parser's own error would repeat the address, password and all.
@@ -79,7 +98,7 @@ func postgresURL(raw string) (string, error) {
 	q := u.Query()
 	for _, param := range []struct{ key, variable, value string }{
 		{"sslmode", "PGSSLMODE", "prefer"}, // as psql does; the driver alone would insist on TLS
-		{"connect_timeout", "PGCONNECT_TIMEOUT", "5"},
+		{"connect_timeout", "PGCONNECT_TIMEOUT", strconv.Itoa(int(connect.Seconds()))},
 		{"application_name", "PGAPPNAME", "palmares"},
 		{"binary_parameters", "", "yes"}, // saves a round trip for each statement
 	} {

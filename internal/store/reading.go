@@ -20,29 +20,78 @@ import (
 // newest; only where a statement saw another one, read is run again, from its
 // start, in a transaction.
 func (s *Store) Reading(ctx context.Context, read func(context.Context, *ent.Release) error) error {
-	if known := s.newest.Load(); known != nil {
+	if known := s.newest.Load(); known != nil && !s.replica.away() {
 		w := &witness{want: known.ID, same: true}
 		err := read(context.WithValue(ctx, readingKey{}, &readingState{witness: w}), known)
 		if w.same && !w.sure { // after an error, too: two releases may be its reason
 			err = errors.Join(err, s.makeSure(ctx, w))
 		}
-		if w.same && !errors.Is(err, errNoWitness) {
+		if w.same && !errors.Is(err, errNoWitness) && !s.replica.failed(ctx, err) {
 			return explain(err)
 		}
 	}
+	if s.replica != nil && !s.replica.away() {
+		err := s.readingIn(ctx, s.reader, s.readDriver.statements, read)
+		if !errors.Is(err, errLags) && !s.replica.failed(ctx, err) {
+			return explain(err)
+		}
+	}
+	if s.replica != nil {
+		return explain(s.readingIn(ctx, s.replica.primary, s.replica.statements, read))
+	}
+	return explain(s.readingIn(ctx, s.reader, s.readDriver.statements, read))
+}
+
+var errLags = errors.New("the replica does not have the release yet")
+
+// readingIn runs read in a transaction of one of the databases.
+func (s *Store) readingIn(ctx context.Context, db *sql.DB, statements *statements, read func(context.Context, *ent.Release) error) error {
 	opts := &sql.TxOptions{ReadOnly: true, Isolation: s.isolation(sql.LevelRepeatableRead)}
-	tx, err := s.reader.BeginTx(ctx, opts)
+	tx, err := db.BeginTx(ctx, opts)
 	if err != nil {
-		return explain(err)
+		return err
 	}
 	defer func() { _ = tx.Rollback() }() // there is nothing to commit
-	ctx = context.WithValue(ctx, readingKey{}, &readingState{tx: tx})
+	ctx = context.WithValue(ctx, readingKey{}, &readingState{tx: tx, statements: statements})
 	newest, err := NewestRelease(ctx, s.Read.Release)
 	if err != nil {
-		return explain(err)
+		return err
+	}
+	if db == s.reader && s.lags(newest) {
+		return errLags
 	}
 	s.newest.Store(newest)
-	return explain(read(ctx, newest))
+	return read(ctx, newest)
+}
+
+// Snapshot runs read in a transaction that sees one release of the catalog
+// from its first statement to its last; nil before the first import.
+func (s *Store) Snapshot(ctx context.Context, read func(*ent.Tx, *ent.Release) error) error {
+	if s.replica != nil && !s.replica.away() {
+		begun := false // what read has done already, another one would do again
+		err := s.snapshotOf(ctx, s.Read, func(tx *ent.Tx, release *ent.Release) error {
+			if s.lags(release) {
+				return errLags
+			}
+			begun = true
+			return read(tx, release)
+		})
+		if begun || !errors.Is(err, errLags) && !s.replica.failed(ctx, err) {
+			return explain(err)
+		}
+	}
+	return explain(s.snapshotOf(ctx, s.Current(), read))
+}
+
+func (s *Store) snapshotOf(ctx context.Context, client *ent.Client, read func(*ent.Tx, *ent.Release) error) error {
+	opts := &sql.TxOptions{ReadOnly: true, Isolation: s.isolation(sql.LevelRepeatableRead)}
+	return inTx(ctx, client, opts, func(tx *ent.Tx) error {
+		release, err := NewestRelease(ctx, tx.Release)
+		if err != nil {
+			return err
+		}
+		return read(tx, release)
+	})
 }
 
 // Select runs a statement of one's own in a reading.
@@ -74,8 +123,9 @@ func (s *Store) makeSure(ctx context.Context, w *witness) error {
 // readingState is how the statements of one reading see one release: in a
 // transaction, or with a witness.
 type readingState struct {
-	tx      *sql.Tx
-	witness *witness
+	tx         *sql.Tx
+	statements *statements // prepared where tx is
+	witness    *witness
 }
 
 type readingKey struct{}
@@ -102,7 +152,7 @@ func (d *readDriver) Query(ctx context.Context, text string, args, v any) error 
 		return fmt.Errorf("cannot read with %T into %T", args, v)
 	}
 	if reading.tx != nil {
-		found, err := d.statements.queryIn(ctx, reading.tx, text, values)
+		found, err := reading.statements.queryIn(ctx, reading.tx, text, values)
 		*rows = entsql.Rows{ColumnScanner: found}
 		return err
 	}

@@ -62,7 +62,7 @@ func openSQLite(cfg Config) (*Store, error) {
 	}
 	reader.SetMaxOpenConns(readers)
 	reader.SetMaxIdleConns(readers)
-	return &Store{dialect: dialect.SQLite, path: path, reader: reader, writer: writer}, nil
+	return &Store{dialect: dialect.SQLite, path: path, reader: reader, writer: writer, pollEvery: cfg.PollEvery}, nil
 }
 
 // createPrivate makes a new database's file for its owner alone, as the driver

@@ -23,6 +23,7 @@ import (
 // Config says where the data lives.
 type Config struct {
 	DatabaseURL string // postgres://…; empty for SQLite in DataDir
+	ReadURL     string // a replica to read the catalog from; empty for none
 	DataDir     string
 	MustExist   bool          // do not make a new embedded database
 	ForImport   bool          // much is going to be written: take the memory for it
@@ -36,8 +37,8 @@ const (
 )
 
 // Store is an open database. Reads and writes have clients of their own:
-// SQLite wants a single writer beside its readers, and PostgreSQL readers may
-// one day sit on a replica.
+// SQLite wants a single writer beside its readers, and PostgreSQL's readers may
+// sit on a replica.
 type Store struct {
 	Read  *ent.Client
 	Write *ent.Client
@@ -48,6 +49,8 @@ type Store struct {
 	file    os.FileInfo // SQLite only: what path named when it was opened
 	reader  *sql.DB
 	writer  *sql.DB
+
+	replica *replica // nil where readers read what is written to
 
 	readDriver *readDriver
 	newest     atomic.Pointer[ent.Release] // the newest that was seen
@@ -67,7 +70,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, explain(err)
 	}
-	s.lockWait, s.pollEvery = cfg.LockWait, cfg.PollEvery
+	s.lockWait = cfg.LockWait
 	s.readDriver = newReadDriver(s.dialect, s.reader)
 	s.Read = ent.NewClient(ent.Driver(s.readDriver))
 	s.Write = ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, s.writer)))
@@ -100,20 +103,17 @@ func (s *Store) connect(ctx context.Context) error {
 // Client is the Read client, for those who know a store by an interface.
 func (s *Store) Client() *ent.Client { return s.Read }
 
-// Current reads what was just written. SQLite's readers see it at once, and do
-// not wait for a writer; PostgreSQL's may one day sit on a replica.
-func (s *Store) Current() *ent.Client {
-	if s.dialect == dialect.SQLite {
-		return s.Read
-	}
-	return s.Write
-}
-
 // Dialect names the database's kind of SQL, as ent does.
 func (s *Store) Dialect() string { return s.dialect }
 
 // Close releases every connection.
-func (s *Store) Close() error { return errors.Join(s.reader.Close(), s.writer.Close()) }
+func (s *Store) Close() error {
+	err := errors.Join(s.reader.Close(), s.writer.Close())
+	if s.replica != nil {
+		err = errors.Join(err, s.replica.primary.Close())
+	}
+	return err
+}
 
 // Describe names the kind of database, without its address or credentials.
 func (s *Store) Describe() string {
@@ -138,12 +138,6 @@ func (s *Store) Ready(ctx context.Context) error {
 	return &Fault{Message: saidLost, Cause: ctx.Err()}
 }
 
-// CurrentRelease is the newest release, or nil before the first import.
-func (s *Store) CurrentRelease(ctx context.Context) (*ent.Release, error) {
-	rel, err := NewestRelease(ctx, s.Read.Release)
-	return rel, explain(err)
-}
-
 // NewestRelease reads it through any client, a transaction's too.
 func NewestRelease(ctx context.Context, releases *ent.ReleaseClient) (*ent.Release, error) {
 	rel, err := releases.Query().Order(release.ByID(entsql.OrderDesc())).First(ctx)
@@ -151,19 +145,6 @@ func NewestRelease(ctx context.Context, releases *ent.ReleaseClient) (*ent.Relea
 		return nil, nil
 	}
 	return rel, err
-}
-
-// Snapshot runs read in a transaction that sees one release of the catalog
-// from its first statement to its last; nil before the first import.
-func (s *Store) Snapshot(ctx context.Context, read func(*ent.Tx, *ent.Release) error) error {
-	opts := &sql.TxOptions{ReadOnly: true, Isolation: s.isolation(sql.LevelRepeatableRead)}
-	return explain(inTx(ctx, s.Read, opts, func(tx *ent.Tx) error {
-		release, err := NewestRelease(ctx, tx.Release)
-		if err != nil {
-			return err
-		}
-		return read(tx, release)
-	}))
 }
 
 // isolation must be asked of PostgreSQL, whose default an operator may have

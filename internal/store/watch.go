@@ -63,7 +63,7 @@ func same(a, b *ent.Release) bool {
 func (s *Store) poll(ctx context.Context) (*ent.Release, error) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	return NewestRelease(ctx, s.Read.Release)
+	return s.CurrentRelease(ctx)
 }
 
 // listen subscribes to the notifications of Announce. SQLite has none: its
