@@ -24,6 +24,7 @@ import (
 	"palmares/ent/delivery"
 	"palmares/ent/endpoint"
 	"palmares/ent/journalentry"
+	"palmares/ent/minute"
 	"palmares/ent/pricechange"
 	"palmares/ent/release"
 	"palmares/ent/section"
@@ -70,6 +71,8 @@ type Client struct {
 	Endpoint *EndpointClient
 	// JournalEntry is the client for interacting with the JournalEntry builders.
 	JournalEntry *JournalEntryClient
+	// Minute is the client for interacting with the Minute builders.
+	Minute *MinuteClient
 	// PriceChange is the client for interacting with the PriceChange builders.
 	PriceChange *PriceChangeClient
 	// Release is the client for interacting with the Release builders.
@@ -106,6 +109,7 @@ func (c *Client) init() {
 	c.Delivery = NewDeliveryClient(c.config)
 	c.Endpoint = NewEndpointClient(c.config)
 	c.JournalEntry = NewJournalEntryClient(c.config)
+	c.Minute = NewMinuteClient(c.config)
 	c.PriceChange = NewPriceChangeClient(c.config)
 	c.Release = NewReleaseClient(c.config)
 	c.Section = NewSectionClient(c.config)
@@ -217,6 +221,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Delivery:           NewDeliveryClient(cfg),
 		Endpoint:           NewEndpointClient(cfg),
 		JournalEntry:       NewJournalEntryClient(cfg),
+		Minute:             NewMinuteClient(cfg),
 		PriceChange:        NewPriceChangeClient(cfg),
 		Release:            NewReleaseClient(cfg),
 		Section:            NewSectionClient(cfg),
@@ -255,6 +260,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Delivery:           NewDeliveryClient(cfg),
 		Endpoint:           NewEndpointClient(cfg),
 		JournalEntry:       NewJournalEntryClient(cfg),
+		Minute:             NewMinuteClient(cfg),
 		PriceChange:        NewPriceChangeClient(cfg),
 		Release:            NewReleaseClient(cfg),
 		Section:            NewSectionClient(cfg),
@@ -292,8 +298,8 @@ func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
 		c.APIKey, c.Account, c.Attempt, c.BillingEvent, c.Category, c.Comparison,
 		c.ComparisonCategory, c.Confirmation, c.CountBatch, c.Customer, c.Delivery,
-		c.Endpoint, c.JournalEntry, c.PriceChange, c.Release, c.Section, c.Session,
-		c.Tool, c.Usage,
+		c.Endpoint, c.JournalEntry, c.Minute, c.PriceChange, c.Release, c.Section,
+		c.Session, c.Tool, c.Usage,
 	} {
 		n.Use(hooks...)
 	}
@@ -305,8 +311,8 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
 		c.APIKey, c.Account, c.Attempt, c.BillingEvent, c.Category, c.Comparison,
 		c.ComparisonCategory, c.Confirmation, c.CountBatch, c.Customer, c.Delivery,
-		c.Endpoint, c.JournalEntry, c.PriceChange, c.Release, c.Section, c.Session,
-		c.Tool, c.Usage,
+		c.Endpoint, c.JournalEntry, c.Minute, c.PriceChange, c.Release, c.Section,
+		c.Session, c.Tool, c.Usage,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -341,6 +347,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Endpoint.mutate(ctx, m)
 	case *JournalEntryMutation:
 		return c.JournalEntry.mutate(ctx, m)
+	case *MinuteMutation:
+		return c.Minute.mutate(ctx, m)
 	case *PriceChangeMutation:
 		return c.PriceChange.mutate(ctx, m)
 	case *ReleaseMutation:
@@ -2391,6 +2399,139 @@ func (c *JournalEntryClient) mutate(ctx context.Context, m *JournalEntryMutation
 	}
 }
 
+// MinuteClient is a client for the Minute schema.
+type MinuteClient struct {
+	config
+}
+
+// NewMinuteClient returns a client for the Minute from the given config.
+func NewMinuteClient(c config) *MinuteClient {
+	return &MinuteClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `minute.Hooks(f(g(h())))`.
+func (c *MinuteClient) Use(hooks ...Hook) {
+	c.hooks.Minute = append(c.hooks.Minute, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `minute.Intercept(f(g(h())))`.
+func (c *MinuteClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Minute = append(c.inters.Minute, interceptors...)
+}
+
+// Create returns a builder for creating a Minute entity.
+func (c *MinuteClient) Create() *MinuteCreate {
+	mutation := newMinuteMutation(c.config, OpCreate)
+	return &MinuteCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Minute entities.
+func (c *MinuteClient) CreateBulk(builders ...*MinuteCreate) *MinuteCreateBulk {
+	return &MinuteCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *MinuteClient) MapCreateBulk(slice any, setFunc func(*MinuteCreate, int)) *MinuteCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &MinuteCreateBulk{err: fmt.Errorf("calling to MinuteClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*MinuteCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &MinuteCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Minute.
+func (c *MinuteClient) Update() *MinuteUpdate {
+	mutation := newMinuteMutation(c.config, OpUpdate)
+	return &MinuteUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *MinuteClient) UpdateOne(_m *Minute) *MinuteUpdateOne {
+	mutation := newMinuteMutation(c.config, OpUpdateOne, withMinute(_m))
+	return &MinuteUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *MinuteClient) UpdateOneID(id int) *MinuteUpdateOne {
+	mutation := newMinuteMutation(c.config, OpUpdateOne, withMinuteID(id))
+	return &MinuteUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Minute.
+func (c *MinuteClient) Delete() *MinuteDelete {
+	mutation := newMinuteMutation(c.config, OpDelete)
+	return &MinuteDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *MinuteClient) DeleteOne(_m *Minute) *MinuteDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *MinuteClient) DeleteOneID(id int) *MinuteDeleteOne {
+	builder := c.Delete().Where(minute.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &MinuteDeleteOne{builder}
+}
+
+// Query returns a query builder for Minute.
+func (c *MinuteClient) Query() *MinuteQuery {
+	return &MinuteQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeMinute},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Minute entity by its id.
+func (c *MinuteClient) Get(ctx context.Context, id int) (*Minute, error) {
+	return c.Query().Where(minute.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *MinuteClient) GetX(ctx context.Context, id int) *Minute {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *MinuteClient) Hooks() []Hook {
+	return c.hooks.Minute
+}
+
+// Interceptors returns the client interceptors.
+func (c *MinuteClient) Interceptors() []Interceptor {
+	return c.inters.Minute
+}
+
+func (c *MinuteClient) mutate(ctx context.Context, m *MinuteMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&MinuteCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&MinuteUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&MinuteUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&MinuteDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Minute mutation op: %q", m.Op())
+	}
+}
+
 // PriceChangeClient is a client for the PriceChange schema.
 type PriceChangeClient struct {
 	config
@@ -3370,12 +3511,13 @@ type (
 	hooks struct {
 		APIKey, Account, Attempt, BillingEvent, Category, Comparison,
 		ComparisonCategory, Confirmation, CountBatch, Customer, Delivery, Endpoint,
-		JournalEntry, PriceChange, Release, Section, Session, Tool, Usage []ent.Hook
+		JournalEntry, Minute, PriceChange, Release, Section, Session, Tool,
+		Usage []ent.Hook
 	}
 	inters struct {
 		APIKey, Account, Attempt, BillingEvent, Category, Comparison,
 		ComparisonCategory, Confirmation, CountBatch, Customer, Delivery, Endpoint,
-		JournalEntry, PriceChange, Release, Section, Session, Tool,
+		JournalEntry, Minute, PriceChange, Release, Section, Session, Tool,
 		Usage []ent.Interceptor
 	}
 )

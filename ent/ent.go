@@ -19,6 +19,7 @@ import (
 	"palmares/ent/delivery"
 	"palmares/ent/endpoint"
 	"palmares/ent/journalentry"
+	"palmares/ent/minute"
 	"palmares/ent/pricechange"
 	"palmares/ent/release"
 	"palmares/ent/section"
@@ -104,6 +105,7 @@ func checkColumn(t, c string) error {
 			delivery.Table:           delivery.ValidColumn,
 			endpoint.Table:           endpoint.ValidColumn,
 			journalentry.Table:       journalentry.ValidColumn,
+			minute.Table:             minute.ValidColumn,
 			pricechange.Table:        pricechange.ValidColumn,
 			release.Table:            release.ValidColumn,
 			section.Table:            section.ValidColumn,

@@ -19,6 +19,7 @@ import (
 	"palmares/ent/delivery"
 	"palmares/ent/endpoint"
 	"palmares/ent/journalentry"
+	"palmares/ent/minute"
 	"palmares/ent/predicate"
 	"palmares/ent/pricechange"
 	"palmares/ent/release"
@@ -55,6 +56,7 @@ const (
 	TypeDelivery           = "Delivery"
 	TypeEndpoint           = "Endpoint"
 	TypeJournalEntry       = "JournalEntry"
+	TypeMinute             = "Minute"
 	TypePriceChange        = "PriceChange"
 	TypeRelease            = "Release"
 	TypeSection            = "Section"
@@ -10481,6 +10483,461 @@ func (m *JournalEntryMutation) ResetEdge(name string) error {
 		return nil
 	}
 	return fmt.Errorf("unknown JournalEntry edge %s", name)
+}
+
+// MinuteMutation represents an operation that mutates the Minute nodes in the graph.
+type MinuteMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *int
+	requests      *int
+	addrequests   *int
+	failed        *int
+	addfailed     *int
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*Minute, error)
+	predicates    []predicate.Minute
+}
+
+var _ ent.Mutation = (*MinuteMutation)(nil)
+
+// minuteOption allows management of the mutation configuration using functional options.
+type minuteOption func(*MinuteMutation)
+
+// newMinuteMutation creates new mutation for the Minute entity.
+func newMinuteMutation(c config, op Op, opts ...minuteOption) *MinuteMutation {
+	m := &MinuteMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeMinute,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withMinuteID sets the ID field of the mutation.
+func withMinuteID(id int) minuteOption {
+	return func(m *MinuteMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Minute
+		)
+		m.oldValue = func(ctx context.Context) (*Minute, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Minute.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withMinute sets the old Minute of the mutation.
+func withMinute(node *Minute) minuteOption {
+	return func(m *MinuteMutation) {
+		m.oldValue = func(context.Context) (*Minute, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m MinuteMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m MinuteMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of Minute entities.
+func (m *MinuteMutation) SetID(id int) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *MinuteMutation) ID() (id int, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *MinuteMutation) IDs(ctx context.Context) ([]int, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Minute.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetRequests sets the "requests" field.
+func (m *MinuteMutation) SetRequests(i int) {
+	m.requests = &i
+	m.addrequests = nil
+}
+
+// Requests returns the value of the "requests" field in the mutation.
+func (m *MinuteMutation) Requests() (r int, exists bool) {
+	v := m.requests
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRequests returns the old "requests" field's value of the Minute entity.
+// If the Minute object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MinuteMutation) OldRequests(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRequests is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRequests requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRequests: %w", err)
+	}
+	return oldValue.Requests, nil
+}
+
+// AddRequests adds i to the "requests" field.
+func (m *MinuteMutation) AddRequests(i int) {
+	if m.addrequests != nil {
+		*m.addrequests += i
+	} else {
+		m.addrequests = &i
+	}
+}
+
+// AddedRequests returns the value that was added to the "requests" field in this mutation.
+func (m *MinuteMutation) AddedRequests() (r int, exists bool) {
+	v := m.addrequests
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRequests resets all changes to the "requests" field.
+func (m *MinuteMutation) ResetRequests() {
+	m.requests = nil
+	m.addrequests = nil
+}
+
+// SetFailed sets the "failed" field.
+func (m *MinuteMutation) SetFailed(i int) {
+	m.failed = &i
+	m.addfailed = nil
+}
+
+// Failed returns the value of the "failed" field in the mutation.
+func (m *MinuteMutation) Failed() (r int, exists bool) {
+	v := m.failed
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFailed returns the old "failed" field's value of the Minute entity.
+// If the Minute object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MinuteMutation) OldFailed(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFailed is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFailed requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFailed: %w", err)
+	}
+	return oldValue.Failed, nil
+}
+
+// AddFailed adds i to the "failed" field.
+func (m *MinuteMutation) AddFailed(i int) {
+	if m.addfailed != nil {
+		*m.addfailed += i
+	} else {
+		m.addfailed = &i
+	}
+}
+
+// AddedFailed returns the value that was added to the "failed" field in this mutation.
+func (m *MinuteMutation) AddedFailed() (r int, exists bool) {
+	v := m.addfailed
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetFailed resets all changes to the "failed" field.
+func (m *MinuteMutation) ResetFailed() {
+	m.failed = nil
+	m.addfailed = nil
+}
+
+// Where appends a list predicates to the MinuteMutation builder.
+func (m *MinuteMutation) Where(ps ...predicate.Minute) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the MinuteMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *MinuteMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Minute, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *MinuteMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *MinuteMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Minute).
+func (m *MinuteMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *MinuteMutation) Fields() []string {
+	fields := make([]string, 0, 2)
+	if m.requests != nil {
+		fields = append(fields, minute.FieldRequests)
+	}
+	if m.failed != nil {
+		fields = append(fields, minute.FieldFailed)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *MinuteMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case minute.FieldRequests:
+		return m.Requests()
+	case minute.FieldFailed:
+		return m.Failed()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *MinuteMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case minute.FieldRequests:
+		return m.OldRequests(ctx)
+	case minute.FieldFailed:
+		return m.OldFailed(ctx)
+	}
+	return nil, fmt.Errorf("unknown Minute field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *MinuteMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case minute.FieldRequests:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRequests(v)
+		return nil
+	case minute.FieldFailed:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFailed(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Minute field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *MinuteMutation) AddedFields() []string {
+	var fields []string
+	if m.addrequests != nil {
+		fields = append(fields, minute.FieldRequests)
+	}
+	if m.addfailed != nil {
+		fields = append(fields, minute.FieldFailed)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *MinuteMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case minute.FieldRequests:
+		return m.AddedRequests()
+	case minute.FieldFailed:
+		return m.AddedFailed()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *MinuteMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case minute.FieldRequests:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRequests(v)
+		return nil
+	case minute.FieldFailed:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddFailed(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Minute numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *MinuteMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *MinuteMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *MinuteMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown Minute nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *MinuteMutation) ResetField(name string) error {
+	switch name {
+	case minute.FieldRequests:
+		m.ResetRequests()
+		return nil
+	case minute.FieldFailed:
+		m.ResetFailed()
+		return nil
+	}
+	return fmt.Errorf("unknown Minute field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *MinuteMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *MinuteMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *MinuteMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *MinuteMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *MinuteMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *MinuteMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *MinuteMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown Minute unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *MinuteMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown Minute edge %s", name)
 }
 
 // PriceChangeMutation represents an operation that mutates the PriceChange nodes in the graph.

@@ -40,6 +40,8 @@ type Tx struct {
 	Endpoint *EndpointClient
 	// JournalEntry is the client for interacting with the JournalEntry builders.
 	JournalEntry *JournalEntryClient
+	// Minute is the client for interacting with the Minute builders.
+	Minute *MinuteClient
 	// PriceChange is the client for interacting with the PriceChange builders.
 	PriceChange *PriceChangeClient
 	// Release is the client for interacting with the Release builders.
@@ -196,6 +198,7 @@ func (tx *Tx) init() {
 	tx.Delivery = NewDeliveryClient(tx.config)
 	tx.Endpoint = NewEndpointClient(tx.config)
 	tx.JournalEntry = NewJournalEntryClient(tx.config)
+	tx.Minute = NewMinuteClient(tx.config)
 	tx.PriceChange = NewPriceChangeClient(tx.config)
 	tx.Release = NewReleaseClient(tx.config)
 	tx.Section = NewSectionClient(tx.config)

@@ -164,6 +164,18 @@ func (f JournalEntryFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.JournalEntryMutation", m)
 }
 
+// The MinuteFunc type is an adapter to allow the use of ordinary
+// function as Minute mutator.
+type MinuteFunc func(context.Context, *ent.MinuteMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f MinuteFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.MinuteMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.MinuteMutation", m)
+}
+
 // The PriceChangeFunc type is an adapter to allow the use of ordinary
 // function as PriceChange mutator.
 type PriceChangeFunc func(context.Context, *ent.PriceChangeMutation) (ent.Value, error)

@@ -441,6 +441,18 @@ var (
 			},
 		},
 	}
+	// MinutesColumns holds the columns for the "minutes" table.
+	MinutesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt},
+		{Name: "requests", Type: field.TypeInt},
+		{Name: "failed", Type: field.TypeInt},
+	}
+	// MinutesTable holds the schema information for the "minutes" table.
+	MinutesTable = &schema.Table{
+		Name:       "minutes",
+		Columns:    MinutesColumns,
+		PrimaryKey: []*schema.Column{MinutesColumns[0]},
+	}
 	// PriceChangesColumns holds the columns for the "price_changes" table.
 	PriceChangesColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt, Increment: true},
@@ -792,6 +804,7 @@ var (
 		DeliveriesTable,
 		EndpointsTable,
 		JournalEntriesTable,
+		MinutesTable,
 		PriceChangesTable,
 		ReleasesTable,
 		SectionsTable,

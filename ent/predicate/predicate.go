@@ -45,6 +45,9 @@ type Endpoint func(*sql.Selector)
 // JournalEntry is the predicate function for journalentry builders.
 type JournalEntry func(*sql.Selector)
 
+// Minute is the predicate function for minute builders.
+type Minute func(*sql.Selector)
+
 // PriceChange is the predicate function for pricechange builders.
 type PriceChange func(*sql.Selector)
 

@@ -63,15 +63,26 @@ func (l *Lines) flush() {
 	}
 }
 
+// Observed is a request and what came of it.
+type Observed struct {
+	Request *http.Request
+	Header  http.Header // of the answer
+	Status  int
+	Took    time.Duration
+}
+
 // Log writes a line for each request: its path, never its query, which may
 // hold anything. For machines that is JSON of the form that slog gives it,
-// made by hand, since every request has one.
-func Log(log *slog.Logger, lines *Lines) Link {
+// made by hand, since every request has one. Observers are told the same.
+func Log(log *slog.Logger, lines *Lines, observers ...func(Observed)) Link {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			start := time.Now()
 			watched := &statusWriter{ResponseWriter: w}
 			defer func() {
+				for _, observe := range observers {
+					observe(Observed{r, w.Header(), watched.status, time.Since(start)})
+				}
 				if lines != nil {
 					lines.add(func(pending []byte) []byte { return appendRequest(pending, r, watched, start, time.Now()) })
 					return
