@@ -13,6 +13,7 @@ require (
 	github.com/prometheus/client_golang v1.25.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/vektah/gqlparser/v2 v2.5.64
+	github.com/yuin/goldmark v1.7.13
 	golang.org/x/net v0.59.0
 	golang.org/x/sync v0.23.0
 	golang.org/x/term v0.46.0
@@ -118,3 +119,6 @@ tool (
 	github.com/99designs/gqlgen
 	honnef.co/go/tools/cmd/staticcheck
 )
+
+// Some packages of npm bring Go along.
+ignore node_modules

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"palmares/internal/feed/demo"
+	"palmares/internal/testdb"
+)
+
+// receive starts one of the receivers of webhooks, lets palmares send to it,
+// and then whoever means no good. They listen where there is room, and not
+// where the guide says: the tests of others may be there.
+func (r *reader) receive(b block) error {
+	file := regexp.MustCompile(`receiver\.\w+`).FindString(b.text)
+	code, err := os.ReadFile(filepath.Join(r.dir, file))
+	if err != nil {
+		return err
+	}
+	address := freeAddress(r)
+	_, port, _ := net.SplitHostPort(address)
+	if strings.Count(string(code), "8000") != 1 {
+		return fmt.Errorf("%s does not say once where it listens", file)
+	}
+	if err := os.WriteFile(filepath.Join(r.dir, file), bytes.Replace(code, []byte("8000"), []byte(port), 1), 0o600); err != nil {
+		return err
+	}
+	owner := strings.ReplaceAll(file, ".", "-") + "@example.com"
+	succeeds(r, palmares(r, r.cfg, "accounts", "create", owner, "--plan", "pro"))
+	added := succeeds(r, palmares(r, r.cfg, "webhooks", "add", owner, "http://"+address, "--events", "catalog.published"))
+	endpoint := regexp.MustCompile(`Endpoint (\d+)`).FindStringSubmatch(added.err)
+	if endpoint == nil {
+		return fmt.Errorf("no endpoint was added: %s", added.err)
+	}
+	secret := strings.TrimSpace(added.out)
+	p := r.start(strings.ReplaceAll(b.text, "YOUR_SECRET", "'"+secret+"'"))
+	defer p.stop()
+	if err := p.waitFor(b.Until); err != nil {
+		return err
+	}
+	if sent := runs(r, palmares(r, r.cfg, "webhooks", "test", endpoint[1])); !strings.Contains(sent.out, "It has arrived: status 204") {
+		return fmt.Errorf("what palmares sends is refused: %s%s", sent.out, sent.err)
+	}
+	r.attack(address, secret)
+	if err := p.waitFor("got webhook.test"); err != nil {
+		return err
+	}
+	if err := p.waitFor("got price.changed plume"); err != nil {
+		return err
+	}
+	r.last = p.out.String()
+	if n := strings.Count(r.last, "got price.changed plume"); n != 1 {
+		r.Errorf("%s: what was sent twice is worked on %d times:\n%s", file, n, r.last)
+	}
+	if strings.Contains(r.last, "forged") {
+		r.Errorf("%s: what was refused is worked on:\n%s", file, r.last)
+	}
+	return nil
+}
+
+// attack sends what is to be believed, and what is not.
+func (r *reader) attack(address, secret string) {
+	r.Helper()
+	const id, event = "evt_7", `{"id":"evt_7","type":"price.changed","slug":"plume"}`
+	const forged = `{"id":"evt_7","type":"price.changed","slug":"forged"}`
+	other := "whsec_" + strings.Repeat("QUJD", 8)
+	now := time.Now()
+	sign := func(secret string, at time.Time) string {
+		hook, err := standardwebhooks.NewWebhook(secret)
+		if err != nil {
+			r.Fatal(err)
+		}
+		signature, err := hook.Sign(id, at, []byte(event))
+		if err != nil {
+			r.Fatal(err)
+		}
+		return signature
+	}
+	seconds := func(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
+	good, old, future := sign(secret, now), now.Add(-6*time.Minute), now.Add(6*time.Minute)
+	for _, c := range []struct {
+		what                     string
+		status                   int // 0 for no success, whichever
+		id, at, signatures, body string
+	}{
+		{"what is signed", 204, id, seconds(now), good, event},
+		{"the same again", 204, id, seconds(now), good, event},
+		{"one of two signatures", 204, id, seconds(now), sign(other, now) + " " + good, event},
+		{"a few minutes late", 204, id, seconds(now.Add(-4 * time.Minute)), sign(secret, now.Add(-4*time.Minute)), event},
+		{"another body", 401, id, seconds(now), good, forged},
+		{"another id", 401, "evt_8", seconds(now), good, event},
+		{"another time", 401, id, seconds(now.Add(time.Second)), good, event},
+		{"another secret", 401, id, seconds(now), sign(other, now), event},
+		{"another version", 401, id, seconds(now), strings.Replace(good, "v1,", "v2,", 1), event},
+		{"half a signature", 401, id, seconds(now), good[:20], event},
+		{"no signature", 401, id, seconds(now), "", event},
+		{"signed, but old", 401, id, seconds(old), sign(secret, old), event},
+		{"signed, but of the future", 401, id, seconds(future), sign(secret, future), event},
+		{"old, and said to be new", 401, id, seconds(now), sign(secret, old), event},
+		{"no time", 401, id, "soon", good, event},
+		{"nothing at all", 401, "", "", "", ""},
+		{"far too much", 0, id, seconds(now), good, strings.Repeat("x", 1_000_000)},
+	} {
+		request, err := http.NewRequestWithContext(r.Context(), http.MethodPost, "http://"+address, strings.NewReader(c.body))
+		if err != nil {
+			r.Fatal(err)
+		}
+		for name, value := range map[string]string{"webhook-id": c.id, "webhook-timestamp": c.at, "webhook-signature": c.signatures} {
+			if value != "" {
+				request.Header.Set(name, value)
+			}
+		}
+		status := 0
+		if answer, err := http.DefaultClient.Do(request); err == nil {
+			status = answer.StatusCode
+			_ = answer.Body.Close()
+		} else if c.status != 0 {
+			r.Errorf("%s: %v", c.what, err)
+			continue
+		}
+		if c.status != 0 && status != c.status || c.status == 0 && status >= 200 && status < 300 {
+			r.Errorf("%s: %d", c.what, status)
+		}
+	}
+}
+
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// The programs that keep something go on from it when there is a new release.
+func TestGuidesAfterARelease(t *testing.T) {
+	t.Parallel()
+	haveTools(t)
+	cfg := testdb.SQLite(t)
+	s := startServer(t, cfg, "--demo")
+	key := newKey(t, cfg, "developer")
+	embeddings := newReader(t, cfg, s, "embeddings").saveAll("sync.py")
+	embeddings.key = key
+	dashboards := newReader(t, cfg, s, "dashboards").saveAll("live.mjs")
+	webhooks := newReader(t, cfg, s, "webhooks").saveAll("catchup.py")
+	caching := newReader(t, cfg, s, "caching").saveAll("cached.mjs")
+	says := func(r *reader, command, until, want string) {
+		t.Helper()
+		if got := r.shell(command, until); strings.TrimSpace(got) != want {
+			t.Errorf("%s: %q, not %q", command, got, want)
+		}
+	}
+	const sync = "API_KEY=YOUR_KEY python3 sync.py"
+	says(embeddings, sync, "", "18 vectorised, 0 forgotten, 0 as before")
+	listening := dashboards.start("node live.mjs")
+	if err := listening.waitFor("release 1 of 2026-11-10: 48 tools"); err != nil {
+		t.Fatal(err)
+	}
+	waitForFile(t, filepath.Join(dashboards.dir, "last-release.txt")) // else it is told again, as it should
+	listening.stop()
+	webhooks.shell("python3 catchup.py", "")
+	says(caching, "node cached.mjs", "", "8 categories, just fetched")
+
+	succeeds(t, palmares(t, cfg, "import", writeFile(t, "feed.ndjson", revised(t))))
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if _, body := s.get(t, "/readyz"); body["release"] == 2.0 {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatal("the release is not served")
+		}
+	}
+	says(embeddings, sync, "", "1 vectorised, 1 forgotten, 16 as before")
+	says(embeddings, sync, "", "0 vectorised, 0 forgotten, 17 as before")
+	says(dashboards, "node live.mjs", "tools", "release 2 of 2026-11-11: 47 tools")
+	if got := webhooks.shell("python3 catchup.py", ""); got == "0 events\n" {
+		t.Error("there is nothing to catch up with")
+	}
+	says(webhooks, "python3 catchup.py", "", "0 events")
+	says(caching, "node cached.mjs", "", "8 categories, just fetched")
+	says(caching, "node cached.mjs", "", "8 categories, as before")
+}
+
+func waitForFile(t *testing.T, path string) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(path); err == nil {
+			return
+		} else if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// revised is the demo catalog a day later: the review of one tool is another,
+// and one tool that nothing else cites is gone.
+func revised(t *testing.T) []byte {
+	t.Helper()
+	var feed []string
+	for line := range strings.Lines(string(demo.Catalog)) {
+		switch {
+		case strings.HasPrefix(line, `{"type":"feed"`):
+			line = strings.Replace(line, "2026-11-10", "2026-11-11", 1)
+		case strings.HasPrefix(line, `{"type":"tool","slug":"plume",`):
+			line = strings.Replace(line, `{"section":"verdict","text":"`, `{"section":"verdict","text":"Nous l'avons relu. `, 1)
+		case strings.HasPrefix(line, `{"type":"tool","slug":"rushes-propres",`):
+			continue
+		}
+		feed = append(feed, line)
+	}
+	return []byte(strings.Join(feed, ""))
+}
+
+// Who has had enough is told so, and does not try again.
+func TestGuidesWithoutQuota(t *testing.T) {
+	t.Parallel()
+	haveTools(t)
+	cfg := testdb.SQLite(t)
+	s := startServer(t, cfg, "--demo")
+	quotas := newReader(t, cfg, s, "quotas").saveAll("polite.py")
+	for range 100 {
+		s.call(t, http.MethodGet, "/api/v1/stats", "")
+	}
+	p := quotas.start("env -u API_KEY python3 polite.py")
+	defer p.stop()
+	if err := <-p.done; err == nil || !regexp.MustCompile(`^The quota is spent: try again in \d+ h \d+ min\.\n$`).MatchString(p.err.String()) {
+		t.Errorf("%v: %s%s", err, p.out.String(), p.err.String())
+	}
+}
