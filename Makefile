@@ -11,6 +11,12 @@ WITH_POSTGRES := CGO_ENABLED=0 $(GO) build -o bin/withpostgres ./internal/testdb
 # What is written by hand, for gofmt.
 OURS := cmd internal ent/schema auth rest $(wildcard graph/*.go) graph/scalar graph/generate
 
+# The explorer and the reference are other people's programs, built with npm. Who
+# has none gets a program without them.
+WEB    := internal/workbench/web
+BUILT  := internal/workbench/built/manifest.json
+ASSETS := $(if $(shell command -v npm),$(BUILT))
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -22,12 +28,21 @@ run: build ## Build, and serve the demo catalog from an embedded database
 	./bin/palmares serve --demo
 
 .PHONY: build
-build: ## Build the program, bin/palmares
+build: $(ASSETS) ## Build the program, bin/palmares
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/palmares ./cmd/palmares
+
+.PHONY: assets
+assets: $(BUILT) ## Build the explorer and the API reference, which the program carries; needs npm
+
+$(BUILT): $(WEB)/node_modules/.package-lock.json $(WEB)/package.json $(WEB)/build.mjs $(wildcard $(WEB)/src/*)
+	cd $(WEB) && node build.mjs
+
+$(WEB)/node_modules/.package-lock.json: $(WEB)/package-lock.json
+	cd $(WEB) && npm ci --no-audit --no-fund --ignore-scripts
 
 .PHONY: test
 test: ## Run all tests with the race detector, on SQLite and PostgreSQL
-	$(WITH_POSTGRES) -tools env CGO_ENABLED=1 $(GO) test -race ./...
+	$(WITH_POSTGRES) -tools sh -c '$(MAKE) -s assets && CGO_ENABLED=1 $(GO) test -race ./...'
 
 .PHONY: fuzz
 fuzz: ## Look for feeds and requests that break their readers, for FUZZTIME (default 1m)
@@ -35,6 +50,7 @@ fuzz: ## Look for feeds and requests that break their readers, for FUZZTIME (def
 	$(GO) test ./graph -run '^$$' -fuzz FuzzHandler -fuzztime $(or $(FUZZTIME),1m)
 	$(GO) test ./rest -run '^$$' -fuzz FuzzArguments -fuzztime $(or $(FUZZTIME),1m)
 	$(GO) test ./internal/fold -run '^$$' -fuzz FuzzText -fuzztime $(or $(FUZZTIME),1m)
+	$(GO) test ./internal/near -run '^$$' -fuzz FuzzNames -fuzztime $(or $(FUZZTIME),1m)
 
 .PHONY: bench
 bench: build ## Measure imports, GraphQL and HTTP on both databases (PARTS="imports graphql http webhooks large")

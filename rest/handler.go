@@ -99,9 +99,10 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 // asked is what an address asks for.
 type asked struct {
 	*endpoint
-	question cache.Question
-	answer   cache.Make
-	wrong    error // with its parameters
+	variables map[string]any // which nobody changes
+	question  cache.Question
+	answer    cache.Make
+	wrong     error // with its parameters
 }
 
 // target is an address word for word.
@@ -130,9 +131,10 @@ func (h *Handler) understand(u *url.URL) (*asked, error) {
 		variables["slug"] = slug
 	}
 	a := &asked{
-		endpoint: e,
-		question: cache.Question{Operation: e.query, Variables: slug + "?" + canonical(e.arguments, variables), Keyed: e.keyed},
-		answer:   func(ctx context.Context) (*cache.Entry, int, error) { return h.answer(ctx, e, variables) },
+		endpoint:  e,
+		variables: variables,
+		question:  cache.Question{Operation: e.query, Variables: slug + "?" + canonical(e.arguments, variables), Keyed: e.keyed},
+		answer:    func(ctx context.Context) (*cache.Entry, int, error) { return h.answer(ctx, e, variables) },
 	}
 	if len(t.path)+len(t.query) <= longestTarget {
 		h.targets.Add(t, a)

@@ -29,7 +29,7 @@ func describe(endpoints []*endpoint, cfg Config) ([]byte, error) {
 	schemas := &schemas{model: graph.Schema()}
 	var paths, tags object
 	for _, e := range endpoints {
-		paths.add(e.path, object{{"get", e.describe(schemas)}})
+		paths.add(e.path, object{{"get", e.describe(schemas, cfg.PublicURL)}})
 		if !tags.has(e.tag()) {
 			tags.add(e.tag(), e.summary+".")
 		}
@@ -103,11 +103,11 @@ var (
 	keyedSecurity = []object{keyHolder}
 )
 
-func (e *endpoint) describe(s *schemas) object {
+func (e *endpoint) describe(s *schemas, publicURL string) object {
 	operation := object{
 		{"operationId", e.query},
 		{"summary", e.summary},
-		{"description", e.details},
+		{"description", e.details + "\n\n[Open it in the GraphQL explorer](" + publicURL + ExplorerPath(e.examplePath()) + ")"},
 		{"tags", []string{e.tag()}},
 	}
 	if e.keyed {

@@ -3,6 +3,8 @@ package main
 import (
 	"net/http"
 
+	"palmares/internal/availability"
+	"palmares/internal/guide"
 	"palmares/internal/page"
 	"palmares/internal/site"
 )
@@ -13,12 +15,15 @@ func (p *program) registerPages(mux *http.ServeMux) error {
 	catalog, err := site.New(site.Config{
 		PublicURL: p.settings.PublicURL, ServiceName: p.settings.ServiceName, Credit: p.settings.credit(),
 		Executor: p.executor, Answers: p.answers, Log: p.log,
-		Others: []string{"/docs", "/explorer", "/guides", "/account", "/login", "/graphql", "/llms.txt", "/feeds/changes.atom"},
+		Others: []string{"/docs", "/explorer", "/guides", "/account", "/login", "/graphql", "/llms.txt", "/status", "/feeds/changes.atom"},
 	})
 	if err != nil {
 		return err
 	}
 	catalog.Register(mux)
-	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.Own, site.Assets))
+	mux.Handle(availability.Path, availability.NewPage(availability.Config{
+		PublicURL: p.settings.PublicURL, ServiceName: p.settings.ServiceName, Credit: p.settings.credit(), Store: p.store, Log: p.log,
+	}))
+	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.Own, site.Assets, availability.Assets, guide.Assets))
 	return nil
 }

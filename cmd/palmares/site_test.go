@@ -39,7 +39,7 @@ func TestSiteIsAccessible(t *testing.T) {
 		for name, path := range map[string]string{
 			"home": "/", "tools": "/tools", "tools-filtered": "/tools?category=code&sort=name_asc", "tools-none": "/tools?q=nobodyhasthis",
 			"tool": "/tools/plume", "tool-untested": "/tools/apostille", "comparisons": "/comparatifs", "comparison": "/comparatifs/plume-vs-ecritoire-cie",
-			"categories": "/categories", "graveyard": "/cimetiere", "tool-unknown": "/tools/plmue", "page-unknown": "/toosl", "tools-bad": "/tools?sort=best",
+			"categories": "/categories", "status": "/status", "graveyard": "/cimetiere", "tool-unknown": "/tools/plmue", "page-unknown": "/toosl", "tools-bad": "/tools?sort=best",
 		} {
 			p.Go("http://" + s.address + path)
 			if unknown := strings.Contains(name, "unknown"); (p.Status() == 404) != unknown {

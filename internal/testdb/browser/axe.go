@@ -37,7 +37,7 @@ func (p *Page) violations() (found []violation) {
 	if p.look.NoScript {
 		p.t.Fatal("axe is a script, and the page runs none")
 	}
-	dir := filepath.Join(root(p.t), "internal", "testdb", "browser", "axe")
+	dir := filepath.Join(testdb.Root(p.t), "internal", "testdb", "browser", "axe")
 	testdb.NPM(p.t, dir)
 	source, err := os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js"))
 	if err != nil {

@@ -5,9 +5,10 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"palmares/internal/testdb"
 )
 
 // Screenshot keeps a picture of the whole page, below TEST_OUTPUT or else in
@@ -19,30 +20,11 @@ func (p *Page) Screenshot(name string) {
 		picture, err = chromedp.FullScreenshot(100)(ctx, t)
 		return err
 	})
-	file := filepath.Join(cmp.Or(os.Getenv("TEST_OUTPUT"), filepath.Join(root(p.t), "test-output")), "screenshots", name+".png")
+	file := filepath.Join(cmp.Or(os.Getenv("TEST_OUTPUT"), filepath.Join(testdb.Root(p.t), "test-output")), "screenshots", name+".png")
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		p.t.Fatal(err)
 	}
 	if err := os.WriteFile(file, picture, 0o644); err != nil {
 		p.t.Fatal(err)
-	}
-}
-
-// root is the repository's: tests run in the folder of their package.
-func root(t testing.TB) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			t.Fatal("no go.mod here or above")
-		}
-		dir = parent
 	}
 }

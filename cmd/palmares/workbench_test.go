@@ -1,0 +1,280 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"palmares/internal/testdb"
+	"palmares/internal/testdb/browser"
+	"palmares/internal/workbench"
+)
+
+// startWorkbench starts a server that carries the explorer and the reference
+// as they are now.
+func startWorkbench(t *testing.T) *server {
+	t.Helper()
+	manifest, err := os.ReadFile(filepath.Join(testdb.Assets(t), "manifest.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var built map[string]string
+	if err := json.Unmarshal(manifest, &built); err != nil {
+		t.Fatal(err)
+	}
+	s := startServer(t, testdb.SQLite(t), "--demo")
+	for page, script := range map[string]string{"/explorer": built["explorer.js"], "/docs": built["reference.js"]} {
+		body, err := io.ReadAll(s.call(t, http.MethodGet, page, "").Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(body, []byte(script)) {
+			t.Fatal("the pages were built just now, but this test before: run it again, or make test")
+		}
+	}
+	return s
+}
+
+// shows waits until an element says something. Editors write their spaces as
+// ones that do not break.
+func shows(t *testing.T, p *browser.Page, selector, want string) {
+	t.Helper()
+	var said string
+	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		said = strings.ReplaceAll(p.Text(selector), "\u00a0", " ")
+		if strings.Contains(said, want) {
+			return
+		}
+	}
+	t.Fatalf("%s never says %q, but %q", selector, want, said)
+}
+
+const (
+	inQuery     = ".graphiql-query-editor .view-lines"
+	inVariables = ".graphiql-editor-tool"
+	inAnswer    = ".result-window .view-lines"
+	runButton   = ".graphiql-execute-button"
+)
+
+// runQuery runs what is in the editor, once there is a place for the answer.
+func runQuery(p *browser.Page) {
+	p.Text(inAnswer)
+	p.Click(runButton)
+}
+
+func explorerOf(path string) string { return "/explorer?path=" + url.QueryEscape(path) }
+
+func TestExplorerBuildsAQueryByClicks(t *testing.T) {
+	t.Parallel()
+	s := startWorkbench(t)
+	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.address+"/explorer")
+	shows(t, p, inQuery, "query BestTools")
+	if text := p.Text(".result-window"); strings.Contains(text, "data") {
+		t.Errorf("something ran by itself: %s", text)
+	}
+	p.Click(".graphiql-tab-add")
+	field := func(path ...string) {
+		t.Helper()
+		selector := ""
+		for _, name := range path {
+			selector += ".graphiql-explorer-" + name + " "
+		}
+		p.Click(selector + "> [data-field-name=" + path[len(path)-1] + "]")
+	}
+	field("stats")
+	field("stats", "toolsTotal")
+	field("categories")
+	field("categories", "label")
+	shows(t, p, inQuery, "toolsTotal")
+	shows(t, p, inQuery, "label")
+	runQuery(p)
+	shows(t, p, inAnswer, `"toolsTotal": `)
+	shows(t, p, inAnswer, `"label": `)
+	p.Screenshot("explorer-built")
+}
+
+func TestExplorerOpensExamples(t *testing.T) {
+	t.Parallel()
+	s := startWorkbench(t)
+	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.address+"/explorer")
+	shows(t, p, inQuery, "query BestTools")
+	p.Fill("#example", "2")
+	p.Click("#examples button")
+	shows(t, p, inQuery, "scoreHistogram {")
+	runQuery(p)
+	shows(t, p, inAnswer, `"scoreHistogram": [`)
+	if !p.Exists("#same[hidden]") {
+		t.Errorf("it says that REST has the same: %s", p.Text("#same"))
+	}
+	p.Screenshot("explorer-example")
+}
+
+// Every example is a query that a dashboard can use as it is.
+func TestExamplesRun(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, testdb.SQLite(t), "--demo")
+	for _, example := range workbench.Examples {
+		query, err := json.Marshal(map[string]string{"query": example.Query})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := s.call(t, http.MethodPost, "/graphql", string(query), "Content-Type", "application/json")
+		body, err := io.ReadAll(got.Body)
+		if err != nil || got.StatusCode != 200 || bytes.Contains(body, []byte(`"errors"`)) || len(body) < 100 {
+			t.Errorf("%s: %d %s %v", example.Title, got.StatusCode, body, err)
+		}
+	}
+}
+
+// Each path opens as its operation, which tells the path again.
+func TestExplorerOpensPaths(t *testing.T) {
+	t.Parallel()
+	s := startWorkbench(t)
+	base := "http://" + s.address
+	p := browser.Start(t).Open(t, browser.Look{}, base+explorerOf("/api/v1/tools?category=code"))
+	shows(t, p, inQuery, "query tools(")
+	shows(t, p, inVariables, `"category": [`)
+	shows(t, p, "#same-call", "GET /api/v1/tools?category=code")
+	shows(t, p, "#same-curl", "curl '"+base+"/api/v1/tools?category=code'")
+	if text := p.Text(".result-window"); strings.Contains(text, "data") {
+		t.Errorf("something ran by itself: %s", text)
+	}
+	runQuery(p)
+	shows(t, p, inAnswer, `"slug": "enclume-8"`)
+	p.Screenshot("explorer-path")
+
+	for _, path := range []string{
+		"/api/v1/tools", "/api/v1/tools?page=2&limit=3&category=code&score_min=7.5&obsolescence_max=4&sort=name_asc", "/api/v1/tools/plume", "/api/v1/comparatifs?limit=2",
+		"/api/v1/comparatifs/plume-vs-ecritoire-cie", "/api/v1/pricing", "/api/v1/pricing/plume", "/api/v1/cimetiere?reason=mort", "/api/v1/categories", "/api/v1/stats",
+		"/api/embeddings/plume",
+	} {
+		p.Go(base + explorerOf(path))
+		shows(t, p, "#same-call", "GET "+path)
+	}
+	shows(t, p, "#same-curl", `curl -H "Authorization: Bearer $API_KEY" '`+base+"/api/embeddings/plume'")
+
+	p.Go(base + explorerOf("/api/v1/tools?limit=many"))
+	shows(t, p, "main .warning", `limit: "many" is not an integer`)
+	p.Go(base + "/explorer?query=" + url.QueryEscape("query Asked($slug: String!) { tool(slug: $slug) { name } }") + "&variables=" + url.QueryEscape(`{"slug":"plume"}`))
+	shows(t, p, inQuery, "query Asked(")
+	shows(t, p, inVariables, `"slug": "plume"`)
+	runQuery(p)
+	shows(t, p, inAnswer, `"name": "Plume"`)
+}
+
+// Who is signed in tries things with a key, which the browser does not keep.
+func TestExplorerHasTheVisitorsKey(t *testing.T) {
+	t.Parallel()
+	s := startWorkbench(t)
+	base := "http://" + s.address
+	p := browser.Start(t).Open(t, browser.Look{}, base+"/login")
+	p.Fill("#email", "kay@example.com")
+	p.Click("main button")
+	link, _ := s.printed(t, "kay@example.com", 0)
+	p.Go(link)
+	p.Click("main button")
+	p.Go(base + explorerOf("/api/embeddings/plume"))
+	shows(t, p, "#same-call", "GET /api/embeddings/plume") // the last to move anything
+	p.Text(inAnswer)
+	p.Click("[data-name=headers]")
+	shows(t, p, inVariables, `"Authorization": "Bearer pal_`)
+	runQuery(p)
+	shows(t, p, inAnswer, `"chunk_count": `)
+	time.Sleep(time.Second) // GraphiQL writes down what it keeps half a second later
+	var kept string
+	if p.Eval("JSON.stringify(localStorage)", &kept); strings.Contains(kept, "pal_") || !strings.Contains(kept, "embeddings") {
+		t.Errorf("the browser keeps %s", kept)
+	}
+	// What is in the history runs again with the key of today.
+	p.Go(base + "/explorer")
+	shows(t, p, inQuery, "query embeddings(")
+	p.Click("button[aria-label='Show History']")
+	p.Click(".graphiql-history-item-label")
+	runQuery(p)
+	shows(t, p, inAnswer, `"chunk_count": `)
+}
+
+func TestReferenceTriesPaths(t *testing.T) {
+	t.Parallel()
+	s := startWorkbench(t)
+	base := "http://" + s.address
+	p := browser.Start(t).Open(t, browser.Look{}, base+"/docs")
+	shows(t, p, "#reference", "/api/v1/tools/{slug}")
+	shows(t, p, "main .bench", "Guides")
+	for _, other := range []string{"Ruby", "PHP", "Powered by"} {
+		if strings.Contains(p.Text("#reference"), other) {
+			t.Errorf("it speaks of %s", other)
+		}
+	}
+	p.Click("#reference .show-api-client-button")
+	const client = "[role=dialog][aria-label='API Client']"
+	shows(t, p, client, "Response")
+	p.Click(client + " .address-bar-bg-states button.scalar-button-solid")
+	shows(t, p, client, "200 OK")
+	shows(t, p, client, "bosco-et-matelots")
+	looksRight(t, p, "docs-tried")
+}
+
+func TestWorkbenchIsAccessible(t *testing.T) {
+	t.Parallel()
+	s := startWorkbench(t)
+	chrome := browser.Start(t)
+	for _, look := range everyLook {
+		t.Run(lookName(look), func(t *testing.T) {
+			p := chrome.Open(t, look, "http://"+s.address+explorerOf("/api/v1/tools?category=code"))
+			shows(t, p, "#same-call", "GET /api/v1/tools?category=code")
+			runQuery(p)
+			shows(t, p, inAnswer, `"slug"`)
+			looksRight(t, p, "explorer-"+lookName(look))
+			for _, label := range []string{"Show Documentation Explorer", "Show History", "Show Build a query"} {
+				if p.Exists(fmt.Sprintf("button[aria-label=%q]", label)) {
+					p.Click(fmt.Sprintf("button[aria-label=%q]", label))
+					p.Axe()
+				}
+			}
+			p.Screenshot("explorer-plugin-" + lookName(look))
+			p.Go("http://" + s.address + "/docs")
+			shows(t, p, "#reference", "/api/v1/tools/{slug}")
+			shows(t, p, "#reference", "Test Request")
+			shows(t, p, "#reference", "Free of rights") // the last to be seen
+			looksRight(t, p, "docs-"+lookName(look))
+		})
+	}
+}
+
+func TestWorkbenchAssetsArePacked(t *testing.T) {
+	t.Parallel()
+	s := startWorkbench(t)
+	folder := testdb.Assets(t)
+	files, err := filepath.Glob(filepath.Join(folder, "*.[jc]s*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := 0
+	for _, file := range files {
+		name := filepath.Base(file)
+		if name == "manifest.json" {
+			continue
+		}
+		got := s.call(t, http.MethodGet, "/assets/workbench/"+name, "", "Accept-Encoding", "br")
+		body, err := io.ReadAll(got.Body)
+		if err != nil || got.StatusCode != 200 || !strings.Contains(got.Header.Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: %d %v", name, got.StatusCode, err)
+		}
+		sent += len(body)
+		if text, err := os.ReadFile(file); err != nil || bytes.Contains(text, []byte("sourceMappingURL=")) {
+			t.Errorf("%s names a source map, or cannot be read: %v", name, err)
+		}
+	}
+	if sent == 0 || sent > 4<<20 {
+		t.Errorf("they come to %d bytes", sent)
+	}
+}

@@ -1,0 +1,85 @@
+package workbench
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+
+	"palmares/internal/page"
+	"palmares/internal/problem"
+)
+
+// explorer is what the script of the page works with.
+type explorer struct {
+	Query      string            `json:"query"`     // what the address asks to open, or ""
+	Variables  string            `json:"variables"` // of it, as JSON
+	Headers    string            `json:"headers"`   // as JSON, or ""
+	Base       string            `json:"base"`
+	Schema     string            `json:"schema"`
+	Workers    map[string]string `json:"workers"`
+	Examples   []Example         `json:"examples"`
+	Operations []Operation       `json:"operations"`
+}
+
+// showExplorer shows what the address asks for, and runs nothing of it.
+func (w *Workbench) showExplorer(to http.ResponseWriter, r *http.Request) {
+	to.Header().Set("Cache-Control", "no-store") // it may hold a key
+	if len(w.built) == 0 {
+		w.show(to, r, "schema", page.Head{}, struct{ Schema, Address string }{w.Schema, SchemaPath})
+		return
+	}
+	e := explorer{
+		Base: w.PublicURL, Schema: SchemaPath, Examples: Examples, Operations: w.Operations,
+		Workers: map[string]string{
+			"editor": w.built["editor.worker.js"], "json": w.built["json.worker.js"], "graphql": w.built["graphql.worker.js"],
+		},
+	}
+	var note string
+	e.Query, e.Variables, note = w.asked(r)
+	if key := w.Key(r); key != "" {
+		e.Headers = indented(map[string]string{"Authorization": "Bearer " + key})
+	}
+	head := page.Head{Wide: true, Styles: []string{w.built["explorer.css"]}, Scripts: []string{w.built["explorer.js"]}}
+	w.show(to, r, "explorer", head, struct {
+		Examples     []Example
+		Schema, Note string
+		Script       explorer
+	}{Examples, SchemaPath, note, e})
+}
+
+// asked is what an address asks to open, and what is wrong with it.
+func (w *Workbench) asked(r *http.Request) (query, variables, note string) {
+	values := r.URL.Query()
+	if target := values.Get("path"); target != "" {
+		query, given, err := w.Explain(target)
+		if err != nil {
+			return "", "", "This path cannot be opened here. " + problem.Of(err).Message
+		}
+		if len(given) > 0 {
+			variables = indented(given)
+		}
+		return query, variables, ""
+	}
+	query, variables = values.Get("query"), values.Get("variables")
+	var tidy bytes.Buffer
+	switch {
+	case variables == "":
+	case json.Indent(&tidy, []byte(variables), "", "  ") != nil:
+		note = "The variables in this address are no JSON."
+	default:
+		variables = tidy.String()
+	}
+	return query, variables, note
+}
+
+// indented is JSON for people.
+func indented(value any) string {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // the page's template does that for all of it
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(value); err != nil {
+		return "" // a path's variables are words and finite numbers
+	}
+	return string(bytes.TrimRight(text.Bytes(), "\n"))
+}

@@ -1,0 +1,49 @@
+// Asks our own server: a query gets its answer, a subscription one event after
+// the other.
+const url = "/graphql";
+
+export function fetcher(params, { documentAST, headers } = {}) {
+  return isSubscription(params, documentAST) ? listen(params, headers) : ask(params, headers);
+}
+
+function isSubscription({ operationName }, document) {
+  const operations = document?.definitions.filter(({ kind }) => kind === "OperationDefinition") ?? [];
+  const chosen = operations.find(({ name }) => name?.value === operationName) ?? operations[0];
+  return chosen?.operation === "subscription";
+}
+
+function post(params, headers, accept) {
+  return fetch(url, {
+    method: "POST",
+    headers: { "Content-Type": "application/json", Accept: accept, ...headers },
+    body: JSON.stringify(params),
+  });
+}
+
+async function ask(params, headers) {
+  return (await post(params, headers, "application/json")).json();
+}
+
+async function* listen(params, headers) {
+  const answer = await post(params, headers, "text/event-stream");
+  if (!answer.headers.get("Content-Type")?.startsWith("text/event-stream")) {
+    yield await answer.json();
+    return;
+  }
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  try {
+    for (let text = ""; ; ) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      text += value;
+      const events = text.split("\n\n");
+      text = events.pop();
+      for (const event of events) {
+        const body = event.split("\n").filter((line) => line.startsWith("data:")).map((line) => line.slice(5)).join("\n");
+        if (body.trim()) yield JSON.parse(body);
+      }
+    }
+  } finally {
+    await reader.cancel();
+  }
+}
