@@ -22,9 +22,10 @@ type Operation struct {
 
 // Parameter is a part of a path and the variable of the same name.
 type Parameter struct {
-	Name   string
-	InPath bool
-	Preset any // what it is if it is not given; nil for nothing
+	Name        string
+	Description string
+	InPath      bool
+	Preset      any // what it is if it is not given; nil for nothing
 }
 
 // Operations are those of every path, in the table's order.
@@ -36,7 +37,7 @@ func (h *Handler) Operations() []Operation {
 		}
 		o := Operation{Path: e.path, Summary: e.summary, Details: e.details, Example: e.examplePath(), Query: e.operation.Text, Keyed: e.keyed}
 		for _, a := range e.arguments {
-			o.Parameters = append(o.Parameters, Parameter{Name: a.name, InPath: a.inPath, Preset: a.preset})
+			o.Parameters = append(o.Parameters, Parameter{Name: a.name, Description: a.description, InPath: a.inPath, Preset: a.preset})
 		}
 		all = append(all, o)
 	}

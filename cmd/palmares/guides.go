@@ -40,7 +40,7 @@ func (p *program) registerGuides(mux *http.ServeMux, api *rest.Handler) error {
 func restLinks(api *rest.Handler) []guide.Link {
 	links := []guide.Link{
 		{Name: "OpenAPI document", Path: rest.DocumentPath, Note: "Every path, parameter and answer, as OpenAPI 3.0.3."},
-		{Name: "Reference", Path: workbench.ReferencePath, Note: "The same for people."},
+		{Name: "Reference", Path: workbench.MarkdownPath, Note: "The same as Markdown; for people at " + workbench.ReferencePath + "."},
 	}
 	for _, o := range api.Operations() {
 		link := guide.Link{Name: o.Path, Path: o.Path, Note: o.Summary + "."}

@@ -36,7 +36,7 @@ var definitionEnd = regexp.MustCompile(`(?m)^(\}|scalar .*|\) on .*)\n`)
 func operations(api *rest.Handler) []workbench.Operation {
 	var all []workbench.Operation
 	for _, o := range api.Operations() {
-		known := workbench.Operation{Path: o.Path, Summary: o.Summary, Example: o.Example, Query: o.Query, Keyed: o.Keyed, Parameters: []workbench.Parameter{}}
+		known := workbench.Operation{Path: o.Path, Summary: o.Summary, Details: o.Details, Example: o.Example, Query: o.Query, Keyed: o.Keyed, Parameters: []workbench.Parameter{}}
 		for _, p := range o.Parameters {
 			known.Parameters = append(known.Parameters, workbench.Parameter(p))
 		}

@@ -85,7 +85,7 @@ func (g *Guides) serve(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case !known:
 		return g.missing(w, r)
-	case found.page == nil || found.text != nil && wantsMarkdown(r.Header["Accept"]):
+	case found.page == nil || found.text != nil && page.WantsMarkdown(r.Header["Accept"]):
 		return found.text.Write(w, r)
 	}
 	return found.page.Write(w, r)
@@ -101,7 +101,7 @@ func (g *Guides) missing(w http.ResponseWriter, r *http.Request) error {
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("Vary", "Accept")
-	if strings.HasSuffix(r.URL.Path, ".md") || wantsMarkdown(r.Header["Accept"]) {
+	if strings.HasSuffix(r.URL.Path, ".md") || page.WantsMarkdown(r.Header["Accept"]) {
 		header.Set("Content-Type", markdown)
 		header.Set("X-Content-Type-Options", "nosniff")
 		w.WriteHeader(http.StatusNotFound)

@@ -13,6 +13,11 @@ type reference struct {
 
 func (w *Workbench) showReference(to http.ResponseWriter, r *http.Request) {
 	to.Header().Set("Cache-Control", "no-cache")
+	to.Header().Set("Vary", "Accept, Accept-Encoding")
+	if page.WantsMarkdown(r.Header["Accept"]) {
+		serveEntry(w.text)(to, r)
+		return
+	}
 	if len(w.built) == 0 {
 		w.show(to, r, "paths", page.Head{}, struct {
 			Operations []Operation

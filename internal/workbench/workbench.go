@@ -20,6 +20,7 @@ import (
 const (
 	ExplorerPath  = "/explorer"
 	ReferencePath = "/docs"
+	MarkdownPath  = "/docs.md"
 	SchemaPath    = "/explorer/schema.graphql"
 )
 
@@ -53,6 +54,7 @@ type Config struct {
 type Operation struct {
 	Path       string      `json:"path"` // with {slug} in it
 	Summary    string      `json:"-"`
+	Details    string      `json:"-"`
 	Example    string      `json:"-"` // a path to try
 	Query      string      `json:"query"`
 	Parameters []Parameter `json:"parameters"`
@@ -61,9 +63,10 @@ type Operation struct {
 
 // Parameter is a part of a path and the variable of the same name.
 type Parameter struct {
-	Name   string `json:"name"`
-	InPath bool   `json:"inPath"`
-	Preset any    `json:"preset"` // what it is if it is not given
+	Name        string `json:"name"`
+	Description string `json:"-"`
+	InPath      bool   `json:"inPath"`
+	Preset      any    `json:"preset"` // what it is if it is not given
 }
 
 // Workbench serves the pages.
@@ -73,6 +76,7 @@ type Workbench struct {
 	assets *page.Assets
 	built  map[string]string // addresses by what a file is; empty if nothing is built
 	schema *cache.Entry
+	text   *cache.Entry // the reference as Markdown
 }
 
 // New makes the pages of what was built into the program.
@@ -81,6 +85,12 @@ func New(cfg Config) *Workbench { return newWorkbench(cfg, builtFiles) }
 func newWorkbench(cfg Config, files fs.FS) *Workbench {
 	assets := page.MustBuilt(files, "built", "workbench")
 	return &Workbench{
+		text: cache.NewEntry(markdownOf(cfg), http.Header{
+			"Content-Type":           {"text/markdown; charset=utf-8"},
+			"Cache-Control":          {"no-cache"},
+			"Vary":                   {"Accept, Accept-Encoding"},
+			"X-Content-Type-Options": {"nosniff"},
+		}),
 		Config: cfg,
 		secure: strings.HasPrefix(cfg.PublicURL, "https://"),
 		assets: assets,
@@ -115,13 +125,16 @@ func readManifest(files fs.FS, assets *page.Assets) map[string]string {
 func (w *Workbench) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+ExplorerPath, w.showExplorer)
 	mux.HandleFunc("GET "+ReferencePath, w.showReference)
-	mux.HandleFunc("GET "+SchemaPath, w.serveSchema)
+	mux.HandleFunc("GET "+SchemaPath, serveEntry(w.schema))
+	mux.HandleFunc("GET "+MarkdownPath, serveEntry(w.text))
 	mux.Handle("GET "+page.AssetsPath+"workbench/", page.ServeAssets(w.assets))
 }
 
-func (w *Workbench) serveSchema(to http.ResponseWriter, r *http.Request) {
-	if err := w.schema.Write(to, r); err != nil {
-		problem.Write(to, err)
+func serveEntry(entry *cache.Entry) http.HandlerFunc {
+	return func(to http.ResponseWriter, r *http.Request) {
+		if err := entry.Write(to, r); err != nil {
+			problem.Write(to, err)
+		}
 	}
 }
 

@@ -230,3 +230,21 @@ func TestLockNamesNoRegistry(t *testing.T) {
 		}
 	}
 }
+
+// The reference is there as Markdown, too: at its address, and for who asks.
+func TestReferenceAsMarkdown(t *testing.T) {
+	for _, ask := range []struct{ path, accept string }{{MarkdownPath, ""}, {ReferencePath, "text/markdown"}} {
+		r := httptest.NewRequest("GET", ask.path, nil)
+		r.Header.Set("Accept", ask.accept)
+		got := httptest.NewRecorder()
+		serving(dressed, "").ServeHTTP(got, r)
+		if got.Code != 200 || got.Header().Get("Content-Type") != "text/markdown; charset=utf-8" {
+			t.Errorf("%s: %d %s", ask.path, got.Code, got.Header().Get("Content-Type"))
+		}
+		for _, text := range []string{"# API reference of palmares", "## GET /api/v1/tools/{slug}", "- `slug`:", "Source : palmares (https://palmares.example)", "https://palmares.example/api/v1/tools/plume"} {
+			if !strings.Contains(got.Body.String(), text) {
+				t.Errorf("%s does not say %q: %s", ask.path, text, got.Body)
+			}
+		}
+	}
+}

@@ -1,4 +1,4 @@
-package guide
+package page
 
 import (
 	"mime"
@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// wantsMarkdown tells whether a caller would rather read Markdown than a page.
+// WantsMarkdown tells whether a caller would rather read Markdown than a page.
 // Only who names it does: browsers, which take anything, never do.
-func wantsMarkdown(accept []string) bool {
+func WantsMarkdown(accept []string) bool {
 	quality := map[string]float64{}
 	for item := range strings.SplitSeq(strings.Join(accept, ","), ",") {
 		kind, params, err := mime.ParseMediaType(strings.TrimSpace(item))
