@@ -9,43 +9,50 @@ import (
 	"palmares/internal/testdb"
 )
 
-// Every order that is promised comes from an index, without sorting the table.
-func TestOrdersComeFromIndexes(t *testing.T) {
-	data := synthetic(t, synth.Options{Tools: 3000, Seed: 1})
+// What lists do once they are long, over one catalog: to publish it is what
+// takes the time.
+func TestLongLists(t *testing.T) {
+	data := synthetic(t, synth.Options{Tools: 3300, Seed: 3})
 	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, data)
-		explain := "EXPLAIN "
-		if s.Describe() != "PostgreSQL" {
-			explain = "EXPLAIN QUERY PLAN "
-		}
-		const tools = "SELECT slug, name FROM tools WHERE retired_at IS NULL "
-		for statement, index := range map[string]string{
-			tools + "ORDER BY untested, score DESC, slug LIMIT 50":                                                                    "tools_by_score_desc",
-			tools + "ORDER BY untested, score, slug LIMIT 50":                                                                         "tools_by_score_asc",
-			tools + "ORDER BY name_key, slug LIMIT 50":                                                                                "tools_by_name_asc",
-			tools + "ORDER BY name_key DESC, slug LIMIT 50":                                                                           "tools_by_name_desc",
-			tools + "ORDER BY updated_at DESC, slug LIMIT 50":                                                                         "tools_by_update_desc",
-			tools + "ORDER BY updated_at, slug LIMIT 50":                                                                              "tools_by_update_asc",
-			tools + "ORDER BY price_amount DESC, slug LIMIT 50":                                                                       "tools_by_price_desc",
-			tools + "ORDER BY price_amount, slug LIMIT 50":                                                                            "tools_by_price_asc",
-			tools + "AND category_slug = 'code' ORDER BY untested, score DESC, slug LIMIT 50":                                         "tools_by_category_score",
-			tools + "AND category_slug = 'code' ORDER BY name_key, slug LIMIT 50":                                                     "tools_by_category_name",
-			tools + "AND untested = false AND score >= 8 ORDER BY untested, score DESC, slug LIMIT 50":                                "tools_by_score_desc",
-			"SELECT slug FROM tools WHERE retired_at IS NOT NULL ORDER BY retired_at DESC, slug LIMIT 50":                             "tools_by_retirement",
-			"SELECT slug FROM tools WHERE retired_at IS NOT NULL AND retired_reason = 'pivot' ORDER BY retired_at DESC, slug LIMIT 5": "tools_by_retirement_reason",
-			"SELECT slug FROM tools WHERE retired_at IS NOT NULL AND category_slug = 'code' ORDER BY retired_at DESC, slug LIMIT 5":   "tools_by_retirement_category",
-			"SELECT slug FROM comparisons WHERE published ORDER BY updated_at DESC, slug LIMIT 50":                                    "comparisons_by_update",
-		} {
-			rows, err := s.Read.QueryContext(t.Context(), explain+statement)
-			if err != nil {
-				t.Fatal(err)
-			}
-			plan := planOf(t, rows)
-			if !strings.Contains(plan, index) {
-				t.Errorf("%s\n%s", statement, plan)
-			}
-		}
+		t.Run("orders come from indexes", func(t *testing.T) { ordersComeFromIndexes(t, s) })
+		t.Run("deep pages", func(t *testing.T) { deepPages(t, newExecutor(s)) })
 	})
+}
+
+// Every order that is promised comes from an index, without sorting the table.
+func ordersComeFromIndexes(t *testing.T, s *store.Store) {
+	explain := "EXPLAIN "
+	if s.Describe() != "PostgreSQL" {
+		explain = "EXPLAIN QUERY PLAN "
+	}
+	const tools = "SELECT slug, name FROM tools WHERE retired_at IS NULL "
+	for statement, index := range map[string]string{
+		tools + "ORDER BY untested, score DESC, slug LIMIT 50":                                                                    "tools_by_score_desc",
+		tools + "ORDER BY untested, score, slug LIMIT 50":                                                                         "tools_by_score_asc",
+		tools + "ORDER BY name_key, slug LIMIT 50":                                                                                "tools_by_name_asc",
+		tools + "ORDER BY name_key DESC, slug LIMIT 50":                                                                           "tools_by_name_desc",
+		tools + "ORDER BY updated_at DESC, slug LIMIT 50":                                                                         "tools_by_update_desc",
+		tools + "ORDER BY updated_at, slug LIMIT 50":                                                                              "tools_by_update_asc",
+		tools + "ORDER BY price_amount DESC, slug LIMIT 50":                                                                       "tools_by_price_desc",
+		tools + "ORDER BY price_amount, slug LIMIT 50":                                                                            "tools_by_price_asc",
+		tools + "AND category_slug = 'code' ORDER BY untested, score DESC, slug LIMIT 50":                                         "tools_by_category_score",
+		tools + "AND category_slug = 'code' ORDER BY name_key, slug LIMIT 50":                                                     "tools_by_category_name",
+		tools + "AND untested = false AND score >= 8 ORDER BY untested, score DESC, slug LIMIT 50":                                "tools_by_score_desc",
+		"SELECT slug FROM tools WHERE retired_at IS NOT NULL ORDER BY retired_at DESC, slug LIMIT 50":                             "tools_by_retirement",
+		"SELECT slug FROM tools WHERE retired_at IS NOT NULL AND retired_reason = 'pivot' ORDER BY retired_at DESC, slug LIMIT 5": "tools_by_retirement_reason",
+		"SELECT slug FROM tools WHERE retired_at IS NOT NULL AND category_slug = 'code' ORDER BY retired_at DESC, slug LIMIT 5":   "tools_by_retirement_category",
+		"SELECT slug FROM comparisons WHERE published ORDER BY updated_at DESC, slug LIMIT 50":                                    "comparisons_by_update",
+	} {
+		rows, err := s.Read.QueryContext(t.Context(), explain+statement)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan := planOf(t, rows)
+		if !strings.Contains(plan, index) {
+			t.Errorf("%s\n%s", statement, plan)
+		}
+	}
 }
 
 type planRows interface {

@@ -19,13 +19,10 @@ import (
 // twoCatalogs are two large states of one catalog, as feeds and as exports.
 func twoCatalogs(t *testing.T, tools int) (feeds, exports [2]string) {
 	t.Helper()
+	cfg := testdb.SQLite(t) // one for both: the history of prices comes from having seen the first
 	for i := range feeds {
 		feeds[i] = synthFile(t, synth.Options{Tools: tools, Seed: 5, Revision: 10 * i})
-		cfg := testdb.SQLite(t)
-		succeeds(t, shipped(t, cfg, "import", feeds[0]))
-		if i == 1 { // the history of prices comes from having seen both
-			succeeds(t, shipped(t, cfg, "import", feeds[1]))
-		}
+		succeeds(t, shipped(t, cfg, "import", feeds[i]))
 		exports[i] = succeeds(t, shipped(t, cfg, "export")).out
 	}
 	return feeds, exports
@@ -36,78 +33,69 @@ func twoCatalogs(t *testing.T, tools int) (feeds, exports [2]string) {
 func TestKillDuringImport(t *testing.T) {
 	const kills = 20
 	feeds, exports := twoCatalogs(t, 1500)
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testdb.Each(t, func(t *testing.T, old store.Config) {
+		succeeds(t, shipped(t, old, "import", feeds[0]))
+		length := duration(t, old, feeds[1])
+		cfg := testdb.Copy(t, old)
 		killed, finished := 0, 0
 		for killed < kills {
 			if finished > kills {
 				t.Fatalf("only %d of %d imports could be killed in time", killed, killed+finished)
 			}
-			fresh := cfg
-			if finished > 0 { // once the new catalog is in, there is nothing left to kill
-				fresh = another(t, cfg)
+			died, took := killAfter(t, shipped(t, cfg, "import", feeds[1]), time.Duration(rand.Int64N(int64(length))))
+			got := succeeds(t, shipped(t, cfg, "export")).out
+			if got != exports[0] && got != exports[1] {
+				t.Fatal("the catalog is neither the old nor the new one")
 			}
-			succeeds(t, shipped(t, fresh, "import", feeds[0]))
-			length := duration(t, another(t, cfg), feeds)
-			for killed < kills {
-				died := killAfter(t, shipped(t, fresh, "import", feeds[1]), time.Duration(rand.Int64N(int64(length))))
-				got := succeeds(t, shipped(t, fresh, "export")).out
-				if got != exports[0] && got != exports[1] {
-					t.Fatal("the catalog is neither the old nor the new one")
-				}
-				if died {
-					killed++
-				}
-				if got == exports[1] {
-					finished++
-					break
-				}
+			if died {
+				killed++
+			} else {
+				length = took
+			}
+			if got == exports[1] { // once the new catalog is in, there is nothing left to kill
+				finished++
+				cfg = testdb.Copy(t, old)
 			}
 		}
 		t.Logf("%d imports killed, %d came through", killed, finished)
 	})
 }
 
-// another is a new database of the same kind.
-func another(t *testing.T, cfg store.Config) store.Config {
-	if cfg.DatabaseURL != "" {
-		return testdb.Postgres(t)
-	}
-	return testdb.SQLite(t)
-}
-
-// duration measures an import that is left alone.
-func duration(t *testing.T, cfg store.Config, feeds [2]string) time.Duration {
+// duration measures an import that is left alone, on a copy of the database.
+func duration(t *testing.T, cfg store.Config, feed string) time.Duration {
 	t.Helper()
-	succeeds(t, shipped(t, cfg, "import", feeds[0]))
+	cfg = testdb.Copy(t, cfg)
 	start := time.Now()
-	succeeds(t, shipped(t, cfg, "import", feeds[1]))
+	succeeds(t, shipped(t, cfg, "import", feed))
 	return time.Since(start)
 }
 
-// killAfter starts a process and kills it after a while, if it still lives.
-func killAfter(t *testing.T, cmd *exec.Cmd, after time.Duration) (died bool) {
+// killAfter starts a process and kills it after a while, if it still lives,
+// and tells how long it lived.
+func killAfter(t *testing.T, cmd *exec.Cmd, after time.Duration) (died bool, took time.Duration) {
 	t.Helper()
+	start := time.Now()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(after)
-	_ = cmd.Process.Kill()
+	kill := time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
 	_ = cmd.Wait()
-	return !cmd.ProcessState.Exited()
+	kill.Stop()
+	return !cmd.ProcessState.Exited(), time.Since(start)
 }
 
 func TestImportsAtOnceNeverMix(t *testing.T) {
+	const importers = 4
+	var feeds [importers]string
+	whole := map[string]bool{}
+	for i := range feeds {
+		// Catalogs with nothing in common but a few slugs.
+		feeds[i] = synthFile(t, synth.Options{Tools: 300, Seed: uint64(i)})
+		alone := testdb.SQLite(t)
+		succeeds(t, shipped(t, alone, "import", feeds[i]))
+		whole[withoutHistory(succeeds(t, shipped(t, alone, "export")).out)] = true
+	}
 	testdb.Each(t, func(t *testing.T, cfg store.Config) {
-		const importers = 4
-		var feeds [importers]string
-		whole := map[string]bool{}
-		for i := range feeds {
-			// Catalogs with nothing in common but a few slugs.
-			feeds[i] = synthFile(t, synth.Options{Tools: 300, Seed: uint64(i)})
-			alone := testdb.SQLite(t)
-			succeeds(t, shipped(t, alone, "import", feeds[i]))
-			whole[withoutHistory(succeeds(t, shipped(t, alone, "export")).out)] = true
-		}
 		succeeds(t, shipped(t, cfg, "migrate", "up"))
 		var all sync.WaitGroup
 		for _, feed := range feeds {

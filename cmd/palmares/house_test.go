@@ -33,7 +33,13 @@ func TestWhoMayImportWhom(t *testing.T) {
 		{"internal/webhook", []string{"graph", "internal/feed", "internal/portal", "internal/billing"}},
 		{"internal/journal", []string{"auth", "graph", "internal/feed", "internal/store"}},
 		{"internal/portal", []string{"graph", "internal/feed", "internal/cache"}},
+		{"internal/page", []string{"ent", "auth", "graph", "internal/store"}},
+		{"internal/site", []string{"ent", "auth", "internal/store", "internal/feed", "internal/portal"}},
+		{"internal/workbench", []string{"ent", "auth", "graph", "internal/store", "internal/portal"}},
+		{"internal/availability", []string{"auth", "graph", "internal/feed", "internal/portal"}},
 		{"internal/guide", []string{"ent", "auth", "graph", "internal/store", "internal/site"}},
+		{"internal/metrics", []string{"ent", "auth", "graph", "internal/store"}},
+		{"internal/tracing", []string{"ent", "auth", "graph", "internal/store"}},
 		{"internal/near", []string{"ent", "auth", "graph", "internal/store"}},
 	} {
 		for who, imported := range imports {

@@ -55,7 +55,7 @@ var buildShipped = sync.OnceValues(func() (path string, err error) {
 		return "", err
 	}
 	path = filepath.Join(shippedDir, "palmares")
-	build := exec.Command("go", "build", "-o", path, ".")
+	build := exec.Command("go", "build", "-trimpath", "-o", path, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
@@ -75,7 +75,7 @@ func palmares(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
 	inherited := slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
 		return slices.Contains([]string{"DATABASE_URL", "PALMARES_DATA_DIR", "PALMARES_LISTEN", "SERVICE_NAME", "SERVICE_URL", "PUBLIC_URL", "TRUSTED_PROXIES", "REDIS_URL", "SMTP_URL", "MAIL_FROM"}, name) ||
-			strings.HasPrefix(name, "STRIPE_")
+			strings.HasPrefix(name, "STRIPE_") || strings.HasPrefix(name, "OTEL_")
 	})
 	// Without this, the race detector keeps each process a second at its end.
 	cmd.Env = append(inherited, "GORACE=atexit_sleep_ms=0", beMain+"=1", "DATABASE_URL="+cfg.DatabaseURL, "PALMARES_DATA_DIR="+cfg.DataDir)

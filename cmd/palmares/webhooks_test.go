@@ -141,16 +141,19 @@ func TestKilledImportLeavesItsJob(t *testing.T) {
 		feeds[i] = synthFile(t, synth.Options{Tools: 300, Seed: 5, Revision: 10 * i})
 	}
 	testdb.Each(t, func(t *testing.T, cfg store.Config) {
-		length := duration(t, another(t, cfg), feeds)
 		succeeds(t, shipped(t, cfg, "import", feeds[0]))
+		length := duration(t, cfg, feeds[1])
 		db := testdb.Open(t, cfg)
 		killed := 0
 		for turn := 1; killed < kills && turn < 4*kills; turn++ {
 			// Both ways, so that there is always something to change. Late is
 			// when it is interesting.
 			after := length/2 + time.Duration(rand.Int64N(int64(length)))
-			if killAfter(t, shipped(t, cfg, "import", "--force", feeds[turn%2]), after) {
+			died, took := killAfter(t, shipped(t, cfg, "import", "--force", feeds[turn%2]), after)
+			if died {
 				killed++
+			} else {
+				length = took
 			}
 			releases := db.Read.Release.Query().Order(release.ByID()).IDsX(t.Context())
 			if told := announced(t, db); !slices.Equal(told, releases) {

@@ -21,6 +21,9 @@ var PostgreSQL = Need{
 	What: "PostgreSQL",
 	find: func() string {
 		if path, err := exec.LookPath("initdb"); err == nil {
+			if real, err := filepath.EvalSymlinks(path); err == nil {
+				path = real // its folder has the other programs, too
+			}
 			return filepath.Dir(path)
 		}
 		var found []string
@@ -82,6 +85,13 @@ var (
 	Nginx = program("nginx", "nginx", map[string][]string{"apt-get": {"nginx-light"}, "dnf": {"nginx"}, "apk": {"nginx"}, "brew": {"nginx"}})
 )
 
+// Curl, Bash and Python run the snippets of the guides, beside Node.
+var (
+	Curl   = program("curl", "curl", map[string][]string{"apt-get": {"curl"}, "dnf": {"curl"}, "apk": {"curl"}, "brew": {"curl"}})
+	Bash   = program("bash", "bash", map[string][]string{"apt-get": {"bash"}, "dnf": {"bash"}, "apk": {"bash"}, "brew": {"bash"}})
+	Python = program("Python 3", "python3", map[string][]string{"apt-get": {"python3"}, "dnf": {"python3"}, "apk": {"python3"}, "brew": {"python"}})
+)
+
 // Chromium shows the pages to the tests as it would to a visitor.
 var Chromium = Need{
 	What: "Chromium",
@@ -99,7 +109,7 @@ var Chromium = Need{
 }
 
 // Needs are all but PostgreSQL, for who sees to them before the tests do.
-var Needs = []Need{CCompiler, Node, Redis, Nginx, Chromium}
+var Needs = []Need{CCompiler, Node, Redis, Nginx, Chromium, Curl, Bash, Python}
 
 // program is a need that is found in PATH, or where servers are.
 func program(what, name string, packages map[string][]string) Need {

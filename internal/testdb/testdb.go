@@ -4,6 +4,7 @@
 package testdb
 
 import (
+	"os"
 	"testing"
 
 	"palmares/internal/store"
@@ -24,12 +25,18 @@ func Each(t *testing.T, test func(t *testing.T, cfg store.Config)) {
 // EachStore is Each with the database opened and migrated.
 func EachStore(t *testing.T, test func(t *testing.T, s *store.Store)) {
 	t.Helper()
-	Each(t, func(t *testing.T, cfg store.Config) { test(t, Open(t, cfg)) })
+	t.Run("sqlite", func(t *testing.T) { test(t, Open(t, SQLite(t))) })
+	t.Run("postgres", func(t *testing.T) { test(t, Open(t, postgres(t, os.Getenv(TemplateVariable)))) })
 }
 
 // Open opens and migrates a database, and closes it when the test ends.
 func Open(t testing.TB, cfg store.Config) *store.Store {
 	t.Helper()
+	if cfg.DatabaseURL == "" {
+		if err := copyMigrated(cfg.DataDir); err != nil {
+			t.Fatal(err)
+		}
+	}
 	s, err := store.Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +56,13 @@ func SQLite(t testing.TB) store.Config {
 // Postgres is a new database of the test cluster, dropped with the test.
 func Postgres(t testing.TB) store.Config {
 	t.Helper()
-	address, drop, err := Scratch(t.Context())
+	return postgres(t, "")
+}
+
+// postgres is Postgres with a copy of another database, if one is named.
+func postgres(t testing.TB, template string) store.Config {
+	t.Helper()
+	address, drop, err := scratch(t.Context(), template)
 	if err != nil {
 		t.Fatal(err)
 	}

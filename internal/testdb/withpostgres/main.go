@@ -48,6 +48,13 @@ func run(durable, tools bool, command []string) (int, error) {
 		}
 		defer stop()
 	}
+	if tools {
+		drop, err := testdb.MakeTemplate(context.Background())
+		if err != nil {
+			return 1, err
+		}
+		defer func() { _ = drop() }()
+	}
 	printNotes, err := testdb.CollectNotes()
 	if err != nil {
 		return 1, err
