@@ -14,7 +14,7 @@ import (
 func (p *program) registerPages(mux *http.ServeMux) error {
 	catalog, err := site.New(site.Config{
 		PublicURL: p.settings.PublicURL, ServiceName: p.settings.ServiceName, Credit: p.settings.credit(),
-		Executor: p.executor, Answers: p.answers, Log: p.log,
+		Executor: p.executor, Answers: p.answers, Log: p.log, Trusted: p.settings.proxies,
 		Others: []string{"/docs", "/explorer", "/guides", "/account", "/login", "/graphql", "/llms.txt", "/status", "/feeds/changes.atom"},
 	})
 	if err != nil {

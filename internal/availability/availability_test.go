@@ -54,6 +54,9 @@ func TestMinutes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if _, week, err := lastDays(t.Context(), s, at.Time, 7); err != nil || week != whole || week.Share() != 0.5 {
+			t.Errorf("a week: %+v %v", week, err)
+		}
 		today := all[len(all)-1]
 		if len(all) != shownDays || today.Minutes != 4 || today.Good != 2 || today.Requests != 211 || today.Failed != 2 {
 			t.Errorf("today: %+v of %d days", today, len(all))
@@ -143,4 +146,31 @@ func TestPage(t *testing.T) {
 			t.Errorf("without a database: %d", got.Code)
 		}
 	})
+}
+
+// A database that hangs holds up one visitor, not a queue of them.
+func TestPageWhileTheDatabaseHangs(t *testing.T) {
+	s := testdb.Open(t, testdb.SQLite(t))
+	at := &clock{time.Date(2026, 11, 15, 0, 10, 0, 0, time.UTC)}
+	p := NewPage(Config{ServiceName: "palmares", Store: s, Log: quiet})
+	p.now = at.now
+	if _, err := p.read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	at.Time = at.Add(time.Hour)
+	p.reading.Lock() // somebody waits for the database
+	defer p.reading.Unlock()
+	done := make(chan error)
+	go func() {
+		_, err := p.read(t.Context())
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("who comes later waits, too")
+	}
 }

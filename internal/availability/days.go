@@ -48,24 +48,36 @@ func (d Day) Percent() string {
 const summed = `SELECT id / 1440, count(*), sum(CASE WHEN failed * 100 <= requests THEN 1 ELSE 0 END), sum(requests), sum(failed)
 	FROM minutes WHERE id >= %d AND id < %d GROUP BY id / 1440`
 
-// days are the last ones, oldest first, and all of them together.
+// Share is the part of the minutes of the last days, today among them, that
+// were good; false while none is known.
+func Share(ctx context.Context, s *store.Store, number int) (float64, bool, error) {
+	_, whole, err := lastDays(ctx, s, time.Now(), min(number, keptDays))
+	return whole.Share(), whole.Known(), err
+}
+
+// days are those that are shown.
 func days(ctx context.Context, s *store.Store, now time.Time) (all []Day, whole Day, err error) {
+	return lastDays(ctx, s, now, shownDays)
+}
+
+// lastDays are the last ones, oldest first, and all of them together.
+func lastDays(ctx context.Context, s *store.Store, now time.Time, shown int) (all []Day, whole Day, err error) {
 	end := minuteOf(now) // which is not over
 	today := end / minutesADay
 	first, known, err := firstMinute(ctx, s)
 	if err != nil {
 		return nil, whole, err
 	}
-	all = make([]Day, shownDays)
+	all = make([]Day, shown)
 	for i := range all {
-		number := today - shownDays + 1 + i
+		number := today - shown + 1 + i
 		begin := number * minutesADay
 		all[i].Date = time.Unix(int64(begin)*60, 0).UTC()
 		if known {
 			all[i].Minutes = max(0, min(begin+minutesADay, end)-max(begin, first))
 		}
 	}
-	rows, err := s.Current().QueryContext(ctx, fmt.Sprintf(summed, (today-shownDays+1)*minutesADay, end))
+	rows, err := s.Current().QueryContext(ctx, fmt.Sprintf(summed, (today-shown+1)*minutesADay, end))
 	if err != nil {
 		return nil, whole, store.Explain(err)
 	}
@@ -75,7 +87,7 @@ func days(ctx context.Context, s *store.Store, now time.Time) (all []Day, whole 
 		if err := rows.Scan(&number, &up, &good, &requests, &failed); err != nil {
 			return nil, whole, store.Explain(err)
 		}
-		if i := number - (today - shownDays + 1); i >= 0 && i < len(all) {
+		if i := number - (today - shown + 1); i >= 0 && i < len(all) {
 			all[i].Good, all[i].Requests, all[i].Failed = good, requests, failed
 		}
 	}

@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"palmares/internal/cache"
 	"palmares/internal/page"
 	"palmares/internal/problem"
 	"palmares/internal/store"
@@ -30,8 +32,8 @@ type Page struct {
 	Config
 	now func() time.Time
 
-	mu    sync.Mutex
-	known *shown // as it last was
+	reading sync.Mutex // one is enough
+	known   atomic.Pointer[shown]
 }
 
 // shown is the data of the page.
@@ -41,7 +43,8 @@ type shown struct {
 	Today  Day
 	Target float64
 	Width  int
-	at     time.Time
+	Since  time.Time // the first day that is known
+	at     time.Time // when it was read, or last tried
 }
 
 type bar struct {
@@ -88,42 +91,67 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	data, err := p.read(r.Context())
 	if err != nil {
-		p.Log.Error("the days cannot be read", "cause", err, "request_id", problem.RequestID(r.Context()))
+		p.Log.ErrorContext(r.Context(), "the days cannot be read", "cause", err, "request_id", problem.RequestID(r.Context()))
 		problem.Write(w, problem.New(problem.Unavailable, "Our database does not answer at the moment."))
 		return
 	}
-	w.Header().Set("Cache-Control", "public, max-age=30")
 	content := page.Content{Service: p.ServiceName, Credit: p.Credit, Here: Path, Data: data, Head: page.Head{Styles: []string{Assets.Path("status.css")}}}
-	if err := templates.Write(w, http.StatusOK, "status", content); err != nil {
-		p.Log.Error("the page of days is wrong", "cause", err)
+	body, err := templates.Render("status", content)
+	if err == nil {
+		err = cache.NewEntry(body, http.Header{
+			"Content-Type":  {"text/html; charset=utf-8"},
+			"Cache-Control": {"public, max-age=30"},
+			"Vary":          {"Accept-Encoding"},
+		}).Write(w, r)
+	}
+	if err != nil {
+		p.Log.ErrorContext(r.Context(), "the page of days is wrong", "cause", err, "request_id", problem.RequestID(r.Context()))
 		problem.Write(w, err)
 	}
 }
 
+// read is what is known, read again by one of those who ask when it is no
+// longer fresh. The others get what was known before, and so do all while the
+// database is away.
 func (p *Page) read(ctx context.Context) (*shown, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := p.now()
-	if p.known != nil && now.Sub(p.known.at) < freshFor {
-		return p.known, nil
+	known := p.known.Load()
+	if known != nil {
+		if p.now().Sub(known.at) < freshFor || !p.reading.TryLock() {
+			return known, nil
+		}
+	} else {
+		p.reading.Lock()
+		if known = p.known.Load(); known != nil { // somebody was faster
+			p.reading.Unlock()
+			return known, nil
+		}
 	}
+	defer p.reading.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
+	now := p.now()
 	all, whole, err := days(ctx, p.Store, now)
-	if err != nil {
-		if p.known != nil {
-			return p.known, nil
-		}
-		return nil, err
+	switch {
+	case err == nil:
+		fresh := draw(all, whole)
+		fresh.at = now
+		p.known.Store(fresh)
+		return fresh, nil
+	case known != nil:
+		again := *known
+		again.at = now
+		p.known.Store(&again)
+		return known, nil
 	}
-	p.known = draw(all, whole)
-	p.known.at = now
-	return p.known, nil
+	return nil, err
 }
 
 func draw(all []Day, whole Day) *shown {
 	s := &shown{Whole: whole, Today: all[len(all)-1], Target: target, Width: len(all) * barStep}
 	for i, day := range all {
+		if day.Known() && s.Since.IsZero() {
+			s.Since = day.Date
+		}
 		b := bar{Day: day, X: float64(i * barStep), High: barHigh, Kind: "unknown"}
 		if day.Known() {
 			b.Kind = kindOf(day)

@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,9 +51,11 @@ type Cache struct {
 
 // flight is an answer in the making, for all who wait for it.
 type flight struct {
-	done  chan struct{}
-	entry *Entry
-	err   error
+	done    chan struct{}
+	entry   *Entry
+	err     error
+	waiting int                // how many wait for it
+	stop    context.CancelFunc // when nobody does any more
 }
 
 // kept is an answer with the way to work it out again.
@@ -61,7 +65,7 @@ type kept struct {
 	uses atomic.Int64
 }
 
-func newFlight() *flight { return &flight{done: make(chan struct{})} }
+func newFlight() *flight { return &flight{done: make(chan struct{}), waiting: 1, stop: func() {}} }
 
 // heldBy is how many times its question's length an answer holds, with what it
 // takes to work it out again.
@@ -92,42 +96,94 @@ func (c *Cache) Get(ctx context.Context, q Question, work Make) (*Entry, error) 
 		return found.Entry, nil
 	}
 	c.Misses.Add(1)
-	f := c.join(ctx, key, work)
+	f, first := c.join(ctx, key, work)
 	patience := time.NewTimer(longestWait)
 	defer patience.Stop()
 	select {
 	case <-patience.C: // a frozen database heeds no deadline
+		c.leave(key, f)
+		c.log.ErrorContext(ctx, "an answer was not worked out in time", "operation", name(q), "cause", "it still is after "+longestWait.String(), "request_id", problem.RequestID(ctx))
 		return nil, problem.New(problem.Timeout, "The request took too long.")
 	case <-ctx.Done():
-		return nil, ctx.Err() // the others still wait for it
+		c.leave(key, f)
+		return nil, ctx.Err()
 	case <-f.done:
+		if f.err != nil && !first {
+			c.tell(ctx, q, f.err)
+		}
 		return f.entry, f.err
 	}
 }
 
-// join takes part in making an answer, or begins it.
-func (c *Cache) join(ctx context.Context, key Key, work Make) *flight {
+// tell writes down for who waited what was only told of who asked first: each
+// has an id of their own to find it by.
+func (c *Cache) tell(ctx context.Context, q Question, err error) {
+	p := problem.Of(err)
+	if p.Code.Status() < http.StatusInternalServerError {
+		return
+	}
+	cause := p.Cause
+	if cause == nil {
+		cause = err
+	}
+	c.log.ErrorContext(ctx, "an answer that others asked for as well failed", "operation", name(q), "code", p.Code, "cause", cause, "request_id", problem.RequestID(ctx))
+}
+
+// name is the first line of an operation, not too much of it.
+func name(q Question) string {
+	line, _, _ := strings.Cut(q.Operation, "\n")
+	return line[:min(len(line), longestName)]
+}
+
+const longestName = 100
+
+// join takes part in making an answer, or begins it as the first.
+func (c *Cache) join(ctx context.Context, key Key, work Make) (f *flight, first bool) {
 	c.flightsMu.Lock()
 	defer c.flightsMu.Unlock()
 	if f, flying := c.flights[key]; flying {
-		return f
+		f.waiting++
+		return f, false
 	}
 	if found, ok := c.entries.GetIfPresent(key); ok { // it landed a moment ago
 		f := newFlight()
 		f.entry = found.Entry
 		close(f.done)
-		return f
+		return f, false
 	}
-	f := newFlight()
+	f = newFlight()
 	c.flights[key] = f
+	// Who asked first may go away while others wait.
+	working, stop := context.WithCancel(context.WithoutCancel(ctx))
+	f.stop = stop
 	go func() {
-		f.entry, f.err = c.fill(context.WithoutCancel(ctx), key.question, work)
+		defer stop()
+		f.entry, f.err = c.fill(working, key.question, work)
 		c.flightsMu.Lock()
-		delete(c.flights, key) // before anybody hears of it: who comes later finds it kept, or tries again
+		c.ground(key, f) // before anybody hears of it: who comes later finds it kept, or tries again
 		c.flightsMu.Unlock()
 		close(f.done)
 	}()
-	return f
+	return f, true
+}
+
+// leave is for who waits no longer. An answer that nobody waits for is not
+// worked out any further: else callers who hang up would cost as much as
+// others do.
+func (c *Cache) leave(key Key, f *flight) {
+	c.flightsMu.Lock()
+	defer c.flightsMu.Unlock()
+	if f.waiting--; f.waiting == 0 {
+		c.ground(key, f)
+		f.stop()
+	}
+}
+
+// ground makes who comes later begin anew. Its caller holds the lock.
+func (c *Cache) ground(key Key, f *flight) {
+	if c.flights[key] == f {
+		delete(c.flights, key)
+	}
 }
 
 // fill makes an answer and keeps it.
@@ -135,7 +191,7 @@ func (c *Cache) fill(ctx context.Context, q Question, work Make) (entry *Entry, 
 	defer func() {
 		if caught := recover(); caught != nil { // which would end the process, out of reach of the chain
 			entry, err = nil, fmt.Errorf("panic: %v", caught)
-			c.log.Error("working out an answer panicked", "operation", q.Operation, "panic", caught, "stack", string(debug.Stack()), "request_id", problem.RequestID(ctx))
+			c.log.ErrorContext(ctx, "working out an answer panicked", "operation", q.Operation, "panic", caught, "stack", string(debug.Stack()), "request_id", problem.RequestID(ctx))
 		}
 	}()
 	entry, release, err := work(ctx)
@@ -220,6 +276,9 @@ func (c *Cache) forget(release int) {
 
 // Newest is the release whose answers are served.
 func (c *Cache) Newest() int { return int(c.newest.Load()) }
+
+// Entries is how many answers are kept, about.
+func (c *Cache) Entries() int { return c.entries.EstimatedSize() }
 
 // Weight is how many bytes are kept.
 func (c *Cache) Weight() uint64 { return c.entries.WeightedSize() }

@@ -78,6 +78,9 @@ func TestOneGoesAway(t *testing.T) {
 		_, err := c.Get(t.Context(), tools, slow)
 		stayed <- err
 	}()
+	for waiting(c) < 2 {
+		time.Sleep(time.Millisecond)
+	}
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Errorf("who left: %v", err)
@@ -85,6 +88,45 @@ func TestOneGoesAway(t *testing.T) {
 	close(goOn)
 	if err := <-stayed; err != nil {
 		t.Errorf("who stayed: %v", err)
+	}
+}
+
+// waiting is how many wait for tools.
+func waiting(c *Cache) int {
+	c.flightsMu.Lock()
+	defer c.flightsMu.Unlock()
+	if f := c.flights[Key{int(c.newest.Load()), tools}]; f != nil {
+		return f.waiting
+	}
+	return 0
+}
+
+// When all have gone away, nobody works for them any more, and who comes then
+// begins anew.
+func TestAllGoAway(t *testing.T) {
+	c := newCache()
+	begun, stopped := make(chan struct{}), make(chan error)
+	ctx, leave := context.WithCancel(t.Context())
+	go func() {
+		<-begun
+		leave()
+	}()
+	_, err := c.Get(ctx, tools, func(ctx context.Context) (*Entry, int, error) {
+		close(begun)
+		<-ctx.Done()
+		stopped <- ctx.Err()
+		return nil, 0, ctx.Err()
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("who left: %v", err)
+	}
+	if entry, err := c.Get(t.Context(), tools, func(context.Context) (*Entry, int, error) { return NewEntry([]byte("x"), nil), 1, nil }); err != nil || entry == nil {
+		t.Errorf("who comes later: %v", err)
+	}
+	select {
+	case <-stopped:
+	case <-time.After(5 * time.Second):
+		t.Error("it is still worked on")
 	}
 }
 

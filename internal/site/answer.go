@@ -19,7 +19,7 @@ var templateFiles embed.FS
 
 var templates = page.MustTemplates(templateFiles, "templates", template.FuncMap{
 	"bar": newMeter, "score": scoreText, "words": words,
-	"filterOf": filterOf, "toolList": toolList, "pager": pager, "choice": choice, "options": options,
+	"filterOf": filterOf, "toolList": toolList, "pager": pager, "choice": choice, "none": none, "options": options,
 })
 
 // shell is what every template gets: its view, and what was asked.
@@ -27,7 +27,7 @@ type shell struct {
 	Asked *asked
 	View  view
 	Query string // where the page's own operation is opened
-	REST  string // the same from REST
+	REST  string // the same from REST, or "" where that cannot tell it
 	// Explore opens the REST path's operation.
 	Explore string
 	Base    string // where programs reach us
@@ -38,6 +38,11 @@ const cacheControl = "public, max-age=0, s-maxage=60, stale-while-revalidate=360
 // answerTo works a page out.
 func (s *Site) answerTo(a *asked) cache.Make {
 	return func(ctx context.Context) (*cache.Entry, int, error) {
+		done, err := s.slots.take(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		defer done()
 		answer := s.Executor.Execute(ctx, graph.Request{Operation: a.operation, Variables: a.variables})
 		if p := answer.Problem(); p != nil {
 			return nil, 0, p
@@ -54,15 +59,19 @@ func (s *Site) answerTo(a *asked) cache.Make {
 			return nil, 0, movedTo(elsewhere)
 		}
 		content := s.content(a.here, &shell{
-			Asked: a, View: shows, Base: s.PublicURL, Query: a.openQuery(), REST: a.restPath(), Explore: explorer("path", a.restPath()),
+			Asked: a, View: shows, Base: s.PublicURL, Query: a.openQuery(), REST: a.REST(), Explore: explorer("path", a.REST()),
 		})
 		body, err := templates.Render(a.name, content)
 		if err != nil {
 			return nil, 0, err
 		}
+		keep := cacheControl
+		if answer.Release == 0 {
+			keep = "no-store" // nothing is published yet: that will not last
+		}
 		return cache.NewEntry(body, http.Header{
 			"Content-Type":  {"text/html; charset=utf-8"},
-			"Cache-Control": {cacheControl},
+			"Cache-Control": {keep},
 			"Vary":          {"Accept-Encoding"},
 		}), answer.Release, nil
 	}
@@ -83,13 +92,6 @@ func (a *asked) openQuery() string {
 		panic(err) // they are texts and finite numbers
 	}
 	return explorer("query", a.operation.Text) + "&variables=" + url.QueryEscape(string(variables))
-}
-
-func (a *asked) restPath() string {
-	if a.rest == "" {
-		return ""
-	}
-	return a.REST()
 }
 
 func explorer(name, value string) string { return "/explorer?" + name + "=" + url.QueryEscape(value) }

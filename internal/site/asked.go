@@ -1,9 +1,10 @@
 package site
 
 import (
-	"math"
+	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,25 +42,41 @@ func (s *shown) read(r *http.Request) (*asked, error) {
 		if name == "slug" {
 			text = r.PathValue("slug")
 		}
-		if strings.TrimSpace(text) == "" {
+		if text = strings.TrimSpace(text); text == "" {
 			continue
 		}
 		value, wrong := readValue(definition, text)
 		if wrong != nil {
 			return nil, wrong
 		}
+		if isPreset(definition, value) {
+			continue // said or not, it is the same page
+		}
 		a.variables[name] = value
 		if name != "slug" {
-			a.values.Set(name, text)
+			a.values.Set(name, textOf(value))
 		}
 	}
 	return a, nil
 }
 
+// isPreset tells whether a value is what the operation takes by itself.
+func isPreset(definition *ast.VariableDefinition, value any) bool {
+	return definition.DefaultValue != nil && definition.DefaultValue.Raw == textOf(value)
+}
+
+// textOf is the one way a value is written in an address.
+func textOf(value any) string {
+	if n, ok := value.(float64); ok {
+		return strconv.FormatFloat(n, 'f', -1, 64)
+	}
+	return fmt.Sprint(value)
+}
+
 // readValue is a text as its variable's type has it.
 func readValue(definition *ast.VariableDefinition, text string) (any, *problem.Problem) {
 	name := definition.Variable
-	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || len(text) > longestText {
+	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || utf8.RuneCountInString(text) > longestText {
 		return nil, problem.New(problem.BadInput, "%s: is no text of up to %d characters.", name, longestText)
 	}
 	switch enum := definition.Definition; {
@@ -70,19 +87,22 @@ func readValue(definition *ast.VariableDefinition, text string) (any, *problem.P
 		}
 	case definition.Type.Name() == "Int":
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > mostPages {
+		if err != nil || n < 1 || n > mostPages || text[0] == '+' {
 			return nil, problem.New(problem.BadInput, "%s: is a number from 1 to %d.", name, mostPages)
 		}
 		return n, nil
 	case definition.Type.Name() == "Float":
 		n, err := strconv.ParseFloat(strings.Replace(text, ",", ".", 1), 64)
-		if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+		if err != nil || !decimal.MatchString(text) {
 			return nil, problem.New(problem.BadInput, "%s: is a number.", name)
 		}
 		return n, nil
 	}
 	return text, nil
 }
+
+// decimal is a number as people write it, with a point or a comma.
+var decimal = regexp.MustCompile(`^-?[0-9]{1,9}([.,][0-9]{1,9})?$`)
 
 func namesOf(enum *ast.Definition) []string {
 	var names []string
@@ -97,6 +117,9 @@ func (a *asked) question() cache.Question {
 	slug, _ := a.variables["slug"].(string)
 	return cache.Question{Operation: "page " + a.name, Variables: slug + "?" + a.values.Encode()}
 }
+
+// Path is the page's, without what it was asked for.
+func (a *asked) Path() string { return a.here }
 
 // Said is what the address says of a variable.
 func (a *asked) Said(name string) string { return a.values.Get(name) }
@@ -117,24 +140,25 @@ func (a *asked) With(name, value string) string {
 	return address(a.here, values)
 }
 
-// REST is the path of the API that tells the same. Where that takes a
-// parameter of the same name, it gets it.
+// REST is the path of the API that tells the same; "" where there is none, or
+// none that can be asked so.
 func (a *asked) REST() string {
 	if strings.HasSuffix(a.rest, "/") {
 		slug, _ := a.variables["slug"].(string)
 		return a.rest + slug
 	}
-	values := url.Values{}
-	for _, name := range []string{"category", "score_min", "reason", "page"} {
-		if a.values.Has(name) {
-			values.Set(name, a.values.Get(name))
+	for name := range a.values {
+		sorted := name != "sort" || slices.Contains(sortsOfREST, a.values.Get(name))
+		if !slices.Contains(namesInREST, name) || !sorted {
+			return ""
 		}
 	}
-	if sort := a.values.Get("sort"); slices.Contains(sortsOfREST, sort) {
-		values.Set("sort", sort)
-	}
-	return address(a.rest, values)
+	return address(a.rest, a.values)
 }
+
+// namesInREST are the variables that REST has under the same name, and its
+// lists are as long as ours.
+var namesInREST = []string{"category", "score_min", "reason", "page", "sort"}
 
 var sortsOfREST = []string{"score_desc", "score_asc", "name_asc", "name_desc"}
 

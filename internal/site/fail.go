@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"palmares/graph"
+	"palmares/internal/fold"
 	"palmares/internal/near"
 	"palmares/internal/problem"
 )
@@ -27,6 +28,7 @@ type suggestion struct{ Path, Name string }
 var titles = map[problem.Code]string{
 	problem.NotFound:    "There is no such page",
 	problem.BadInput:    "This cannot be asked",
+	problem.TooMany:     "Too much at once",
 	problem.Unavailable: "The catalog does not answer",
 	problem.Timeout:     "The catalog does not answer",
 }
@@ -38,6 +40,7 @@ const saidAway = "Our database does not answer at the moment. Pages that were re
 func (s *Site) fail(w http.ResponseWriter, r *http.Request, shown *shown, err error) {
 	var moved movedTo
 	if errors.As(err, &moved) {
+		w.Header().Set("Cache-Control", "no-store")
 		http.Redirect(w, r, string(moved), http.StatusFound) // it may come back
 		return
 	}
@@ -56,17 +59,23 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, shown *shown, err er
 	}
 	switch status := said.Code.Status(); {
 	case said.Code == problem.NotFound:
-		data.Nearest = s.nearest(r.Context(), r.URL.Path, shown)
+		data.Nearest = s.nearest(s.withVisitor(r), r.URL.Path, shown)
+	case said.Code == problem.TooMany:
+		w.Header().Set("Retry-After", "2")
 	case status == http.StatusServiceUnavailable:
 		data.Text = saidAway
 		w.Header().Set("Retry-After", "60")
 		fallthrough
 	case status >= http.StatusInternalServerError:
 		data.RequestID = problem.RequestID(r.Context())
-		s.Log.Error("a page could not be shown", "path", r.URL.Path, "cause", err, "request_id", data.RequestID)
+		cause := said.Cause
+		if cause == nil {
+			cause = err
+		}
+		s.Log.ErrorContext(r.Context(), "a page could not be shown", "path", r.URL.Path, "cause", cause, "request_id", data.RequestID)
 	}
 	if err := templates.Write(w, said.Code.Status(), "trouble", s.content(r.URL.Path, data)); err != nil {
-		s.Log.Error("the page of a problem is wrong", "cause", err)
+		s.Log.ErrorContext(r.Context(), "the page of a problem is wrong", "cause", err, "request_id", problem.RequestID(r.Context()))
 		problem.Write(w, said)
 	}
 }
@@ -104,8 +113,16 @@ type named struct {
 
 // catalogNames adds what the catalog has that could have been meant in a list.
 func (s *Site) catalogNames(ctx context.Context, slug, list string, into map[string]suggestion) {
+	done, err := s.slots.take(ctx)
+	if err != nil {
+		return // others need the time more
+	}
+	defer done()
 	answer := s.Executor.Execute(ctx, graph.Request{Operation: s.nearby, Variables: piecesOf(slug)})
-	var found struct{ Head, Tail, Start, End, RetiredTools, Comparisons named }
+	var found struct {
+		Same                                              *struct{ Slug, Name string }
+		Head, Tail, Start, End, RetiredTools, Comparisons named
+	}
 	if answer.Problem() != nil || json.Unmarshal(answer.Data, &found) != nil {
 		return // the page says what it can without
 	}
@@ -119,6 +136,9 @@ func (s *Site) catalogNames(ctx context.Context, slug, list string, into map[str
 		return
 	}
 	add("/cimetiere", found.RetiredTools)
+	if found.Same != nil {
+		into[found.Same.Slug] = suggestion{"/tools/" + found.Same.Slug, found.Same.Name}
+	}
 	for _, tools := range []named{found.Head, found.Tail, found.Start, found.End} {
 		add("/tools", tools)
 	}
@@ -132,6 +152,7 @@ func piecesOf(slug string) map[string]any {
 	piece := func(of []rune) string { return strings.TrimSpace(string(of)) }
 	few, more := min(2, len(letters)), min(5, len(letters))
 	return map[string]any{
+		"slug": strings.Join(strings.Fields(fold.Text(string(letters))), "-"),
 		"head": piece(letters[:few]), "tail": piece(letters[len(letters)-few:]),
 		"start": piece(letters[:more]), "end": piece(letters[len(letters)-more:]),
 	}

@@ -51,7 +51,7 @@ func TestFiltersAndOrder(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		all := listed(says(t, handler, "/tools", 200))
 		code := listed(says(t, handler, "/tools?category=code&q=&pricing=&icp=&score_min=&price_max=&sort=score_desc", 200,
-			`<option value="code" selected>`, `href="/api/v1/tools?category=code&amp;sort=score_desc"`))
+			`<option value="code" selected>`, `href="/api/v1/tools?category=code"`))
 		if len(code) == 0 || len(code) >= len(all) {
 			t.Errorf("%d of %d tools are in a category", len(code), len(all))
 		}
@@ -70,7 +70,8 @@ func TestFiltersAndOrder(t *testing.T) {
 			t.Errorf("by name: %v and %v", up, down)
 		}
 		says(t, handler, "/tools?q=nobodyhasthis", 200, "Nothing matches", "No tool is like that")
-		says(t, handler, "/tools?page=9", 200, "The last page is 1.")
+		says(t, handler, "/tools?page=9", 200, "There are no more", `href="/tools?page=1"`)
+		says(t, handler, "/tools?category=nope", 200, `<option value="nope" selected>nope (unknown)</option>`, "No tool is like that")
 		says(t, handler, "/cimetiere?reason=mort", 200, "shut down")
 		says(t, handler, "/comparatifs?category=code", 200, `<option value="code" selected>`)
 	})
@@ -95,6 +96,53 @@ func TestPaging(t *testing.T) {
 		}
 		says(t, handler, "/tools?page=7", 200, `rel="prev" href="/tools?page=3"`)
 	})
+}
+
+// However it is written, the same is asked, and kept once.
+func TestOneSpelling(t *testing.T) {
+	handler := onSQLite(t)
+	for _, same := range [][]string{
+		{"/tools", "/tools?page=1", "/tools?page=01", "/tools?sort=score_desc&q=", "/tools?nothing=known"},
+		{"/tools?q=plume", "/tools?q=%20plume%20"},
+		{"/tools?score_min=8.5", "/tools?score_min=8,5", "/tools?score_min=08.50", "/tools?sort=score_desc&score_min=8.5"},
+	} {
+		first := visit(handler, http.MethodGet, same[0])
+		for _, target := range same[1:] {
+			if got := visit(handler, http.MethodGet, target); got.Code != 200 || got.Header().Get("Etag") != first.Header().Get("Etag") {
+				t.Errorf("%s is not %s: %d", target, same[0], got.Code)
+			}
+		}
+	}
+}
+
+// A page leads to REST only where that tells the same.
+func TestTheSameFromREST(t *testing.T) {
+	handler := onSQLite(t)
+	for target, rest := range map[string]string{
+		"/tools?score_min=8,5":                        "/api/v1/tools?score_min=8.5",
+		"/tools?category=code&sort=name_asc":          "/api/v1/tools?category=code&amp;sort=name_asc",
+		"/cimetiere?reason=mort":                      "/api/v1/cimetiere?reason=mort",
+		"/tools?pricing=gratuit":                      "",
+		"/tools?q=x":                                  "",
+		"/tools?sort=price_asc":                       "",
+		"/tools?price_max=10&icp=mixte&sort=name_asc": "",
+	} {
+		body := says(t, handler, target, 200, "this page’s query")
+		if rest != "" && !strings.Contains(body, `<a href="`+rest+`">JSON</a>`) || rest == "" && strings.Contains(body, ">JSON</a>") {
+			t.Errorf("%s does not lead to %q", target, rest)
+		}
+	}
+}
+
+// A price of another period is a change, but nothing to draw.
+func TestPricesOfSeveralPeriods(t *testing.T) {
+	s := testdb.Open(t, testdb.SQLite(t))
+	publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one")))
+	publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("one", func(tool *feed.Tool) { tool.Price, tool.UpdatedAt = "240 €/an", "2026-11-02" })))
+	body := says(t, serving(t, s), "/tools/one", 200, "cannot be drawn beside each other", "20 €/mois", "240 €/an")
+	if strings.Contains(body, "has not changed") {
+		t.Error("the page says that it has not changed")
+	}
 }
 
 // What editors write is shown, not run.
@@ -134,6 +182,9 @@ func TestEmptyCatalog(t *testing.T) {
 	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
 		handler := serving(t, s)
 		says(t, handler, "/", 200, "Nothing is published yet")
+		if got := visit(handler, http.MethodGet, "/").Header().Get("Cache-Control"); got != "no-store" {
+			t.Errorf("what will not last may be kept: %s", got)
+		}
 		for _, path := range []string{"/tools", "/comparatifs", "/cimetiere", "/categories"} {
 			says(t, handler, path, 200)
 		}

@@ -1,5 +1,7 @@
 package site
 
+import "slices"
+
 // What parts of templates are given: a template takes one value.
 
 // filter is the form that looks for tools.
@@ -30,9 +32,29 @@ func pager(a *asked, at place) paged { return paged{a, at} }
 type categoryChoice struct {
 	Categories []category
 	Said       string
+	Unknown    bool // what was said is none of them
 }
 
-func choice(all []category, said string) categoryChoice { return categoryChoice{all, said} }
+func choice(all []category, said string) categoryChoice {
+	known := slices.ContainsFunc(all, func(c category) bool { return c.Slug == said })
+	return categoryChoice{all, said, said != "" && !known}
+}
+
+// nothing is what stands in place of an empty list.
+type nothing struct {
+	Asked     *asked
+	Text, All string
+	Filtered  bool
+	Last      int // the last page, for who went past it
+}
+
+func none(a *asked, at place, text, all string) nothing {
+	n := nothing{Asked: a, Text: text, All: all, Filtered: len(a.values) > 0}
+	if at.Total > 0 {
+		n.Last = at.Pages
+	}
+	return n
+}
 
 // option is one of the values that a field of a form has.
 type option struct {

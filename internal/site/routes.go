@@ -10,7 +10,7 @@ var routes = []route{
 	{path: "/comparatifs/{slug}", name: "comparatif", rest: "/api/v1/comparatifs/", view: viewOf[comparisonView]},
 	{path: "/categories", name: "categories", rest: "/api/v1/categories", view: viewOf[categoriesView]},
 	{path: "/cimetiere", name: "cimetiere", rest: "/api/v1/cimetiere", view: viewOf[graveyardView]},
-	{path: "/cimetiere/{slug}", name: "retired", rest: "/api/v1/cimetiere", view: viewOf[retiredView]},
+	{path: "/cimetiere/{slug}", name: "retired", view: viewOf[retiredView]},
 }
 
 // route is one page.

@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
+	"net/url"
+	"path"
 	"strings"
 
 	"palmares/graph"
@@ -24,7 +27,8 @@ type Config struct {
 	Executor    *graph.Executor
 	Answers     *cache.Cache
 	Log         *slog.Logger
-	Others      []string // paths of pages that are not ours, for who looks for one
+	Trusted     []netip.Prefix // proxies that say who is behind them
+	Others      []string       // paths of pages that are not ours, for who looks for one
 }
 
 // Site serves the pages.
@@ -33,6 +37,7 @@ type Site struct {
 	secure bool // reached over https
 	pages  map[string]*shown
 	nearby *graph.Operation
+	slots  *slots
 }
 
 // shown is a page with its operation.
@@ -57,7 +62,7 @@ func New(cfg Config) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Site{Config: cfg, secure: strings.HasPrefix(cfg.PublicURL, "https://"), pages: map[string]*shown{}, nearby: operations["nearby"]}
+	s := &Site{Config: cfg, secure: strings.HasPrefix(cfg.PublicURL, "https://"), pages: map[string]*shown{}, nearby: operations["nearby"], slots: newSlots()}
 	for _, r := range routes {
 		operation := operations[r.name]
 		if operation == nil {
@@ -79,10 +84,37 @@ func (s *Site) Register(mux *http.ServeMux) {
 			}
 		})
 	}
+	mux.HandleFunc("/robots.txt", serveRobots)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.guard(w.Header())
+		if without := withoutSlash(mux, r); without != "" {
+			http.Redirect(w, r, without, http.StatusMovedPermanently)
+			return
+		}
 		s.fail(w, r, nil, problem.New(problem.NotFound, "There is no page at this address."))
 	})
+}
+
+// withoutSlash is where a page is that was asked for with a slash behind its
+// name, or "".
+func withoutSlash(mux *http.ServeMux, r *http.Request) string {
+	name := path.Clean(r.URL.Path)
+	if name == r.URL.Path || name == "/" || r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return ""
+	}
+	other := r.Clone(r.Context())
+	other.URL = &url.URL{Path: name, RawQuery: r.URL.RawQuery}
+	if _, pattern := mux.Handler(other); pattern == "/" || pattern == "" {
+		return ""
+	}
+	return other.URL.String()
+}
+
+// serveRobots keeps crawlers from what is nobody's to read but their owner's.
+func serveRobots(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "public, max-age=86400")
+	_, _ = w.Write([]byte("User-agent: *\nDisallow: /account\nDisallow: /login\n"))
 }
 
 func (s *Site) guard(header http.Header) {
@@ -98,7 +130,7 @@ func (s *Site) serve(w http.ResponseWriter, r *http.Request, shown *shown) error
 	if err != nil {
 		return err
 	}
-	entry, err := s.Answers.Get(r.Context(), asked.question(), s.answerTo(asked))
+	entry, err := s.Answers.Get(s.withVisitor(r), asked.question(), s.answerTo(asked))
 	if err != nil {
 		return err
 	}

@@ -21,9 +21,11 @@ func TestUnknownPages(t *testing.T) {
 		says(t, handler, "/toosl", 404, `<a href="/tools">`)
 		says(t, handler, "/explore", 404, `<a href="/explorer">`)
 		says(t, handler, "/tools/"+strings.Repeat("x", 300), 400)
+		says(t, handler, "/tools/"+strings.Repeat("é", 150), 404)
 		says(t, handler, "/tools/%00", 400)
 		says(t, handler, "/tools/%ff", 400)
 		says(t, handler, "/tools/a%2Fb", 404)
+		says(t, handler, "/tools/PLUME", 404, `<a href="/tools/plume">`)
 		says(t, handler, "/a/b/c", 404)
 	})
 }
@@ -34,6 +36,8 @@ func TestBadInput(t *testing.T) {
 		"/tools?sort=best":                             "sort: is one of score_desc, score_asc",
 		"/tools?page=0":                                "page: is a number from 1 to 1000000.",
 		"/tools?page=1e3":                              "page: is a number",
+		"/tools?page=%2B1":                             "page: is a number",
+		"/tools?score_min=0x1p3":                       "score_min: is a number.",
 		"/tools?score_min=NaN":                         "score_min: is a number.",
 		"/tools?pricing=cheap":                         "pricing: is one of gratuit, freemium, payant.",
 		"/tools?q=" + strings.Repeat("x", 300):         "q: is no text of up to 200 characters.",
@@ -113,4 +117,17 @@ func TestDatabaseIsAway(t *testing.T) {
 			t.Error("it does not say when to come back")
 		}
 	})
+}
+
+// A slash behind a page's name is no reason to send anybody away.
+func TestTrailingSlash(t *testing.T) {
+	handler := onSQLite(t)
+	for from, to := range map[string]string{"/tools/?q=x": "/tools?q=x", "/tools/plume/": "/tools/plume", "/categories/": "/categories"} {
+		if got := visit(handler, http.MethodGet, from); got.Code != 301 || got.Header().Get("Location") != to {
+			t.Errorf("%s: %d %s", from, got.Code, got.Header().Get("Location"))
+		}
+	}
+	if got := visit(handler, http.MethodGet, "/nothing/"); got.Code != 404 {
+		t.Errorf("an unknown page: %d", got.Code)
+	}
 }

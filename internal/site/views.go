@@ -35,7 +35,8 @@ type toolView struct {
 	Tool         *tool
 	RetiredTool  *retired
 	Alternatives []tool `json:"-"`
-	Prices       *steps `json:"-"` // nil where the price never changed
+	Prices       *steps `json:"-"` // nil where there is nothing to draw
+	Changed      bool   `json:"-"` // the price did
 	Newest       []moment
 }
 
@@ -55,6 +56,9 @@ func (v *toolView) prepare(asked *asked) (string, error) {
 		}
 	}
 	v.Prices = drawSteps(v.Tool.History, v.Tool.PricePeriod, v.Feed.UpdatedAt)
+	for _, m := range v.Tool.History {
+		v.Changed = v.Changed || m.Price != v.Tool.Price || m.Pricing != v.Tool.Pricing
+	}
 	for i := len(v.Tool.History) - 1; i >= 0; i-- {
 		v.Newest = append(v.Newest, v.Tool.History[i])
 	}
