@@ -116,7 +116,7 @@ func (k *Keyring) find(ctx context.Context, id string) (*knownKey, error) {
 		known.checked.Store(k.now().UnixNano()) // ask again in a second, not at each request
 		return known, nil
 	}
-	k.log.Error("a key could not be looked up", "cause", err, "request_id", problem.RequestID(ctx))
+	k.log.ErrorContext(ctx, "a key could not be looked up", "cause", err, "request_id", problem.RequestID(ctx))
 	return nil, problem.New(problem.Unavailable, "Keys cannot be checked at the moment.")
 }
 

@@ -25,7 +25,7 @@ func present(ctx context.Context, log *slog.Logger, err error) *gqlerror.Error {
 	}
 	p := problem.Of(err)
 	if p.Cause != nil && !errors.Is(err, context.Canceled) {
-		log.Error("a field failed", "code", p.Code, "cause", p.Cause, "request_id", problem.RequestID(ctx))
+		log.ErrorContext(ctx, "a field failed", "code", p.Code, "cause", p.Cause, "request_id", problem.RequestID(ctx))
 	}
 	presented := refused(p)[0]
 	if already != nil {

@@ -39,6 +39,9 @@ type Config struct {
 	Credit  string // the line that reuse of the data must show
 	Limits  Limits
 	Log     *slog.Logger
+	// Trace is told when an operation begins, by the name of one of ours, and
+	// returns what is told the code of its failure, or "". Nil for nobody.
+	Trace func(ctx context.Context, name string) (context.Context, func(failed string))
 }
 
 // Executor answers operations, for GraphQL callers and for REST alike.
@@ -47,6 +50,7 @@ type Executor struct {
 	credit    string
 	limits    Limits
 	log       *slog.Logger
+	trace     func(context.Context, string) (context.Context, func(string))
 	documents *documents
 	counts    *lru.Cache[countKey, int]
 	waypoints *lru.Cache[waypointsKey, [][]any]
@@ -71,6 +75,9 @@ type Answer struct {
 	Release   int
 	UpdatedAt string
 	Timeless  bool // it is about the schema alone
+	// Cause is why it was refused, where that is our own fault: for the log
+	// alone, which has it already for who asked first.
+	Cause error
 }
 
 // Refused tells that nothing was executed.
@@ -94,7 +101,7 @@ func NewExecutor(cfg Config) *Executor {
 	}
 	e := &Executor{
 		waypoints: waypoints,
-		catalog:   cfg.Catalog, credit: cfg.Credit, limits: cfg.Limits, log: cfg.Log,
+		catalog:   cfg.Catalog, credit: cfg.Credit, limits: cfg.Limits, log: cfg.Log, trace: cfg.Trace,
 		documents: newDocuments(schema.Schema(), cfg.Limits), counts: counts,
 		gqlgen: executor.New(schema),
 	}
@@ -111,6 +118,28 @@ func NewExecutor(cfg Config) *Executor {
 // Execute answers one operation. It never fails: what goes wrong is told in
 // the answer.
 func (e *Executor) Execute(ctx context.Context, req Request) *Answer {
+	if e.trace == nil {
+		return e.execute(ctx, req)
+	}
+	ctx, ended := e.trace(ctx, req.name())
+	answer := e.execute(ctx, req)
+	failed := problem.Code(codeOf(answer.Errors))
+	if failed != problem.Internal && failed != problem.Unavailable && failed != problem.Timeout {
+		failed = "" // it is the caller's own fault
+	}
+	ended(string(failed))
+	return answer
+}
+
+// name is that of an operation of ours; others may be named anything.
+func (r Request) name() string {
+	if r.Operation == nil {
+		return "graphql"
+	}
+	return r.Operation.Definition().Name
+}
+
+func (e *Executor) execute(ctx context.Context, req Request) *Answer {
 	ctx, opCtx, cost, refusal := e.prepare(ctx, req)
 	switch {
 	case refusal != nil:
@@ -137,7 +166,7 @@ func (e *Executor) prepare(ctx context.Context, req Request) (context.Context, *
 		Query: req.Query, OperationName: req.OperationName, Variables: variables,
 	})
 	if errs != nil {
-		e.log.Error("variables that fit were not taken", "cause", errs, "request_id", problem.RequestID(ctx))
+		e.log.ErrorContext(ctx, "variables that fit were not taken", "cause", errs, "request_id", problem.RequestID(ctx))
 		return ctx, nil, 0, e.refuse(ctx, refused(problem.New(problem.BadInput, "The variables do not fit the operation.")))
 	}
 	cost, found := price(op, opCtx.Variables)
@@ -195,10 +224,10 @@ func (e *Executor) run(ctx context.Context, opCtx *graphql.OperationContext, cos
 		p = &problem.Problem{Code: problem.Unavailable, Message: "The catalog cannot be read at the moment.", Cause: err}
 	}
 	if !errors.Is(err, context.Canceled) {
-		e.log.Error("an operation failed", "code", p.Code, "cause", err, "request_id", problem.RequestID(ctx))
+		e.log.ErrorContext(ctx, "an operation failed", "code", p.Code, "cause", err, "request_id", problem.RequestID(ctx))
 	}
 	failed := e.refuse(ctx, refused(p))
-	failed.Cost = cost
+	failed.Cost, failed.Cause = cost, err
 	return failed
 }
 

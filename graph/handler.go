@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"strconv"
 	"time"
@@ -171,7 +172,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, a *asked, media
 	case r.Context().Err() != nil:
 		return // nobody waits any more
 	case errors.As(err, &failed):
-		h.tell(w, failed.answer, media)
+		h.tell(w, failed.answer.to(r.Context()), media)
 	case err != nil:
 		h.fail(w, r, media, problem.Of(err).Code.Status(), problem.Of(err))
 	default:
@@ -179,6 +180,19 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, a *asked, media
 			h.fail(w, r, media, problem.Of(err).Code.Status(), problem.Of(err))
 		}
 	}
+}
+
+// to is an answer with errors for one of several who waited for it: each is
+// told the id of their own request.
+func (a *Answer) to(ctx context.Context) *Answer {
+	own := *a
+	own.Errors = make(gqlerror.List, len(a.Errors))
+	for i, err := range a.Errors {
+		copied := *err
+		copied.Extensions = maps.Clone(err.Extensions)
+		own.Errors[i] = withRequestID(ctx, &copied)
+	}
+	return &own
 }
 
 // tell writes an answer with errors.
@@ -193,6 +207,9 @@ func (h *Handler) tell(w http.ResponseWriter, answer *Answer, media string) {
 type failure struct{ answer *Answer }
 
 func (*failure) Error() string { return "the answer has errors" }
+
+// Unwrap tells those who waited for the same answer what was wrong.
+func (f *failure) Unwrap() error { return f.answer.Problem() }
 
 func headersOf(answer *Answer, media string) http.Header {
 	header := http.Header{

@@ -50,7 +50,7 @@ func (a *Answer) Problem() *problem.Problem {
 	if len(a.Errors) == 0 {
 		return nil
 	}
-	return problem.New(problem.Code(codeOf(a.Errors)), "%s", a.Errors[0].Message)
+	return &problem.Problem{Code: problem.Code(codeOf(a.Errors)), Message: a.Errors[0].Message, Cause: a.Cause}
 }
 
 // UpdatedAt is the date of the feed that is served; "" where nothing is, or

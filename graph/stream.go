@@ -77,6 +77,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, req Request, me
 		return
 	}
 	if !h.streams.begin(h.MaxStreams) {
+		h.executor.log.WarnContext(r.Context(), "a stream is refused", "cause", "there are too many, or the server ends", "request_id", problem.RequestID(r.Context()))
 		h.fail(w, r, media, http.StatusServiceUnavailable, problem.New(problem.Unavailable, "No more streams can be opened at the moment."))
 		return
 	}
@@ -104,7 +105,7 @@ func (h *Handler) firstPlace(r *http.Request) (int, *problem.Problem) {
 	}
 	newest, err := h.executor.lastPublication()
 	if err != nil {
-		h.executor.log.Error("a stream cannot begin", "cause", err, "request_id", problem.RequestID(r.Context()))
+		h.executor.log.ErrorContext(r.Context(), "a stream cannot begin", "cause", err, "request_id", problem.RequestID(r.Context()))
 		return 0, problem.New(problem.Unavailable, "The catalog cannot be read at the moment.")
 	}
 	// An event that never was is of before a backup was restored.

@@ -20,13 +20,19 @@ const (
 	backgroundTimeout = 5 * time.Second
 )
 
-// drain ends serving without cutting a request. The standard library's
+// drain ends serving without cutting a request. Who sends requests here is
+// first given time to see that this server is not ready any more. The standard library's
 // Shutdown alone drops a request whose header is still arriving, and one that
 // crosses the closing of its idle connection; so the connections that are open
 // may first bring one more request each.
 func (p *program) drain() error {
-	p.log.Info("ending: answering what is in flight")
 	p.health.draining.Store(true)
+	if delay := p.settings.DrainDelay; delay > 0 {
+		p.log.Info("ending: not ready any more, for a load balancer to notice", "delay", delay)
+		time.Sleep(delay)
+	}
+	p.log.Info("ending: answering what is in flight")
+	p.closing.Store(true)
 	_ = p.listener.Close()
 	p.graphql.Close() // streams would never end by themselves
 	for deadline := time.Now().Add(lameDuck); p.conns.open.Load() > 0 && time.Now().Before(deadline); {
@@ -43,7 +49,7 @@ func (p *program) drain() error {
 // closeWhenDraining asks each client to come back on another connection.
 func (p *program) closeWhenDraining(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if p.health.draining.Load() {
+		if p.closing.Load() {
 			w.Header().Set("Connection", "close")
 		}
 		next.ServeHTTP(w, r)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -160,7 +161,7 @@ func TestDemoLeavesACatalogAlone(t *testing.T) {
 }
 
 func TestDrainingIsNotReady(t *testing.T) {
-	h := health{store: testdb.Open(t, testdb.SQLite(t))}
+	h := health{store: testdb.Open(t, testdb.SQLite(t)), log: slog.New(slog.DiscardHandler)}
 	ask := func() int {
 		recorder := httptest.NewRecorder()
 		h.ready(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))

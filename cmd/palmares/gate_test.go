@@ -341,8 +341,8 @@ func TestMetrics(t *testing.T) {
 	if got := s.call(t, http.MethodGet, "/api/v1/stats", ""); got.StatusCode != 200 {
 		t.Errorf("%d", got.StatusCode)
 	}
-	if !strings.Contains(read(), "palmares_quota_redis_failures_total 1") {
-		t.Error(read())
+	if said := read(); !strings.Contains(said, "palmares_quota_redis_failures_total 1") || !strings.Contains(said, "palmares_quota_fallback 1") {
+		t.Error(said)
 	}
 	if got := s.call(t, http.MethodGet, "/metrics", ""); got.StatusCode != 404 {
 		t.Errorf("everybody sees them: %d", got.StatusCode)

@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"log/slog"
 	"net/http"
 	"sync/atomic"
 	"time"
 
 	"palmares/ent"
+	"palmares/internal/problem"
 	"palmares/internal/store"
 )
 
@@ -17,6 +20,7 @@ const readyTimeout = 2 * time.Second
 // health answers the probes of whoever runs the server.
 type health struct {
 	store    *store.Store
+	log      *slog.Logger
 	release  atomic.Pointer[ent.Release] // the newest that this server has seen
 	draining atomic.Bool
 }
@@ -31,13 +35,13 @@ func (h *health) alive(w http.ResponseWriter, _ *http.Request) {
 // every migration.
 func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 	if h.draining.Load() {
-		writeStatus(w, http.StatusServiceUnavailable, map[string]any{"error": "the server is ending"})
+		h.notReady(w, r, errEnding)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
 	if err := h.store.Ready(ctx); err != nil {
-		writeStatus(w, http.StatusServiceUnavailable, map[string]any{"error": err.Error()})
+		h.notReady(w, r, err)
 		return
 	}
 	status := map[string]any{"status": "ready", "release": 0}
@@ -45,6 +49,18 @@ func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 		status["release"], status["updated_at"] = release.ID, release.FeedDate
 	}
 	writeStatus(w, http.StatusOK, status)
+}
+
+var errEnding = errors.New("the server is ending")
+
+func (h *health) notReady(w http.ResponseWriter, r *http.Request, why error) {
+	var fault *store.Fault
+	cause := why
+	if errors.As(why, &fault) && fault.Cause != nil {
+		cause = fault.Cause
+	}
+	h.log.WarnContext(r.Context(), "not ready", "cause", cause, "request_id", problem.RequestID(r.Context()))
+	writeStatus(w, http.StatusServiceUnavailable, map[string]any{"error": why.Error()})
 }
 
 func writeStatus(w http.ResponseWriter, code int, body map[string]any) {

@@ -69,7 +69,7 @@ func TestWhoMayImportWhom(t *testing.T) {
 		}
 	}
 	for who, imported := range imports {
-		tool := within(who, "internal/testdb") || within(who, "internal/bench") || within(who, "internal/store/newmigration")
+		tool := within(who, "internal/testdb") || within(who, "internal/bench") || within(who, "internal/chaos") || within(who, "internal/store/newmigration")
 		for _, path := range imported {
 			if (within(path, "internal/testdb") || within(path, "internal/feed/feedtest")) && !tool {
 				t.Errorf("%s imports %s, which is for tests", who, path)

@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,12 +22,14 @@ import (
 	"palmares/ent"
 	"palmares/graph"
 	"palmares/internal/atom"
+	"palmares/internal/availability"
 	"palmares/internal/cache"
 	"palmares/internal/feed"
 	"palmares/internal/feed/demo"
 	"palmares/internal/journal"
 	"palmares/internal/middleware"
 	"palmares/internal/store"
+	"palmares/internal/tracing"
 	"palmares/internal/webhook"
 	"palmares/rest"
 )
@@ -49,9 +52,17 @@ func (c *serveCommand) Run(ctx context.Context, s *settings, term terminal) erro
 	if lines != nil {
 		defer lines.Flush()
 	}
+	traces, err := tracing.New(ctx, version, log)
+	if err != nil {
+		return err
+	}
+	if traces != nil {
+		defer traces.Close()
+		log = tracing.InLog(log)
+	}
 	slog.SetDefault(log) // for what net/http says by itself
 	useMemory(s)
-	p, err := newProgram(ctx, s, log, lines, c.Demo)
+	p, err := newProgram(ctx, s, log, lines, traces, c.Demo)
 	if err != nil {
 		return err
 	}
@@ -96,21 +107,25 @@ type program struct {
 	server   *http.Server
 	health   health
 	conns    connCounter
+	closing  atomic.Bool // no more requests are wanted
 	gate     *gate
 	executor *graph.Executor
 	graphql  *graph.Handler
 	answers  *cache.Cache
 	people   *people
+	minutes  *availability.Recorder
+	watch    watch
 	lines    *middleware.Lines // nil where people read the log
 }
 
 // newProgram opens everything that serving needs. Its address is then known.
-func newProgram(ctx context.Context, s *settings, log *slog.Logger, lines *middleware.Lines, fillDemo bool) (*program, error) {
-	db, err := openMigrated(ctx, s)
+func newProgram(ctx context.Context, s *settings, log *slog.Logger, lines *middleware.Lines, traces *tracing.Tracing, fillDemo bool) (*program, error) {
+	watch := newWatch(s, traces)
+	db, err := migrated(ctx, store.Config{DatabaseURL: s.DatabaseURL, ReadURL: s.ReadURL, DataDir: s.DataDir, Watch: watch.statements()})
 	if err != nil {
 		return nil, err
 	}
-	p := &program{settings: s, log: log, lines: lines, store: db, health: health{store: db}}
+	p := &program{settings: s, log: log, lines: lines, watch: watch, store: db, health: health{store: db, log: log}, minutes: availability.NewRecorder(db, log)}
 	if fillDemo {
 		if err := p.fillDemo(ctx); err != nil {
 			p.close()
@@ -131,6 +146,7 @@ func newProgram(ctx context.Context, s *settings, log *slog.Logger, lines *middl
 		p.close()
 		return nil, err
 	}
+	watch.counting(p.gate)
 	if p.listener, err = listen(s.Listen); err != nil {
 		p.close()
 		return nil, err
@@ -193,7 +209,9 @@ func (p *program) fillDemo(ctx context.Context) error {
 
 // handler is the way every request takes. The order is the policy.
 func (p *program) handler() (http.Handler, error) {
-	p.executor = graph.NewExecutor(graph.Config{Catalog: p.store, Credit: p.settings.credit(), Limits: p.settings.graphLimits(), Log: p.log})
+	p.executor = graph.NewExecutor(graph.Config{
+		Catalog: p.store, Credit: p.settings.credit(), Limits: p.settings.graphLimits(), Log: p.log, Trace: p.watch.operations(),
+	})
 	api, err := rest.NewHandler(p.settings.rest(), p.executor, p.answers)
 	if err != nil {
 		return nil, err
@@ -211,11 +229,17 @@ func (p *program) handler() (http.Handler, error) {
 	if err := p.registerPages(pages); err != nil {
 		return nil, err
 	}
+	p.registerWorkbench(pages, api)
+	if err := p.registerGuides(pages, api); err != nil {
+		return nil, err
+	}
 
+	observers := append([]func(middleware.Observed){p.minutes.Observe}, p.watch.observers()...)
 	return middleware.Chain(apart(api, pages),
 		p.closeWhenDraining,                               // first, so that every answer of a server that ends says so
 		middleware.RequestID,                              // before the log, which tells it
-		middleware.Log(p.log, p.lines),                    // outside of recover, so that a panic has its line, too
+		p.watch.requests,                                  // counts and traces, if anybody wants either; before the log, which tells the trace
+		middleware.Log(p.log, p.lines, observers...),      // outside of recover, so that a panic has its line, too
 		middleware.Recover(p.log),                         // outside of all that could panic
 		middleware.When(shared, middleware.OpenToAll),     // before anything is refused: a browser must be able to read why
 		middleware.When(counted, p.gate.keyring.Identify), // before the count, which is each caller's own
@@ -241,9 +265,11 @@ func (p *program) serve(ctx context.Context) error {
 	var working sync.WaitGroup
 	working.Go(func() { p.store.Watch(background, p.log, p.publish) })
 	working.Go(func() { p.gate.run(background) })
+	working.Go(func() { p.minutes.Run(background) })
 	working.Go(func() { p.people.run(background) })
 	if p.metrics != nil {
-		working.Go(func() { newMetrics(p.gate).serve(background, p.metrics, p.log) })
+		p.addMetrics(p.watch.metrics)
+		working.Go(func() { p.serveMetrics(background, p.watch.metrics) })
 	}
 	defer func() {
 		stop()
@@ -304,6 +330,9 @@ func (p *program) printAddresses(w io.Writer) {
 		{"/api/v1/openapi.json", "every path of it, described"},
 		{"/graphql", "the catalog in GraphQL"},
 		{"/feeds/changes.atom", "what changed, to subscribe to"},
+		{"/guides", "how to begin"},
+		{"/docs", "the API's reference, to try"},
+		{"/explorer", "GraphQL, to click together"},
 		{"/account", "sign in, get a key, see what you use"},
 		{"/healthz", "alive"},
 		{"/readyz", "ready, and the release that is served"},

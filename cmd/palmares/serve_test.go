@@ -48,7 +48,13 @@ func (l *logged) String() string {
 
 func startServer(t *testing.T, cfg store.Config, args ...string) *server {
 	t.Helper()
-	s := &server{cmd: palmares(t, cfg, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...), log: &logged{}, done: make(chan error, 1)}
+	return serving(t, palmares(t, cfg, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
+}
+
+// serving starts a process that serves.
+func serving(t *testing.T, cmd *exec.Cmd) *server {
+	t.Helper()
+	s := &server{cmd: cmd, log: &logged{}, done: make(chan error, 1)}
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -21,17 +21,18 @@ import (
 // parser and checked here, because the parser's own errors repeat values, and
 // some values are secrets.
 type settings struct {
-	Listen         string `help:"Address to serve on (${default})." default:"127.0.0.1:8080" env:"PALMARES_LISTEN" placeholder:"HOST:PORT"`
-	MetricsListen  string `help:"Address to serve /metrics on, apart from all else. Default: none." env:"PALMARES_METRICS_LISTEN" placeholder:"HOST:PORT"`
-	DataDir        string `help:"Where the embedded database lives (${default})." default:"./data" env:"PALMARES_DATA_DIR" placeholder:"DIR"`
-	DatabaseURL    string `help:"PostgreSQL to use instead of the embedded database." env:"DATABASE_URL" placeholder:"postgres://…"`
-	ReadURL        string `name:"database-read-url" help:"Replica of that PostgreSQL for a server to read the catalog from." env:"DATABASE_READ_URL" placeholder:"postgres://…"`
-	RedisURL       string `help:"Redis to count quotas in, for several servers together." env:"REDIS_URL" placeholder:"redis://…"`
-	CacheMB        int    `help:"Megabytes of answers to keep (${default})." default:"128" env:"PALMARES_CACHE_MB" placeholder:"MB"`
-	ServiceName    string `help:"The service's public name, for the credit line." default:"palmares" env:"SERVICE_NAME"`
-	ServiceURL     string `help:"The service's public address, for the credit line. Default: the public URL." env:"SERVICE_URL" placeholder:"URL"`
-	PublicURL      string `help:"Where readers reach this server. Default: http:// and the listen address." env:"PUBLIC_URL" placeholder:"URL"`
-	TrustedProxies string `help:"Proxies whose X-Forwarded-For counts: addresses and networks, separated by commas." env:"TRUSTED_PROXIES" placeholder:"CIDR,…"`
+	Listen         string        `help:"Address to serve on (${default})." default:"127.0.0.1:8080" env:"PALMARES_LISTEN" placeholder:"HOST:PORT"`
+	MetricsListen  string        `help:"Address to serve /metrics on, apart from all else. Default: none." env:"PALMARES_METRICS_LISTEN" placeholder:"HOST:PORT"`
+	DrainDelay     time.Duration `help:"How long a server that is told to end goes on while /readyz already says so, for a load balancer to notice: up to 1m (${default})." default:"0s" env:"PALMARES_DRAIN_DELAY" placeholder:"TIME"`
+	DataDir        string        `help:"Where the embedded database lives (${default})." default:"./data" env:"PALMARES_DATA_DIR" placeholder:"DIR"`
+	DatabaseURL    string        `help:"PostgreSQL to use instead of the embedded database." env:"DATABASE_URL" placeholder:"postgres://…"`
+	ReadURL        string        `name:"database-read-url" help:"Replica of that PostgreSQL for a server to read the catalog from." env:"DATABASE_READ_URL" placeholder:"postgres://…"`
+	RedisURL       string        `help:"Redis to count quotas in, for several servers together." env:"REDIS_URL" placeholder:"redis://…"`
+	CacheMB        int           `help:"Megabytes of answers to keep (${default})." default:"128" env:"PALMARES_CACHE_MB" placeholder:"MB"`
+	ServiceName    string        `help:"The service's public name, for the credit line." default:"palmares" env:"SERVICE_NAME"`
+	ServiceURL     string        `help:"The service's public address, for the credit line. Default: the public URL." env:"SERVICE_URL" placeholder:"URL"`
+	PublicURL      string        `help:"Where readers reach this server. Default: http:// and the listen address." env:"PUBLIC_URL" placeholder:"URL"`
+	TrustedProxies string        `help:"Proxies whose X-Forwarded-For counts: addresses and networks, separated by commas." env:"TRUSTED_PROXIES" placeholder:"CIDR,…"`
 
 	Mail struct {
 		URL  string `name:"smtp-url" help:"Mail server to send messages through, smtp:// (STARTTLS) or smtps:// (TLS). Without it, sign-in links are printed to the log of a server that is not public." env:"SMTP_URL" placeholder:"smtp://…"`
@@ -107,6 +108,9 @@ func (s *settings) check() error {
 	}
 	if s.CacheMB < 1 || s.CacheMB > 1<<20 {
 		return fmt.Errorf("PALMARES_CACHE_MB: %d is not from 1 to %d", s.CacheMB, 1<<20)
+	}
+	if s.DrainDelay < 0 || s.DrainDelay > time.Minute {
+		return fmt.Errorf("PALMARES_DRAIN_DELAY: %s is not from 0s to 1m", s.DrainDelay)
 	}
 	if err := checkDatabaseURL(s.DatabaseURL); err != nil {
 		return fmt.Errorf("DATABASE_URL: %w", err)

@@ -93,7 +93,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	entry, err := h.current(r.Context(), f)
 	if err != nil {
-		h.config.Log.Error("a feed cannot be read", "feed", f.name, "cause", err, "request_id", problem.RequestID(r.Context()))
+		h.config.Log.ErrorContext(r.Context(), "a feed cannot be read", "feed", f.name, "cause", err, "request_id", problem.RequestID(r.Context()))
 		return &problem.Problem{Code: problem.Unavailable, Message: "The catalog cannot be read at the moment.", Cause: err}
 	}
 	return entry.Write(w, r)

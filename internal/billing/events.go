@@ -136,5 +136,5 @@ func (b *Billing) logFailure(r *http.Request, err error) {
 	if problem.Of(err).Code.Status() < http.StatusInternalServerError {
 		return
 	}
-	b.Log.Error("an event of Stripe's was not applied: it will send it again", "cause", cause(err), "request_id", problem.RequestID(r.Context()))
+	b.Log.ErrorContext(r.Context(), "an event of Stripe's was not applied: it will send it again", "cause", cause(err), "request_id", problem.RequestID(r.Context()))
 }

@@ -23,37 +23,58 @@ var (
 func (m *Mailer) deliver(ctx context.Context, l *letter) error {
 	ctx, cancel := context.WithTimeout(ctx, m.limit)
 	defer cancel()
+	client, _, hangUp, err := m.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer hangUp()
+	return m.hand(ctx, client, l)
+}
+
+// connect comes as far as a letter can be handed over, or ctx ends.
+func (m *Mailer) connect(ctx context.Context) (client *smtp.Client, got Reached, hangUp func(), err error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(m.server.host, m.server.port))
 	if err != nil {
-		return failure(ctx, connecting, err)
+		return nil, got, nil, failure(ctx, connecting, err)
 	}
-	defer conn.Close()
-	// Whatever waits for the server then fails.
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-
-	stream := conn
-	if m.server.implicitTLS {
-		stream = tls.Client(conn, m.server.tls)
+	// Whatever waits for the server when ctx ends then fails.
+	forget := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	hangUp = func() {
+		forget()
+		_ = conn.Close()
 	}
-	client, err := smtp.NewClient(stream, m.server.host)
+	client, at, err := m.introduce(conn, &got)
 	if err != nil {
-		return failure(ctx, connecting, err)
+		err = failure(ctx, at, err) // before hanging up, which is no reason
+		hangUp()
+		return nil, got, nil, err
+	}
+	return client, got, hangUp, nil
+}
+
+// introduce says who we are, and tells at which step that failed.
+func (m *Mailer) introduce(conn net.Conn, got *Reached) (client *smtp.Client, at step, err error) {
+	if m.server.implicitTLS {
+		conn = tls.Client(conn, m.server.tls)
+	}
+	if client, err = smtp.NewClient(conn, m.server.host); err != nil {
+		return nil, connecting, err
 	}
 	// The sender's domain is a name that a server can look up; this machine's
 	// may be anything.
 	if err := client.Hello(domainOf(m.from.Address)); err != nil {
-		return failure(ctx, connecting, err)
+		return nil, connecting, err
 	}
-	encrypted, err := m.server.encrypt(client)
-	if err != nil {
-		return failure(ctx, encrypting, err)
+	if got.Encrypted, err = m.server.encrypt(client); err != nil {
+		return nil, encrypting, err
 	}
-	if encrypted && m.server.user != "" { // a password goes nowhere without TLS
+	if got.Encrypted && m.server.user != "" { // a password goes nowhere without TLS
 		if err := m.server.signIn(client); err != nil {
-			return failure(ctx, signingIn, err)
+			return nil, signingIn, err
 		}
+		got.SignedIn = true
 	}
-	return m.hand(ctx, client, l)
+	return client, step{}, nil
 }
 
 // encrypt asks for TLS where it is not there already. Only this machine may
@@ -107,5 +128,6 @@ func (m *Mailer) hand(ctx context.Context, client *smtp.Client, l *letter) error
 		return failure(ctx, handingOver, err)
 	}
 	_ = client.Quit() // the server has the letter, whatever it answers now
+	m.Sent.Add(1)
 	return nil
 }

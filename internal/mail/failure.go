@@ -70,6 +70,7 @@ func cause(err error) string {
 
 // giveUp tells of a letter that nobody will get.
 func (m *Mailer) giveUp(to string, err error) {
+	m.GivenUp.Add(1)
 	m.log.Error("a letter is given up", m.about(to, err)...)
 }
 

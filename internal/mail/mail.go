@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/mail"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -55,6 +56,15 @@ type Mailer struct {
 	waiting map[*letter]*time.Timer
 	ending  bool // letters do not wait any more
 	ended   bool // letters are not taken any more
+
+	Sent, GivenUp atomic.Int64 // letters
+}
+
+// Waiting is how many letters are queued, being sent, or to be tried again.
+func (m *Mailer) Waiting() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.held
 }
 
 // New makes a Mailer. What it queues is sent once it runs.

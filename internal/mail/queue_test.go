@@ -64,6 +64,9 @@ func TestGivenUpAfterTheLastAttempt(t *testing.T) {
 		defer m.mu.Unlock()
 		return m.held == 0 && len(m.waiting) == 0
 	})
+	if m.GivenUp.Load() != 1 || m.Sent.Load() != 0 || m.Waiting() != 0 {
+		t.Errorf("%d given up, %d sent, %d waiting", m.GivenUp.Load(), m.Sent.Load(), m.Waiting())
+	}
 }
 
 // silent is a server that takes connections and says nothing.

@@ -58,7 +58,7 @@ func Recover(log *slog.Logger) Link {
 				if caught == http.ErrAbortHandler {
 					panic(caught) // the server's own way to drop a connection
 				}
-				log.Error("a handler panicked", "panic", caught, "stack", string(debug.Stack()), "request_id", problem.RequestID(r.Context()))
+				log.ErrorContext(r.Context(), "a handler panicked", "panic", caught, "stack", string(debug.Stack()), "request_id", problem.RequestID(r.Context()))
 				problem.Write(w, fmt.Errorf("panic: %v", caught))
 			}()
 			next.ServeHTTP(w, r)

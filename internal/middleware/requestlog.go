@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"palmares/internal/problem"
 )
 
@@ -87,7 +89,7 @@ func Log(log *slog.Logger, lines *Lines, observers ...func(Observed)) Link {
 					lines.add(func(pending []byte) []byte { return appendRequest(pending, r, watched, start, time.Now()) })
 					return
 				}
-				log.Info("request", "method", r.Method, "path", masked(r.URL.Path), "status", watched.status,
+				log.InfoContext(r.Context(), "request", "method", r.Method, "path", Masked(r.URL.Path), "status", watched.status,
 					"bytes", watched.bytes, "took", time.Since(start), "request_id", problem.RequestID(r.Context()))
 			}()
 			next.ServeHTTP(watched, r)
@@ -101,7 +103,7 @@ func appendRequest(line []byte, r *http.Request, answer *statusWriter, start, en
 	line = append(line, `","level":"INFO","msg":"request","method":`...)
 	line = appendText(line, r.Method)
 	line = append(line, `,"path":`...)
-	line = appendText(line, masked(r.URL.Path))
+	line = appendText(line, Masked(r.URL.Path))
 	line = append(line, `,"status":`...)
 	line = strconv.AppendInt(line, int64(answer.status), 10)
 	line = append(line, `,"bytes":`...)
@@ -110,6 +112,10 @@ func appendRequest(line []byte, r *http.Request, answer *statusWriter, start, en
 	line = strconv.AppendInt(line, int64(end.Sub(start)), 10)
 	line = append(line, `,"request_id":`...)
 	line = appendText(line, problem.RequestID(r.Context()))
+	if span := trace.SpanContextFromContext(r.Context()); span.HasTraceID() {
+		line = append(line, `,"trace_id":`...)
+		line = appendText(line, span.TraceID().String())
+	}
 	return append(line, "}\n"...)
 }
 
@@ -129,7 +135,8 @@ func appendText(line []byte, text string) []byte {
 // secretShaped is what looks like an API key, which some send in the address.
 var secretShaped = regexp.MustCompile(`pal_[0-9A-Za-z]{8,}`)
 
-func masked(path string) string {
+// Masked is a path without keys.
+func Masked(path string) string {
 	if !strings.Contains(path, "pal_") {
 		return path
 	}

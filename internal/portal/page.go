@@ -113,14 +113,14 @@ func (p *Portal) fail(v *visit, err error) {
 			cause = err
 		}
 		if v.Context().Err() == nil {
-			p.Log.Error("a page could not be shown", "path", v.URL.Path, "cause", cause, "request_id", data.RequestID)
+			p.Log.ErrorContext(v.Context(), "a page could not be shown", "path", v.URL.Path, "cause", cause, "request_id", data.RequestID)
 		}
 	}
 	if status == http.StatusServiceUnavailable {
 		v.w.Header().Set("Retry-After", "60")
 	}
 	if err := pages.Write(v.w, status, "trouble", p.content(v, data)); err != nil {
-		p.Log.Error("the page of a problem is wrong", "cause", err)
+		p.Log.ErrorContext(v.Context(), "the page of a problem is wrong", "cause", err, "request_id", problem.RequestID(v.Context()))
 		problem.Write(v.w, said)
 	}
 }

@@ -71,6 +71,10 @@ type waiter struct {
 	change
 	quota  int
 	counts chan [2]int64 // the count, and 1 if granted; closed if Redis did not say
+
+	// Under the store's lock.
+	unsent bool // Redis never hears of it
+	alone  bool // it was granted here
 }
 
 // NewRedis counts in the Redis at an address.
@@ -127,7 +131,7 @@ func (r *Redis) Take(ctx context.Context, s Subject, d Day, quota int) int {
 	if count, done := r.takeAlone(ctx, who, quota); done {
 		return count
 	}
-	t := &waiter{who, quota, make(chan [2]int64, 1)}
+	t := &waiter{change: who, quota: quota, counts: make(chan [2]int64, 1)}
 	patience := time.NewTimer(r.time)
 	defer patience.Stop()
 	select {
@@ -144,15 +148,53 @@ func (r *Redis) Take(ctx context.Context, s Subject, d Day, quota int) int {
 		}
 	case <-patience.C:
 	}
-	return r.takeUnheard(ctx, who, quota)
+	return r.takeUnheard(ctx, t)
 }
 
-// takeUnheard decides here on a request that Redis counts, or will when it
-// goes on: it is not told again. If it does not go on, what is known here is
-// what it begins from.
-func (r *Redis) takeUnheard(ctx context.Context, who change, quota int) int {
+// takeUnheard decides here on a request that Redis did not answer in time.
+// What was sent it counts, or will when it goes on: it is not told again. If it
+// does not go on, what is known here is what it begins from.
+func (r *Redis) takeUnheard(ctx context.Context, t *waiter) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	select {
+	case counts, heard := <-t.counts: // just in time
+		if heard {
+			return int(counts[0] + 1 - counts[1])
+		}
+	default:
+	}
 	r.Failed.Add(1)
-	return r.local.Take(ctx, who.subject, who.day, quota)
+	count := r.local.Take(ctx, t.subject, t.day, t.quota)
+	t.alone = t.quota == 0 || count <= t.quota
+	if t.alone && t.unsent {
+		r.owe(t.change)
+	}
+	return count
+}
+
+// turnAway tells whether Redis is away, so that those who still wait are not
+// sent: on a new connection, nothing would reach it before they are gone.
+func (r *Redis) turnAway(waiting []*waiter) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.away {
+		return false
+	}
+	for _, t := range waiting {
+		t.unsent = true
+		if t.alone { // it is gone already
+			r.owe(t.change)
+		}
+		close(t.counts)
+	}
+	return true
+}
+
+// owe has Redis told of a request when it is back, which the probe sees to.
+func (r *Redis) owe(who change) {
+	r.owed[who]++
+	r.away = true
 }
 
 // takeAlone counts while Redis is away; false while it is not.
@@ -210,7 +252,9 @@ func (r *Redis) ask() {
 				more = false
 			}
 		}
-		r.send(waiting)
+		if !r.turnAway(waiting) {
+			r.send(waiting)
+		}
 	}
 }
 
@@ -220,7 +264,7 @@ func (r *Redis) send(waiting []*waiter) {
 	answers := make([]*redis.Cmd, len(waiting))
 	_, err := r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, t := range waiting {
-			answers[i] = takeScript.Eval(ctx, pipe, []string{redisKey(t.change)}, t.quota, r.local.count(t.subject, t.day), int(keptDays/time.Second))
+			answers[i] = takeScript.Eval(ctx, pipe, []string{redisKey(t.change)}, t.quota, r.knownBut(t.change), int(keptDays/time.Second))
 		}
 		return nil
 	})
@@ -231,14 +275,34 @@ func (r *Redis) send(waiting []*waiter) {
 			err = failed
 			continue
 		}
-		if known := r.local.observe(t.subject, t.day, int(counts[0]), counts[1] == 1); int(counts[0]) < known-slack {
+		if known := r.hear(ctx, t, [2]int64{counts[0], counts[1]}); int(counts[0]) < known-slack {
 			_ = r.settle(ctx, t.change, 0, known) // Redis has lost the count, and another server knew less of it
 		}
-		t.counts <- [2]int64{counts[0], counts[1]}
 	}
 	if err != nil {
 		r.lost(err)
 	}
+}
+
+// hear takes an answer over, and returns what was known before. Who has not
+// waited for it was counted here meanwhile, which would be once more.
+func (r *Redis) hear(ctx context.Context, t *waiter, counts [2]int64) (known int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	granted := counts[1] == 1
+	if granted && t.alone {
+		r.local.GiveBack(ctx, t.subject, t.day)
+	}
+	known = r.local.observe(t.subject, t.day, int(counts[0]), granted)
+	t.counts <- counts
+	return known
+}
+
+// Away tells whether quotas are counted here alone for now.
+func (r *Redis) Away() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.away
 }
 
 func (r *Redis) lost(err error) {
@@ -276,6 +340,14 @@ func (r *Redis) answers() bool {
 	return r.client.Ping(ctx).Err() == nil
 }
 
+// knownBut is what is known here, but for what Redis is yet to be told. It is
+// right where Redis begins anew, and never more than is right otherwise.
+func (r *Redis) knownBut(who change) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.local.count(who.subject, who.day) - r.owed[who]
+}
+
 // catchUp settles what is owed until nothing is, and then lets Redis count
 // again.
 func (r *Redis) catchUp() {
@@ -292,9 +364,7 @@ func (r *Redis) catchUp() {
 		r.mu.Unlock()
 		for who, n := range owed {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			// What is known here is right where Redis began anew, and never more
-			// than is right otherwise.
-			err := r.settle(ctx, who, n, r.local.count(who.subject, who.day))
+			err := r.settle(ctx, who, n, r.knownBut(who))
 			cancel()
 			if err == nil {
 				delete(owed, who)

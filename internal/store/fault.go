@@ -22,6 +22,8 @@ type Fault struct {
 	Message string
 	Cause   error
 	Unsure  bool // whether what was being written is in
+
+	newer bool // the database is, than this program
 }
 
 func (f *Fault) Error() string { return f.Message }

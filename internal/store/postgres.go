@@ -19,6 +19,10 @@ const (
 	postgresReaders = 16
 	postgresWriters = 4
 
+	// MostConnections is what a server takes at most from the database that it
+	// writes to: those, and one to hear of new releases.
+	MostConnections = postgresReaders + postgresWriters + 1
+
 	// A server that is there but silent, frozen or cut off, must not hold us
 	// for ever: no read is as long as this, and no statement of an import.
 	readSilence  = 10 * time.Second
@@ -52,7 +56,7 @@ func openPostgres(cfg Config) (*Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.followWith(primary)
+		s.followWith(primary, cfg.Watch)
 	}
 	return s, nil
 }

@@ -97,15 +97,20 @@ func (s *Store) snapshotOf(ctx context.Context, client *ent.Client, read func(*e
 // Select runs a statement of one's own in a reading.
 func (s *Store) Select(ctx context.Context, text string, args ...any) (entsql.ColumnScanner, error) {
 	var rows entsql.Rows
-	err := s.readDriver.Query(ctx, text, args, &rows)
+	err := s.reading.Query(ctx, text, args, &rows)
 	return rows, err
 }
 
 // makeSure asks for the release where the last statement had no row to tell.
 // Releases only grow: if it is still the one known before the first
 // statement, it was for all of them.
-func (s *Store) makeSure(ctx context.Context, w *witness) error {
-	rows, err := s.readDriver.statements.query(ctx, "SELECT "+newestNumber, nil)
+func (s *Store) makeSure(ctx context.Context, w *witness) (err error) {
+	const text = "SELECT " + newestNumber
+	if s.told != nil {
+		ended := s.told(ctx, poolReader, text)
+		defer func() { ended(err) }()
+	}
+	rows, err := s.readDriver.statements.query(ctx, text, nil)
 	if err != nil {
 		return err
 	}

@@ -30,8 +30,8 @@ const (
 	followEvery = 250 * time.Millisecond
 )
 
-func (s *Store) followWith(primary *sql.DB) {
-	s.replica = &replica{primary: primary, statements: newStatements(primary), current: ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, primary)))}
+func (s *Store) followWith(primary *sql.DB, told Watch) {
+	s.replica = &replica{primary: primary, statements: newStatements(primary), current: ent.NewClient(ent.Driver(watch(entsql.OpenDB(s.dialect, primary), poolPrimary, told)))}
 	s.pollEvery = min(s.pollEvery, followEvery)
 }
 

@@ -24,8 +24,11 @@ const (
 	walLimit = 64 << 20
 )
 
+// File is where the embedded database of a folder is.
+func File(dataDir string) string { return filepath.Join(dataDir, databaseFile) }
+
 func openSQLite(cfg Config) (*Store, error) {
-	path, err := filepath.Abs(filepath.Join(cfg.DataDir, databaseFile))
+	path, err := filepath.Abs(File(cfg.DataDir))
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,7 @@ type Config struct {
 	ForImport   bool          // much is going to be written: take the memory for it
 	LockWait    time.Duration // for another process's import or migration; 10 s if zero
 	PollEvery   time.Duration // for new releases where no notification comes; 1 s if zero
+	Watch       Watch         // hears of statements; nil for nobody
 }
 
 const (
@@ -53,6 +54,8 @@ type Store struct {
 	replica *replica // nil where readers read what is written to
 
 	readDriver *readDriver
+	reading    dialect.Driver              // the same, watched if anybody does
+	told       Watch                       // nil for nobody
 	newest     atomic.Pointer[ent.Release] // the newest that was seen
 
 	lockWait, pollEvery time.Duration
@@ -72,8 +75,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s.lockWait = cfg.LockWait
 	s.readDriver = newReadDriver(s.dialect, s.reader)
-	s.Read = ent.NewClient(ent.Driver(s.readDriver))
-	s.Write = ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, s.writer)))
+	s.told = cfg.Watch
+	s.reading = watch(s.readDriver, poolReader, cfg.Watch)
+	s.Read = ent.NewClient(ent.Driver(s.reading))
+	s.Write = ent.NewClient(ent.Driver(watch(entsql.OpenDB(s.dialect, s.writer), poolWriter, cfg.Watch)))
 	if err := s.connect(ctx); err != nil {
 		s.Close()
 		if said := explain(err); said != err || ctx.Err() != nil {
@@ -127,7 +132,7 @@ func (s *Store) Describe() string {
 // answers when ctx ends, also where the database does not.
 func (s *Store) Ready(ctx context.Context) error {
 	answered := make(chan error, 1)
-	go func() { answered <- errors.Join(s.sameFile(), s.CheckMigrated(ctx)) }()
+	go func() { answered <- errors.Join(s.sameFile(), s.stillFits(ctx)) }()
 	select {
 	case err := <-answered:
 		if ctx.Err() == nil {

@@ -115,6 +115,10 @@ func TestNewerDatabaseIsRefused(t *testing.T) {
 		if err := s.CheckMigrated(t.Context()); err == nil || err.Error() != want {
 			t.Errorf("check: %v", err)
 		}
+		// Who serves already goes on, until the upgrade comes to it.
+		if err := s.Ready(t.Context()); err != nil {
+			t.Errorf("ready: %v", err)
+		}
 	})
 }
 

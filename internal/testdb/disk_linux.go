@@ -39,3 +39,11 @@ func ForPostgres(t testing.TB, dir string) {
 		t.Fatal(err)
 	}
 }
+
+// ReadOnly lets nobody write any more to a disk that SmallDisk mounted.
+func ReadOnly(t testing.TB, dir string) {
+	t.Helper()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+}

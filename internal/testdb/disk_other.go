@@ -13,3 +13,6 @@ func SmallDisk(t testing.TB, _ int) string {
 
 // ForPostgres is never reached without a SmallDisk.
 func ForPostgres(testing.TB, string) {}
+
+// ReadOnly is never reached without a SmallDisk.
+func ReadOnly(testing.TB, string) {}

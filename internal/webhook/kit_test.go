@@ -23,7 +23,7 @@ import (
 // on a machine that is busy: so events come in their order.
 var hurried = times{
 	attempt: 2 * time.Second, work: 2 * time.Second, record: 20 * time.Second, stop: 10 * time.Second, prompt: 2 * time.Second,
-	look: 50 * time.Millisecond, poll: 100 * time.Millisecond,
+	look: 50 * time.Millisecond, poll: 100 * time.Millisecond, dead: 3 * time.Second,
 }
 
 // clock is a time that moves when it is told to.

@@ -18,11 +18,12 @@ import (
 // an empty table.
 func (w *Webhooks) Run(ctx context.Context) {
 	var client *river.Client[*sql.Tx]
+	var own life
 	ticker := time.NewTicker(w.times.look)
 	defer ticker.Stop()
 	failing := false
 	for ctx.Err() == nil {
-		err := w.look(ctx, &client)
+		err := w.look(ctx, &client, &own)
 		if err != nil && !failing && ctx.Err() == nil {
 			w.Log.Warn("webhooks wait", "cause", store.Explain(err))
 		}
@@ -42,7 +43,7 @@ func (w *Webhooks) Run(ctx context.Context) {
 
 // look wakes up endpoints that have something to send: what is tried again,
 // what is new, and what a job did not get to.
-func (w *Webhooks) look(ctx context.Context, client **river.Client[*sql.Tx]) error {
+func (w *Webhooks) look(ctx context.Context, client **river.Client[*sql.Tx], own *life) error {
 	any, err := w.Store.Current().Endpoint.Query().Exist(ctx)
 	if err != nil || !any && *client == nil {
 		return err
@@ -56,7 +57,13 @@ func (w *Webhooks) look(ctx context.Context, client **river.Client[*sql.Tx]) err
 		if err := started.Start(context.WithoutCancel(ctx)); err != nil {
 			return err
 		}
-		*client = started
+		*client, own.id = started, started.ID()
+		if err := w.forgetDead(ctx); err != nil {
+			return err
+		}
+	}
+	if err := w.beat(ctx, own); err != nil {
+		return err
 	}
 	due, err := w.due(ctx)
 	if err != nil {

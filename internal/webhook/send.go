@@ -46,6 +46,7 @@ func (w *Webhooks) send(ctx context.Context, endpoint *ent.Endpoint, id string, 
 	o.took = time.Since(began)
 	o.delivered = o.status >= 200 && o.status < 300
 	o.gone = o.status == http.StatusGone
+	w.Counts.add(o)
 	return o
 }
 

@@ -11,6 +11,7 @@ type times struct {
 	stop    time.Duration // Run takes to end
 	look    time.Duration // between looks for what is due
 	poll    time.Duration // between looks for jobs
+	dead    time.Duration // a server is silent before others take its jobs over
 }
 
 var shipped = times{
@@ -21,10 +22,12 @@ var shipped = times{
 	stop:    10 * time.Second,
 	look:    2 * time.Second,
 	poll:    300 * time.Millisecond,
+	dead:    4 * time.Second,
 }
 
 // job leaves room for the last answers, and for writing them down.
 func (t times) job() time.Duration { return t.work + t.attempt + t.record }
 
-// stuck is when a job whose process died is taken up by another.
+// stuck is when River takes up a job whose process died, if no server has
+// taken it over before.
 func (t times) stuck() time.Duration { return t.job() + 5*time.Second }

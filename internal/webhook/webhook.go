@@ -35,6 +35,8 @@ type Webhooks struct {
 	client *http.Client
 	now    func() time.Time
 	times  times
+
+	Counts Counts
 }
 
 // New is ready to send; see Run.
