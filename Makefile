@@ -4,6 +4,10 @@ GO      ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
+# The same sources give the same program, wherever they are: it names no folder
+# and no state of a repository beside the version.
+REPRODUCIBLE := -trimpath -buildvcs=false
+
 # Starts a throw-away PostgreSQL beside a command, or uses TEST_DATABASE_URL.
 # It is built first because "go run" would not pass signals on to it.
 WITH_POSTGRES := CGO_ENABLED=0 $(GO) build -o bin/withpostgres ./internal/testdb/withpostgres && bin/withpostgres
@@ -29,7 +33,7 @@ run: build ## Build, and serve the demo catalog from an embedded database
 
 .PHONY: build
 build: $(ASSETS) ## Build the program, bin/palmares
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/palmares ./cmd/palmares
+	CGO_ENABLED=0 $(GO) build $(REPRODUCIBLE) -ldflags '$(LDFLAGS)' -o bin/palmares ./cmd/palmares
 
 .PHONY: assets
 assets: $(BUILT) ## Build the explorer and the API reference, which the program carries; needs npm
@@ -67,6 +71,11 @@ soak: build ## Load a server for SOAK (default 10m) with imports every 20 s; fai
 	$(GO) build -o bin/bench ./internal/bench
 	bin/bench ./bin/palmares soak
 
+.PHONY: chaos
+chaos: build ## Break what three servers stand on, under load; fails if a goal is not met (SHORT=1 for the tests' short form)
+	$(GO) build -o bin/chaos ./internal/chaos
+	bin/chaos $(if $(SHORT),-short) ./bin/palmares
+
 .PHONY: generate
 generate: ## Write the generated code again
 	$(GO) generate ./ent
@@ -80,6 +89,17 @@ verify: ## Check that the generated code is what the schema asks for
 migration: ## Write the next migration of both databases, from the schema (NAME=…)
 	@test -n "$(NAME)" || { echo "which name? make migration NAME=add_keys"; exit 2; }
 	$(WITH_POSTGRES) $(GO) run ./internal/store/newmigration $(NAME)
+
+.PHONY: audit
+audit: build ## Check the modules, their licences and known vulnerabilities; write bin/palmares.cdx.json, a bill of materials
+	$(GO) mod verify
+	$(GO) run ./internal/licences -sbom bin/palmares.cdx.json -npm $(WEB)/package-lock.json bin/palmares
+	@said=$$($(GO) tool govulncheck ./cmd/palmares 2>&1); code=$$?; printf '%s\n' "$$said"; \
+	case "$$code $$said" in \
+	0*) ;; \
+	1*vuln.go.dev*) echo "audit: NOT CHECKED for known vulnerabilities: the database at vuln.go.dev cannot be reached from here" ;; \
+	*) exit 1 ;; \
+	esac
 
 .PHONY: lint
 lint: ## Check format and common mistakes

@@ -36,6 +36,9 @@ type commandLine struct {
 	Webhooks webhooksCommand `cmd:"" help:"See to the endpoints that events are sent to."`
 	Openapi  openapiCommand  `cmd:"" help:"Print the OpenAPI document of the REST interface."`
 	Migrate  migrateCommand  `cmd:"" help:"Show or apply the database's migrations."`
+	Backup   backupCommand   `cmd:"" help:"Copy the embedded database to a file, also while a server uses it."`
+	Doctor   doctorCommand   `cmd:"" help:"Look at everything a server works with, and say what to do about what is not well."`
+	Health   healthCommand   `cmd:"" help:"Ask the server of this machine whether it is ready."`
 	Version  versionCommand  `cmd:"" help:"Tell which palmares this is."`
 }
 
@@ -70,6 +73,9 @@ func run(ctx context.Context, args []string, term terminal) (code int) {
 		err = errors.New(withoutCredentials(err.Error()))
 	} else {
 		err = line.settings.check()
+		if command.Command() == "doctor" { // what is wrong is its business
+			line.Doctor.wrongSettings, err = err, nil
+		}
 	}
 	if err != nil {
 		fmt.Fprintf(term.err, "palmares: %v\n", err)

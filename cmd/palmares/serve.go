@@ -294,28 +294,27 @@ func (p *program) serve(ctx context.Context) error {
 	return p.drain()
 }
 
-// publish makes a new release the one that is served.
-func (p *program) publish(release *ent.Release) {
-	last := p.health.release.Swap(release)
+// publish makes a new release the one that is served, or tells that it has to
+// be tried again.
+func (p *program) publish(release *ent.Release) bool {
+	last := p.health.release.Load()
 	switch {
 	case last != nil && last.ID == release.ID && last.ImportedAt.Equal(release.ImportedAt):
-		return
+		return true
 	case last != nil && release.ID <= last.ID: // a backup was restored
 		p.answers.Restart(release.ID)
 		p.executor.Forget()
 	default:
-		p.answers.Renew(context.Background(), release.ID, renewed, renewTime)
+		if err := p.answers.Renew(context.Background(), release.ID); err != nil {
+			p.log.Warn("a new release waits: the database fails", "release", release.ID, "cause", err)
+			return false
+		}
 	}
+	p.health.release.Store(release)
 	p.executor.Announce()
 	p.log.Info("new release", "release", release.ID, "updated_at", release.FeedDate)
+	return true
 }
-
-// The busiest answers are worked out again before a release is served, but
-// nobody waits long for the news.
-const (
-	renewed   = 100
-	renewTime = 500 * time.Millisecond
-)
 
 func (p *program) printAddresses(w io.Writer) {
 	catalog := "no catalog yet: import a feed"

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -168,6 +169,56 @@ func TestExplorerOpensPaths(t *testing.T) {
 	shows(t, p, inVariables, `"slug": "plume"`)
 	runQuery(p)
 	shows(t, p, inAnswer, `"name": "Plume"`)
+}
+
+// What was open is open again, with its variables, for who comes back to the
+// explorer: as the only tab, as one of many, and as none that can be read.
+func TestExplorerOpensWhatWasLeft(t *testing.T) {
+	t.Parallel()
+	s := startWorkbench(t)
+	base := "http://" + s.address
+	for _, c := range []struct {
+		name   string
+		before []string
+	}{
+		{"one tab", []string{explorerOf("/api/v1/tools?category=code")}},
+		{"a later tab", []string{"/explorer", explorerOf("/api/v1/tools?category=code")}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := browser.Start(t).Open(t, browser.Look{}, base+"/docs")
+			for _, path := range c.before {
+				p.Go(base + path)
+				shows(t, p, inQuery, "query ")
+				time.Sleep(time.Second) // GraphiQL writes down what it keeps half a second later
+			}
+			for range 2 {
+				p.Go(base + "/explorer")
+				shows(t, p, inQuery, "query tools(")
+				shows(t, p, inVariables, `"category": [`)
+				shows(t, p, "#same-call", "GET /api/v1/tools?category=code")
+				runQuery(p)
+				shows(t, p, inAnswer, `"slug": "enclume-8"`)
+				var tabs int
+				if p.Eval("document.querySelectorAll('.graphiql-tab').length", &tabs); tabs != len(c.before) {
+					t.Errorf("there are %d tabs", tabs)
+				}
+				time.Sleep(time.Second)
+			}
+			p.Click(".graphiql-tab-add")
+			time.Sleep(time.Second)
+			p.Go(base + "/explorer")
+			p.Text(inAnswer)
+			if text := p.Text(inQuery); strings.TrimSpace(text) != "" {
+				t.Errorf("an empty tab has %q", text)
+			}
+			for _, kept := range []string{"{oops", "7", `{"activeTabIndex": 3, "tabs": [null]}`, `{"activeTabIndex": 0, "tabs": [{"query": 7, "variables": {}}]}`} {
+				time.Sleep(time.Second)
+				p.Eval("localStorage.setItem('graphiql:tabState', "+strconv.Quote(kept)+")", nil)
+				p.Go(base + "/explorer")
+				shows(t, p, inQuery, "query BestTools")
+			}
+		})
+	}
 }
 
 // Who is signed in tries things with a key, which the browser does not keep.

@@ -1,13 +1,11 @@
 package cache
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,6 +43,8 @@ type Cache struct {
 
 	flightsMu sync.Mutex
 	flights   map[Key]*flight
+	renewing  sync.Mutex // one at a time
+	renewed   int        // how many answers are worked out again
 
 	Hits, Misses atomic.Int64
 }
@@ -73,7 +73,7 @@ const heldBy = 4
 
 // New keeps answers of up to so many bytes together.
 func New(size int64, log *slog.Logger) *Cache {
-	c := &Cache{log: log, flights: map[Key]*flight{}}
+	c := &Cache{log: log, flights: map[Key]*flight{}, renewed: mostRenewed}
 	c.entries = otter.Must(&otter.Options[Key, *kept]{
 		MaximumWeight: uint64(size),
 		Weigher: func(key Key, value *kept) uint32 {
@@ -194,84 +194,21 @@ func (c *Cache) fill(ctx context.Context, q Question, work Make) (entry *Entry, 
 			c.log.ErrorContext(ctx, "working out an answer panicked", "operation", q.Operation, "panic", caught, "stack", string(debug.Stack()), "request_id", problem.RequestID(ctx))
 		}
 	}()
-	entry, release, err := work(ctx)
+	entry, release, err := c.make(ctx, q, work)
 	if err != nil {
 		return nil, err
 	}
-	c.Publish(release)
-	if release > 0 {
+	// It may be of a release that we have not heard of.
+	return entry, c.Renew(ctx, release)
+}
+
+// make works an answer out and keeps it for its release.
+func (c *Cache) make(ctx context.Context, q Question, work Make) (*Entry, int, error) {
+	entry, release, err := work(ctx)
+	if err == nil && release > 0 {
 		c.entries.Set(Key{release, q}, &kept{Entry: entry, work: work})
 	}
-	return entry, nil
-}
-
-// Publish makes answers of older releases unreachable. A release that is not
-// newer changes nothing: somebody was slow.
-func (c *Cache) Publish(release int) {
-	for {
-		now := c.newest.Load()
-		if int64(release) <= now || c.newest.CompareAndSwap(now, int64(release)) {
-			return
-		}
-	}
-}
-
-// Renew works out again what was asked most, for a release that is about to be
-// published: its first readers need not wait. It publishes it after a while at
-// the latest, whatever is still being worked out then.
-func (c *Cache) Renew(ctx context.Context, release int, most int, within time.Duration) {
-	deadline := time.After(within)
-	for _, b := range c.busiest(int(c.newest.Load()), most) {
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			if _, err := c.fill(ctx, b.question, b.work); err != nil {
-				c.log.Warn("an answer was not worked out again", "operation", b.question.Operation, "cause", err)
-			}
-		}()
-		select {
-		case <-done:
-			continue
-		case <-deadline:
-		}
-		break
-	}
-	c.Publish(release)
-	c.forget(release)
-}
-
-// Restart forgets everything, where release numbers begin anew: a backup was
-// restored.
-func (c *Cache) Restart(release int) {
-	c.newest.Store(int64(release))
-	c.entries.InvalidateAll()
-}
-
-type busy struct {
-	question Question
-	work     Make
-	uses     int64
-}
-
-// busiest are the questions that were asked most often of a release.
-func (c *Cache) busiest(release, most int) []busy {
-	var all []busy
-	for key, value := range c.entries.All() {
-		if key.release == release {
-			all = append(all, busy{key.question, value.work, value.uses.Load()})
-		}
-	}
-	slices.SortFunc(all, func(a, b busy) int { return cmp.Compare(b.uses, a.uses) })
-	return all[:min(len(all), most)]
-}
-
-// forget makes room at once: nobody can ask for older releases any more.
-func (c *Cache) forget(release int) {
-	for key := range c.entries.Keys() {
-		if key.release < release {
-			c.entries.Invalidate(key)
-		}
-	}
+	return entry, release, err
 }
 
 // Newest is the release whose answers are served.

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"palmares/internal/problem"
 )
 
 func newCache() *Cache {
@@ -187,7 +189,10 @@ func TestNewRelease(t *testing.T) {
 		t.Fatalf("worked out %d times", times.Load())
 	}
 	release.Store(2)
-	c.Renew(t.Context(), 2, 3, time.Second)
+	c.renewed = 3
+	if err := c.Renew(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
 	if times.Load() != 13 {
 		t.Errorf("%d answers were worked out again, not 3", times.Load()-10)
 	}
@@ -227,6 +232,47 @@ func TestAMissTellsOfTheRelease(t *testing.T) {
 	if got, _ := c.Get(t.Context(), tools, making(&times, &release)); body(got) != "release 2" {
 		t.Errorf("%s after a newer one", body(got))
 	}
+}
+
+// A database that fails just as a release comes out takes nothing away: what
+// is kept goes on, whichever way the release was heard of.
+func TestTheDatabaseFailsWithTheNews(t *testing.T) {
+	c := newCache()
+	var release atomic.Int64
+	var away atomic.Bool
+	work := func(context.Context) (*Entry, int, error) {
+		if away.Load() {
+			return nil, 0, problem.New(problem.Unavailable, "away")
+		}
+		return NewEntry([]byte(fmt.Sprint("release ", release.Load())), nil), int(release.Load()), nil
+	}
+	keptIs := func(want string) {
+		t.Helper()
+		if got, err := c.Get(t.Context(), tools, work); err != nil || body(got) != want {
+			t.Errorf("kept: %s, %v", body(got), err)
+		}
+	}
+	release.Store(1)
+	keptIs("release 1")
+
+	away.Store(true)
+	release.Store(2)
+	if err := c.Renew(t.Context(), 2); err == nil || c.Newest() != 1 {
+		t.Errorf("release %d is served, %v", c.Newest(), err)
+	}
+	keptIs("release 1")
+	// One answer of it still came through.
+	through := func(context.Context) (*Entry, int, error) { return NewEntry([]byte("release 2"), nil), 2, nil }
+	if _, err := c.Get(t.Context(), Question{Operation: "stats"}, through); err == nil {
+		t.Error("a newer release is shown, and an older one after it")
+	}
+	keptIs("release 1")
+
+	away.Store(false)
+	if err := c.Renew(t.Context(), 2); err != nil {
+		t.Error(err)
+	}
+	keptIs("release 2")
 }
 
 func TestWeight(t *testing.T) {

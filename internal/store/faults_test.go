@@ -40,7 +40,9 @@ func watch(t *testing.T, s *store.Store) <-chan int {
 	seen := make(chan int, 10)
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
-	watching.Go(func() { s.Watch(ctx, slog.New(slog.DiscardHandler), func(r *ent.Release) { seen <- r.ID }) })
+	watching.Go(func() {
+		s.Watch(ctx, slog.New(slog.DiscardHandler), func(r *ent.Release) bool { seen <- r.ID; return true })
+	})
 	t.Cleanup(func() {
 		cancel()
 		watching.Wait()

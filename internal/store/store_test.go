@@ -244,7 +244,7 @@ func TestWatchSeesOtherProcesses(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var watching sync.WaitGroup
 		watching.Go(func() {
-			server.Watch(ctx, slog.New(slog.DiscardHandler), func(r *ent.Release) { seen <- r.ID })
+			server.Watch(ctx, slog.New(slog.DiscardHandler), func(r *ent.Release) bool { seen <- r.ID; return true })
 		})
 		defer watching.Wait()
 		defer cancel()

@@ -15,9 +15,10 @@ import (
 const pollTimeout = 5 * time.Second
 
 // Watch calls seen with the current release and with each newer one, from
-// this process or another, until ctx ends. A database that is away for a
+// this process or another, until ctx ends. What seen returns false for is told
+// again. A database that is away for a
 // while is told once, and watched again when it is back.
-func (s *Store) Watch(ctx context.Context, log *slog.Logger, seen func(*ent.Release)) {
+func (s *Store) Watch(ctx context.Context, log *slog.Logger, seen func(*ent.Release) bool) {
 	wake, stop := s.listen()
 	defer stop()
 	ticker := time.NewTicker(s.pollEvery)
@@ -41,9 +42,10 @@ func (s *Store) Watch(ctx context.Context, log *slog.Logger, seen func(*ent.Rele
 			}
 			healthy = true
 			if rel != nil && !same(rel, last) {
-				last = rel
 				s.newest.Store(rel)
-				seen(rel)
+				if seen(rel) {
+					last = rel
+				}
 			}
 		}
 		select {

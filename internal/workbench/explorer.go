@@ -22,11 +22,11 @@ type explorer struct {
 }
 
 // showExplorer shows what the address asks for, and runs nothing of it.
-func (w *Workbench) showExplorer(to http.ResponseWriter, r *http.Request) {
-	to.Header().Set("Cache-Control", "no-store") // it may hold a key
+func (w *Workbench) showExplorer(to http.ResponseWriter, r *http.Request) error {
+	const caching, vary = "private, no-cache", "Accept-Encoding" // who signs in gets another
 	if len(w.built) == 0 {
-		w.show(to, r, "schema", page.Head{}, struct{ Schema, Address string }{w.Schema, SchemaPath})
-		return
+		content := w.content(ExplorerPath, page.Head{}, struct{ Schema, Address string }{w.Schema, SchemaPath})
+		return w.show(to, r, "schema", content, caching, vary)
 	}
 	e := explorer{
 		Base: w.PublicURL, Schema: SchemaPath, Examples: Examples, Operations: w.Operations,
@@ -36,15 +36,20 @@ func (w *Workbench) showExplorer(to http.ResponseWriter, r *http.Request) {
 	}
 	var note string
 	e.Query, e.Variables, note = w.asked(r)
-	if key := w.Key(r); key != "" {
+	key := w.Key(r)
+	if key != "" {
 		e.Headers = indented(map[string]string{"Authorization": "Bearer " + key})
 	}
 	head := page.Head{Wide: true, Styles: []string{w.built["explorer.css"]}, Scripts: []string{w.built["explorer.js"]}}
-	w.show(to, r, "explorer", head, struct {
+	content := w.content(ExplorerPath, head, struct {
 		Examples     []Example
 		Schema, Note string
 		Script       explorer
 	}{Examples, SchemaPath, note, e})
+	if key != "" {
+		return w.showSecret(to, r, "explorer", content)
+	}
+	return w.show(to, r, "explorer", content, caching, vary)
 }
 
 // asked is what an address asks to open, and what is wrong with it.

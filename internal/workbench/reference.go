@@ -11,20 +11,23 @@ type reference struct {
 	Document string `json:"document"`
 }
 
-func (w *Workbench) showReference(to http.ResponseWriter, r *http.Request) {
-	to.Header().Set("Cache-Control", "no-cache")
-	to.Header().Set("Vary", "Accept, Accept-Encoding")
+func (w *Workbench) showReference(to http.ResponseWriter, r *http.Request) error {
 	if page.WantsMarkdown(r.Header["Accept"]) {
-		serveEntry(w.text)(to, r)
-		return
+		return w.text.Write(to, r)
 	}
+	name, content := w.referencePage()
+	content.Markdown = MarkdownPath
+	return w.show(to, r, name, content, "no-cache", "Accept, Accept-Encoding")
+}
+
+// referencePage lists the paths where there is no program to try them in.
+func (w *Workbench) referencePage() (name string, content page.Content) {
 	if len(w.built) == 0 {
-		w.show(to, r, "paths", page.Head{}, struct {
+		return "paths", w.content(ReferencePath, page.Head{}, struct {
 			Operations []Operation
 			Document   string
 		}{w.Operations, w.Document})
-		return
 	}
 	head := page.Head{Wide: true, Styles: []string{w.built["reference.css"]}, Scripts: []string{w.built["jitless.js"], w.built["reference.js"]}}
-	w.show(to, r, "reference", head, reference{w.Document})
+	return "reference", w.content(ReferencePath, head, reference{w.Document})
 }

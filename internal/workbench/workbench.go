@@ -86,20 +86,18 @@ func newWorkbench(cfg Config, files fs.FS) *Workbench {
 	assets := page.MustBuilt(files, "built", "workbench")
 	return &Workbench{
 		text: cache.NewEntry(markdownOf(cfg), http.Header{
-			"Content-Type":           {"text/markdown; charset=utf-8"},
-			"Cache-Control":          {"no-cache"},
-			"Vary":                   {"Accept, Accept-Encoding"},
-			"X-Content-Type-Options": {"nosniff"},
+			"Content-Type":  {"text/markdown; charset=utf-8"},
+			"Cache-Control": {"no-cache"},
+			"Vary":          {"Accept, Accept-Encoding"},
 		}),
 		Config: cfg,
 		secure: strings.HasPrefix(cfg.PublicURL, "https://"),
 		assets: assets,
 		built:  readManifest(files, assets),
 		schema: cache.NewEntry([]byte(cfg.Schema), http.Header{
-			"Content-Type":           {"text/plain; charset=utf-8"},
-			"Cache-Control":          {"no-cache"},
-			"Vary":                   {"Accept-Encoding"},
-			"X-Content-Type-Options": {"nosniff"},
+			"Content-Type":  {"text/plain; charset=utf-8"},
+			"Cache-Control": {"no-cache"},
+			"Vary":          {"Accept-Encoding"},
 		}),
 	}
 }
@@ -123,19 +121,33 @@ func readManifest(files fs.FS, assets *page.Assets) map[string]string {
 
 // Register adds the pages and what they need.
 func (w *Workbench) Register(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+ExplorerPath, w.showExplorer)
-	mux.HandleFunc("GET "+ReferencePath, w.showReference)
-	mux.HandleFunc("GET "+SchemaPath, serveEntry(w.schema))
-	mux.HandleFunc("GET "+MarkdownPath, serveEntry(w.text))
+	mux.HandleFunc(ExplorerPath, w.reading(w.showExplorer))
+	mux.HandleFunc(ReferencePath, w.reading(w.showReference))
+	mux.HandleFunc(SchemaPath, w.reading(w.schema.Write))
+	mux.HandleFunc(MarkdownPath, w.reading(w.text.Write))
 	mux.Handle("GET "+page.AssetsPath+"workbench/", page.ServeAssets(w.assets))
 }
 
-func serveEntry(entry *cache.Entry) http.HandlerFunc {
+// reading guards what there is only to read.
+func (w *Workbench) reading(answer func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(to http.ResponseWriter, r *http.Request) {
-		if err := entry.Write(to, r); err != nil {
+		page.Guard(to.Header(), page.Plain, w.secure)
+		err := onlyReads(to, r)
+		if err == nil {
+			err = answer(to, r)
+		}
+		if err != nil {
 			problem.Write(to, err)
 		}
 	}
+}
+
+func onlyReads(to http.ResponseWriter, r *http.Request) error {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return nil
+	}
+	to.Header().Set("Allow", "GET, HEAD")
+	return problem.New(problem.WrongMethod, "The method is not allowed: use GET.")
 }
 
 // policy lets the pages use what this host has, and nothing of any other. Styles
@@ -145,16 +157,49 @@ func serveEntry(entry *cache.Entry) http.HandlerFunc {
 const policy = "default-src 'none'; script-src 'self'; connect-src 'self'; worker-src 'self'; font-src 'self'; img-src 'self' data:; " +
 	"style-src 'self' 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// show answers with a page.
-func (w *Workbench) show(to http.ResponseWriter, r *http.Request, name string, head page.Head, data any) {
-	allowed := policy
-	if len(w.built) == 0 {
-		allowed = page.Plain
-	}
-	page.Guard(to.Header(), allowed, w.secure)
-	content := page.Content{Service: w.ServiceName, Credit: w.Credit, Here: r.URL.Path, Head: head, Data: data}
-	if err := pages.Write(to, http.StatusOK, name, content); err != nil {
-		w.Log.Error("a page could not be shown", "path", r.URL.Path, "cause", err, "request_id", problem.RequestID(r.Context()))
-		problem.Write(to, problem.New(problem.Internal, "The page could not be shown."))
-	}
+// content is what the layout shows around a page.
+func (w *Workbench) content(here string, head page.Head, data any) page.Content {
+	return page.Content{Service: w.ServiceName, Credit: w.Credit, Here: here, Head: head, Data: data}
 }
+
+// render makes a page, and allows it what it needs.
+func (w *Workbench) render(to http.ResponseWriter, r *http.Request, name string, content page.Content) ([]byte, error) {
+	body, err := pages.Render(name, content)
+	if err != nil {
+		w.Log.ErrorContext(r.Context(), "a page could not be shown", "path", r.URL.Path, "cause", err, "request_id", problem.RequestID(r.Context()))
+		return nil, problem.New(problem.Internal, "The page could not be shown.")
+	}
+	if len(w.built) > 0 {
+		page.Guard(to.Header(), policy, w.secure)
+	}
+	return body, nil
+}
+
+// show answers with a page that is the same for all, packed and with a tag.
+func (w *Workbench) show(to http.ResponseWriter, r *http.Request, name string, content page.Content, caching, vary string) error {
+	body, err := w.render(to, r, name, content)
+	if err != nil {
+		return err
+	}
+	return cache.NewEntry(body, http.Header{
+		"Content-Type":  {pageType},
+		"Cache-Control": {caching},
+		"Vary":          {vary},
+	}).Write(to, r)
+}
+
+// showSecret answers with a page that holds a key: nobody keeps it. It is not
+// packed, for the size of what is would tell of the key to who chooses the
+// address beside it.
+func (w *Workbench) showSecret(to http.ResponseWriter, r *http.Request, name string, content page.Content) error {
+	body, err := w.render(to, r, name, content)
+	if err != nil {
+		return err
+	}
+	to.Header().Set("Content-Type", pageType)
+	to.Header().Set("Cache-Control", "no-store")
+	_, _ = to.Write(body) // whoever went away needs no page
+	return nil
+}
+
+const pageType = "text/html; charset=utf-8"

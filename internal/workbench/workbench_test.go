@@ -35,7 +35,7 @@ var (
 	}
 )
 
-func serving(files fstest.MapFS, key string) http.Handler {
+func serving(files fstest.MapFS, key string) *http.ServeMux {
 	mux := http.NewServeMux()
 	newWorkbench(Config{
 		PublicURL: "https://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (https://palmares.example)",
@@ -56,10 +56,19 @@ func serving(files fstest.MapFS, key string) http.Handler {
 	return mux
 }
 
-func get(t *testing.T, handler http.Handler, path string) *httptest.ResponseRecorder {
+func get(t *testing.T, handler http.Handler, path string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
+	return ask(t, handler, http.MethodGet, path, headers...)
+}
+
+func ask(t *testing.T, handler http.Handler, method, path string, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(method, path, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
 	got := httptest.NewRecorder()
-	handler.ServeHTTP(got, httptest.NewRequest(http.MethodGet, path, nil))
+	handler.ServeHTTP(got, r)
 	return got
 }
 
@@ -92,7 +101,7 @@ func TestExplorerOpensWhatTheAddressAsksFor(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			got := get(t, handler, "/explorer?"+c.query)
 			page := got.Body.String()
-			if got.Code != 200 || got.Header().Get("Cache-Control") != "no-store" {
+			if got.Code != 200 || got.Header().Get("Cache-Control") != "private, no-cache" {
 				t.Errorf("%d, %s", got.Code, got.Header().Get("Cache-Control"))
 			}
 			if e := handed(t, page); e.Query != c.wantQuery || e.Variables != c.wantVariables || e.Headers != "" {
@@ -114,8 +123,12 @@ func TestExplorerHoldsTheVisitorsKey(t *testing.T) {
 	if e.Headers != "{\n  \"Authorization\": \"Bearer pal_</script>\"\n}" {
 		t.Errorf("the headers are %s", e.Headers)
 	}
-	if got.Header().Get("Cache-Control") != "no-store" {
-		t.Error("it may be kept")
+	if got.Header().Get("Cache-Control") != "no-store" || got.Header().Get("ETag") != "" {
+		t.Errorf("it may be kept: %v", got.Header())
+	}
+	// How small it can be made would tell a key beside what an address says.
+	if packed := get(t, serving(dressed, "pal_secret"), "/explorer", "Accept-Encoding", "br, gzip"); packed.Header().Get("Content-Encoding") != "" {
+		t.Errorf("a key is packed: %v", packed.Header())
 	}
 	if docs := get(t, serving(dressed, "pal_secret"), "/docs").Body.String(); strings.Contains(docs, "pal_secret") {
 		t.Error("the reference holds a key")
@@ -139,6 +152,76 @@ func TestPolicy(t *testing.T) {
 			if !strings.Contains(tag, "src=") && !strings.Contains(tag, "application/json") {
 				t.Errorf("%s has a script within: %s", path, tag)
 			}
+		}
+	}
+}
+
+var everything = []string{ExplorerPath, ReferencePath, MarkdownPath, SchemaPath}
+
+func TestGuarded(t *testing.T) {
+	for _, files := range []fstest.MapFS{bare, dressed} {
+		for _, path := range everything {
+			for _, method := range []string{"GET", "POST"} {
+				header := ask(t, serving(files, ""), method, path).Header()
+				for _, name := range []string{"Strict-Transport-Security", "Content-Security-Policy", "X-Content-Type-Options", "X-Frame-Options", "Referrer-Policy"} {
+					if len(header[name]) != 1 {
+						t.Errorf("%s %s: %s is %q", method, path, name, header[name])
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestOnlyForReading(t *testing.T) {
+	handler := serving(dressed, "")
+	handler.Handle("/", http.NotFoundHandler()) // as the whole program has one
+	for _, path := range everything {
+		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
+			got := ask(t, handler, method, path)
+			var body struct{ Error string }
+			if err := json.Unmarshal(got.Body.Bytes(), &body); err != nil || got.Code != 405 || got.Header().Get("Allow") != "GET, HEAD" || body.Error == "" {
+				t.Errorf("%s %s: %d %v %s", method, path, got.Code, got.Header(), got.Body)
+			}
+		}
+		if got := ask(t, handler, "HEAD", path); got.Code != 200 || got.Body.Len() > 0 {
+			t.Errorf("HEAD %s: %d %s", path, got.Code, got.Body)
+		}
+	}
+}
+
+func TestPackedAndKnownAgain(t *testing.T) {
+	for name, files := range map[string]fstest.MapFS{"bare": bare, "dressed": dressed} {
+		handler := serving(files, "")
+		for _, path := range []string{"/explorer", "/explorer?path=%2Fapi%2Fv1%2Ftools%2Fplume", "/docs"} {
+			plain := get(t, handler, path)
+			got := get(t, handler, path, "Accept-Encoding", "gzip")
+			if got.Header().Get("Content-Encoding") != "gzip" || got.Body.Len() >= plain.Body.Len() || !strings.Contains(got.Header().Get("Vary"), "Accept-Encoding") ||
+				got.Header().Get("Content-Type") != "text/html; charset=utf-8" {
+				t.Errorf("%s %s: %d of %d bytes, %v", name, path, got.Body.Len(), plain.Body.Len(), got.Header())
+			}
+			tag := got.Header().Get("ETag")
+			if again := get(t, handler, path, "Accept-Encoding", "gzip", "If-None-Match", tag); tag == "" || again.Code != 304 || again.Body.Len() > 0 {
+				t.Errorf("%s %s: %q then %d", name, path, tag, again.Code)
+			}
+		}
+	}
+	tag := get(t, serving(dressed, ""), "/explorer").Header().Get("ETag")
+	if got := get(t, serving(dressed, "pal_secret"), "/explorer", "If-None-Match", tag); got.Code != 200 {
+		t.Errorf("who signs in gets %d", got.Code)
+	}
+}
+
+func TestReferencePointsToItsMarkdown(t *testing.T) {
+	for name, files := range map[string]fstest.MapFS{"bare": bare, "dressed": dressed} {
+		docs := get(t, serving(files, ""), "/docs").Body.String()
+		for _, want := range []string{`<link rel="alternate" type="text/markdown" href="/docs.md">`, `<a href="/docs.md">`} {
+			if !strings.Contains(docs, want) {
+				t.Errorf("%s: no %s in:\n%s", name, want, docs)
+			}
+		}
+		if page := get(t, serving(files, ""), "/explorer").Body.String(); strings.Contains(page, "text/markdown") {
+			t.Errorf("%s: the explorer says that there is Markdown of it", name)
 		}
 	}
 }
@@ -234,10 +317,7 @@ func TestLockNamesNoRegistry(t *testing.T) {
 // The reference is there as Markdown, too: at its address, and for who asks.
 func TestReferenceAsMarkdown(t *testing.T) {
 	for _, ask := range []struct{ path, accept string }{{MarkdownPath, ""}, {ReferencePath, "text/markdown"}} {
-		r := httptest.NewRequest("GET", ask.path, nil)
-		r.Header.Set("Accept", ask.accept)
-		got := httptest.NewRecorder()
-		serving(dressed, "").ServeHTTP(got, r)
+		got := get(t, serving(dressed, ""), ask.path, "Accept", ask.accept)
 		if got.Code != 200 || got.Header().Get("Content-Type") != "text/markdown; charset=utf-8" {
 			t.Errorf("%s: %d %s", ask.path, got.Code, got.Header().Get("Content-Type"))
 		}

@@ -14,6 +14,7 @@ import "@graphiql/plugin-explorer/style.css";
 import "./explorer.css";
 import { fetcher } from "./fetcher.js";
 import { storage } from "./storage.js";
+import { left } from "./left.js";
 import { dress } from "./theme.js";
 import { rest } from "./rest.js";
 import { mend } from "./mend.js";
@@ -32,6 +33,8 @@ const roomy = matchMedia("(min-width: 60rem)").matches;
 const scheme = matchMedia("(prefers-color-scheme: dark)");
 const examples = document.getElementById("examples");
 const same = rest(data);
+const kept = storage(data.headers);
+const opened = data.query ? { query: same.tidy(data.query), variables: data.variables } : left(kept);
 
 // Beside ties the editors to what is on the page around them.
 function Beside() {
@@ -78,13 +81,13 @@ createRoot(place).render(
     schema={schema}
     plugins={plugins}
     visiblePlugin={roomy ? build : undefined}
-    storage={storage(data.headers)}
-    initialQuery={data.query ? same.tidy(data.query) : undefined}
-    initialVariables={data.query ? data.variables : undefined}
+    storage={kept}
+    initialQuery={opened.query}
+    initialVariables={opened.variables}
     initialHeaders={data.headers || undefined}
     defaultQuery={data.examples[0].query}
     defaultHeaders={data.headers || undefined}
-    defaultEditorToolsVisibility={data.headers && !data.variables ? "headers" : "variables"}
+    defaultEditorToolsVisibility={data.headers && !opened.variables ? "headers" : "variables"}
     shouldPersistHeaders={false}
     showPersistHeadersSettings={false}
     forcedTheme="system"

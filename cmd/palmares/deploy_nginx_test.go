@@ -1,0 +1,262 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"palmares/internal/feed/synth"
+	"palmares/internal/testdb"
+)
+
+// The nginx.conf that is shipped, before three real servers.
+func TestDeployedNginx(t *testing.T) {
+	cfg := testdb.Postgres(t)
+	redis := testdb.StartRedis(t).URL
+	fill(t, cfg)
+	var servers []*server
+	for range 3 {
+		servers = append(servers, startServer(t, cfg, "--redis-url", redis, "--trusted-proxies", "127.0.0.1"))
+	}
+	front, client := startDeployedNginx(t, servers)
+	ask := func(path string, headers ...string) (int, error) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+front.address+path, nil)
+		if err != nil {
+			return 0, err
+		}
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		response, err := client.Do(r)
+		if err != nil {
+			return 0, err
+		}
+		defer response.Body.Close()
+		_, err = io.Copy(io.Discard, response.Body)
+		return response.StatusCode, err
+	}
+
+	t.Run("to https", func(t *testing.T) {
+		plain := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		response, err := plain.Get("http://" + front.plain + "/api/v1/stats?x=1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if to := response.Header.Get("Location"); response.StatusCode != 308 || !strings.HasPrefix(to, "https://") || !strings.HasSuffix(to, "/api/v1/stats?x=1") {
+			t.Errorf("%d to %q", response.StatusCode, to)
+		}
+	})
+
+	// Whoever a caller says to be: three servers together grant what one would.
+	t.Run("one quota", func(t *testing.T) {
+		granted := 0
+		for i := range 110 {
+			status, err := ask("/api/v1/stats", "X-Forwarded-For", fmt.Sprintf("203.0.113.%d", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if status == 200 {
+				granted++
+			} else if status != 429 {
+				t.Fatalf("request %d: %d", i, status)
+			}
+		}
+		if granted != 100 {
+			t.Errorf("%d requests were granted", granted)
+		}
+	})
+
+	t.Run("a flood", func(t *testing.T) {
+		var all sync.WaitGroup
+		var stopped atomic.Int64
+		for range 8 {
+			all.Go(func() {
+				for range 100 {
+					r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+front.address+"/healthz", nil)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					response, err := client.Do(r)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					body, _ := io.ReadAll(response.Body)
+					response.Body.Close()
+					if response.StatusCode == 429 {
+						stopped.Add(1)
+						if response.Header.Get("Retry-After") == "" || !strings.HasPrefix(string(body), `{"error":"Too many`) {
+							t.Errorf("%v %s", response.Header, body)
+						}
+					}
+				}
+			})
+		}
+		all.Wait()
+		if stopped.Load() == 0 {
+			t.Error("a flood is not stopped")
+		}
+	})
+
+	t.Run("events at once", func(t *testing.T) {
+		key := newKey(t, cfg, "pro")
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+front.address+"/graphql", strings.NewReader(`{"query":"subscription {catalogPublished {release}}"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "text/event-stream")
+		r.Header.Set("Authorization", "Bearer "+key)
+		response, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		succeeds(t, palmares(t, cfg, "import", "--force", synthFile(t, synth.Options{Tools: 20, Seed: 1, Revision: 300})))
+		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+			if strings.Contains(lines.Text(), `"release":`) {
+				return
+			}
+		}
+		t.Errorf("no event came: %d %v", response.StatusCode, ctx.Err())
+	})
+
+	// One after the other is replaced, as an upgrade does, and one dies.
+	t.Run("servers go", func(t *testing.T) {
+		key := newKey(t, cfg, "pro")
+		end, failed := make(chan struct{}), make(chan string, 1)
+		asked := 0
+		go func() {
+			defer close(failed)
+			for {
+				select {
+				case <-end:
+					return
+				default:
+				}
+				asked++
+				if status, err := ask("/api/v1/tools?limit=5", "Authorization", "Bearer "+key); err != nil || status != 200 {
+					failed <- fmt.Sprintf("request %d: %d %v", asked, status, err)
+					return
+				}
+			}
+		}()
+		time.Sleep(300 * time.Millisecond)
+		_ = servers[0].cmd.Process.Signal(syscall.SIGTERM)
+		<-servers[0].done
+		time.Sleep(300 * time.Millisecond)
+		_ = servers[1].cmd.Process.Kill()
+		<-servers[1].done
+		time.Sleep(300 * time.Millisecond)
+		close(end)
+		if why, is := <-failed; is {
+			t.Error(why)
+		}
+		t.Logf("%d requests", asked)
+	})
+
+	_ = servers[2].cmd.Process.Signal(syscall.SIGTERM)
+	servers[2].ends(t)
+	for _, i := range []int{0, 2} { // the other was killed with its last lines
+		if !strings.Contains(servers[i].log.String(), "/api/v1/stats") {
+			t.Errorf("server %d was asked nothing", i)
+		}
+	}
+}
+
+// deployedNginx is where the shipped configuration listens.
+type deployedNginx struct{ address, plain string }
+
+func startDeployedNginx(t *testing.T, servers []*server) (deployedNginx, *http.Client) {
+	t.Helper()
+	nginx, err := testdb.Nginx.Ensure()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	client := certify(t, dir)
+	front := deployedNginx{closed(t), closed(t)}
+	// Only what is another here: addresses and folders.
+	config := deployFile(t, "nginx.conf")
+	change := func(from, to string) {
+		t.Helper()
+		if strings.Count(config, from) != 1 {
+			t.Fatalf("nginx.conf has %q %d times", from, strings.Count(config, from))
+		}
+		config = strings.Replace(config, from, to, 1)
+	}
+	for i, s := range servers {
+		change(fmt.Sprintf("palmares-%d:8080 ", i+1), s.address+" ")
+	}
+	change("listen 80 default_server;", "listen "+front.plain+";")
+	change("listen 443 ssl http2;", "listen "+front.address+" ssl http2;")
+	change("/etc/nginx/certs/fullchain.pem", dir+"/fullchain.pem")
+	change("/etc/nginx/certs/privkey.pem", dir+"/privkey.pem")
+	change("/var/run/nginx.pid", dir+"/pid")
+	change("/dev/stderr", dir+"/error.log")
+	change("/var/cache/nginx/palmares", dir+"/cache")
+	change("http {", fmt.Sprintf("http { client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;", dir))
+	file := filepath.Join(dir, "nginx.conf")
+	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(nginx, "-t", "-p", dir, "-c", file, "-g", "daemon off;").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	cmd := exec.Command(nginx, "-p", dir, "-c", file, "-g", "daemon off; master_process off;")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if said, _ := os.ReadFile(filepath.Join(dir, "error.log")); t.Failed() {
+			t.Logf("nginx: %s", said)
+		}
+	})
+	testdb.WaitFor(t, front.address)
+	return front, client
+}
+
+// certify leaves a certificate in a folder, and makes a client that trusts it.
+func certify(t *testing.T, dir string) *http.Client {
+	t.Helper()
+	web := httptest.NewTLSServer(nil)
+	defer web.Close()
+	key, err := x509.MarshalPKCS8PrivateKey(web.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{
+		"fullchain.pem": {Type: "CERTIFICATE", Bytes: web.Certificate().Raw},
+		"privkey.pem":   {Type: "PRIVATE KEY", Bytes: key},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trusted := x509.NewCertPool()
+	trusted.AddCert(web.Certificate())
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted, ServerName: "example.com"}, ForceAttemptHTTP2: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: 30 * time.Second}
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The short form of what make chaos does: every goal is met, whatever breaks.
+func TestChaos(t *testing.T) {
+	palmares := filepath.Join(t.TempDir(), "palmares")
+	build := exec.Command("go", "build", "-trimpath", "-o", palmares, "palmares/cmd/palmares")
+	build.Env = append(build.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	var said strings.Builder
+	met, err := run(t.Context(), &said, palmares, t.TempDir(), wants{short: true})
+	t.Log("\n" + said.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !met {
+		t.Error("a goal is not met")
+	}
+}
+
+// The judge sees what it is there for.
+func TestMixesAreSeen(t *testing.T) {
+	for _, c := range []struct {
+		name, header, body string
+		edition            int
+		mixed              bool
+	}{
+		{"one", editionDate(7), `{"tagline":"Outil, édition 7.","updated_at":"` + editionDate(7) + `"}`, 7, false},
+		{"two lines", "", `["Outil, édition 7.","Outil, édition 8."]`, 7, true},
+		{"the header", editionDate(8), `["Outil, édition 7."]`, 8, true},
+		{"a date", "", `{"title":"Duel, édition 7.","updatedAt":"` + editionDate(6) + `"}`, 7, true},
+		{"a mean", editionDate(7), `{"tools_avg_score":1.8}`, 7, true},
+		{"its mean", editionDate(7), `{"tools_avg_score":1.7}`, 7, false},
+		{"none", "", `{"errors":[]}`, -1, false},
+	} {
+		edition, err := editionOf(c.header, []byte(c.body))
+		if edition != c.edition || (err != nil) != c.mixed {
+			t.Errorf("%s: edition %d, %v", c.name, edition, err)
+		}
+	}
+}
+
+// A goal that is missed is told, with the fault.
+func TestGoals(t *testing.T) {
+	well := func() *outcome {
+		return &outcome{fault: fault{name: "a fault", lostUsage: 2, lostRedis: 2}, granted: daily}
+	}
+	for name, spoil := range map[string]func(*outcome){
+		"cached reads never fail":  func(o *outcome) { o.cached.failed = 1 },
+		"no answer mixes releases": func(o *outcome) { o.mixed = 1 },
+		"no server shows an older": func(o *outcome) { o.older = 1 },
+		"refused with 503":         func(o *outcome) { o.uncached.failed = 1 },
+		"counts are exact":         func(o *outcome) { o.lostIn = 3 },
+		"a limit holds again":      func(o *outcome) { o.granted = daily + 1 },
+		"every event is delivered": func(o *outcome) { o.wrong = 1 },
+		"all is well within 5 s":   func(o *outcome) { o.posted = 6 * time.Second },
+	} {
+		bad := well()
+		spoil(bad)
+		var said strings.Builder
+		if printGoals(&said, []*outcome{well(), bad}) {
+			t.Errorf("%s: all is met", name)
+		}
+		for line := range strings.Lines(said.String()) {
+			if strings.Contains(line, name) != strings.Contains(line, "NOT MET; a fault: ") && line != "\n" {
+				t.Errorf("%s: %s", name, line)
+			}
+		}
+	}
+	var said strings.Builder
+	if !printGoals(&said, []*outcome{well()}) {
+		t.Error(said.String())
+	}
+}
