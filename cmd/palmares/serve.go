@@ -3,23 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
-	"golang.org/x/term"
-
-	"palmares/ent"
 	"palmares/graph"
 	"palmares/internal/atom"
 	"palmares/internal/availability"
@@ -71,32 +63,6 @@ func (c *serveCommand) Run(ctx context.Context, s *settings, term terminal) erro
 	return p.serve(ctx)
 }
 
-// newLogger writes lines for people on a terminal and JSON for machines, which
-// takes them gathered.
-func newLogger(w io.Writer) (*slog.Logger, *middleware.Lines) {
-	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		return slog.New(slog.NewTextHandler(w, nil)), nil
-	}
-	lines := middleware.NewLines(w)
-	return slog.New(slog.NewJSONHandler(lines, nil)), lines
-}
-
-// useMemory trades memory that is there for time: what is alive is little
-// beside the cache, and collecting it over and over costs a tenth of the
-// answers. What the operator says goes first.
-func useMemory(s *settings) {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
-	}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(int64(s.CacheMB)<<20 + besideCache)
-	}
-}
-
-// besideCache is what the program may take beside its cache before it
-// collects more eagerly.
-const besideCache = 100 << 20
-
 // program is the server as a value: what the tests start is what ships.
 type program struct {
 	settings *settings
@@ -126,46 +92,49 @@ func newProgram(ctx context.Context, s *settings, log *slog.Logger, lines *middl
 		return nil, err
 	}
 	p := &program{settings: s, log: log, lines: lines, watch: watch, store: db, health: health{store: db, log: log}, minutes: availability.NewRecorder(db, log)}
-	if fillDemo {
-		if err := p.fillDemo(ctx); err != nil {
-			p.close()
-			return nil, err
-		}
-	}
-	release, err := db.CurrentRelease(ctx)
-	if err != nil {
+	if err := p.open(ctx, fillDemo); err != nil {
 		p.close()
 		return nil, err
 	}
+	return p, nil
+}
+
+// open makes all that stands on the database.
+func (p *program) open(ctx context.Context, fillDemo bool) (err error) {
+	s := p.settings
+	if fillDemo {
+		if err := p.fillDemo(ctx); err != nil {
+			return err
+		}
+	}
+	release, err := p.store.CurrentRelease(ctx)
+	if err != nil {
+		return err
+	}
 	p.health.release.Store(release)
-	p.answers = cache.New(int64(s.CacheMB)<<20, log)
+	p.answers = cache.New(int64(s.CacheMB)<<20, p.log)
 	if release != nil {
 		p.answers.Publish(release.ID)
 	}
-	if p.gate, err = newGate(ctx, s, db, log); err != nil {
-		p.close()
-		return nil, err
+	if p.gate, err = newGate(ctx, s, p.store, p.log); err != nil {
+		return err
 	}
-	watch.counting(p.gate)
+	p.watch.counting(p.gate)
 	if p.listener, err = listen(s.Listen); err != nil {
-		p.close()
-		return nil, err
+		return err
 	}
 	if s.MetricsListen != "" {
 		if p.metrics, err = listen(s.MetricsListen); err != nil {
-			p.close()
-			return nil, err
+			return err
 		}
 	}
 	s.servedAt(p.listener.Addr().(*net.TCPAddr))
-	if p.people, err = newPeople(s, db, p.gate, log); err != nil {
-		p.close()
-		return nil, err
+	if p.people, err = newPeople(s, p.store, p.gate, p.log); err != nil {
+		return err
 	}
 	handler, err := p.handler()
 	if err != nil {
-		p.close()
-		return nil, err
+		return err
 	}
 	p.server = &http.Server{
 		Handler:           handler,
@@ -175,17 +144,9 @@ func newProgram(ctx context.Context, s *settings, log *slog.Logger, lines *middl
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ConnState:         p.conns.track,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
 	}
-	return p, nil
-}
-
-func listen(address string) (net.Listener, error) {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %s", address, listenProblem(err))
-	}
-	return listener, nil
+	return nil
 }
 
 func (p *program) close() {
@@ -292,64 +253,4 @@ func (p *program) serve(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	return p.drain()
-}
-
-// publish makes a new release the one that is served, or tells that it has to
-// be tried again.
-func (p *program) publish(release *ent.Release) bool {
-	last := p.health.release.Load()
-	switch {
-	case last != nil && last.ID == release.ID && last.ImportedAt.Equal(release.ImportedAt):
-		return true
-	case last != nil && release.ID <= last.ID: // a backup was restored
-		p.answers.Restart(release.ID)
-		p.executor.Forget()
-	default:
-		if err := p.answers.Renew(context.Background(), release.ID); err != nil {
-			p.log.Warn("a new release waits: the database fails", "release", release.ID, "cause", err)
-			return false
-		}
-	}
-	p.health.release.Store(release)
-	p.executor.Announce()
-	p.log.Info("new release", "release", release.ID, "updated_at", release.FeedDate)
-	return true
-}
-
-func (p *program) printAddresses(w io.Writer) {
-	catalog := "no catalog yet: import a feed"
-	if release := p.health.release.Load(); release != nil {
-		catalog = fmt.Sprintf("release %d of %s", release.ID, release.FeedDate)
-	}
-	base := p.settings.PublicURL
-	fmt.Fprintf(w, "palmares serves %s on %s\n\n", catalog, p.store.Describe())
-	for _, page := range []struct{ path, what string }{
-		{"/", "the catalog for people"},
-		{"/api/v1/tools", "the catalog in REST"},
-		{"/api/v1/openapi.json", "every path of it, described"},
-		{"/graphql", "the catalog in GraphQL"},
-		{"/feeds/changes.atom", "what changed, to subscribe to"},
-		{"/guides", "how to begin"},
-		{"/docs", "the API's reference, to try"},
-		{"/explorer", "GraphQL, to click together"},
-		{"/account", "sign in, get a key, see what you use"},
-		{"/healthz", "alive"},
-		{"/readyz", "ready, and the release that is served"},
-	} {
-		fmt.Fprintf(w, "  %s%-22s %s\n", base, page.path, page.what)
-	}
-	fmt.Fprintln(w)
-}
-
-// listenProblem says in our words why an address cannot be had.
-func listenProblem(err error) string {
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return "the address is already in use"
-	case errors.Is(err, syscall.EACCES):
-		return "the port is reserved"
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return "this machine does not have that address"
-	}
-	return "the address cannot be used"
 }
