@@ -19,9 +19,11 @@ import (
 )
 
 const (
-	// trustedFor is how long what is known of a key is taken for true: a
-	// revoked one must be refused everywhere within 2 seconds.
-	trustedFor = time.Second
+	// trustedFor is how long what is known of a key is taken for true; then it
+	// is asked anew, and taken for true meanwhile, but not for long: a revoked
+	// one must be refused everywhere within 2 seconds.
+	trustedFor   = time.Second
+	stillTrusted = 1900 * time.Millisecond
 	// lookupTime bounds the wait for a database that does not answer; who was
 	// known before is then still known.
 	lookupTime = 800 * time.Millisecond
@@ -48,6 +50,7 @@ type knownKey struct {
 	refused *problem.Problem // why it opens nothing, if so
 	checked atomic.Int64     // when, in nanoseconds
 	noted   atomic.Int64     // when its use was last noted
+	asking  atomic.Bool      // it is being asked anew
 }
 
 // NewKeyring reads keys from a database.
@@ -97,27 +100,45 @@ func (k *Keyring) caller(r *http.Request) (Caller, error) {
 	return known.caller, nil
 }
 
-// find is what is known of a key, asked anew every second. A database that
-// does not answer leaves what was known before.
+// find is what is known of a key, asked anew every second. Nobody waits for
+// that who uses a key all the time, and a database that does not answer leaves
+// what was known before.
 func (k *Keyring) find(ctx context.Context, id string) (*knownKey, error) {
 	known, before := k.known.Get(id)
-	if before && k.now().UnixNano()-known.checked.Load() < int64(trustedFor) {
-		return known, nil
-	}
-	fresh, err := k.ask(ctx, id)
-	switch {
-	case err == nil:
-		if before {
-			fresh.noted.CompareAndSwap(0, known.noted.Load())
+	if !before {
+		fresh, err := k.ask(ctx, id)
+		if err != nil {
+			k.log.ErrorContext(ctx, "a key could not be looked up", "cause", err, "request_id", problem.RequestID(ctx))
+			return nil, problem.New(problem.Unavailable, "Keys cannot be checked at the moment.")
 		}
 		k.known.Add(id, fresh)
 		return fresh, nil
-	case before:
-		known.checked.Store(k.now().UnixNano()) // ask again in a second, not at each request
+	}
+	switch age := time.Duration(k.now().UnixNano() - known.checked.Load()); {
+	case age < trustedFor:
+		return known, nil
+	case age < stillTrusted:
+		if known.asking.CompareAndSwap(false, true) {
+			go k.again(context.WithoutCancel(ctx), id, known)
+		}
 		return known, nil
 	}
-	k.log.ErrorContext(ctx, "a key could not be looked up", "cause", err, "request_id", problem.RequestID(ctx))
-	return nil, problem.New(problem.Unavailable, "Keys cannot be checked at the moment.")
+	return k.again(ctx, id, known), nil
+}
+
+// again asks anew for a key that was known before.
+func (k *Keyring) again(ctx context.Context, id string, known *knownKey) *knownKey {
+	defer known.asking.Store(false)
+	fresh, err := k.ask(ctx, id)
+	if err != nil {
+		known.checked.Store(k.now().UnixNano()) // ask again in a second, not at each request
+		return known
+	}
+	fresh.noted.CompareAndSwap(0, known.noted.Load())
+	if latest, there := k.known.Peek(id); there && latest == known { // and was not forgotten meanwhile
+		k.known.Add(id, fresh)
+	}
+	return fresh
 }
 
 // ask looks a key up, once for all who want to know at the same time, and

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -162,6 +163,42 @@ func TestDeletedAccount(t *testing.T) {
 		}
 		if _, _, err := accounts.CreateKey(t.Context(), ana, "late"); err == nil {
 			t.Error("a key for nobody")
+		}
+	})
+}
+
+// Who uses a key all the time never waits for it to be asked anew, and a
+// revoked one is refused within 2 seconds all the same.
+func TestAskedAnewMeanwhile(t *testing.T) {
+	t.Parallel()
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		ana, keys := made(t, s, "ana@example.com", Developer, 2)
+		keyring := newKeyring(s)
+		var now atomic.Int64
+		keyring.now = func() time.Time { return time.Unix(0, now.Load()) }
+		pass := func(d time.Duration) { now.Add(int64(d)) }
+		pass(time.Hour)
+		for _, key := range keys {
+			if answer := tried(keyring, key); answer != "" {
+				t.Fatal(answer)
+			}
+			id, _ := ParseKey(key)
+			if err := NewAccounts(s).RevokeOf(t.Context(), ana, id.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pass(trustedFor)
+		if answer := tried(keyring, keys[0]); answer != "" {
+			t.Errorf("it waited: %s", answer)
+		}
+		for deadline := time.Now().Add(5 * time.Second); tried(keyring, keys[0]) == ""; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("it was not asked anew")
+			}
+		}
+		pass(stillTrusted - trustedFor)
+		if answer := tried(keyring, keys[1]); !strings.Contains(answer, "revoked") {
+			t.Errorf("after %v: %q", stillTrusted, answer)
 		}
 	})
 }
