@@ -42,7 +42,7 @@ $(BUILT): $(WEB)/node_modules/.package-lock.json $(WEB)/package.json $(WEB)/buil
 	cd $(WEB) && node build.mjs
 
 $(WEB)/node_modules/.package-lock.json: $(WEB)/package-lock.json
-	cd $(WEB) && npm ci --no-audit --no-fund --ignore-scripts
+	cd $(WEB) && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error
 
 # SQLite is C that was translated to Go. Its memory is its own, where the race
 # detector has nothing to find, but would take a third of the time to look.
