@@ -2,7 +2,6 @@ package graph_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -14,134 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"palmares/graph"
-	"palmares/internal/feed/demo"
 	"palmares/internal/feed/feedtest"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
 )
-
-// listening is a server of streams, with the limits that the real one has,
-// only shorter.
-type listening struct {
-	*graph.Handler
-	executor *graph.Executor
-	server   *httptest.Server
-	store    *store.Store
-	releases int
-}
-
-func listen(t *testing.T, s *store.Store) *listening {
-	t.Helper()
-	l := &listening{executor: newExecutor(s), store: s}
-	l.Handler = newHandler(l.executor)
-	l.server = httptest.NewUnstartedServer(l.Handler)
-	l.server.Config.ReadTimeout, l.server.Config.WriteTimeout = 300*time.Millisecond, 300*time.Millisecond
-	l.server.Start()
-	t.Cleanup(l.server.Close)
-	t.Cleanup(l.Handler.Close)
-	return l
-}
-
-// publish brings out one more release, without telling streams.
-func (l *listening) publish(t *testing.T) {
-	t.Helper()
-	l.releases++
-	publish(t, l.store, bytes.Replace(demo.Catalog, []byte("2026-11-10"), fmt.Appendf(nil, "2026-12-%02d", l.releases), 1))
-}
-
-const subscribe = `subscription {catalogPublished {release}}`
-
-// stream is one open stream, line by line.
-type stream struct {
-	*http.Response
-	lines chan string // closed at the end
-	leave context.CancelFunc
-}
-
-func (l *listening) open(t *testing.T, headers ...string) *stream {
-	t.Helper()
-	ctx, leave := context.WithCancel(t.Context())
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, l.server.URL, strings.NewReader(`{"query":"`+subscribe+`"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "text/event-stream")
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &stream{response, make(chan string, 10_000), leave}
-	t.Cleanup(leave)
-	go func() {
-		defer close(s.lines)
-		defer response.Body.Close()
-		for scanner := bufio.NewScanner(response.Body); scanner.Scan(); {
-			s.lines <- scanner.Text()
-		}
-	}()
-	return s
-}
-
-// events are the next so many, comments apart.
-func (s *stream) events(t *testing.T, n int) []string {
-	t.Helper()
-	var events []string
-	event := ""
-	for deadline := time.After(10 * time.Second); len(events) < n; {
-		select {
-		case line, ok := <-s.lines:
-			switch {
-			case !ok:
-				t.Fatalf("the stream ended after %q", events)
-			case strings.HasPrefix(line, ":"):
-			case line == "" && event != "":
-				events, event = append(events, event), ""
-			case line != "":
-				event += line + "|"
-			}
-		case <-deadline:
-			t.Fatalf("only %q came", events)
-		}
-	}
-	return events
-}
-
-func (s *stream) ends(t *testing.T) {
-	t.Helper()
-	deadline := time.After(5 * time.Second)
-	for {
-		select {
-		case line, ok := <-s.lines:
-			if !ok {
-				return
-			}
-			if strings.HasPrefix(line, "event: complete") {
-				t.Error("it says that there is no reason to come again")
-			}
-		case <-deadline:
-			t.Fatal("the stream does not end")
-		}
-	}
-}
-
-// ids are those of the events that tell of releases.
-func publications(t *testing.T, s *store.Store) []string {
-	return storedEvents(t, s, "catalog.published")
-}
-
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal(what)
-		}
-	}
-}
 
 func TestStream(t *testing.T) {
 	testdb.EachStore(t, func(t *testing.T, s *store.Store) {

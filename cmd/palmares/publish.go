@@ -1,10 +1,6 @@
 package main
 
-import (
-	"context"
-
-	"palmares/ent"
-)
+import "palmares/ent"
 
 // publish makes a new release the one that is served, or tells that it has to
 // be tried again.
@@ -17,7 +13,7 @@ func (p *program) publish(release *ent.Release) bool {
 		p.answers.Restart(release.ID)
 		p.executor.Forget()
 	default:
-		if err := p.answers.Renew(context.Background(), release.ID); err != nil {
+		if err := p.answers.Renew(release.ID); err != nil {
 			p.log.Warn("a new release waits: the database fails", "release", release.ID, "cause", err)
 			return false
 		}

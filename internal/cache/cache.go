@@ -199,7 +199,7 @@ func (c *Cache) fill(ctx context.Context, q Question, work Make) (entry *Entry, 
 		return nil, err
 	}
 	// It may be of a release that we have not heard of.
-	return entry, c.Renew(ctx, release)
+	return entry, c.Renew(release)
 }
 
 // make works an answer out and keeps it for its release.

@@ -190,7 +190,7 @@ func TestNewRelease(t *testing.T) {
 	}
 	release.Store(2)
 	c.renewed = 3
-	if err := c.Renew(t.Context(), 2); err != nil {
+	if err := c.Renew(2); err != nil {
 		t.Fatal(err)
 	}
 	if times.Load() != 13 {
@@ -234,6 +234,31 @@ func TestAMissTellsOfTheRelease(t *testing.T) {
 	}
 }
 
+type askerKey struct{}
+
+// What is worked out again for all is not worked out in the name of who
+// happened to see the release first.
+func TestRenewedForNobody(t *testing.T) {
+	c := newCache()
+	release, named := 1, false
+	work := func(ctx context.Context) (*Entry, int, error) {
+		named = named || release == 2 && ctx.Value(askerKey{}) != nil
+		return NewEntry([]byte("x"), nil), release, nil
+	}
+	if _, err := c.Get(t.Context(), tools, work); err != nil {
+		t.Fatal(err)
+	}
+	release = 2
+	asker := context.WithValue(t.Context(), askerKey{}, "somebody")
+	other := func(context.Context) (*Entry, int, error) { return NewEntry([]byte("y"), nil), 2, nil }
+	if _, err := c.Get(asker, Question{Operation: "stats"}, other); err != nil {
+		t.Fatal(err)
+	}
+	if named || c.Newest() != 2 {
+		t.Errorf("in somebody's name: %v, release %d", named, c.Newest())
+	}
+}
+
 // A database that fails just as a release comes out takes nothing away: what
 // is kept goes on, whichever way the release was heard of.
 func TestTheDatabaseFailsWithTheNews(t *testing.T) {
@@ -257,7 +282,7 @@ func TestTheDatabaseFailsWithTheNews(t *testing.T) {
 
 	away.Store(true)
 	release.Store(2)
-	if err := c.Renew(t.Context(), 2); err == nil || c.Newest() != 1 {
+	if err := c.Renew(2); err == nil || c.Newest() != 1 {
 		t.Errorf("release %d is served, %v", c.Newest(), err)
 	}
 	keptIs("release 1")
@@ -269,7 +294,7 @@ func TestTheDatabaseFailsWithTheNews(t *testing.T) {
 	keptIs("release 1")
 
 	away.Store(false)
-	if err := c.Renew(t.Context(), 2); err != nil {
+	if err := c.Renew(2); err != nil {
 		t.Error(err)
 	}
 	keptIs("release 2")

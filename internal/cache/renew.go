@@ -32,7 +32,7 @@ func (c *Cache) Publish(release int) {
 // whatever is left by then; but not where the database fails meanwhile. Then
 // what is kept goes on being served, whole and of one release, and somebody
 // has to try again.
-func (c *Cache) Renew(ctx context.Context, release int) error {
+func (c *Cache) Renew(release int) error {
 	if release <= c.Newest() {
 		return nil
 	}
@@ -41,11 +41,10 @@ func (c *Cache) Renew(ctx context.Context, release int) error {
 	if release <= c.Newest() {
 		return nil // while we waited
 	}
-	ctx = context.WithoutCancel(ctx)
 	deadline, patience := time.After(renewTime), time.After(longestWait)
 	for i, b := range c.busiest(c.Newest(), c.renewed) {
 		done := make(chan error, 1)
-		go func() { done <- c.again(ctx, b) }()
+		go func() { done <- c.again(b) }()
 		late := deadline
 		if i == 0 {
 			late = patience // the first tells whether the database is there
@@ -69,14 +68,15 @@ func (c *Cache) Renew(ctx context.Context, release int) error {
 }
 
 // again works out an answer that was asked before. It fails only where the
-// database does: what was asked may be gone with the new release.
-func (c *Cache) again(ctx context.Context, b busy) (err error) {
+// database does: what was asked may be gone with the new release. It is done
+// for nobody in particular, and not with what somebody's request may do.
+func (c *Cache) again(b busy) (err error) {
 	defer func() {
 		if caught := recover(); caught != nil {
 			c.log.Error("working out an answer again panicked", "operation", name(b.question), "panic", caught)
 		}
 	}()
-	_, _, err = c.make(ctx, b.question, b.work)
+	_, _, err = c.make(context.Background(), b.question, b.work)
 	if code := problem.Of(err).Code; err != nil && (code == problem.Unavailable || code == problem.Timeout) {
 		return err
 	}

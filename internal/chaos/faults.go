@@ -32,7 +32,7 @@ var faults = []fault{
 	{name: "kill -9 of the server that sends, and restart", long: 5 * time.Second, short: 3 * time.Second, begin: killSender, end: startKilled, lostUsage: forgotten, noFailure: true},
 	{name: "rolling restart", long: time.Millisecond, short: time.Millisecond, begin: nothing, end: restartAll, noFailure: true},
 	{name: "PostgreSQL crashes, and restarts", long: 20 * time.Second, short: 3 * time.Second, begin: crashPostgres, end: restartPostgres},
-	{name: "PostgreSQL crashes as news come out", long: 5 * time.Second, begin: publishAndCrash, end: restartPostgres},
+	{name: "PostgreSQL crashes as news come out", long: 5 * time.Second, short: 2 * time.Second, begin: publishAndCrash, end: restartPostgres},
 	{name: "PostgreSQL frozen", long: 20 * time.Second, short: 3 * time.Second, begin: freezePostgres, end: thawPostgres},
 	{name: "Redis stopped, and restarted empty", long: 10 * time.Second, short: 2 * time.Second, begin: stopRedis, end: startRedis, lostRedis: redone, noFailure: true},
 	{name: "Redis frozen", long: 10 * time.Second, short: 2 * time.Second, begin: freezeRedis, end: thawRedis, noFailure: true},

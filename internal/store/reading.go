@@ -30,16 +30,16 @@ func (s *Store) Reading(ctx context.Context, read func(context.Context, *ent.Rel
 			return explain(err)
 		}
 	}
-	if s.replica != nil && !s.replica.away() {
+	if s.replica == nil {
+		return explain(s.readingIn(ctx, s.reader, s.readDriver.statements, read))
+	}
+	if !s.replica.away() {
 		err := s.readingIn(ctx, s.reader, s.readDriver.statements, read)
 		if !errors.Is(err, errLags) && !s.replica.failed(ctx, err) {
 			return explain(err)
 		}
 	}
-	if s.replica != nil {
-		return explain(s.readingIn(ctx, s.replica.primary, s.replica.statements, read))
-	}
-	return explain(s.readingIn(ctx, s.reader, s.readDriver.statements, read))
+	return explain(s.readingIn(ctx, s.replica.primary, s.replica.statements, read))
 }
 
 var errLags = errors.New("the replica does not have the release yet")
@@ -57,10 +57,11 @@ func (s *Store) readingIn(ctx context.Context, db *sql.DB, statements *statement
 	if err != nil {
 		return err
 	}
-	if db == s.reader && s.lags(newest) {
+	if s.replica == nil || db != s.reader {
+		s.newest.Store(newest) // a backup may have been restored
+	} else if !s.follow(newest) {
 		return errLags
 	}
-	s.newest.Store(newest)
 	return read(ctx, newest)
 }
 

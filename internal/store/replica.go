@@ -50,8 +50,24 @@ func (r *replica) failed(ctx context.Context, err error) bool {
 
 // lags tells whether a release is older than one that was seen before.
 func (s *Store) lags(release *ent.Release) bool {
-	known := s.newest.Load()
-	return s.replica != nil && known != nil && (release == nil || release.ID < known.ID)
+	return s.replica != nil && older(release, s.newest.Load())
+}
+
+// follow takes a release of the replica for the newest, unless it lags.
+func (s *Store) follow(release *ent.Release) bool {
+	for {
+		known := s.newest.Load()
+		if older(release, known) {
+			return false
+		}
+		if s.newest.CompareAndSwap(known, release) { // or somebody just saw another
+			return true
+		}
+	}
+}
+
+func older(release, known *ent.Release) bool {
+	return known != nil && (release == nil || release.ID < known.ID)
 }
 
 // Current reads what was just written, wherever others read.
