@@ -199,7 +199,7 @@ func (r *reader) checkEvent(b block) error {
 // process is a command of a guide at work.
 type process struct {
 	cmd      *exec.Cmd
-	out, err logged
+	out, err testdb.Log
 	done     chan error
 	stop     func()
 }

@@ -34,7 +34,7 @@ func TestPrivateAddresses(t *testing.T) {
 
 // A public server that sends no mail signs nobody in, and its log has no link.
 func TestClosedSignUp(t *testing.T) {
-	s := &server{log: &logged{}, address: fmt.Sprintf("127.0.0.1:%d", testdb.FreePort(t))}
+	s := &server{log: &testdb.Log{}, address: fmt.Sprintf("127.0.0.1:%d", testdb.FreePort(t))}
 	s.cmd = palmares(t, testdb.SQLite(t), "serve", "--listen", s.address, "--public-url", "https://palmares.example")
 	s.cmd.Stderr = s.log
 	if err := s.cmd.Start(); err != nil {

@@ -24,26 +24,8 @@ import (
 type server struct {
 	cmd     *exec.Cmd
 	address string // host:port
-	log     *logged
+	log     *testdb.Log
 	done    chan error
-}
-
-// logged is what a process writes to its log, to be read while it runs.
-type logged struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logged) Write(text []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(text)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 func startServer(t *testing.T, cfg store.Config, args ...string) *server {
@@ -54,7 +36,7 @@ func startServer(t *testing.T, cfg store.Config, args ...string) *server {
 // serving starts a process that serves.
 func serving(t *testing.T, cmd *exec.Cmd) *server {
 	t.Helper()
-	s := &server{cmd: cmd, log: &logged{}, done: make(chan error, 1)}
+	s := &server{cmd: cmd, log: &testdb.Log{}, done: make(chan error, 1)}
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

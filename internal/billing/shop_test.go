@@ -39,7 +39,7 @@ type shop struct {
 	smtp     *testdb.SMTPServer
 	accounts *auth.Accounts
 	account  *ent.Account
-	log      *logged
+	log      *testdb.Log
 
 	mu   sync.Mutex
 	time time.Time
@@ -51,17 +51,12 @@ type shop struct {
 func eachShop(t *testing.T, test func(t *testing.T, s *shop)) {
 	t.Helper()
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
-		if cfg.DatabaseURL == "" {
-			copyMigrated(t, cfg.DataDir)
-		}
-		test(t, newShop(t, testdb.Open(t, cfg)))
-	})
+	testdb.EachStore(t, func(t *testing.T, db *store.Store) { test(t, newShop(t, db)) })
 }
 
 func newShop(t *testing.T, db *store.Store) *shop {
 	t.Helper()
-	s := &shop{t: t, peer: newPeer(t), smtp: testdb.StartSMTP(t), accounts: auth.NewAccounts(db), log: &logged{}, time: time.Now().Truncate(time.Second)}
+	s := &shop{t: t, peer: newPeer(t), smtp: testdb.StartSMTP(t), accounts: auth.NewAccounts(db), log: &testdb.Log{}, time: time.Now().Truncate(time.Second)}
 	log := slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	mailer, err := mail.New(mail.Config{URL: s.smtp.URL, From: "palmares@palmares.example", Log: log})
 	if err != nil {
@@ -232,24 +227,6 @@ func (s *shop) applied() int {
 		s.t.Fatal(err)
 	}
 	return n
-}
-
-// logged is a log for many writers.
-type logged struct {
-	mu    sync.Mutex
-	lines bytes.Buffer
-}
-
-func (l *logged) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines.Write(line)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines.String()
 }
 
 // checkLog finds secrets anywhere, and Stripe's words where no cause is told.

@@ -1,7 +1,6 @@
 package mail
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -21,6 +20,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"palmares/internal/testdb"
 )
 
 const (
@@ -39,22 +40,7 @@ func private(to string) Message {
 }
 
 // logged is what a Mailer wrote to its log.
-type logged struct {
-	mu    sync.Mutex
-	lines bytes.Buffer
-}
-
-func (l *logged) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines.Write(line)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines.String()
-}
+type logged struct{ testdb.Log }
 
 func (l *logged) count(text string) int { return strings.Count(l.String(), text) }
 

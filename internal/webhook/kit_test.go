@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"fmt"
@@ -46,31 +45,13 @@ func (c *clock) move(to time.Time) {
 
 func (c *clock) pass(d time.Duration) { c.move(c.now().Add(d)) }
 
-// logs is what was logged.
-type logs struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logs) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(line)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // site is Webhooks with an owner who may have endpoints.
 type site struct {
 	*Webhooks
 	t     *testing.T
 	owner *ent.Account
 	clock *clock
-	logs  *logs
+	logs  *testdb.Log
 }
 
 const ownerEmail = "pro@example.com"
@@ -81,7 +62,7 @@ func newSite(t *testing.T, s *store.Store) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	logs := &logs{}
+	logs := &testdb.Log{}
 	mailer, err := mail.New(mail.Config{From: "palmares@example.com", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
