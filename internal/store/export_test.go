@@ -3,7 +3,13 @@ package store
 import (
 	"context"
 	"database/sql"
+	"time"
 )
+
+// LeaveReplica does without the replica for a while, as after a failure.
+func (s *Store) LeaveReplica(d time.Duration) {
+	s.replica.awayUntil.Store(time.Now().Add(d).UnixNano())
+}
 
 // MigrateTo applies migrations up to one, as a program of its time did.
 func (s *Store) MigrateTo(ctx context.Context, version int) error {

@@ -23,7 +23,11 @@ func (s *Store) Reading(ctx context.Context, read func(context.Context, *ent.Rel
 	if known := s.newest.Load(); known != nil && !s.replica.away() {
 		w := &witness{want: known.ID, same: true}
 		err := read(context.WithValue(ctx, readingKey{}, &readingState{witness: w}), known)
-		if w.same && !w.sure { // after an error, too: two releases may be its reason
+		switch { // after an error, too: two releases may be its reason
+		case !w.same:
+		case s.replica != nil && w.silent > 0:
+			w.same = false // it may have lagged then, and caught up since
+		case !w.sure:
 			err = errors.Join(err, s.makeSure(ctx, w))
 		}
 		if w.same && !errors.Is(err, errNoWitness) && !s.replica.failed(ctx, err) {

@@ -10,36 +10,52 @@ import (
 	"palmares/internal/testdb"
 )
 
-// reads is the release that a reading and a snapshot see, in one statement and
-// in several; they must agree.
+// reads is the release that a reading and then a snapshot see; what the first
+// has shown, the second may not take back.
 func reads(t *testing.T, s *store.Store) int {
 	t.Helper()
-	number := func(release *ent.Release) int {
-		if release == nil {
-			return 0
-		}
-		return release.ID
+	read := readingSees(t, s)
+	if snapshot := snapshotSees(t, s); snapshot < read {
+		t.Fatalf("a reading saw release %d, a snapshot after it %d", read, snapshot)
 	}
-	var read, seen, snapshot int
-	err := s.Reading(t.Context(), func(ctx context.Context, release *ent.Release) error {
-		read = number(release)
+	return read
+}
+
+// readingSees is the release that a reading is told, and that its statements
+// see.
+func readingSees(t *testing.T, s *store.Store) (told int) {
+	t.Helper()
+	var seen int
+	if err := s.Reading(t.Context(), func(ctx context.Context, release *ent.Release) error {
 		newest, err := store.NewestRelease(ctx, s.Read.Release)
-		seen = number(newest)
+		told, seen = number(release), number(newest)
 		return err
-	})
-	if err != nil {
+	}); err != nil {
 		t.Fatal(err)
 	}
+	if told != seen {
+		t.Fatalf("a reading of release %d saw %d", told, seen)
+	}
+	return told
+}
+
+func snapshotSees(t *testing.T, s *store.Store) (told int) {
+	t.Helper()
 	if err := s.Snapshot(t.Context(), func(_ *ent.Tx, release *ent.Release) error {
-		snapshot = number(release)
+		told = number(release)
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if read != seen || snapshot < read {
-		t.Fatalf("a reading of release %d saw %d, a snapshot after it %d", read, seen, snapshot)
+	return told
+}
+
+// number is 0 before the first release.
+func number(release *ent.Release) int {
+	if release == nil {
+		return 0
 	}
-	return read
+	return release.ID
 }
 
 // comesTo waits until readers see a release, and checks that they never see an
@@ -66,6 +82,7 @@ func TestReadingFromAReplica(t *testing.T) {
 	primary, standby := testdb.StartReplicated(t)
 	writer := testdb.Open(t, store.Config{DatabaseURL: primary.URL})
 	reader := open(t, store.Config{DatabaseURL: primary.URL, ReadURL: standby.URL})
+	standby.CatchUp(t, primary) // without its tables it would be left alone for a while
 	if got := reads(t, reader); got != 0 {
 		t.Fatalf("before the first release, %d is read", got)
 	}
@@ -107,6 +124,43 @@ func TestReadingFromAReplica(t *testing.T) {
 	comesTo(t, reader, 3)
 }
 
+// A replica that lags has nothing to tell of what it lacks; when it has caught
+// up by the end of the reading, that nothing is still of the past.
+func TestReplicaCatchesUpInAReading(t *testing.T) {
+	t.Parallel()
+	primary, standby := testdb.StartReplicated(t)
+	writer := testdb.Open(t, store.Config{DatabaseURL: primary.URL})
+	reader := open(t, store.Config{DatabaseURL: primary.URL, ReadURL: standby.URL})
+	release(t, writer, 1)
+	standby.CatchUp(t, primary)
+	comesTo(t, reader, 1)
+
+	standby.Pause(t)
+	if err := writer.Update(t.Context(), func(tx *ent.Tx) error {
+		return tx.Category.Create().SetID("son").SetLabel("Son").SetFingerprint("x").Exec(t.Context())
+	}); err != nil {
+		t.Fatal(err)
+	}
+	release(t, writer, 2)
+	reader.LeaveReplica(time.Minute)
+	comesTo(t, reader, 2)
+	reader.LeaveReplica(0)
+
+	var of, categories int
+	if err := reader.Reading(t.Context(), func(ctx context.Context, release *ent.Release) (err error) {
+		found, err := reader.Read.Category.Query().All(ctx)
+		standby.Resume(t)
+		standby.CatchUp(t, primary)
+		of, categories = number(release), len(found)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if of != 2 || categories != 1 {
+		t.Errorf("a reading of release %d saw %d categories", of, categories)
+	}
+}
+
 // A backup that was restored goes back, and readers with it.
 func TestRestoredBackupBehindAReplica(t *testing.T) {
 	t.Parallel()
@@ -116,15 +170,23 @@ func TestRestoredBackupBehindAReplica(t *testing.T) {
 	for n := range 3 {
 		release(t, writer, n+1)
 	}
+	standby.CatchUp(t, primary)
 	comesTo(t, reader, 3)
 	if err := writer.Update(t.Context(), func(tx *ent.Tx) error {
 		return tx.Release.DeleteOneID(3).Exec(t.Context())
 	}); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(5 * time.Second); reads(t, reader) != 2; time.Sleep(20 * time.Millisecond) {
+	// The undoing may reach the replica between a reading and the snapshot
+	// after it, so that they are not compared before a reading has seen it.
+	for deadline := time.Now().Add(5 * time.Second); readingSees(t, reader) != 2; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("what was undone is still shown")
+		}
+	}
+	for range 20 {
+		if read, snapshot := readingSees(t, reader), snapshotSees(t, reader); read != 2 || snapshot != 2 {
+			t.Fatalf("after release 3 was undone, a reading sees %d and a snapshot %d", read, snapshot)
 		}
 	}
 }

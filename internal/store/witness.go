@@ -16,8 +16,9 @@ import (
 type witness struct {
 	want int
 	// same holds as long as every row was of the wanted release; sure, if the
-	// last statement had a row to tell it.
+	// last statement had a row to tell it; silent are those that had none.
 	same, sure bool
+	silent     int
 }
 
 const newestNumber = `(SELECT max(` + release.FieldID + `) FROM ` + release.Table + `)`
@@ -36,6 +37,7 @@ func (w *witness) ask(text string) (string, error) {
 // hear hides the column again from who reads the rows.
 func (w *witness) hear(rows *sql.Rows) entsql.ColumnScanner {
 	w.sure = false
+	w.silent++
 	return &witnessedRows{Rows: rows, witness: w}
 }
 
@@ -43,6 +45,7 @@ func (w *witness) hear(rows *sql.Rows) entsql.ColumnScanner {
 type witnessedRows struct {
 	*sql.Rows
 	witness *witness
+	told    bool
 	number  sql.NullInt64
 	all     []any
 }
@@ -71,7 +74,10 @@ func (r *witnessedRows) Scan(dest ...any) error {
 	if err := r.Rows.Scan(r.all...); err != nil {
 		return err
 	}
-	r.witness.sure = true
+	if !r.told {
+		r.told, r.witness.sure = true, true
+		r.witness.silent--
+	}
 	r.witness.same = r.witness.same && int(r.number.Int64) == r.witness.want
 	return nil
 }

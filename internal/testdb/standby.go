@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Standby is a cluster that follows another one.
@@ -78,22 +79,50 @@ func (c *Cluster) follow(ctx context.Context, bin string) (*Standby, error) {
 	return s, nil
 }
 
-// Pause makes the standby lag from now on.
-func (s *Standby) Pause(t testing.TB) { s.do(t, "SELECT pg_wal_replay_pause()") }
+// Pause makes the standby lag from now on. To ask for it is not enough: until
+// the server says that it paused, what arrives is still replayed.
+func (s *Standby) Pause(t testing.TB) {
+	t.Helper()
+	state := s.ask(t, "SELECT pg_get_wal_replay_pause_state() FROM pg_wal_replay_pause()")
+	for deadline := time.Now().Add(10 * time.Second); state != "paused"; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the standby does not pause: %s", state)
+		}
+		state = s.ask(t, "SELECT pg_get_wal_replay_pause_state()")
+	}
+}
 
 // Resume lets it catch up.
-func (s *Standby) Resume(t testing.TB) { s.do(t, "SELECT pg_wal_replay_resume()") }
-
-func (s *Standby) do(t testing.TB, statement string) {
+func (s *Standby) Resume(t testing.TB) {
 	t.Helper()
-	db, err := sql.Open("postgres", s.URL)
+	s.ask(t, "SELECT pg_wal_replay_resume()")
+}
+
+// CatchUp waits until it has what the other cluster has now.
+func (s *Standby) CatchUp(t testing.TB, with *Cluster) {
+	t.Helper()
+	written := with.ask(t, "SELECT pg_current_wal_lsn()")
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if s.ask(t, "SELECT pg_last_wal_replay_lsn() >= '"+written+"'") == "true" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the standby does not catch up")
+		}
+	}
+}
+
+func (c *Cluster) ask(t testing.TB, statement string) (answer string) {
+	t.Helper()
+	db, err := sql.Open("postgres", c.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.ExecContext(t.Context(), statement); err != nil {
+	if err := db.QueryRowContext(t.Context(), statement).Scan(&answer); err != nil {
 		t.Fatal(err)
 	}
+	return answer
 }
 
 // Freeze makes the standby silent, as a machine that hangs.
