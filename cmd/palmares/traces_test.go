@@ -126,7 +126,7 @@ func TestTraces(t *testing.T) {
 		all := collected.trace(t, callersTrace, 5)
 		request := child(t, all, fromHex(callersSpan), "GET /api/v1/tools/{slug}")
 		about := attributes(request.Attributes)
-		if about["http.response.status_code"] != "200" || about["url.path"] != "/api/v1/tools/plume" || about["palmares.plan"] != "pro" ||
+		if about["http.response.status_code"] != "200" || about["url.path"] != "/api/v1/tools/plume" || about["palmares.plan"] != "pro" || about["http.route"] != "/api/v1/tools/{slug}" ||
 			about["palmares.request_id"] != got.Header.Get("X-Request-Id") {
 			t.Errorf("the request: %v", about)
 		}
@@ -155,11 +155,12 @@ func TestTraces(t *testing.T) {
 
 		s.call(t, http.MethodGet, "/tools/"+key, "")
 		s.call(t, http.MethodGet, "/who/ana@example.com", "")
+		s.call(t, "GEHEIM", "/", "")
 		http.DefaultClient.CloseIdleConnections() // they would hold up the server's end
 		_ = s.cmd.Process.Signal(syscall.SIGTERM)
 		s.ends(t)
 		for _, span := range collected.spans {
-			for _, secret := range []string{"geheim", "Geheim", key[:16], "example.com"} {
+			for _, secret := range []string{"geheim", "Geheim", "GEHEIM", key[:16], "example.com", "127.0.0.1"} {
 				if strings.Contains(span.String(), secret) {
 					t.Errorf("%s is told: %v", secret, span)
 				}

@@ -71,7 +71,7 @@ func New(ctx context.Context, version string, log *slog.Logger) (*Tracing, error
 	if err != nil {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: are not of the form name=value,…")
 	}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(discreet{exporter}), sdktrace.WithResource(about))
 	return &Tracing{provider, provider.Tracer("palmares")}, nil
 }
 
