@@ -27,6 +27,8 @@ const (
 	// eachIdler is what an idle connection may cost in memory. Go's server keeps
 	// two buffers of 4 kB and a stack for each.
 	eachIdler = 40 << 10
+	// stuck is who is not served by then.
+	stuck = 15 * time.Second
 )
 
 // Ten thousand connections that do nothing, and hundreds that read or send a
@@ -38,7 +40,7 @@ func TestCrowdOfIdleAndSlowClients(t *testing.T) {
 	}
 	crowd = min(crowd, idlers)
 	s := serving(t, shipped(t, testdb.SQLite(t), "serve", "--demo", "--listen", "127.0.0.1:0"))
-	s.call(t, http.MethodGet, "/api/v1/tools", "")
+	alone := others(t, s, time.Second)
 	before := resident(t, s)
 
 	var open conns
@@ -83,19 +85,21 @@ func TestCrowdOfIdleAndSlowClients(t *testing.T) {
 	took := others(t, s, max(3*time.Second, readHeaderTimeout+500*time.Millisecond-time.Since(begun)))
 	crowded := resident(t, s)
 	cut := 0
+	patience := time.Now().Add(10 * time.Second)
 	for _, c := range sending { // by now each of them has had its time
-		_ = c.SetReadDeadline(time.Now().Add(time.Second))
+		_ = c.SetReadDeadline(patience)
 		if _, err := io.Copy(io.Discard, c); err == nil || !os.IsTimeout(err) {
 			cut++
 		}
 	}
-	t.Logf("%d idle, %d slow readers, %d slow senders: of %d other requests half took up to %s, 99 %% up to %s, all up to %s; "+
+	t.Logf("%d idle, %d slow readers, %d slow senders: of %d other requests half took up to %s (%s without them), 99 %% up to %s, all up to %s; "+
 		"resident %d MB before, %d MB with the idle, %d MB with all; %d of the slow senders were sent away after %s",
-		crowd, slowReaders, slowSenders, len(took), took[len(took)/2], took[len(took)*99/100], took[len(took)-1],
+		crowd, slowReaders, slowSenders, len(took), took[len(took)/2], alone[len(alone)/2], took[len(took)*99/100], took[len(took)-1],
 		before>>20, idle>>20, crowded>>20, cut, readHeaderTimeout)
-	// The machine may be busy with other tests: these are bounds for being stuck.
-	if half, most := took[len(took)/2], took[len(took)*99/100]; half > 100*time.Millisecond || most > 2*time.Second {
-		t.Errorf("others wait for %s, or even %s", half, most)
+	// The machine may be busy with other tests, which a ratio bears; one that is
+	// stuck is not answered at all.
+	if half, was := took[len(took)/2], max(5*time.Millisecond, alone[len(alone)/2]); half > 20*was {
+		t.Errorf("half of the others wait for %s, which was up to %s without the crowd", half, was)
 	}
 	if limit := before + int64(crowd)*eachIdler + 64<<20; crowded > limit {
 		t.Errorf("%d MB resident, more than %d", crowded>>20, limit>>20)
@@ -113,7 +117,7 @@ func others(t *testing.T, s *server, during time.Duration) (took []time.Duration
 	deadline := time.Now().Add(during)
 	for i := range 4 {
 		asking.Go(func() {
-			client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: i%2 == 0}}
+			client := &http.Client{Timeout: stuck, Transport: &http.Transport{DisableKeepAlives: i%2 == 0}}
 			defer client.CloseIdleConnections()
 			for time.Now().Before(deadline) {
 				start := time.Now()
@@ -153,7 +157,7 @@ func (c *conns) dial(t *testing.T, address string, number int, then func(net.Con
 		dialling.Go(func() {
 			for i := int(next.Add(1)) - 1; i < number; i = int(next.Add(1)) - 1 {
 				from := &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+i%8))}
-				conn, err := (&net.Dialer{LocalAddr: from, Timeout: 5 * time.Second, Control: littleRoom}).Dial("tcp", address)
+				conn, err := (&net.Dialer{LocalAddr: from, Timeout: stuck, Control: littleRoom}).Dial("tcp", address)
 				if err != nil {
 					t.Errorf("connection %d: %v", i, err)
 					return

@@ -64,7 +64,7 @@ var buildShipped = sync.OnceValues(func() (path string, err error) {
 })
 
 // processLimit is far beyond what any of them takes.
-const processLimit = 2 * time.Minute
+const processLimit = 10 * time.Minute
 
 // palmares prepares a process on a database.
 func palmares(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
