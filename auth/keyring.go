@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -36,6 +37,7 @@ type Keyring struct {
 	store *store.Store
 	log   *slog.Logger
 	now   func() time.Time
+	wait  time.Duration // for the database
 	known *lru.Cache[string, *knownKey]
 	asked singleflight.Group
 
@@ -59,7 +61,7 @@ func NewKeyring(s *store.Store, log *slog.Logger) *Keyring {
 	if err != nil {
 		panic(err) // the size above is wrong
 	}
-	return &Keyring{store: s, log: log, now: time.Now, known: known, used: map[string]time.Time{}}
+	return &Keyring{store: s, log: log, now: time.Now, wait: lookupTime, known: known, used: map[string]time.Time{}}
 }
 
 var noSharing = []string{"private, no-store"}
@@ -142,15 +144,15 @@ func (k *Keyring) again(ctx context.Context, id string, known *knownKey) *knownK
 }
 
 // ask looks a key up, once for all who want to know at the same time, and
-// waits no longer than lookupTime: a frozen database does not heed a deadline.
+// waits no longer than it should: a frozen database does not heed a deadline.
 func (k *Keyring) ask(ctx context.Context, id string) (*knownKey, error) {
 	looking := k.asked.DoChan(id, func() (any, error) {
 		// Whoever asked first may go away; the others still want to know.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTime)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.wait)
 		defer cancel()
-		return k.look(ctx, id)
+		return k.survive(ctx, id)
 	})
-	patience := time.NewTimer(lookupTime)
+	patience := time.NewTimer(k.wait)
 	defer patience.Stop()
 	select {
 	case result := <-looking:
@@ -163,15 +165,29 @@ func (k *Keyring) ask(ctx context.Context, id string) (*knownKey, error) {
 	}
 }
 
+// survive turns a panic of ours into an error: it would end the program, as
+// nobody else may catch it there.
+func (k *Keyring) survive(ctx context.Context, id string) (_ *knownKey, err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = fmt.Errorf("looking up a key panicked: %v", panicked)
+		}
+	}()
+	return k.look(ctx, id)
+}
+
 func (k *Keyring) look(ctx context.Context, id string) (*knownKey, error) {
 	known := &knownKey{}
 	known.checked.Store(k.now().UnixNano())
-	row, err := k.store.Current().APIKey.Query().Where(apikey.ID(id)).WithAccount().Only(ctx)
+	row, err := k.store.Keys.APIKey.Query().Where(apikey.ID(id)).WithAccount().Only(ctx)
 	if ent.IsNotFound(err) {
 		return known, k.lookAmongSessions(ctx, id, known)
 	}
 	if err != nil {
 		return nil, err
+	}
+	if row.Edges.Account == nil { // it was deleted between two statements, and its keys with it
+		return known, nil
 	}
 	known.hash = row.SecretHash
 	known.caller = Caller{Plan: Plan(row.Edges.Account.Plan), Account: row.AccountID, Key: id}
@@ -179,7 +195,7 @@ func (k *Keyring) look(ctx context.Context, id string) (*knownKey, error) {
 		known.refused = errRevoked
 		return known, nil
 	}
-	older, err := k.store.Current().APIKey.Query().Where(apikey.AccountID(row.AccountID), olderThan(row), apikey.RevokedAtIsNil()).Count(ctx)
+	older, err := k.store.Keys.APIKey.Query().Where(apikey.AccountID(row.AccountID), olderThan(row), apikey.RevokedAtIsNil()).Count(ctx)
 	if err == nil && older >= known.caller.Plan.Terms().Keys {
 		known.refused = errSuspended
 	}
@@ -188,15 +204,18 @@ func (k *Keyring) look(ctx context.Context, id string) (*knownKey, error) {
 
 // lookAmongSessions finds the key of a browser that is signed in.
 func (k *Keyring) lookAmongSessions(ctx context.Context, id string, known *knownKey) error {
-	row, err := k.store.Current().Session.Query().Where(session.KeyID(id), session.ExpiresAtGT(k.now().UTC())).WithAccount().Only(ctx)
-	if ent.IsNotFound(err) {
+	row, err := k.store.Keys.Session.Query().Where(session.KeyID(id), session.ExpiresAtGT(k.now().UTC())).WithAccount().Only(ctx)
+	switch {
+	case ent.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	case row.Edges.Account == nil:
 		return nil
 	}
-	if err == nil {
-		known.hash = row.KeyHash
-		known.caller = Caller{Plan: Plan(row.Edges.Account.Plan), Account: row.AccountID, Key: id}
-	}
-	return err
+	known.hash = row.KeyHash
+	known.caller = Caller{Plan: Plan(row.Edges.Account.Plan), Account: row.AccountID, Key: id}
+	return nil
 }
 
 var (

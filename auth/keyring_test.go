@@ -1,11 +1,13 @@
 package auth
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -49,7 +51,12 @@ func made(t *testing.T, s *store.Store, email string, plan Plan, keys int) (*ent
 	return acc, texts
 }
 
-func newKeyring(s *store.Store) *Keyring { return NewKeyring(s, slog.New(slog.DiscardHandler)) }
+// newKeyring has the patience that a busy machine may need.
+func newKeyring(s *store.Store) *Keyring {
+	keyring := NewKeyring(s, slog.New(slog.DiscardHandler))
+	keyring.wait = 20 * time.Second
+	return keyring
+}
 
 // What the page shows as suspended is what the keyring refuses.
 func TestSuspendedKeys(t *testing.T) {
@@ -191,7 +198,7 @@ func TestAskedAnewMeanwhile(t *testing.T) {
 		if answer := tried(keyring, keys[0]); answer != "" {
 			t.Errorf("it waited: %s", answer)
 		}
-		for deadline := time.Now().Add(5 * time.Second); tried(keyring, keys[0]) == ""; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(20 * time.Second); tried(keyring, keys[0]) == ""; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("it was not asked anew")
 			}
@@ -199,6 +206,66 @@ func TestAskedAnewMeanwhile(t *testing.T) {
 		pass(stillTrusted - trustedFor)
 		if answer := tried(keyring, keys[1]); !strings.Contains(answer, "revoked") {
 			t.Errorf("after %v: %q", stillTrusted, answer)
+		}
+	})
+}
+
+// An account is deleted between the two statements of one look.
+func TestDeletedWhileLookedUp(t *testing.T) {
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		ana, keys := made(t, s, "ana@example.com", Developer, 1)
+		var deleting sync.Once
+		s.Keys.Account.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
+			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
+				deleting.Do(func() {
+					if err := NewAccounts(s).Delete(context.WithoutCancel(ctx), ana); err != nil {
+						t.Error(err)
+					}
+				})
+				return next.Query(ctx, q)
+			})
+		}))
+		if answer := tried(newKeyring(s), keys[0]); !strings.Contains(answer, "The API key is unknown.") {
+			t.Error(answer)
+		}
+	})
+}
+
+// A mistake of ours in a look costs an answer, and not the server.
+func TestPanicWhileLookedUp(t *testing.T) {
+	s := testdb.Open(t, testdb.SQLite(t))
+	_, keys := made(t, s, "ana@example.com", Developer, 1)
+	s.Keys.APIKey.Intercept(ent.InterceptFunc(func(ent.Querier) ent.Querier {
+		return ent.QuerierFunc(func(context.Context, ent.Query) (ent.Value, error) { panic("a mistake") })
+	}))
+	if answer := tried(newKeyring(s), keys[0]); !strings.Contains(answer, "Keys cannot be checked at the moment.") {
+		t.Error(answer)
+	}
+}
+
+// Long questions, which take all that readers have, keep no revoked key alive.
+func TestRevokedWhileReadersAreBusy(t *testing.T) {
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		_, keys := made(t, s, "ana@example.com", Pro, 1)
+		keyring := newKeyring(s)
+		if answer := tried(keyring, keys[0]); answer != "" {
+			t.Fatal(answer)
+		}
+		readers := s.Pools()["reader"]
+		for range readers.Stats().MaxOpenConnections {
+			busy, err := readers.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer busy.Close()
+		}
+		if err := NewAccounts(s).Revoke(t.Context(), keys[0]); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(20 * time.Second); tried(keyring, keys[0]) == ""; time.Sleep(50 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("a revoked key is still taken")
+			}
 		}
 	})
 }

@@ -195,6 +195,15 @@ func TestGate(t *testing.T) {
 			}
 		}
 
+		// Who names no answer learns something new: that is not free.
+		for _, any := range [][]string{{"If-None-Match", "*"}, {"If-None-Match", `"x"`, "If-None-Match", " * "}} {
+			left--
+			got := s.call(t, http.MethodGet, "/api/v1/stats", "", append(any, "Authorization", "Bearer "+developer)...)
+			if got.StatusCode != 304 || got.Header.Get("X-RateLimit-Remaining") != fmt.Sprint(left) {
+				t.Errorf("%v: %d, %s left of %d", any, got.StatusCode, got.Header.Get("X-RateLimit-Remaining"), left)
+			}
+		}
+
 		// A key in the address is refused, and no line holds any.
 		for _, path := range []string{"/api/v1/stats?key=" + developer, "/api/v1/tools/" + developer, "/api/v1/stats?x=%70al_" + developer[4:]} {
 			if got := s.call(t, http.MethodGet, path, ""); got.StatusCode != 401 {

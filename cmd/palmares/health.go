@@ -54,12 +54,7 @@ func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 var errEnding = errors.New("the server is ending")
 
 func (h *health) notReady(w http.ResponseWriter, r *http.Request, why error) {
-	var fault *store.Fault
-	cause := why
-	if errors.As(why, &fault) && fault.Cause != nil {
-		cause = fault.Cause
-	}
-	h.log.WarnContext(r.Context(), "not ready", "cause", cause, "request_id", problem.RequestID(r.Context()))
+	h.log.WarnContext(r.Context(), "not ready", "cause", why, "request_id", problem.RequestID(r.Context()))
 	writeStatus(w, http.StatusServiceUnavailable, map[string]any{"error": why.Error()})
 }
 

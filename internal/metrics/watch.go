@@ -17,7 +17,7 @@ func (m *Metrics) Statements() func(ctx context.Context, pool, text string) func
 		failed prometheus.Counter
 	}
 	pools := map[string]pool{}
-	for _, name := range []string{"reader", "writer", "primary"} { // found once: the maps within are slow
+	for _, name := range []string{"reader", "writer", "keys", "primary"} { // found once: the maps within are slow
 		pools[name] = pool{m.statements.WithLabelValues(name), m.failures.WithLabelValues(name)}
 	}
 	return func(_ context.Context, name, _ string) func(error) {

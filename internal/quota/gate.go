@@ -3,7 +3,9 @@ package quota
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"palmares/auth"
@@ -38,13 +40,16 @@ func (g *Gate) Count(next http.Handler) http.Handler {
 				terms.DailyQuota, decision.Reset.Format(time.RFC3339)))
 			return
 		}
-		anything := r.Header.Get("If-None-Match") == "*" // tells headers without knowing any answer: that is no 304 to give back
+		anything := slices.ContainsFunc(r.Header["If-None-Match"], anyTag) // tells headers without knowing any answer: that is no 304 to give back
 		next.ServeHTTP(&giver{ResponseWriter: w, only401: anything, giveBack: func(header http.Header) {
 			g.Store.GiveBack(r.Context(), subject, day)
 			tell(header, terms, Decide(now, day, terms.DailyQuota, count-1))
 		}}, r)
 	})
 }
+
+// anyTag tells whether a header matches whatever there is.
+func anyTag(header string) bool { return strings.TrimSpace(header) == "*" }
 
 // tell writes what is left into the headers, for callers with a key.
 func tell(header http.Header, terms auth.Terms, d Decision) {

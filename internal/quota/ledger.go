@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"palmares/ent"
@@ -151,9 +153,10 @@ func (l *Ledger) write(ctx context.Context, b batch) error {
 				return err
 			}
 		}
-		for subject, n := range b.counts {
+		// In one order, or servers would wait for each other crosswise.
+		for _, subject := range slices.Sorted(maps.Keys(b.counts)) {
 			if id, is := subject.account(); is {
-				if err := addUsage(ctx, tx, id, b.day, n); err != nil {
+				if err := addUsage(ctx, tx, id, b.day, b.counts[subject]); err != nil {
 					return err
 				}
 			}

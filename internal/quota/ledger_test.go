@@ -1,8 +1,10 @@
 package quota
 
 import (
+	"fmt"
 	"log/slog"
 	"net/netip"
+	"sync"
 	"testing"
 
 	"palmares/ent/countbatch"
@@ -20,6 +22,42 @@ func ledgerOn(t *testing.T, s *store.Store) (*Ledger, *Counter) {
 		t.Fatal(err)
 	}
 	return ledger, counter
+}
+
+// Servers that write the counts of the same accounts do not wait for each other
+// crosswise, which PostgreSQL would end as a deadlock.
+func TestLedgersAtOnce(t *testing.T) {
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		var accounts []Subject
+		for n := range 30 {
+			a := s.Write.Account.Create().SetEmail(fmt.Sprintf("a%d@example.com", n)).SetPlan("developer").SaveX(t.Context())
+			accounts = append(accounts, Account(a.ID))
+		}
+		const servers, rounds = 3, 10
+		said := &lockedBuffer{}
+		var all sync.WaitGroup
+		for range servers {
+			counter := NewCounter()
+			ledger := NewLedger(s, counter, false, slog.New(slog.NewTextHandler(said, nil)))
+			all.Go(func() {
+				for range rounds {
+					for _, a := range accounts {
+						counter.Take(t.Context(), a, someDay, 0)
+					}
+					ledger.Write(t.Context())
+				}
+			})
+		}
+		all.Wait()
+		if said.String() != "" {
+			t.Error(said)
+		}
+		for _, row := range s.Read.Usage.Query().AllX(t.Context()) {
+			if row.Requests != servers*rounds {
+				t.Errorf("account %d had %d requests", row.AccountID, row.Requests)
+			}
+		}
+	})
 }
 
 func take(t *testing.T, s Store, who Subject, times, quota int) (last int) {

@@ -23,31 +23,10 @@ const (
 	askers      = 2
 	mostAtOnce  = 256
 	queueLength = 4096
-	// slack is how far a count may fall by requests that other servers gave
-	// back; beyond that, Redis has lost it.
+	// slack is the count up to which it is not worth knowing whether Redis has
+	// lost it.
 	slack = 20
 )
-
-// takeScript counts one request unless the quota is spent, and returns the
-// count and whether it did. A count that Redis does not have begins from what
-// the server knows.
-var takeScript = redis.NewScript(`
-local count = tonumber(redis.call('GET', KEYS[1]) or ARGV[2])
-local granted = 0
-if tonumber(ARGV[1]) == 0 or count < tonumber(ARGV[1]) then
-	count = count + 1
-	granted = 1
-end
-redis.call('SET', KEYS[1], count, 'EX', ARGV[3])
-return {count, granted}`)
-
-// settleScript adds to a count what happened without Redis, and returns it. It
-// is never less than what the server knows, if that is told.
-var settleScript = redis.NewScript(`
-local count = tonumber(redis.call('GET', KEYS[1]) or 0) + ARGV[1]
-count = math.max(count, tonumber(ARGV[2]), 0)
-redis.call('SET', KEYS[1], count, 'EX', ARGV[3])
-return count`)
 
 // Redis counts for several servers. While it is slow or gone, each goes on
 // from what it knew, and tells Redis afterwards what it granted.
@@ -61,16 +40,17 @@ type Redis struct {
 
 	Failed atomic.Int64 // requests that were counted without Redis
 
-	mu   sync.Mutex
-	away bool
-	owed map[change]int // what was counted meanwhile
+	mu     sync.Mutex
+	away   bool
+	owed   map[change]int // what was counted meanwhile
+	births births
 }
 
 // waiter is one request that waits for its count.
 type waiter struct {
 	change
 	quota  int
-	counts chan [2]int64 // the count, and 1 if granted; closed if Redis did not say
+	counts chan taken // closed if Redis did not say
 
 	// Under the store's lock.
 	unsent bool // Redis never hears of it
@@ -90,7 +70,7 @@ func NewRedis(address string, local *Counter, log *slog.Logger) (*Redis, error) 
 	redis.SetLogger(silent{}) // its lines would name the address
 	r := &Redis{
 		client: redis.NewClient(options), local: local, log: log, time: redisTime,
-		queue: make(chan *waiter, queueLength), ended: make(chan struct{}), owed: map[change]int{},
+		queue: make(chan *waiter, queueLength), ended: make(chan struct{}), owed: map[change]int{}, births: births{},
 	}
 	for range askers {
 		go r.ask()
@@ -131,7 +111,7 @@ func (r *Redis) Take(ctx context.Context, s Subject, d Day, quota int) int {
 	if count, done := r.takeAlone(ctx, who, quota); done {
 		return count
 	}
-	t := &waiter{change: who, quota: quota, counts: make(chan [2]int64, 1)}
+	t := &waiter{change: who, quota: quota, counts: make(chan taken, 1)}
 	patience := time.NewTimer(r.time)
 	defer patience.Stop()
 	select {
@@ -144,7 +124,7 @@ func (r *Redis) Take(ctx context.Context, s Subject, d Day, quota int) int {
 	select {
 	case counts, heard := <-t.counts:
 		if heard {
-			return int(counts[0] + 1 - counts[1])
+			return counts.told()
 		}
 	case <-patience.C:
 	}
@@ -160,7 +140,7 @@ func (r *Redis) takeUnheard(ctx context.Context, t *waiter) int {
 	select {
 	case counts, heard := <-t.counts: // just in time
 		if heard {
-			return int(counts[0] + 1 - counts[1])
+			return counts.told()
 		}
 	default:
 	}
@@ -231,7 +211,7 @@ func (r *Redis) GiveBack(ctx context.Context, s Subject, d Day) {
 }
 
 func (r *Redis) settle(ctx context.Context, who change, n, atLeast int) error {
-	return settleScript.Run(ctx, r.client, []string{redisKey(who)}, n, atLeast, int(keptDays/time.Second)).Err()
+	return settleScript.Run(ctx, r.client, []string{redisKey(who)}, n, atLeast, keptSeconds, newBirth()).Err()
 }
 
 // ask takes what waits and sends it together.
@@ -264,19 +244,19 @@ func (r *Redis) send(waiting []*waiter) {
 	answers := make([]*redis.Cmd, len(waiting))
 	_, err := r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, t := range waiting {
-			answers[i] = takeScript.Eval(ctx, pipe, []string{redisKey(t.change)}, t.quota, r.knownBut(t.change), int(keptDays/time.Second))
+			answers[i] = takeScript.Eval(ctx, pipe, []string{redisKey(t.change)}, t.quota, r.knownBut(t.change), keptSeconds, newBirth())
 		}
 		return nil
 	})
 	for i, t := range waiting {
-		counts, failed := answers[i].Int64Slice()
-		if failed != nil || len(counts) != 2 {
+		counts, failed := takenOf(answers[i])
+		if failed != nil {
 			close(t.counts)
 			err = failed
 			continue
 		}
-		if known := r.hear(ctx, t, [2]int64{counts[0], counts[1]}); int(counts[0]) < known-slack {
-			_ = r.settle(ctx, t.change, 0, known) // Redis has lost the count, and another server knew less of it
+		if lost := r.hear(ctx, t, counts); lost > 0 {
+			_ = r.settle(ctx, t.change, 0, lost)
 		}
 	}
 	if err != nil {
@@ -284,18 +264,24 @@ func (r *Redis) send(waiting []*waiter) {
 	}
 }
 
-// hear takes an answer over, and returns what was known before. Who has not
-// waited for it was counted here meanwhile, which would be once more.
-func (r *Redis) hear(ctx context.Context, t *waiter, counts [2]int64) (known int) {
+// hear takes an answer over. Who has not waited for it was counted here
+// meanwhile, which would be once more. It returns the count that Redis has lost
+// and another server knew less of, if so.
+func (r *Redis) hear(ctx context.Context, t *waiter, counts taken) (lost int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	granted := counts[1] == 1
-	if granted && t.alone {
+	if counts.granted && t.alone {
 		r.local.GiveBack(ctx, t.subject, t.day)
 	}
-	known = r.local.observe(t.subject, t.day, int(counts[0]), granted)
+	known := r.local.observe(t.subject, t.day, counts.count, counts.granted)
 	t.counts <- counts
-	return known
+	if anew := r.births.changed(t.change, counts); anew && counts.count < known {
+		return known
+	}
+	if counts.count < known-slack { // other servers gave back
+		r.local.restore(t.subject, t.day, counts.count-known)
+	}
+	return 0
 }
 
 // Away tells whether quotas are counted here alone for now.
@@ -335,7 +321,7 @@ func (r *Redis) probe() {
 }
 
 func (r *Redis) answers() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), redisTime)
+	ctx, cancel := context.WithTimeout(context.Background(), r.time)
 	defer cancel()
 	return r.client.Ping(ctx).Err() == nil
 }
@@ -345,7 +331,7 @@ func (r *Redis) answers() bool {
 func (r *Redis) knownBut(who change) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.local.count(who.subject, who.day) - r.owed[who]
+	return max(0, r.local.count(who.subject, who.day)-r.owed[who])
 }
 
 // catchUp settles what is owed until nothing is, and then lets Redis count

@@ -46,6 +46,9 @@ func (b *lockedBuffer) String() string {
 	return b.Buffer.String()
 }
 
+// patience is more than redisTime, which a busy machine may take by itself.
+const patience = time.Second
+
 func waitUntilBack(t *testing.T, s Store) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
@@ -100,7 +103,7 @@ func TestRedisAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := testdb.StartRedis(t)
-			stores, said := replicas(t, server, 1, redisTime)
+			stores, said := replicas(t, server, 1, patience)
 			take(t, stores[0], somebody, 30, 100)
 			away.gone(server, t)
 			slowest := time.Duration(0)
@@ -109,8 +112,7 @@ func TestRedisAway(t *testing.T) {
 				take(t, stores[0], somebody, 1, 100)
 				slowest = max(slowest, time.Since(start))
 			}
-			t.Logf("slowest request: %v", slowest)
-			if slowest > 500*time.Millisecond { // 40 ms, but for a busy machine
+			if slowest > 10*patience { // a busy machine takes its time, too
 				t.Errorf("a request waited %v", slowest)
 			}
 			away.back(server, t)
@@ -137,7 +139,7 @@ func TestRedisAway(t *testing.T) {
 // Another server learns of what was granted alone.
 func TestDebtsAreSettled(t *testing.T) {
 	server := testdb.StartRedis(t)
-	stores, _ := replicas(t, server, 2, redisTime)
+	stores, _ := replicas(t, server, 2, patience)
 	take(t, stores[0], somebody, 10, 100)
 	server.Freeze()
 	take(t, stores[0], somebody, 20, 100)
@@ -165,7 +167,7 @@ func TestRedisAddress(t *testing.T) {
 // slack is granted again.
 func TestRedisEmptied(t *testing.T) {
 	server := testdb.StartRedis(t)
-	stores, _ := replicas(t, server, 2, redisTime)
+	stores, _ := replicas(t, server, 2, time.Minute)
 	take(t, stores[0], somebody, 1, 100)
 	take(t, stores[1], somebody, 97, 100)
 	if err := stores[0].(*Redis).client.FlushAll(t.Context()).Err(); err != nil {
@@ -179,6 +181,37 @@ func TestRedisEmptied(t *testing.T) {
 	}
 	if granted > 100+slack {
 		t.Errorf("%d of 100 were granted", granted)
+	}
+}
+
+// What other servers give back is not taken for lost, however much.
+func TestGivenBackElsewhere(t *testing.T) {
+	stores, _ := replicas(t, testdb.StartRedis(t), 2, time.Minute)
+	take(t, stores[1], somebody, 60, 1000)
+	take(t, stores[0], somebody, 1, 1000)
+	for range 60 {
+		stores[1].GiveBack(t.Context(), somebody, someDay)
+	}
+	stores[0].GiveBack(t.Context(), somebody, someDay)
+	for want := 1; want <= 5; want++ {
+		if count := take(t, stores[0], somebody, 1, 1000); count != want {
+			t.Errorf("all 61 were given back, and request %d counts as %d", want, count)
+		}
+	}
+	if known := stores[0].(*Redis).local.count(somebody, someDay); known > slack {
+		t.Errorf("without Redis, it would go on from %d", known)
+	}
+}
+
+// Counts of a server that did not know of births go on.
+func TestCountWithoutBirth(t *testing.T) {
+	stores, _ := replicas(t, testdb.StartRedis(t), 1, time.Minute)
+	client := stores[0].(*Redis).client
+	if err := client.Set(t.Context(), redisKey(change{someDay, somebody}), 41, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if count := take(t, stores[0], somebody, 2, 1000); count != 43 {
+		t.Errorf("41 and 2 are %d", count)
 	}
 }
 

@@ -39,7 +39,7 @@ func TestRedisFreezesUnderLoad(t *testing.T) {
 
 // bare is a Redis store that nobody sends anything from.
 func bare(patience time.Duration) *Redis {
-	return &Redis{local: NewCounter(), log: slog.New(slog.DiscardHandler), time: patience, queue: make(chan *waiter, 1), owed: map[change]int{}}
+	return &Redis{local: NewCounter(), log: slog.New(slog.DiscardHandler), time: patience, queue: make(chan *waiter, 1), owed: map[change]int{}, births: births{}}
 }
 
 // Whoever still waits when Redis is found away is told to it later, whether
@@ -75,7 +75,7 @@ func TestLateAnswer(t *testing.T) {
 	if count := r.Take(t.Context(), somebody, someDay, 100); count != 1 {
 		t.Errorf("counted as %d", count)
 	}
-	r.hear(t.Context(), <-r.queue, [2]int64{1, 1})
+	r.hear(t.Context(), <-r.queue, taken{count: 1, granted: true})
 	if count := r.local.count(somebody, someDay); count != 1 {
 		t.Errorf("%d are known", count)
 	}

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"syscall"
@@ -28,6 +29,14 @@ type Fault struct {
 
 func (f *Fault) Error() string { return f.Message }
 func (f *Fault) Unwrap() error { return f.Cause }
+
+// LogValue is how a log tells it.
+func (f *Fault) LogValue() slog.Value {
+	if f.Cause == nil {
+		return slog.StringValue(f.Message)
+	}
+	return slog.StringValue(f.Message + ": " + f.Cause.Error())
+}
 
 const (
 	saidBusy     = "another import or migration is still running: try again when it has ended"

@@ -18,10 +18,11 @@ const (
 	// server that others share.
 	postgresReaders = 16
 	postgresWriters = 4
+	postgresKeys    = 2
 
 	// MostConnections is what a server takes at most from the database that it
 	// writes to: those, and one to hear of new releases.
-	MostConnections = postgresReaders + postgresWriters + 1
+	MostConnections = postgresReaders + postgresWriters + postgresKeys + 1
 
 	// A server that is there but silent, frozen or cut off, must not hold us
 	// for ever: no read is as long as this, and no statement of an import.
@@ -46,11 +47,15 @@ func openPostgres(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	keys, err := postgresPool(cfg.DatabaseURL, readSilence, postgresKeys)
+	if err != nil {
+		return nil, err
+	}
 	listen, err := postgresURL(cfg.DatabaseURL, connectTime)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dialect: dialect.Postgres, url: listen, reader: reader, writer: writer, pollEvery: cfg.PollEvery}
+	s := &Store{dialect: dialect.Postgres, url: listen, reader: reader, writer: writer, keys: keys, pollEvery: cfg.PollEvery}
 	if cfg.ReadURL != "" {
 		primary, err := postgresPool(cfg.DatabaseURL, readSilence, postgresReaders)
 		if err != nil {

@@ -51,6 +51,7 @@ var errLags = errors.New("the replica does not have the release yet")
 // readingIn runs read in a transaction of one of the databases.
 func (s *Store) readingIn(ctx context.Context, db *sql.DB, statements *statements, read func(context.Context, *ent.Release) error) error {
 	opts := &sql.TxOptions{ReadOnly: true, Isolation: s.isolation(sql.LevelRepeatableRead)}
+	before := s.newest.Load()
 	tx, err := db.BeginTx(ctx, opts)
 	if err != nil {
 		return err
@@ -62,7 +63,7 @@ func (s *Store) readingIn(ctx context.Context, db *sql.DB, statements *statement
 		return err
 	}
 	if s.replica == nil || db != s.reader {
-		s.newest.Store(newest) // a backup may have been restored
+		s.saw(before, newest)
 	} else if !s.follow(newest) {
 		return errLags
 	}
@@ -75,17 +76,21 @@ func (s *Store) Snapshot(ctx context.Context, read func(*ent.Tx, *ent.Release) e
 	if s.replica != nil && !s.replica.away() {
 		begun := false // what read has done already, another one would do again
 		err := s.snapshotOf(ctx, s.Read, func(tx *ent.Tx, release *ent.Release) error {
-			if s.lags(release) {
+			if !s.follow(release) {
 				return errLags
 			}
 			begun = true
 			return read(tx, release)
 		})
-		if begun || !errors.Is(err, errLags) && !s.replica.failed(ctx, err) {
+		if failed := s.replica.failed(ctx, err); begun || !failed && !errors.Is(err, errLags) {
 			return explain(err)
 		}
 	}
-	return explain(s.snapshotOf(ctx, s.Current(), read))
+	before := s.newest.Load()
+	return explain(s.snapshotOf(ctx, s.Current(), func(tx *ent.Tx, release *ent.Release) error {
+		s.saw(before, release)
+		return read(tx, release)
+	}))
 }
 
 func (s *Store) snapshotOf(ctx context.Context, client *ent.Client, read func(*ent.Tx, *ent.Release) error) error {

@@ -48,11 +48,6 @@ func (r *replica) failed(ctx context.Context, err error) bool {
 	return true
 }
 
-// lags tells whether a release is older than one that was seen before.
-func (s *Store) lags(release *ent.Release) bool {
-	return s.replica != nil && older(release, s.newest.Load())
-}
-
 // follow takes a release of the replica for the newest, unless it lags.
 func (s *Store) follow(release *ent.Release) bool {
 	for {
@@ -61,6 +56,21 @@ func (s *Store) follow(release *ent.Release) bool {
 			return false
 		}
 		if s.newest.CompareAndSwap(known, release) { // or somebody just saw another
+			return true
+		}
+	}
+}
+
+// saw takes over what the database that is written to said, which was asked
+// when before was the newest. Less than that is a restored backup, unless
+// somebody has seen more meanwhile: then this answer is late.
+func (s *Store) saw(before, release *ent.Release) bool {
+	for {
+		known := s.newest.Load()
+		if older(release, known) && !same(known, before) {
+			return false
+		}
+		if s.newest.CompareAndSwap(known, release) {
 			return true
 		}
 	}
@@ -82,12 +92,16 @@ func (s *Store) Current() *ent.Client {
 // first import. A replica that says less than was seen before lags, unless the
 // database that it follows says the same: then a backup was restored.
 func (s *Store) CurrentRelease(ctx context.Context) (*ent.Release, error) {
-	if !s.replica.away() {
+	if s.replica != nil && !s.replica.away() {
 		release, err := NewestRelease(ctx, s.Read.Release)
-		if !s.replica.failed(ctx, err) && (err != nil || !s.lags(release)) {
+		if !s.replica.failed(ctx, err) && (err != nil || s.follow(release)) {
 			return release, explain(err)
 		}
 	}
+	before := s.newest.Load()
 	release, err := NewestRelease(ctx, s.Current().Release)
+	if err == nil && !s.saw(before, release) {
+		release = s.newest.Load()
+	}
 	return release, explain(err)
 }

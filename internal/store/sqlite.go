@@ -15,6 +15,7 @@ import (
 
 const (
 	databaseFile = "palmares.db"
+	sqliteKeys   = 2 // connections to look keys up
 
 	// An import touches pages over and over, and should not write and read them
 	// each time; a server writes little. It is only taken as it is needed.
@@ -58,14 +59,25 @@ func openSQLite(cfg Config) (*Store, error) {
 	}
 	writer.SetMaxOpenConns(1)
 
-	readers := max(4, runtime.NumCPU())
-	reader, err := sql.Open("sqlite", sqliteDSN(path, cfg.LockWait, url.Values{}, "query_only(1)"))
+	reader, err := sqliteReaders(path, cfg.LockWait, max(4, runtime.NumCPU()))
 	if err != nil {
 		return nil, err
 	}
-	reader.SetMaxOpenConns(readers)
-	reader.SetMaxIdleConns(readers)
-	return &Store{dialect: dialect.SQLite, path: path, reader: reader, writer: writer, pollEvery: cfg.PollEvery}, nil
+	keys, err := sqliteReaders(path, cfg.LockWait, sqliteKeys)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{dialect: dialect.SQLite, path: path, reader: reader, writer: writer, keys: keys, pollEvery: cfg.PollEvery}, nil
+}
+
+func sqliteReaders(path string, wait time.Duration, size int) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", sqliteDSN(path, wait, url.Values{}, "query_only(1)"))
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(size)
+	db.SetMaxIdleConns(size)
+	return db, nil
 }
 
 // createPrivate makes a new database's file for its owner alone, as the driver

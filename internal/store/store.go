@@ -43,6 +43,9 @@ const (
 type Store struct {
 	Read  *ent.Client
 	Write *ent.Client
+	// Keys is for looking up who calls: long questions, which take all the
+	// readers' connections, must not keep a key from being refused.
+	Keys *ent.Client
 
 	dialect string
 	url     string      // PostgreSQL only, for the listener
@@ -50,6 +53,7 @@ type Store struct {
 	file    os.FileInfo // SQLite only: what path named when it was opened
 	reader  *sql.DB
 	writer  *sql.DB
+	keys    *sql.DB
 
 	replica *replica // nil where readers read what is written to
 
@@ -79,6 +83,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.reading = watch(s.readDriver, poolReader, cfg.Watch)
 	s.Read = ent.NewClient(ent.Driver(s.reading))
 	s.Write = ent.NewClient(ent.Driver(watch(entsql.OpenDB(s.dialect, s.writer), poolWriter, cfg.Watch)))
+	s.Keys = ent.NewClient(ent.Driver(watch(entsql.OpenDB(s.dialect, s.keys), poolKeys, cfg.Watch)))
 	if err := s.connect(ctx); err != nil {
 		s.Close()
 		if said := explain(err); said != err || ctx.Err() != nil {
@@ -113,7 +118,7 @@ func (s *Store) Dialect() string { return s.dialect }
 
 // Close releases every connection.
 func (s *Store) Close() error {
-	err := errors.Join(s.reader.Close(), s.writer.Close())
+	err := errors.Join(s.reader.Close(), s.writer.Close(), s.keys.Close())
 	if s.replica != nil {
 		err = errors.Join(err, s.replica.primary.Close())
 	}

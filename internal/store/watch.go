@@ -41,11 +41,8 @@ func (s *Store) Watch(ctx context.Context, log *slog.Logger, seen func(*ent.Rele
 				log.Info("the database answers again")
 			}
 			healthy = true
-			if rel != nil && !same(rel, last) {
-				s.newest.Store(rel)
-				if seen(rel) {
-					last = rel
-				}
+			if rel != nil && !same(rel, last) && seen(rel) {
+				last = rel
 			}
 		}
 		select {

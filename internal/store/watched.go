@@ -17,12 +17,13 @@ type Watch func(ctx context.Context, pool, text string) (ended func(error))
 const (
 	poolReader  = "reader"
 	poolWriter  = "writer"
+	poolKeys    = "keys"
 	poolPrimary = "primary" // what stands in for a replica
 )
 
 // Pools are the connections of the store, for who counts them.
 func (s *Store) Pools() map[string]*sql.DB {
-	pools := map[string]*sql.DB{poolReader: s.reader, poolWriter: s.writer}
+	pools := map[string]*sql.DB{poolReader: s.reader, poolWriter: s.writer, poolKeys: s.keys}
 	if s.replica != nil {
 		pools[poolPrimary] = s.replica.primary
 	}

@@ -92,7 +92,7 @@ func TestWatch(t *testing.T) {
 		if _, err := s.Read.QueryContext(t.Context(), "SELECT FROM nowhere"); err == nil || fmt.Sprint(h.failed) != fmt.Sprint(err) {
 			t.Errorf("a failure is not told: %v, %v", err, h.failed)
 		}
-		if pools := s.Pools(); len(pools) != 2 || pools["reader"] == nil || pools["writer"] == nil {
+		if pools := s.Pools(); len(pools) != 3 || pools["keys"] == nil || pools["reader"] == nil || pools["writer"] == nil {
 			t.Errorf("%v", pools)
 		}
 	})
