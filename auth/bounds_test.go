@@ -282,7 +282,7 @@ func TestReadingBesideAWriter(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(3 * time.Second):
+		case <-time.After(30 * time.Second):
 			t.Error("they wait")
 		}
 	})

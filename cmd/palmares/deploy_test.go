@@ -217,6 +217,11 @@ func TestKubernetesFiles(t *testing.T) {
 	if path := at(container, "livenessProbe", "httpGet", "path"); path != "/healthz" {
 		t.Errorf("a lost database restarts every pod: %v", path)
 	}
+	period, _ := at(container, "readinessProbe", "periodSeconds").(int)
+	times, _ := at(container, "readinessProbe", "failureThreshold").(int)
+	if period*times < 60 {
+		t.Errorf("a database that is away for %d s takes every pod out of service, and what is cached with them", period*times)
+	}
 	if port := at(container, "ports", 0); at(port, "name") != "http" || at(port, "containerPort") != 8080 {
 		t.Errorf("it listens on %v", port)
 	}

@@ -16,8 +16,9 @@ const (
 	lameDuck = readHeaderTimeout
 	// drainTimeout is how long answers may take after that.
 	drainTimeout = 30 * time.Second
-	// backgroundTimeout is how long work that nobody waits for may take to end.
-	backgroundTimeout = 5 * time.Second
+	// backgroundTimeout is how long work that nobody waits for may take to end:
+	// more than letters and deliveries ask for.
+	backgroundTimeout = 15 * time.Second
 )
 
 // drain ends serving without cutting a request. Who sends requests here is

@@ -19,7 +19,7 @@ import (
 // Key names an answer: whoever asks the same of the same release gets the
 // same.
 type Key struct {
-	release  int
+	edition  edition
 	question Question
 }
 
@@ -38,7 +38,7 @@ type Make func(ctx context.Context) (entry *Entry, release int, err error)
 // Cache keeps answers of the newest release.
 type Cache struct {
 	log     *slog.Logger
-	newest  atomic.Int64
+	served  atomic.Int64 // the newest edition
 	entries *otter.Cache[Key, *kept]
 
 	flightsMu sync.Mutex
@@ -89,7 +89,7 @@ const longestWait = 6 * time.Second
 // Get is the answer to a question: one that is kept, or one that is made, once
 // for all who ask at the same time. Errors are not kept.
 func (c *Cache) Get(ctx context.Context, q Question, work Make) (*Entry, error) {
-	key := Key{int(c.newest.Load()), q}
+	key := Key{c.newest(), q}
 	if found, ok := c.entries.GetIfPresent(key); ok {
 		c.Hits.Add(1)
 		found.uses.Add(1)
@@ -194,25 +194,24 @@ func (c *Cache) fill(ctx context.Context, q Question, work Make) (entry *Entry, 
 			c.log.ErrorContext(ctx, "working out an answer panicked", "operation", q.Operation, "panic", caught, "stack", string(debug.Stack()), "request_id", problem.RequestID(ctx))
 		}
 	}()
-	entry, release, err := c.make(ctx, q, work)
+	entry, of, err := c.make(ctx, q, work)
 	if err != nil {
 		return nil, err
 	}
 	// It may be of a release that we have not heard of.
-	return entry, c.Renew(release)
+	return entry, c.renew(of, true)
 }
 
-// make works an answer out and keeps it for its release.
-func (c *Cache) make(ctx context.Context, q Question, work Make) (*Entry, int, error) {
+// make works an answer out and keeps it for its edition.
+func (c *Cache) make(ctx context.Context, q Question, work Make) (*Entry, edition, error) {
+	begun := c.newest()
 	entry, release, err := work(ctx)
+	of := begun.of(release)
 	if err == nil && release > 0 {
-		c.entries.Set(Key{release, q}, &kept{Entry: entry, work: work})
+		c.entries.Set(Key{of, q}, &kept{Entry: entry, work: work})
 	}
-	return entry, release, err
+	return entry, of, err
 }
-
-// Newest is the release whose answers are served.
-func (c *Cache) Newest() int { return int(c.newest.Load()) }
 
 // Entries is how many answers are kept, about.
 func (c *Cache) Entries() int { return c.entries.EstimatedSize() }

@@ -97,7 +97,7 @@ func TestOneGoesAway(t *testing.T) {
 func waiting(c *Cache) int {
 	c.flightsMu.Lock()
 	defer c.flightsMu.Unlock()
-	if f := c.flights[Key{int(c.newest.Load()), tools}]; f != nil {
+	if f := c.flights[Key{c.newest(), tools}]; f != nil {
 		return f.waiting
 	}
 	return 0
@@ -211,8 +211,8 @@ func TestNewRelease(t *testing.T) {
 		t.Errorf("release %d is served", c.Newest())
 	}
 	for key := range c.entries.Keys() {
-		if key.release != 2 {
-			t.Errorf("release %d takes room", key.release)
+		if key.edition.release() != 2 {
+			t.Errorf("release %d takes room", key.edition.release())
 		}
 	}
 }
@@ -332,5 +332,64 @@ func TestRestart(t *testing.T) {
 	}
 	if times.Load() != 2 {
 		t.Errorf("worked out %d times", times.Load())
+	}
+}
+
+// What was still worked out when numbers began anew is not taken for newer.
+func TestLateFlightAfterRestart(t *testing.T) {
+	c := newCache()
+	c.Publish(7)
+	begun, goOn, landed := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(landed)
+		_, _ = c.Get(t.Context(), tools, func(context.Context) (*Entry, int, error) {
+			close(begun)
+			<-goOn
+			return NewEntry([]byte("old"), nil), 7, nil
+		})
+	}()
+	<-begun
+	c.Restart(5)
+	close(goOn)
+	<-landed
+	for _, release := range []int{5, 7} { // which comes again
+		c.Publish(release)
+		work := func(context.Context) (*Entry, int, error) {
+			return NewEntry([]byte(fmt.Sprint("new ", release)), nil), release, nil
+		}
+		if got, err := c.Get(t.Context(), tools, work); err != nil || body(got) != fmt.Sprint("new ", release) || c.Newest() != release {
+			t.Errorf("release %d: %s of %d, %v", release, body(got), c.Newest(), err)
+		}
+	}
+}
+
+// An answer that takes long, or too long, holds up no release: others show that
+// the database is there.
+func TestSlowAnswerHoldsUpNobody(t *testing.T) {
+	c := newCache()
+	var release atomic.Int64
+	release.Store(1)
+	hang := make(chan struct{})
+	defer close(hang)
+	for name, work := range map[string]func() error{
+		"hangs":     func() error { <-hang; return nil },
+		"times out": func() error { return problem.New(problem.Timeout, "slow") },
+		"answers":   func() error { return nil },
+	} {
+		_, err := c.Get(t.Context(), Question{Operation: name}, func(context.Context) (*Entry, int, error) {
+			if release.Load() > 1 {
+				if err := work(); err != nil {
+					return nil, 0, err
+				}
+			}
+			return NewEntry([]byte("x"), nil), int(release.Load()), nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	release.Store(2)
+	if err := c.Renew(2); err != nil || c.Newest() != 2 {
+		t.Errorf("release %d is served, %v", c.Newest(), err)
 	}
 }
