@@ -43,6 +43,10 @@ type Endpoint struct {
 	Failures int `json:"failures,omitempty"`
 	// FailingSince holds the value of the "failing_since" field.
 	FailingSince *time.Time `json:"failing_since,omitempty"`
+	// Its receiver asked to be left alone until then.
+	NotBefore *time.Time `json:"not_before,omitempty"`
+	// Its owner is still to be told that it was disabled.
+	Untold bool `json:"untold,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
@@ -100,11 +104,13 @@ func (*Endpoint) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case endpoint.FieldTypes, endpoint.FieldCategories:
 			values[i] = new([]byte)
+		case endpoint.FieldUntold:
+			values[i] = new(sql.NullBool)
 		case endpoint.FieldID, endpoint.FieldAccountID, endpoint.FieldPosition, endpoint.FieldFailures:
 			values[i] = new(sql.NullInt64)
 		case endpoint.FieldURL, endpoint.FieldSecret, endpoint.FieldFormerSecret, endpoint.FieldState, endpoint.FieldWhy:
 			values[i] = new(sql.NullString)
-		case endpoint.FieldFormerUntil, endpoint.FieldFailingSince, endpoint.FieldCreatedAt:
+		case endpoint.FieldFormerUntil, endpoint.FieldFailingSince, endpoint.FieldNotBefore, endpoint.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -205,6 +211,19 @@ func (_m *Endpoint) assignValues(columns []string, values []any) error {
 				_m.FailingSince = new(time.Time)
 				*_m.FailingSince = value.Time
 			}
+		case endpoint.FieldNotBefore:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field not_before", values[i])
+			} else if value.Valid {
+				_m.NotBefore = new(time.Time)
+				*_m.NotBefore = value.Time
+			}
+		case endpoint.FieldUntold:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field untold", values[i])
+			} else if value.Valid {
+				_m.Untold = value.Bool
+			}
 		case endpoint.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -299,6 +318,14 @@ func (_m *Endpoint) String() string {
 		builder.WriteString("failing_since=")
 		builder.WriteString(v.Format(time.ANSIC))
 	}
+	builder.WriteString(", ")
+	if v := _m.NotBefore; v != nil {
+		builder.WriteString("not_before=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("untold=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Untold))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

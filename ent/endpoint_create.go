@@ -145,6 +145,34 @@ func (_c *EndpointCreate) SetNillableFailingSince(v *time.Time) *EndpointCreate 
 	return _c
 }
 
+// SetNotBefore sets the "not_before" field.
+func (_c *EndpointCreate) SetNotBefore(v time.Time) *EndpointCreate {
+	_c.mutation.SetNotBefore(v)
+	return _c
+}
+
+// SetNillableNotBefore sets the "not_before" field if the given value is not nil.
+func (_c *EndpointCreate) SetNillableNotBefore(v *time.Time) *EndpointCreate {
+	if v != nil {
+		_c.SetNotBefore(*v)
+	}
+	return _c
+}
+
+// SetUntold sets the "untold" field.
+func (_c *EndpointCreate) SetUntold(v bool) *EndpointCreate {
+	_c.mutation.SetUntold(v)
+	return _c
+}
+
+// SetNillableUntold sets the "untold" field if the given value is not nil.
+func (_c *EndpointCreate) SetNillableUntold(v *bool) *EndpointCreate {
+	if v != nil {
+		_c.SetUntold(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *EndpointCreate) SetCreatedAt(v time.Time) *EndpointCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -245,6 +273,10 @@ func (_c *EndpointCreate) defaults() {
 		v := endpoint.DefaultFailures
 		_c.mutation.SetFailures(v)
 	}
+	if _, ok := _c.mutation.Untold(); !ok {
+		v := endpoint.DefaultUntold
+		_c.mutation.SetUntold(v)
+	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		v := endpoint.DefaultCreatedAt()
 		_c.mutation.SetCreatedAt(v)
@@ -297,6 +329,9 @@ func (_c *EndpointCreate) check() error {
 	}
 	if _, ok := _c.mutation.Failures(); !ok {
 		return &ValidationError{Name: "failures", err: errors.New(`ent: missing required field "Endpoint.failures"`)}
+	}
+	if _, ok := _c.mutation.Untold(); !ok {
+		return &ValidationError{Name: "untold", err: errors.New(`ent: missing required field "Endpoint.untold"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`ent: missing required field "Endpoint.created_at"`)}
@@ -374,6 +409,14 @@ func (_c *EndpointCreate) createSpec() (*Endpoint, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.FailingSince(); ok {
 		_spec.SetField(endpoint.FieldFailingSince, field.TypeTime, value)
 		_node.FailingSince = &value
+	}
+	if value, ok := _c.mutation.NotBefore(); ok {
+		_spec.SetField(endpoint.FieldNotBefore, field.TypeTime, value)
+		_node.NotBefore = &value
+	}
+	if value, ok := _c.mutation.Untold(); ok {
+		_spec.SetField(endpoint.FieldUntold, field.TypeBool, value)
+		_node.Untold = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(endpoint.FieldCreatedAt, field.TypeTime, value)
@@ -636,6 +679,36 @@ func (u *EndpointUpsert) ClearFailingSince() *EndpointUpsert {
 	return u
 }
 
+// SetNotBefore sets the "not_before" field.
+func (u *EndpointUpsert) SetNotBefore(v time.Time) *EndpointUpsert {
+	u.Set(endpoint.FieldNotBefore, v)
+	return u
+}
+
+// UpdateNotBefore sets the "not_before" field to the value that was provided on create.
+func (u *EndpointUpsert) UpdateNotBefore() *EndpointUpsert {
+	u.SetExcluded(endpoint.FieldNotBefore)
+	return u
+}
+
+// ClearNotBefore clears the value of the "not_before" field.
+func (u *EndpointUpsert) ClearNotBefore() *EndpointUpsert {
+	u.SetNull(endpoint.FieldNotBefore)
+	return u
+}
+
+// SetUntold sets the "untold" field.
+func (u *EndpointUpsert) SetUntold(v bool) *EndpointUpsert {
+	u.Set(endpoint.FieldUntold, v)
+	return u
+}
+
+// UpdateUntold sets the "untold" field to the value that was provided on create.
+func (u *EndpointUpsert) UpdateUntold() *EndpointUpsert {
+	u.SetExcluded(endpoint.FieldUntold)
+	return u
+}
+
 // UpdateNewValues updates the mutable fields using the new values that were set on create.
 // Using this option is equivalent to using:
 //
@@ -863,6 +936,41 @@ func (u *EndpointUpsertOne) UpdateFailingSince() *EndpointUpsertOne {
 func (u *EndpointUpsertOne) ClearFailingSince() *EndpointUpsertOne {
 	return u.Update(func(s *EndpointUpsert) {
 		s.ClearFailingSince()
+	})
+}
+
+// SetNotBefore sets the "not_before" field.
+func (u *EndpointUpsertOne) SetNotBefore(v time.Time) *EndpointUpsertOne {
+	return u.Update(func(s *EndpointUpsert) {
+		s.SetNotBefore(v)
+	})
+}
+
+// UpdateNotBefore sets the "not_before" field to the value that was provided on create.
+func (u *EndpointUpsertOne) UpdateNotBefore() *EndpointUpsertOne {
+	return u.Update(func(s *EndpointUpsert) {
+		s.UpdateNotBefore()
+	})
+}
+
+// ClearNotBefore clears the value of the "not_before" field.
+func (u *EndpointUpsertOne) ClearNotBefore() *EndpointUpsertOne {
+	return u.Update(func(s *EndpointUpsert) {
+		s.ClearNotBefore()
+	})
+}
+
+// SetUntold sets the "untold" field.
+func (u *EndpointUpsertOne) SetUntold(v bool) *EndpointUpsertOne {
+	return u.Update(func(s *EndpointUpsert) {
+		s.SetUntold(v)
+	})
+}
+
+// UpdateUntold sets the "untold" field to the value that was provided on create.
+func (u *EndpointUpsertOne) UpdateUntold() *EndpointUpsertOne {
+	return u.Update(func(s *EndpointUpsert) {
+		s.UpdateUntold()
 	})
 }
 
@@ -1259,6 +1367,41 @@ func (u *EndpointUpsertBulk) UpdateFailingSince() *EndpointUpsertBulk {
 func (u *EndpointUpsertBulk) ClearFailingSince() *EndpointUpsertBulk {
 	return u.Update(func(s *EndpointUpsert) {
 		s.ClearFailingSince()
+	})
+}
+
+// SetNotBefore sets the "not_before" field.
+func (u *EndpointUpsertBulk) SetNotBefore(v time.Time) *EndpointUpsertBulk {
+	return u.Update(func(s *EndpointUpsert) {
+		s.SetNotBefore(v)
+	})
+}
+
+// UpdateNotBefore sets the "not_before" field to the value that was provided on create.
+func (u *EndpointUpsertBulk) UpdateNotBefore() *EndpointUpsertBulk {
+	return u.Update(func(s *EndpointUpsert) {
+		s.UpdateNotBefore()
+	})
+}
+
+// ClearNotBefore clears the value of the "not_before" field.
+func (u *EndpointUpsertBulk) ClearNotBefore() *EndpointUpsertBulk {
+	return u.Update(func(s *EndpointUpsert) {
+		s.ClearNotBefore()
+	})
+}
+
+// SetUntold sets the "untold" field.
+func (u *EndpointUpsertBulk) SetUntold(v bool) *EndpointUpsertBulk {
+	return u.Update(func(s *EndpointUpsert) {
+		s.SetUntold(v)
+	})
+}
+
+// UpdateUntold sets the "untold" field to the value that was provided on create.
+func (u *EndpointUpsertBulk) UpdateUntold() *EndpointUpsertBulk {
+	return u.Update(func(s *EndpointUpsert) {
+		s.UpdateUntold()
 	})
 }
 

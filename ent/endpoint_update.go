@@ -207,6 +207,40 @@ func (_u *EndpointUpdate) ClearFailingSince() *EndpointUpdate {
 	return _u
 }
 
+// SetNotBefore sets the "not_before" field.
+func (_u *EndpointUpdate) SetNotBefore(v time.Time) *EndpointUpdate {
+	_u.mutation.SetNotBefore(v)
+	return _u
+}
+
+// SetNillableNotBefore sets the "not_before" field if the given value is not nil.
+func (_u *EndpointUpdate) SetNillableNotBefore(v *time.Time) *EndpointUpdate {
+	if v != nil {
+		_u.SetNotBefore(*v)
+	}
+	return _u
+}
+
+// ClearNotBefore clears the value of the "not_before" field.
+func (_u *EndpointUpdate) ClearNotBefore() *EndpointUpdate {
+	_u.mutation.ClearNotBefore()
+	return _u
+}
+
+// SetUntold sets the "untold" field.
+func (_u *EndpointUpdate) SetUntold(v bool) *EndpointUpdate {
+	_u.mutation.SetUntold(v)
+	return _u
+}
+
+// SetNillableUntold sets the "untold" field if the given value is not nil.
+func (_u *EndpointUpdate) SetNillableUntold(v *bool) *EndpointUpdate {
+	if v != nil {
+		_u.SetUntold(*v)
+	}
+	return _u
+}
+
 // AddDeliveryIDs adds the "deliveries" edge to the Delivery entity by IDs.
 func (_u *EndpointUpdate) AddDeliveryIDs(ids ...int) *EndpointUpdate {
 	_u.mutation.AddDeliveryIDs(ids...)
@@ -400,6 +434,15 @@ func (_u *EndpointUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.FailingSinceCleared() {
 		_spec.ClearField(endpoint.FieldFailingSince, field.TypeTime)
+	}
+	if value, ok := _u.mutation.NotBefore(); ok {
+		_spec.SetField(endpoint.FieldNotBefore, field.TypeTime, value)
+	}
+	if _u.mutation.NotBeforeCleared() {
+		_spec.ClearField(endpoint.FieldNotBefore, field.TypeTime)
+	}
+	if value, ok := _u.mutation.Untold(); ok {
+		_spec.SetField(endpoint.FieldUntold, field.TypeBool, value)
 	}
 	if _u.mutation.DeliveriesCleared() {
 		edge := &sqlgraph.EdgeSpec{
@@ -687,6 +730,40 @@ func (_u *EndpointUpdateOne) ClearFailingSince() *EndpointUpdateOne {
 	return _u
 }
 
+// SetNotBefore sets the "not_before" field.
+func (_u *EndpointUpdateOne) SetNotBefore(v time.Time) *EndpointUpdateOne {
+	_u.mutation.SetNotBefore(v)
+	return _u
+}
+
+// SetNillableNotBefore sets the "not_before" field if the given value is not nil.
+func (_u *EndpointUpdateOne) SetNillableNotBefore(v *time.Time) *EndpointUpdateOne {
+	if v != nil {
+		_u.SetNotBefore(*v)
+	}
+	return _u
+}
+
+// ClearNotBefore clears the value of the "not_before" field.
+func (_u *EndpointUpdateOne) ClearNotBefore() *EndpointUpdateOne {
+	_u.mutation.ClearNotBefore()
+	return _u
+}
+
+// SetUntold sets the "untold" field.
+func (_u *EndpointUpdateOne) SetUntold(v bool) *EndpointUpdateOne {
+	_u.mutation.SetUntold(v)
+	return _u
+}
+
+// SetNillableUntold sets the "untold" field if the given value is not nil.
+func (_u *EndpointUpdateOne) SetNillableUntold(v *bool) *EndpointUpdateOne {
+	if v != nil {
+		_u.SetUntold(*v)
+	}
+	return _u
+}
+
 // AddDeliveryIDs adds the "deliveries" edge to the Delivery entity by IDs.
 func (_u *EndpointUpdateOne) AddDeliveryIDs(ids ...int) *EndpointUpdateOne {
 	_u.mutation.AddDeliveryIDs(ids...)
@@ -910,6 +987,15 @@ func (_u *EndpointUpdateOne) sqlSave(ctx context.Context) (_node *Endpoint, err 
 	}
 	if _u.mutation.FailingSinceCleared() {
 		_spec.ClearField(endpoint.FieldFailingSince, field.TypeTime)
+	}
+	if value, ok := _u.mutation.NotBefore(); ok {
+		_spec.SetField(endpoint.FieldNotBefore, field.TypeTime, value)
+	}
+	if _u.mutation.NotBeforeCleared() {
+		_spec.ClearField(endpoint.FieldNotBefore, field.TypeTime)
+	}
+	if value, ok := _u.mutation.Untold(); ok {
+		_spec.SetField(endpoint.FieldUntold, field.TypeBool, value)
 	}
 	if _u.mutation.DeliveriesCleared() {
 		edge := &sqlgraph.EdgeSpec{

@@ -16,6 +16,7 @@ import (
 type JournalEntry struct {
 	config `json:"-"`
 	// ID of the ent.
+	// Given by the import, never used twice: see internal/journal.
 	ID int `json:"id,omitempty"`
 	// ReleaseNumber holds the value of the "release_number" field.
 	ReleaseNumber int `json:"release_number,omitempty"`
@@ -27,7 +28,7 @@ type JournalEntry struct {
 	Event *string `json:"event,omitempty"`
 	// Of the tool it is about.
 	Category string `json:"category,omitempty"`
-	// Of the other tool of a comparison.
+	// Of the other tool of a comparison, or where a tool was before.
 	OtherCategory string `json:"other_category,omitempty"`
 	// JSON; null for what is new.
 	Before *string `json:"before,omitempty"`

@@ -110,6 +110,12 @@ func (_c *JournalEntryCreate) SetNillableAfter(v *string) *JournalEntryCreate {
 	return _c
 }
 
+// SetID sets the "id" field.
+func (_c *JournalEntryCreate) SetID(v int) *JournalEntryCreate {
+	_c.mutation.SetID(v)
+	return _c
+}
+
 // SetReleaseID sets the "release" edge to the Release entity by ID.
 func (_c *JournalEntryCreate) SetReleaseID(id int) *JournalEntryCreate {
 	_c.mutation.SetReleaseID(id)
@@ -188,6 +194,11 @@ func (_c *JournalEntryCreate) check() error {
 	if _, ok := _c.mutation.OtherCategory(); !ok {
 		return &ValidationError{Name: "other_category", err: errors.New(`ent: missing required field "JournalEntry.other_category"`)}
 	}
+	if v, ok := _c.mutation.ID(); ok {
+		if err := journalentry.IDValidator(v); err != nil {
+			return &ValidationError{Name: "id", err: fmt.Errorf(`ent: validator failed for field "JournalEntry.id": %w`, err)}
+		}
+	}
 	if len(_c.mutation.ReleaseIDs()) == 0 {
 		return &ValidationError{Name: "release", err: errors.New(`ent: missing required edge "JournalEntry.release"`)}
 	}
@@ -205,8 +216,10 @@ func (_c *JournalEntryCreate) sqlSave(ctx context.Context) (*JournalEntry, error
 		}
 		return nil, err
 	}
-	id := _spec.ID.Value.(int64)
-	_node.ID = int(id)
+	if _spec.ID.Value != _node.ID {
+		id := _spec.ID.Value.(int64)
+		_node.ID = int(id)
+	}
 	_c.mutation.id = &_node.ID
 	_c.mutation.done = true
 	return _node, nil
@@ -218,6 +231,10 @@ func (_c *JournalEntryCreate) createSpec() (*JournalEntry, *sqlgraph.CreateSpec)
 		_spec = sqlgraph.NewCreateSpec(journalentry.Table, sqlgraph.NewFieldSpec(journalentry.FieldID, field.TypeInt))
 	)
 	_spec.OnConflict = _c.conflict
+	if id, ok := _c.mutation.ID(); ok {
+		_node.ID = id
+		_spec.ID.Value = id
+	}
 	if value, ok := _c.mutation.Kind(); ok {
 		_spec.SetField(journalentry.FieldKind, field.TypeString, value)
 		_node.Kind = value
@@ -429,16 +446,24 @@ func (u *JournalEntryUpsert) ClearAfter() *JournalEntryUpsert {
 	return u
 }
 
-// UpdateNewValues updates the mutable fields using the new values that were set on create.
+// UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
 // Using this option is equivalent to using:
 //
 //	client.JournalEntry.Create().
 //		OnConflict(
 //			sql.ResolveWithNewValues(),
+//			sql.ResolveWith(func(u *sql.UpdateSet) {
+//				u.SetIgnore(journalentry.FieldID)
+//			}),
 //		).
 //		Exec(ctx)
 func (u *JournalEntryUpsertOne) UpdateNewValues() *JournalEntryUpsertOne {
 	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
+	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
+		if _, exists := u.create.mutation.ID(); exists {
+			s.SetIgnore(journalentry.FieldID)
+		}
+	}))
 	return u
 }
 
@@ -682,7 +707,7 @@ func (_c *JournalEntryCreateBulk) Save(ctx context.Context) ([]*JournalEntry, er
 					return nil, err
 				}
 				mutation.id = &nodes[i].ID
-				if specs[i].ID.Value != nil {
+				if specs[i].ID.Value != nil && nodes[i].ID == 0 {
 					id := specs[i].ID.Value.(int64)
 					nodes[i].ID = int(id)
 				}
@@ -772,10 +797,20 @@ type JournalEntryUpsertBulk struct {
 //	client.JournalEntry.Create().
 //		OnConflict(
 //			sql.ResolveWithNewValues(),
+//			sql.ResolveWith(func(u *sql.UpdateSet) {
+//				u.SetIgnore(journalentry.FieldID)
+//			}),
 //		).
 //		Exec(ctx)
 func (u *JournalEntryUpsertBulk) UpdateNewValues() *JournalEntryUpsertBulk {
 	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
+	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
+		for _, b := range u.create.builders {
+			if _, exists := b.mutation.ID(); exists {
+				s.SetIgnore(journalentry.FieldID)
+			}
+		}
+	}))
 	return u
 }
 

@@ -8334,6 +8334,8 @@ type EndpointMutation struct {
 	failures          *int
 	addfailures       *int
 	failing_since     *time.Time
+	not_before        *time.Time
+	untold            *bool
 	created_at        *time.Time
 	clearedFields     map[string]struct{}
 	account           *int
@@ -8975,6 +8977,91 @@ func (m *EndpointMutation) ResetFailingSince() {
 	delete(m.clearedFields, endpoint.FieldFailingSince)
 }
 
+// SetNotBefore sets the "not_before" field.
+func (m *EndpointMutation) SetNotBefore(t time.Time) {
+	m.not_before = &t
+}
+
+// NotBefore returns the value of the "not_before" field in the mutation.
+func (m *EndpointMutation) NotBefore() (r time.Time, exists bool) {
+	v := m.not_before
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNotBefore returns the old "not_before" field's value of the Endpoint entity.
+// If the Endpoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EndpointMutation) OldNotBefore(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNotBefore is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNotBefore requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNotBefore: %w", err)
+	}
+	return oldValue.NotBefore, nil
+}
+
+// ClearNotBefore clears the value of the "not_before" field.
+func (m *EndpointMutation) ClearNotBefore() {
+	m.not_before = nil
+	m.clearedFields[endpoint.FieldNotBefore] = struct{}{}
+}
+
+// NotBeforeCleared returns if the "not_before" field was cleared in this mutation.
+func (m *EndpointMutation) NotBeforeCleared() bool {
+	_, ok := m.clearedFields[endpoint.FieldNotBefore]
+	return ok
+}
+
+// ResetNotBefore resets all changes to the "not_before" field.
+func (m *EndpointMutation) ResetNotBefore() {
+	m.not_before = nil
+	delete(m.clearedFields, endpoint.FieldNotBefore)
+}
+
+// SetUntold sets the "untold" field.
+func (m *EndpointMutation) SetUntold(b bool) {
+	m.untold = &b
+}
+
+// Untold returns the value of the "untold" field in the mutation.
+func (m *EndpointMutation) Untold() (r bool, exists bool) {
+	v := m.untold
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUntold returns the old "untold" field's value of the Endpoint entity.
+// If the Endpoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EndpointMutation) OldUntold(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUntold is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUntold requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUntold: %w", err)
+	}
+	return oldValue.Untold, nil
+}
+
+// ResetUntold resets all changes to the "untold" field.
+func (m *EndpointMutation) ResetUntold() {
+	m.untold = nil
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *EndpointMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -9180,7 +9267,7 @@ func (m *EndpointMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *EndpointMutation) Fields() []string {
-	fields := make([]string, 0, 13)
+	fields := make([]string, 0, 15)
 	if m.account != nil {
 		fields = append(fields, endpoint.FieldAccountID)
 	}
@@ -9217,6 +9304,12 @@ func (m *EndpointMutation) Fields() []string {
 	if m.failing_since != nil {
 		fields = append(fields, endpoint.FieldFailingSince)
 	}
+	if m.not_before != nil {
+		fields = append(fields, endpoint.FieldNotBefore)
+	}
+	if m.untold != nil {
+		fields = append(fields, endpoint.FieldUntold)
+	}
 	if m.created_at != nil {
 		fields = append(fields, endpoint.FieldCreatedAt)
 	}
@@ -9252,6 +9345,10 @@ func (m *EndpointMutation) Field(name string) (ent.Value, bool) {
 		return m.Failures()
 	case endpoint.FieldFailingSince:
 		return m.FailingSince()
+	case endpoint.FieldNotBefore:
+		return m.NotBefore()
+	case endpoint.FieldUntold:
+		return m.Untold()
 	case endpoint.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -9287,6 +9384,10 @@ func (m *EndpointMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldFailures(ctx)
 	case endpoint.FieldFailingSince:
 		return m.OldFailingSince(ctx)
+	case endpoint.FieldNotBefore:
+		return m.OldNotBefore(ctx)
+	case endpoint.FieldUntold:
+		return m.OldUntold(ctx)
 	case endpoint.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -9382,6 +9483,20 @@ func (m *EndpointMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetFailingSince(v)
 		return nil
+	case endpoint.FieldNotBefore:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNotBefore(v)
+		return nil
+	case endpoint.FieldUntold:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUntold(v)
+		return nil
 	case endpoint.FieldCreatedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -9452,6 +9567,9 @@ func (m *EndpointMutation) ClearedFields() []string {
 	if m.FieldCleared(endpoint.FieldFailingSince) {
 		fields = append(fields, endpoint.FieldFailingSince)
 	}
+	if m.FieldCleared(endpoint.FieldNotBefore) {
+		fields = append(fields, endpoint.FieldNotBefore)
+	}
 	return fields
 }
 
@@ -9471,6 +9589,9 @@ func (m *EndpointMutation) ClearField(name string) error {
 		return nil
 	case endpoint.FieldFailingSince:
 		m.ClearFailingSince()
+		return nil
+	case endpoint.FieldNotBefore:
+		m.ClearNotBefore()
 		return nil
 	}
 	return fmt.Errorf("unknown Endpoint nullable field %s", name)
@@ -9515,6 +9636,12 @@ func (m *EndpointMutation) ResetField(name string) error {
 		return nil
 	case endpoint.FieldFailingSince:
 		m.ResetFailingSince()
+		return nil
+	case endpoint.FieldNotBefore:
+		m.ResetNotBefore()
+		return nil
+	case endpoint.FieldUntold:
+		m.ResetUntold()
 		return nil
 	case endpoint.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -9740,6 +9867,12 @@ func (m JournalEntryMutation) Tx() (*Tx, error) {
 	tx := &Tx{config: m.config}
 	tx.init()
 	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of JournalEntry entities.
+func (m *JournalEntryMutation) SetID(id int) {
+	m.id = &id
 }
 
 // ID returns the ID value in the mutation. Note that the ID is only available

@@ -217,24 +217,32 @@ func init() {
 	endpointDescFailures := endpointFields[10].Descriptor()
 	// endpoint.DefaultFailures holds the default value on creation for the failures field.
 	endpoint.DefaultFailures = endpointDescFailures.Default.(int)
+	// endpointDescUntold is the schema descriptor for untold field.
+	endpointDescUntold := endpointFields[13].Descriptor()
+	// endpoint.DefaultUntold holds the default value on creation for the untold field.
+	endpoint.DefaultUntold = endpointDescUntold.Default.(bool)
 	// endpointDescCreatedAt is the schema descriptor for created_at field.
-	endpointDescCreatedAt := endpointFields[12].Descriptor()
+	endpointDescCreatedAt := endpointFields[14].Descriptor()
 	// endpoint.DefaultCreatedAt holds the default value on creation for the created_at field.
 	endpoint.DefaultCreatedAt = endpointDescCreatedAt.Default.(func() time.Time)
 	journalentryFields := schema.JournalEntry{}.Fields()
 	_ = journalentryFields
 	// journalentryDescKind is the schema descriptor for kind field.
-	journalentryDescKind := journalentryFields[1].Descriptor()
+	journalentryDescKind := journalentryFields[2].Descriptor()
 	// journalentry.KindValidator is a validator for the "kind" field. It is called by the builders before save.
 	journalentry.KindValidator = journalentryDescKind.Validators[0].(func(string) error)
 	// journalentryDescCategory is the schema descriptor for category field.
-	journalentryDescCategory := journalentryFields[4].Descriptor()
+	journalentryDescCategory := journalentryFields[5].Descriptor()
 	// journalentry.DefaultCategory holds the default value on creation for the category field.
 	journalentry.DefaultCategory = journalentryDescCategory.Default.(string)
 	// journalentryDescOtherCategory is the schema descriptor for other_category field.
-	journalentryDescOtherCategory := journalentryFields[5].Descriptor()
+	journalentryDescOtherCategory := journalentryFields[6].Descriptor()
 	// journalentry.DefaultOtherCategory holds the default value on creation for the other_category field.
 	journalentry.DefaultOtherCategory = journalentryDescOtherCategory.Default.(string)
+	// journalentryDescID is the schema descriptor for id field.
+	journalentryDescID := journalentryFields[0].Descriptor()
+	// journalentry.IDValidator is a validator for the "id" field. It is called by the builders before save.
+	journalentry.IDValidator = journalentryDescID.Validators[0].(func(int) error)
 	releaseFields := schema.Release{}.Fields()
 	_ = releaseFields
 	// releaseDescImportedAt is the schema descriptor for imported_at field.

@@ -5,7 +5,7 @@ import "palmares/graph/model"
 // connected is a list that a connection shows a slice of.
 type connected[Row, Node, Edge any] struct {
 	count  func() (int, error)
-	read   func(asked selection) ([]Row, error) // one row more than the slice holds
+	read   func(asked selection) ([]Row, error) // one row more than the slice holds, or the slice is told that there are more
 	fill   func(rows []Row, asked selection) ([]Node, error)
 	cursor func(Row) string
 	edge   func(cursor string, node Node) Edge

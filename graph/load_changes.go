@@ -25,7 +25,7 @@ func newChangesQuery(first int, after *string, types []model.ChangeType, categor
 		return nil, err
 	}
 	q := &changesQuery{slice: &slice{size: first}, none: types != nil && len(types) == 0}
-	q.NewestFirst, q.Limit = order == model.ChangeOrderNewestFirst, first+1
+	q.NewestFirst, q.Limit = order == model.ChangeOrderNewestFirst, first
 	if after != nil {
 		number, ok := journal.ParseID(*after)
 		if !ok {
@@ -56,12 +56,13 @@ func typeOfEvent(event string) model.ChangeType {
 // changes reads a slice of the journal, as far as the operation's release.
 func (r *reading) changes(ctx context.Context, q *changesQuery, s selection) (*model.ChangeConnection, error) {
 	c, err := connect(s, q.slice, connected[*journal.Event, *model.Change, *model.ChangeEdge]{
-		read: func(selection) ([]*journal.Event, error) {
+		read: func(selection) (events []*journal.Event, err error) {
 			if q.none || r.release == nil {
 				return nil, nil
 			}
 			q.UpTo = r.release.ID
-			return journal.Read(ctx, r.client.JournalEntry, q.Query)
+			events, q.slice.more, err = journal.Page(ctx, r.client.JournalEntry, q.Query)
+			return events, err
 		},
 		fill: func(events []*journal.Event, asked selection) ([]*model.Change, error) {
 			return r.fillChanges(ctx, events, asked)

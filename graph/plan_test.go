@@ -1,10 +1,12 @@
 package graph_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"palmares/internal/feed/synth"
+	"palmares/internal/journal"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
 )
@@ -75,10 +77,14 @@ func TestTheJournalIsReadFromIndexes(t *testing.T) {
 		if s.Describe() != "PostgreSQL" {
 			explain, byNumber = "EXPLAIN QUERY PLAN ", "INTEGER PRIMARY KEY"
 		}
+		newest, err := journal.Newest(t.Context(), s.Read.JournalEntry)
+		if err != nil {
+			t.Fatal(err)
+		}
 		const events = "SELECT * FROM journal_entries WHERE event IS NOT NULL AND release_number <= 3 "
 		for statement, index := range map[string]string{
-			events + "AND id > 700 ORDER BY id LIMIT 51":                                                      byNumber,
-			events + "AND id < 700 ORDER BY id DESC LIMIT 51":                                                 byNumber,
+			fmt.Sprintf(events+"AND id > %d ORDER BY id LIMIT 51", newest-700):                                byNumber,
+			fmt.Sprintf(events+"AND id < %d ORDER BY id DESC LIMIT 51", newest-700):                           byNumber,
 			events + "AND event = 'catalog.published' ORDER BY id DESC LIMIT 1":                               "journal_by_event",
 			"SELECT * FROM journal_entries WHERE slug IN ('a', 'b') AND kind IN ('tool.created') ORDER BY id": "journal_by_slug",
 		} {

@@ -17,6 +17,7 @@ type slice struct {
 	backward bool
 	after    []any // positions; nil for none
 	before   []any
+	more     bool // there is more than was read, if the list tells so itself
 }
 
 func newSlice(list string, o order, first *int, after *string, last *int, before *string) (*slice, error) {
@@ -111,7 +112,7 @@ var columnKinds = map[string]columnKind{"untested": kindFlag, "score": kindNumbe
 // ends cuts what was read, one item more than asked for, to the slice, puts it
 // into the list's own order, and tells where it stands.
 func ends[Row any](s *slice, rows []Row, cursorOf func(Row) string) ([]Row, *model.PageInfo) {
-	more := len(rows) > s.size
+	more := s.more || len(rows) > s.size
 	rows = rows[:min(len(rows), s.size)]
 	info := &model.PageInfo{HasNextPage: more, HasPreviousPage: s.after != nil}
 	if s.backward {

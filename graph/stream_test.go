@@ -83,9 +83,9 @@ func TestStreamResumes(t *testing.T) {
 		}
 		missed := l.open(t, "Last-Event-ID", ids[0])
 		expect(t, "missed", idsOf(missed.events(t, 3)), ids[1:4])
-		between := l.open(t, "Last-Event-ID", "evt_1") // an event of another type
+		between := l.open(t, "Last-Event-ID", "evt_1") // from when numbers were small
 		current := l.open(t, "Last-Event-ID", ids[3])
-		restored := l.open(t, "Last-Event-ID", "evt_999999")
+		restored := l.open(t, "Last-Event-ID", "evt_9000000000000000")
 		l.publish(t)
 		l.executor.Announce()
 		ids = publications(t, s)

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"palmares/internal/testdb"
 )
@@ -61,7 +60,9 @@ func TestEveryFailureHasItsLine(t *testing.T) {
 	ask("signing in", http.MethodGet, "/account", "", "Cookie", "palmares_session=x")
 	ask("a stream", http.MethodPost, "/graphql", `{"query":"subscription {catalogPublished {release}}"}`, "Accept", "text/event-stream")
 
-	time.Sleep(100 * time.Millisecond) // lines are gathered
+	for _, f := range failures { // lines are gathered
+		logOf(s, `"request_id":"`+f.id+`"`)
+	}
 	causes := map[string]int{}
 	for text := range strings.Lines(s.log.String()) {
 		var entry struct{ Msg, Cause, Request_id string }

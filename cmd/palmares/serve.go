@@ -184,7 +184,7 @@ func (p *program) handler() (http.Handler, error) {
 	pages.Handle("/graphql", p.graphql)
 	pages.Handle(journal.SchemasPath, journal.SchemaHandler())
 	pages.Handle(atom.Path, atom.New(atom.Config{
-		Store: p.store, PublicURL: p.settings.PublicURL, ServiceName: p.settings.ServiceName, Credit: p.settings.credit(), Log: p.log,
+		Store: p.store, Answers: p.answers, PublicURL: p.settings.PublicURL, ServiceName: p.settings.ServiceName, Credit: p.settings.credit(), Log: p.log,
 	}))
 	p.people.register(pages)
 	if err := p.registerPages(pages); err != nil {

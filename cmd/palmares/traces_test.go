@@ -179,7 +179,7 @@ func fromHex(text string) (bytes []byte) {
 
 // logOf is the lines of a log that hold a text, a moment later at the latest.
 func logOf(s *server, text string) (found string) {
-	for deadline := time.Now().Add(2 * time.Second); found == "" && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); found == "" && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		for line := range strings.Lines(s.log.String()) {
 			if strings.Contains(line, text) {
 				found += line

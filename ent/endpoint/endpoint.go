@@ -39,6 +39,10 @@ const (
 	FieldFailures = "failures"
 	// FieldFailingSince holds the string denoting the failing_since field in the database.
 	FieldFailingSince = "failing_since"
+	// FieldNotBefore holds the string denoting the not_before field in the database.
+	FieldNotBefore = "not_before"
+	// FieldUntold holds the string denoting the untold field in the database.
+	FieldUntold = "untold"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// EdgeAccount holds the string denoting the account edge name in mutations.
@@ -87,6 +91,8 @@ var Columns = []string{
 	FieldPosition,
 	FieldFailures,
 	FieldFailingSince,
+	FieldNotBefore,
+	FieldUntold,
 	FieldCreatedAt,
 }
 
@@ -111,6 +117,8 @@ var (
 	DefaultWhy string
 	// DefaultFailures holds the default value on creation for the "failures" field.
 	DefaultFailures int
+	// DefaultUntold holds the default value on creation for the "untold" field.
+	DefaultUntold bool
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
 	DefaultCreatedAt func() time.Time
 )
@@ -198,6 +206,16 @@ func ByFailures(opts ...sql.OrderTermOption) OrderOption {
 // ByFailingSince orders the results by the failing_since field.
 func ByFailingSince(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldFailingSince, opts...).ToFunc()
+}
+
+// ByNotBefore orders the results by the not_before field.
+func ByNotBefore(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldNotBefore, opts...).ToFunc()
+}
+
+// ByUntold orders the results by the untold field.
+func ByUntold(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldUntold, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

@@ -100,6 +100,16 @@ func FailingSince(v time.Time) predicate.Endpoint {
 	return predicate.Endpoint(sql.FieldEQ(FieldFailingSince, v))
 }
 
+// NotBefore applies equality check predicate on the "not_before" field. It's identical to NotBeforeEQ.
+func NotBefore(v time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldEQ(FieldNotBefore, v))
+}
+
+// Untold applies equality check predicate on the "untold" field. It's identical to UntoldEQ.
+func Untold(v bool) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldEQ(FieldUntold, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.Endpoint {
 	return predicate.Endpoint(sql.FieldEQ(FieldCreatedAt, v))
@@ -583,6 +593,66 @@ func FailingSinceIsNil() predicate.Endpoint {
 // FailingSinceNotNil applies the NotNil predicate on the "failing_since" field.
 func FailingSinceNotNil() predicate.Endpoint {
 	return predicate.Endpoint(sql.FieldNotNull(FieldFailingSince))
+}
+
+// NotBeforeEQ applies the EQ predicate on the "not_before" field.
+func NotBeforeEQ(v time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldEQ(FieldNotBefore, v))
+}
+
+// NotBeforeNEQ applies the NEQ predicate on the "not_before" field.
+func NotBeforeNEQ(v time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldNEQ(FieldNotBefore, v))
+}
+
+// NotBeforeIn applies the In predicate on the "not_before" field.
+func NotBeforeIn(vs ...time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldIn(FieldNotBefore, vs...))
+}
+
+// NotBeforeNotIn applies the NotIn predicate on the "not_before" field.
+func NotBeforeNotIn(vs ...time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldNotIn(FieldNotBefore, vs...))
+}
+
+// NotBeforeGT applies the GT predicate on the "not_before" field.
+func NotBeforeGT(v time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldGT(FieldNotBefore, v))
+}
+
+// NotBeforeGTE applies the GTE predicate on the "not_before" field.
+func NotBeforeGTE(v time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldGTE(FieldNotBefore, v))
+}
+
+// NotBeforeLT applies the LT predicate on the "not_before" field.
+func NotBeforeLT(v time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldLT(FieldNotBefore, v))
+}
+
+// NotBeforeLTE applies the LTE predicate on the "not_before" field.
+func NotBeforeLTE(v time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldLTE(FieldNotBefore, v))
+}
+
+// NotBeforeIsNil applies the IsNil predicate on the "not_before" field.
+func NotBeforeIsNil() predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldIsNull(FieldNotBefore))
+}
+
+// NotBeforeNotNil applies the NotNil predicate on the "not_before" field.
+func NotBeforeNotNil() predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldNotNull(FieldNotBefore))
+}
+
+// UntoldEQ applies the EQ predicate on the "untold" field.
+func UntoldEQ(v bool) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldEQ(FieldUntold, v))
+}
+
+// UntoldNEQ applies the NEQ predicate on the "untold" field.
+func UntoldNEQ(v bool) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldNEQ(FieldUntold, v))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

@@ -73,6 +73,8 @@ var (
 	DefaultCategory string
 	// DefaultOtherCategory holds the default value on creation for the "other_category" field.
 	DefaultOtherCategory string
+	// IDValidator is a validator for the "id" field. It is called by the builders before save.
+	IDValidator func(int) error
 )
 
 // OrderOption defines the ordering options for the JournalEntry queries.

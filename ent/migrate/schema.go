@@ -91,6 +91,14 @@ var (
 				Unique:  false,
 				Columns: []*schema.Column{AttemptsColumns[4]},
 			},
+			{
+				Name:    "attempt_failed",
+				Unique:  false,
+				Columns: []*schema.Column{AttemptsColumns[9], AttemptsColumns[4]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "NOT delivered",
+				},
+			},
 		},
 	}
 	// BillingEventsColumns holds the columns for the "billing_events" table.
@@ -374,6 +382,8 @@ var (
 		{Name: "position", Type: field.TypeInt},
 		{Name: "failures", Type: field.TypeInt, Default: 0},
 		{Name: "failing_since", Type: field.TypeTime, Nullable: true},
+		{Name: "not_before", Type: field.TypeTime, Nullable: true},
+		{Name: "untold", Type: field.TypeBool, Default: false},
 		{Name: "created_at", Type: field.TypeTime},
 		{Name: "account_id", Type: field.TypeInt},
 	}
@@ -385,7 +395,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "endpoints_accounts_endpoints",
-				Columns:    []*schema.Column{EndpointsColumns[13]},
+				Columns:    []*schema.Column{EndpointsColumns[15]},
 				RefColumns: []*schema.Column{AccountsColumns[0]},
 				OnDelete:   schema.Cascade,
 			},
@@ -394,7 +404,7 @@ var (
 			{
 				Name:    "endpoint_account_id",
 				Unique:  false,
-				Columns: []*schema.Column{EndpointsColumns[13]},
+				Columns: []*schema.Column{EndpointsColumns[15]},
 			},
 			{
 				Name:    "endpoint_state_position",

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema/edge"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
@@ -36,5 +37,9 @@ func (Attempt) Edges() []ent.Edge {
 
 // Indexes of an attempt.
 func (Attempt) Indexes() []ent.Index {
-	return []ent.Index{index.Fields("endpoint_id", "at"), index.Fields("at")}
+	return []ent.Index{
+		index.Fields("endpoint_id", "at"), index.Fields("at"),
+		// Few fail, and those are looked for among all others.
+		index.Fields("endpoint_id", "at").Annotations(entsql.IndexWhere("NOT delivered")).StorageKey("attempt_failed"),
+	}
 }

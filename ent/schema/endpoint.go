@@ -33,6 +33,8 @@ func (Endpoint) Fields() []ent.Field {
 		field.Int("position").Comment("The newest event that was begun with."),
 		field.Int("failures").Default(0).Comment("In a row."),
 		field.Time("failing_since").Optional().Nillable(),
+		field.Time("not_before").Optional().Nillable().Comment("Its receiver asked to be left alone until then."),
+		field.Bool("untold").Default(false).Comment("Its owner is still to be told that it was disabled."),
 		field.Time("created_at").Default(time.Now).Immutable(),
 	}
 }

@@ -13,13 +13,15 @@ type JournalEntry struct{ ent.Schema }
 // Fields of a journal entry.
 func (JournalEntry) Fields() []ent.Field {
 	return []ent.Field{
+		field.Int("id").Positive().Immutable().
+			Comment("Given by the import, never used twice: see internal/journal."),
 		field.Int("release_number"),
 		field.String("kind").NotEmpty().Comment("As in internal/journal, for example tool.updated."),
 		field.String("slug").Comment("Of the record that changed."),
 		field.String("event").Optional().Nillable().
 			Comment("What readers are told it is, as in internal/journal; null for what they are not told."),
 		field.String("category").Default("").Comment("Of the tool it is about."),
-		field.String("other_category").Default("").Comment("Of the other tool of a comparison."),
+		field.String("other_category").Default("").Comment("Of the other tool of a comparison, or where a tool was before."),
 		field.Text("before").Optional().Nillable().Comment("JSON; null for what is new."),
 		field.Text("after").Optional().Nillable().Comment("JSON; null for what is gone."),
 	}

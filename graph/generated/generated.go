@@ -1738,13 +1738,13 @@ type Category {
   event and reads on from there misses none and sees none twice.
   """
   changes(
-    "The first so many events, from 1 to 200."
+    "The first so many events, from 1 to 200. Where their texts are long, a slice has fewer: ` + "`" + `hasNextPage` + "`" + ` tells."
     first: Int! = 50
     "Only events that come after this one in the order asked for, by its id, such as ` + "`" + `evt_42` + "`" + `."
     after: String
     "Only events of these types; of every type by default."
     types: [ChangeType!]
-    "Only events about a tool of this category, by slug. A comparison is about both of its tools."
+    "Only events about a tool of this category, by slug. A comparison is about both of its tools, and a tool that moves is in both categories."
     category: String
     "From which end to read."
     order: ChangeOrder! = oldest_first
@@ -1797,7 +1797,7 @@ type Change {
   slug: String
   "The slug of the tool's category, or of a comparison's first tool; null for a release."
   category: String
-  "The slug of the category of a comparison's second tool; null for everything else."
+  "The slug of the category of a comparison's second tool, or of the one that a tool has just left; null for everything else."
   otherCategory: String
   "Which fields differ, by their names in the REST interface; none but for updates."
   fields: [String!]!

@@ -58,7 +58,7 @@ type Change struct {
 	Slug *string `json:"slug,omitempty"`
 	// The slug of the tool's category, or of a comparison's first tool; null for a release.
 	Category *string `json:"category,omitempty"`
-	// The slug of the category of a comparison's second tool; null for everything else.
+	// The slug of the category of a comparison's second tool, or of the one that a tool has just left; null for everything else.
 	OtherCategory *string `json:"otherCategory,omitempty"`
 	// Which fields differ, by their names in the REST interface; none but for updates.
 	Fields []string `json:"fields"`

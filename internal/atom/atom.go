@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/singleflight"
-
 	"palmares/ent"
 	"palmares/ent/tool"
 	"palmares/internal/cache"
@@ -23,6 +21,7 @@ import (
 // Config is what feeds are made of.
 type Config struct {
 	Store       *store.Store
+	Answers     *cache.Cache
 	PublicURL   string // where callers reach us
 	ServiceName string
 	Credit      string // the line that reuse of the data must show
@@ -53,24 +52,16 @@ const (
 
 // Handler serves every feed.
 type Handler struct {
-	config  Config
-	feeds   map[string]*served
-	flights singleflight.Group // one for a feed at a time, for all who ask
-}
-
-// served is a feed with its last rendering, which only its flight touches.
-type served struct {
-	feed
-	release *ent.Release // that it was rendered for; nil for none yet
-	entry   *cache.Entry // nil before the first
+	config Config
+	feeds  map[string]feed
 }
 
 // New serves the feeds below Path.
 func New(cfg Config) *Handler {
-	h := &Handler{config: cfg, feeds: map[string]*served{}}
+	h := &Handler{config: cfg, feeds: map[string]feed{}}
 	h.config.PublicURL = strings.TrimRight(cfg.PublicURL, "/")
 	for _, f := range feeds {
-		h.feeds[f.name] = &served{feed: f}
+		h.feeds[f.name] = f
 	}
 	return h
 }
@@ -91,7 +82,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", "GET, HEAD")
 		return problem.New(problem.WrongMethod, "The method is not allowed: use GET.")
 	}
-	entry, err := h.current(r.Context(), f)
+	entry, err := h.config.Answers.Get(r.Context(), cache.Question{Operation: "feed " + f.name}, func(ctx context.Context) (*cache.Entry, int, error) {
+		return h.render(ctx, f)
+	})
 	if err != nil {
 		h.config.Log.ErrorContext(r.Context(), "a feed cannot be read", "feed", f.name, "cause", err, "request_id", problem.RequestID(r.Context()))
 		return &problem.Problem{Code: problem.Unavailable, Message: "The catalog cannot be read at the moment.", Cause: err}
@@ -99,50 +92,19 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	return entry.Write(w, r)
 }
 
-// current is a feed of the newest release, rendered once for it. While the
-// database is away, the last one goes on.
-func (h *Handler) current(ctx context.Context, f *served) (*cache.Entry, error) {
-	entry, err, _ := h.flights.Do(f.name, func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTime) // others wait for it, too
-		defer cancel()
-		return h.renew(ctx, f)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return entry.(*cache.Entry), nil
-}
-
-func (h *Handler) renew(ctx context.Context, f *served) (*cache.Entry, error) {
-	newest, err := h.config.Store.CurrentRelease(ctx)
-	if err == nil && (f.entry == nil || !same(f.release, newest)) {
-		var rendered *cache.Entry
-		if rendered, newest, err = h.render(ctx, f.feed); err == nil {
-			f.entry, f.release = rendered, newest
-		}
-	}
-	if f.entry != nil {
-		return f.entry, nil
-	}
-	return nil, err
-}
-
-// same tells whether two releases are one: after a restored backup, a number
-// may come again.
-func same(a, b *ent.Release) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.ID == b.ID && a.ImportedAt.Equal(b.ImportedAt)
-}
-
-// render reads and writes a feed, and tells the release that it is of.
-func (h *Handler) render(ctx context.Context, f feed) (entry *cache.Entry, of *ent.Release, err error) {
+// render reads and writes a feed, and tells the release that it is of, or 0
+// before the first.
+func (h *Handler) render(ctx context.Context, f feed) (_ *cache.Entry, of int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
 	var events []*journal.Event
 	tools := map[string]*ent.Tool{}
 	err = h.config.Store.Snapshot(ctx, func(tx *ent.Tx, release *ent.Release) error {
-		of = release
-		if events, err = journal.Read(ctx, tx.JournalEntry, journal.Query{Types: f.types, NewestFirst: true, Limit: entries}); err != nil {
+		if release != nil {
+			of = release.ID
+		}
+		// Where texts are long, the newest few of them are enough.
+		if events, _, err = journal.Page(ctx, tx.JournalEntry, journal.Query{Types: f.types, NewestFirst: true, Limit: entries}); err != nil {
 			return err
 		}
 		var slugs []string
@@ -158,7 +120,7 @@ func (h *Handler) render(ctx context.Context, f feed) (entry *cache.Entry, of *e
 		return err
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, 0, err
 	}
 	header := http.Header{
 		"Content-Type":           {"application/atom+xml; charset=utf-8"},
@@ -166,7 +128,7 @@ func (h *Handler) render(ctx context.Context, f feed) (entry *cache.Entry, of *e
 		"Vary":                   {"Accept-Encoding"},
 		"X-Content-Type-Options": {"nosniff"},
 	}
-	if of == nil {
+	if of == 0 {
 		header["Cache-Control"] = []string{"no-store"} // nothing is published yet: that will not last
 	}
 	if len(events) > 0 {

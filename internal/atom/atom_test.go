@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"palmares/internal/atom"
+	"palmares/internal/cache"
 	"palmares/internal/feed"
 	"palmares/internal/feed/feedtest"
 	"palmares/internal/store"
@@ -39,8 +41,17 @@ func publish(t *testing.T, s *store.Store, data []byte) {
 	}
 }
 
-func newHandler(s *store.Store) *atom.Handler {
-	return atom.New(atom.Config{Store: s, PublicURL: "https://api.palmares.example:8443", ServiceName: "palmarès <&>", Credit: "Source : palmarès & Cie", Log: slog.New(slog.DiscardHandler)})
+// newHandler hears of each release before it answers.
+func newHandler(s *store.Store) http.Handler {
+	quiet := slog.New(slog.DiscardHandler)
+	answers := cache.New(16<<20, quiet)
+	h := atom.New(atom.Config{Store: s, Answers: answers, PublicURL: "https://api.palmares.example:8443", ServiceName: "palmarès <&>", Credit: "Source : palmarès & Cie", Log: quiet})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if release, err := s.CurrentRelease(r.Context()); err == nil && release != nil {
+			_ = answers.Renew(release.ID)
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 func get(h http.Handler, name string, headers ...string) *httptest.ResponseRecorder {
@@ -82,6 +93,13 @@ type xmlLink struct {
 	Href string `xml:"href,attr"`
 }
 
+// isIRI is what RFC 3987 says of the address of a page, but for a host in
+// brackets.
+var isIRI = func() *regexp.Regexp {
+	const char = `(?:[\w.~!$&'()*+,;=:@/-]|[^\x00-\x7f]|%[0-9A-Fa-f]{2})`
+	return regexp.MustCompile(`^https?://` + char + `+(\?(?:` + char + `|\?)*)?(#(?:` + char + `|\?)*)?$`)
+}()
+
 // valid reads a feed, and checks what RFC 4287 demands of any.
 func valid(t *testing.T, got *httptest.ResponseRecorder) parsed {
 	t.Helper()
@@ -116,6 +134,11 @@ func valid(t *testing.T, got *httptest.ResponseRecorder) parsed {
 			t.Errorf("%+v", e)
 		}
 		ids[e.ID] = true
+		for _, l := range e.Links {
+			if !isIRI.MatchString(l.Href) {
+				t.Errorf("%s is no IRI", l.Href)
+			}
+		}
 		moment(t, e.Updated)
 	}
 	moment(t, f.Updated)
@@ -170,10 +193,10 @@ func TestFeeds(t *testing.T) {
 		prices := valid(t, get(h, "prices.atom"))
 		expect(t, "prices", titles(prices), []string{"B: payant → freemium", "Plume: 20 €/mois → 15 €/mois"})
 		expect(t, "content", prices.Entries[1].Content, "price: 20 €/mois → 15 €/mois\nSince 2026-11-02")
-		expect(t, "link", prices.Entries[1].Links, []xmlLink{{"alternate", "https://palmares.example/plume?a=1&b=<2>"}})
+		expect(t, "link", prices.Entries[1].Links, []xmlLink{{"alternate", "https://palmares.example/plume?a=1&b=%3C2%3E"}})
 		retired := valid(t, get(h, "cimetiere.atom"))
 		expect(t, "retired", titles(retired), []string{"C is retired: bought", "Reste is retired: given up", "Vieux is retired: closed"})
-		expect(t, "its page", retired.Entries[0].Links, []xmlLink{{"alternate", "https://palmares.example/c?a=1&b=<2>"}})
+		expect(t, "its page", retired.Entries[0].Links, []xmlLink{{"alternate", "https://palmares.example/c?a=1&b=%3C2%3E"}})
 		expect(t, "no page", len(retired.Entries[1].Links), 0)
 
 		expect(t, "feed", []string{changes.ID, changes.Title, changes.Author.Name, changes.Rights}, []string{"tag:api.palmares.example,2026:feeds/changes.atom", "palmarès <&>: What changed", "palmarès <&>", "Source : palmarès & Cie"})
@@ -263,4 +286,36 @@ func TestLongFeeds(t *testing.T) {
 	publish(t, s, feedtest.Catalog("2026-11-01", tools...))
 	f := valid(t, get(newHandler(s), "changes.atom"))
 	expect(t, "newest", []any{len(f.Entries), f.Entries[0].Title, f.Entries[99].Title}, []any{100, "New tool: T129", "New tool: T030"})
+}
+
+// Whatever a feed takes for an address is escaped as far as it must be, once.
+func TestLinks(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://palmares.example/a?b=%3C2%3E&c=d+e#f?": "https://palmares.example/a?b=%3C2%3E&c=d+e#f?",
+		`https://palmares.example/a?b=<"[\]^{|}` + "`>": "https://palmares.example/a?b=%3C%22%5B%5C%5D%5E%7B%7C%7D%60%3E",
+		"https://palmares.example/a?b=100%&c=%zz&d=%":   "https://palmares.example/a?b=100%25&c=%25zz&d=%25",
+		"https://palmarès.example/é[1]<>?é=è#ü<\"#":     "https://palmarès.example/é%5B1%5D%3C%3E?é=è#ü%3C%22%23",
+		"http://palmares.example:8080":                  "http://palmares.example:8080",
+	} {
+		s := testdb.Open(t, testdb.SQLite(t))
+		publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a", func(t *feed.Tool) { t.CanonicalURL = address })))
+		expect(t, address, valid(t, get(newHandler(s), "changes.atom")).Entries[0].Links, []xmlLink{{"alternate", want}})
+	}
+}
+
+// Long texts make a feed shorter, down to the newest entry.
+func TestFeedsOfLongTexts(t *testing.T) {
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		var tools []any
+		for i := range 20 {
+			tools = append(tools, aTool(fmt.Sprintf("t%02d", i), fmt.Sprintf("T%02d", i), func(t *feed.Tool) { t.Tagline = strings.Repeat("a", 300_000) }))
+		}
+		publish(t, s, feedtest.Catalog("2026-11-01", tools...))
+		got := get(newHandler(s), "changes.atom")
+		size := got.Body.Len()
+		expect(t, "newest", titles(valid(t, got)), []string{"New tool: T19", "New tool: T18", "New tool: T17", "New tool: T16", "New tool: T15", "New tool: T14"})
+		if size > 2<<20 {
+			t.Errorf("%d bytes", size)
+		}
+	})
 }

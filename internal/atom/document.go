@@ -94,7 +94,7 @@ func (h *Handler) entryOf(event *journal.Event, known *ent.Tool) entry {
 		e.Category = &category{Term: clean(event.Category)}
 	}
 	if isPage(told.page) {
-		e.Links = []link{{Rel: "alternate", Href: clean(told.page)}}
+		e.Links = []link{{Rel: "alternate", Href: iri(clean(told.page))}}
 	}
 	return e
 }

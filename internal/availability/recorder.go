@@ -5,7 +5,9 @@ package availability
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,6 +28,10 @@ const (
 	// mostWaiting is how many minutes wait for a database that is away.
 	mostWaiting = 3 * 24 * 60
 	minutesADay = 24 * 60
+	// A minute that is over is written at the next look, which takes a moment.
+	lookEvery = 5 * time.Second
+	writeTime = 4 * time.Second
+	writtenBy = lookEvery + writeTime + 5*time.Second
 )
 
 // Recorder counts the requests of this server.
@@ -80,7 +86,7 @@ func minuteOf(t time.Time) int { return int(t.Unix() / 60) }
 // Run writes down each minute when it is over, until ctx ends, and then what
 // is left.
 func (r *Recorder) Run(ctx context.Context) {
-	ticker := time.NewTicker(5 * time.Second)
+	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {
 		r.mu.Lock()
@@ -112,10 +118,11 @@ func (r *Recorder) write(ctx context.Context, before int) {
 	if len(over) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, 4*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
 	err := r.store.Update(ctx, func(tx *ent.Tx) error {
-		for at, c := range over {
+		for _, at := range slices.Sorted(maps.Keys(over)) { // in one order, or servers would wait for each other crosswise
+			c := over[at]
 			err := tx.Minute.Create().SetID(at).SetRequests(c.requests).SetFailed(c.failed).
 				OnConflict(entsql.ConflictColumns(minute.FieldID)).
 				Update(func(u *ent.MinuteUpsert) { u.AddRequests(c.requests).AddFailed(c.failed) }).Exec(ctx)

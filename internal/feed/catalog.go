@@ -21,6 +21,7 @@ type catalog struct {
 }
 
 type storedCategory struct {
+	slug        string // one text for all its tools
 	fingerprint string
 	toolCount   int
 	avgScore    *float64
@@ -29,7 +30,7 @@ type storedCategory struct {
 type storedTool struct {
 	fingerprint, historyHash, sectionsHash string
 	retired, inEmbeddings                  bool
-	category                               string // of those in the embeddings set, which may leave it with the feed
+	category                               string
 }
 
 func readCatalog(ctx context.Context, tx *ent.Tx) (*catalog, error) {
@@ -46,7 +47,7 @@ func readCatalog(ctx context.Context, tx *ent.Tx) (*catalog, error) {
 		return tx.Category.Query().Where(category.IDGT(after)).Order(category.ByID()).Limit(pageSize).
 			Select(category.FieldID, category.FieldFingerprint, category.FieldToolCount, category.FieldAvgScore).All(ctx)
 	}, func(row *ent.Category) string {
-		c.categories[row.ID] = &storedCategory{row.Fingerprint, row.ToolCount, row.AvgScore}
+		c.categories[row.ID] = &storedCategory{row.ID, row.Fingerprint, row.ToolCount, row.AvgScore}
 		return row.ID
 	})
 	if err != nil {
@@ -57,11 +58,7 @@ func readCatalog(ctx context.Context, tx *ent.Tx) (*catalog, error) {
 			Select(tool.FieldID, tool.FieldFingerprint, tool.FieldHistoryHash,
 				tool.FieldSectionsHash, tool.FieldRetiredAt, tool.FieldInEmbeddings, tool.FieldCategorySlug).All(ctx)
 	}, func(row *ent.Tool) string {
-		stored := storedTool{row.Fingerprint, row.HistoryHash, row.SectionsHash, isRetired(row), row.InEmbeddings, ""}
-		if row.InEmbeddings {
-			stored.category = row.CategorySlug
-		}
-		c.tools[row.ID] = stored
+		c.tools[row.ID] = storedTool{row.Fingerprint, row.HistoryHash, row.SectionsHash, isRetired(row), row.InEmbeddings, c.categories[row.CategorySlug].slug}
 		if !isRetired(row) {
 			c.active++
 		}

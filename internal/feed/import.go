@@ -54,7 +54,7 @@ func Import(ctx context.Context, s *store.Store, source io.ReadSeeker, opts Opti
 				return err
 			}
 		}
-		pub := &publication{tx: tx, feed: in, snap: snap, stored: stored, report: report}
+		pub := &publication{tx: tx, feed: in, snap: snap, stored: stored, report: report, renamed: map[string]string{}}
 		if err := pub.run(ctx); err != nil {
 			return err
 		}
@@ -93,7 +93,8 @@ type publication struct {
 	snap    *snapshot
 	stored  *catalog
 	report  *Report
-	journal *journal.Writer // nil until something changes
+	journal *journal.Writer   // nil until something changes
+	renamed map[string]string // tools by slug, with the names they had
 }
 
 // run brings the catalog to the feed, floor by floor: what is referred to is
@@ -103,6 +104,7 @@ func (p *publication) run(ctx context.Context) error {
 		p.writeCategories,
 		p.writeTools,
 		p.writeComparisons,
+		p.tellRenamedWinners,
 		p.removeComparisons,
 		p.removeTools,
 		p.removeCategories,

@@ -7,6 +7,7 @@ import (
 
 	"palmares/ent/journalentry"
 	"palmares/internal/feed"
+	"palmares/internal/feed/feedtest"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
 )
@@ -57,5 +58,41 @@ func TestJournalOfManyChanges(t *testing.T) {
 				t.Errorf("%s: from %s to %s", kind, *entry.Before, *entry.After)
 			}
 		}
+	})
+}
+
+// Whoever follows a category hears of what goes from it, too: tools that move,
+// and comparisons of tools that leave with them.
+func TestJournalTellsCategories(t *testing.T) {
+	in := func(category string) func(*feed.Tool) { return func(t *feed.Tool) { t.Category = category } }
+	first := func(t *feed.Tool) { t.Tier = 1 }
+	backThen := aRetired("back")
+	moved := aRetired("retires")
+	moved.Category = "voix"
+	hides := aComparison("hides", "moves", "stays")
+	hidden := *hides
+	hidden.Published = false
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, feedtest.Catalog("2026-11-01", aTool("a"), aTool("v", in("voix")), aTool("moves"), aTool("stays"), aTool("retires"), aTool("in-set", first), aTool("leaves-set", first), backThen,
+			aComparison("duel", "a", "v"), hides))
+		publish(t, s, feedtest.Catalog("2026-11-02", aTool("moves", in("voix"), priced("9,50 €/mois", "2026-11-02")), aTool("stays", priced("15 €/mois", "2026-11-02")), moved,
+			aTool("in-set", first, in("voix"), func(t *feed.Tool) { t.Sections = nil }), aTool("back", in("voix")), &hidden), feed.Options{Force: true})
+		entries, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(2), journalentry.EventNotNil()).Order(journalentry.ByID()).All(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var told []string
+		for _, e := range entries {
+			told = append(told, fmt.Sprintf("%s %s: %s/%s", *e.Event, e.Slug, e.Category, e.OtherCategory))
+		}
+		expect(t, "told", strings.Join(told, "\n"), strings.Join([]string{
+			"tool.updated moves: voix/code", "price.changed moves: voix/code",
+			"tool.updated stays: code/", "price.changed stays: code/",
+			"tool.retired retires: voix/code", "tool.updated in-set: voix/code", "tool.created back: voix/code",
+			"comparatif.removed hides: code/code", "comparatif.removed duel: code/voix",
+			"tool.removed a: code/", "tool.removed leaves-set: code/", "tool.removed v: voix/",
+			"embeddings.changed in-set: voix/code", "embeddings.changed leaves-set: code/",
+			"catalog.published : /",
+		}, "\n"))
 	})
 }

@@ -104,7 +104,7 @@ func (p *publication) tellPrice(ctx context.Context, kind, event string, t *Tool
 		ChangedAt string `json:"changed_at,omitzero"`
 	}
 	return p.tell(ctx, journal.Entry{
-		Kind: kind, Event: event, Slug: t.Slug, Category: t.Category,
+		Kind: kind, Event: event, Slug: t.Slug, Category: t.Category, OtherCategory: p.movedFrom(t.Slug),
 		Before: encode(state{Pricing: price.PreviousPricing, Price: price.PreviousPrice}),
 		After:  encode(state{Pricing: price.Pricing, Price: price.Price, ChangedAt: price.ChangedAt}),
 	})

@@ -1,7 +1,6 @@
 package feed
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -109,13 +108,14 @@ func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *Tool) er
 	}
 
 	if changed {
-		entry := journal.Entry{Kind: journal.ToolUpdated, Event: journal.EventToolUpdated, Slug: t.Slug, Category: t.Category, Before: toolState(before), After: summary(t)}
+		p.noteName(before, t.Name)
+		entry := p.toolEntry(before, t)
 		if before == nil || isRetired(before) {
 			entry.Kind, entry.Event = journal.ToolCreated, journal.EventToolCreated
 			p.report.Tools.Created++
 		} else {
 			p.report.Tools.Updated++
-			if sameToReaders(toolRecord(before), t) {
+			if sameTool(toolRecord(before), t) {
 				entry.Event = ""
 			}
 		}
@@ -132,24 +132,36 @@ func (p *publication) addRetired(ctx context.Context, batch *toolBatch, r *Retir
 	retiredRow(create, r, line)
 	batch.rows = append(batch.rows, create)
 
-	entry := journal.Entry{Kind: journal.ToolUpdated, Event: journal.EventToolUpdated, Slug: r.Slug, Category: r.Category, Before: toolState(before), After: summary(r)}
+	p.noteName(before, r.Name)
+	entry := p.toolEntry(before, r)
 	if before == nil || !isRetired(before) {
 		entry.Kind, entry.Event = journal.ToolRetired, journal.EventToolRetired
 		p.report.Tools.Retired++
 		batch.reviewGone = append(batch.reviewGone, r.Slug)
 	} else {
 		p.report.Tools.Updated++
+		if sameRetired(retiredRecord(before), r) {
+			entry.Event = ""
+		}
 	}
 	return p.tell(ctx, entry)
 }
 
-// sameToReaders tells whether two states of a tool look the same in the REST
-// interface: a tier alone, for example, is not seen there.
-func sameToReaders(a, b *Tool) bool {
-	return a.Name == b.Name && a.Domain == b.Domain && a.Category == b.Category && a.ICP == b.ICP &&
-		a.Pricing == b.Pricing && a.Price == b.Price && equal(a.Score, b.Score) && equal(a.Verifiability, b.Verifiability) &&
-		a.Tagline == b.Tagline && a.CanonicalURL == b.CanonicalURL && equal(a.AvisURL, b.AvisURL) &&
-		a.AlternativesURL == b.AlternativesURL && a.UpdatedAt == b.UpdatedAt
+// toolEntry tells of an update, which it is unless the tool came, left or
+// changes nothing for readers.
+func (p *publication) toolEntry(before *ent.Tool, rec record) journal.Entry {
+	slug := rec.recordSlug()
+	return journal.Entry{
+		Kind: journal.ToolUpdated, Event: journal.EventToolUpdated, Slug: slug,
+		Category: p.categoryOf(slug), OtherCategory: p.movedFrom(slug), Before: toolState(before), After: summary(rec),
+	}
+}
+
+// noteName keeps a name that is about to be lost: comparisons told it.
+func (p *publication) noteName(before *ent.Tool, name string) {
+	if before != nil && before.Name != name {
+		p.renamed[before.ID] = before.Name
+	}
 }
 
 func (p *publication) replaceSections(batch *toolBatch, before *ent.Tool, t *Tool) {
@@ -229,7 +241,7 @@ func (p *publication) updateEmbeddings(ctx context.Context) error {
 		if string(before) == string(after) {
 			continue
 		}
-		entry := journal.Entry{Kind: journal.EmbeddingsChanged, Event: journal.EventEmbeddingsChanged, Slug: slug, Category: cmp.Or(p.categoryOf(slug), stored.category), Before: before, After: after}
+		entry := journal.Entry{Kind: journal.EmbeddingsChanged, Event: journal.EventEmbeddingsChanged, Slug: slug, Category: p.categoryOf(slug), OtherCategory: p.movedFrom(slug), Before: before, After: after}
 		if err := p.tell(ctx, entry); err != nil {
 			return err
 		}

@@ -42,8 +42,8 @@ type toolLine struct {
 
 type comparisonLine struct {
 	line
-	toolA, toolB string
-	published    bool
+	toolA, toolB, winner string
+	published            bool
 }
 
 // takeSnapshot reads a feed whole. Its error is a *Faults when the feed is wrong.
@@ -95,7 +95,7 @@ func (s *snapshot) add(number int, rec record, sound bool, faults *Faults) {
 	case *Retired:
 		s.tools[rec.Slug] = &toolLine{line: at, retired: true, category: rec.Category, score: rec.Score}
 	case *Comparison:
-		s.comparisons[rec.Slug] = &comparisonLine{line: at, toolA: rec.ToolA, toolB: rec.ToolB, published: bool(rec.Published)}
+		s.comparisons[rec.Slug] = &comparisonLine{line: at, toolA: rec.ToolA, toolB: rec.ToolB, winner: rec.Winner, published: bool(rec.Published)}
 	}
 }
 

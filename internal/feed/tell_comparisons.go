@@ -3,6 +3,7 @@ package feed
 import (
 	"context"
 
+	"palmares/ent/comparison"
 	"palmares/ent/tool"
 	"palmares/internal/journal"
 )
@@ -13,55 +14,69 @@ type comparisonChange struct {
 	before, after *Comparison
 }
 
-// tellComparisons writes down what became of some comparisons, with the names
-// that readers know their winners by.
+// toldComparison is a comparison as the journal tells it, with the name that
+// readers know its winner by.
+type toldComparison struct {
+	*Comparison
+	WinnerName string `json:"winner_name"`
+}
+
+// tellComparisons writes down what became of some comparisons.
 func (p *publication) tellComparisons(ctx context.Context, changes []comparisonChange) error {
 	names, err := p.winnerNames(ctx, changes)
 	if err != nil {
 		return err
 	}
 	for _, change := range changes {
-		known := change.after
-		if known == nil {
-			known = change.before
+		var before, after *toldComparison
+		if c := change.before; c != nil {
+			before = &toldComparison{c, names[c.Winner]}
+			if was, renamed := p.renamed[c.Winner]; renamed {
+				before.WinnerName = was
+			}
 		}
-		entry := journal.Entry{
-			Kind: change.kind, Event: change.event(), Slug: known.Slug,
-			Category: p.categoryOf(known.ToolA), OtherCategory: p.categoryOf(known.ToolB),
-			Before: comparisonState(change.before, names), After: comparisonState(change.after, names),
+		if c := change.after; c != nil {
+			after = &toldComparison{c, names[c.Winner]}
 		}
-		if err := p.tell(ctx, entry); err != nil {
+		if err := p.tell(ctx, p.comparisonEntry(change.kind, before, after)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// event is what readers see of a change: only what is published is there.
-func (c comparisonChange) event() string {
-	was, is := c.before != nil && bool(c.before.Published), c.after != nil && bool(c.after.Published)
+func (p *publication) comparisonEntry(kind string, before, after *toldComparison) journal.Entry {
+	entry := journal.Entry{Kind: kind, Event: comparisonEvent(before, after)}
+	known, categoryOf := after, p.categoryOf
+	if before != nil {
+		entry.Before = encode(before)
+	}
+	if after != nil {
+		entry.After = encode(after)
+	}
+	if after == nil || entry.Event == journal.EventComparisonRemoved {
+		known, categoryOf = before, p.categoryBefore // it goes from where it was
+	}
+	entry.Slug, entry.Category, entry.OtherCategory = known.Slug, categoryOf(known.ToolA), categoryOf(known.ToolB)
+	return entry
+}
+
+// comparisonEvent is what readers see of a change: only what is published is
+// there.
+func comparisonEvent(before, after *toldComparison) string {
+	was, is := before != nil && bool(before.Published), after != nil && bool(after.Published)
 	switch {
 	case is && !was:
 		return journal.EventComparisonPublished
-	case is && was:
+	case is && was && !sameComparison(before, after):
 		return journal.EventComparisonUpdated
-	case was:
+	case was && !is:
 		return journal.EventComparisonRemoved
 	}
 	return ""
 }
 
-// comparisonState is a comparison as the journal tells it.
-func comparisonState(c *Comparison, names map[string]string) []byte {
-	if c == nil {
-		return nil
-	}
-	return encode(struct {
-		*Comparison
-		WinnerName string `json:"winner_name"`
-	}{c, names[c.Winner]})
-}
-
+// winnerNames are the names that winners have now.
 func (p *publication) winnerNames(ctx context.Context, changes []comparisonChange) (map[string]string, error) {
 	wanted := map[string]bool{}
 	for _, change := range changes {
@@ -82,10 +97,28 @@ func (p *publication) winnerNames(ctx context.Context, changes []comparisonChang
 	return names, nil
 }
 
-// categoryOf is where a tool of the feed belongs.
-func (p *publication) categoryOf(slug string) string {
-	if line := p.snap.tools[slug]; line != nil {
-		return line.category
+// tellRenamedWinners tells of comparisons whose record is as it was, but whose
+// winner readers know by another name now.
+func (p *publication) tellRenamedWinners(ctx context.Context) error {
+	if len(p.renamed) == 0 {
+		return nil
 	}
-	return ""
+	renamed := map[string]bool{}
+	for slug, line := range p.snap.comparisons {
+		if _, is := p.renamed[line.winner]; is && p.stored.comparisons[slug] == line.fingerprint {
+			renamed[slug] = true
+		}
+	}
+	return inBatches(sortedKeys(renamed), upsertBatch, func(slugs []string) error {
+		rows, err := p.tx.Comparison.Query().Where(comparison.IDIn(slugs...), comparison.Published(true)).Order(comparison.ByID()).All(ctx)
+		if err != nil {
+			return err
+		}
+		var same []comparisonChange
+		for _, row := range rows {
+			c := comparisonRecord(row)
+			same = append(same, comparisonChange{journal.ComparisonUpdated, c, c})
+		}
+		return p.tellComparisons(ctx, same)
+	})
 }

@@ -16,7 +16,7 @@ import (
 // Event is an entry as readers are told it: what something was and is in the
 // REST interface.
 type Event struct {
-	Number                  int // goes up with time, and never changes
+	Number                  int // goes up with time, never changes, and is of no other event, also after a restored backup
 	Type                    string
 	Slug                    string // empty for a release
 	Release                 int
@@ -132,7 +132,8 @@ var (
 	comparisonFields = []field{{"slug", "slug"}, {"title", "title"}, {"winner", "winner_name"}, {"updated_at", "updated_at"}, {"canonical_url", "canonical_url"}}
 )
 
-// shown is what the REST interface shows of a state in the journal.
+// shown is what the REST interface shows of a state in the journal: nothing of a
+// comparison that is not published.
 func shown(event string, state *string) (jsontext.Value, error) {
 	if state == nil {
 		return nil, nil
@@ -147,6 +148,9 @@ func shown(event string, state *string) (jsontext.Value, error) {
 	}
 	shape := toolFields
 	if noun == "comparatif" {
+		if string(stored["published"]) == "false" {
+			return nil, nil
+		}
 		shape = comparisonFields
 		if _, named := stored["winner_name"]; !named { // from before names were kept
 			stored["winner_name"] = stored["winner"]

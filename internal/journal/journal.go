@@ -5,6 +5,7 @@ package journal
 
 import (
 	"context"
+	"time"
 
 	"palmares/ent"
 )
@@ -39,7 +40,7 @@ type Entry struct {
 
 // batch is how many entries go into one statement: few, because the SQLite
 // driver's time to bind one grows with the square of its parameters.
-const batch = 150
+const batch = 130
 
 // batchBytes is how much text may wait, however few its entries.
 const batchBytes = 256 << 10
@@ -50,6 +51,7 @@ type Writer struct {
 	release int
 	waiting []Entry
 	bytes   int
+	next    int            // number of the next entry that is written; 0 before the first
 	told    map[string]int // events by type
 }
 
@@ -81,16 +83,29 @@ func (w *Writer) Flush(ctx context.Context) error {
 	if len(entries) == 0 {
 		return nil
 	}
+	if w.next == 0 {
+		newest, err := Newest(ctx, w.tx.JournalEntry)
+		if err != nil {
+			return err
+		}
+		w.next = max(newest+1, firstNumber())
+	}
+	first := w.next
+	w.next += len(entries)
 	return w.tx.JournalEntry.MapCreateBulk(entries, func(create *ent.JournalEntryCreate, i int) {
 		e := entries[i]
-		create.SetReleaseNumber(w.release).SetKind(e.Kind).SetSlug(e.Slug).SetCategory(e.Category).SetOtherCategory(e.OtherCategory)
+		create.SetID(first + i).SetReleaseNumber(w.release).SetKind(e.Kind).SetSlug(e.Slug).SetCategory(e.Category).SetOtherCategory(e.OtherCategory)
 		if e.Event != "" {
 			create.SetEvent(e.Event)
 		}
-		create.
-			SetNillableBefore(text(e.Before)).SetNillableAfter(text(e.After))
+		create.SetNillableBefore(text(e.Before)).SetNillableAfter(text(e.After))
 	}).Exec(ctx)
 }
+
+// firstNumber is what the entries of a release count up from: the microseconds
+// since 1970. No import writes as many in its time, so a journal that was
+// restored from a backup goes on above all that it had told after it.
+func firstNumber() int { return int(time.Now().UnixMicro()) }
 
 func text(data []byte) *string {
 	if data == nil {

@@ -3,7 +3,6 @@ package journal_test
 import (
 	"bytes"
 	"encoding/json"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,14 +11,11 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"palmares/auth"
-	"palmares/graph"
-	"palmares/internal/cache"
 	"palmares/internal/feed"
 	"palmares/internal/feed/feedtest"
 	"palmares/internal/journal"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
-	"palmares/rest"
 )
 
 // hostile is what a feed may have in a text: everything but a NUL.
@@ -114,8 +110,8 @@ func TestEventsFitTheirSchemas(t *testing.T) {
 			}
 		}
 		for _, want := range []string{
-			"tool.created-+", "tool.created++", "tool.retired-+", "tool.retired++", "tool.removed+-", "comparatif.published-+", "comparatif.published++",
-			"comparatif.removed+-", "comparatif.removed++", "embeddings.changed-+", "embeddings.changed++", "embeddings.changed+-",
+			"tool.created-+", "tool.created++", "tool.retired-+", "tool.retired++", "tool.removed+-", "comparatif.published-+",
+			"comparatif.removed+-", "embeddings.changed-+", "embeddings.changed++", "embeddings.changed+-",
 		} {
 			if !forms[want] {
 				t.Errorf("%s was not made", want)
@@ -164,58 +160,4 @@ func TestSchemaHandler(t *testing.T) {
 			t.Errorf("%s %s: %d %s", c.method, c.path, got.Code, got.Body)
 		}
 	}
-}
-
-// What an event tells is, field by field and in their order, what the REST
-// interface answers.
-func TestEventsTellWhatRESTAnswers(t *testing.T) {
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
-		newest := map[string]*journal.Event{}
-		for _, event := range everything(t, s) {
-			newest[event.Slug+" "+event.Type] = event
-		}
-		silent := slog.New(slog.DiscardHandler)
-		executor := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: silent})
-		api, err := rest.NewHandler(rest.Config{}, executor, cache.New(1<<20, silent))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for what, path := range map[string]string{"a tool.updated": "tools/a", "v tool.created": "tools/v", "u tool.created": "tools/u", "back tool.created": "tools/back"} {
-			if got := serve(api, http.MethodGet, "/api/v1/"+path).Body.String(); got != string(newest[what].After) {
-				t.Errorf("%s\nREST  %s\nevent %s", what, got, newest[what].After)
-			}
-		}
-		if list := serve(api, http.MethodGet, "/api/v1/cimetiere").Body.String(); !strings.Contains(list, string(newest["old tool.updated"].After)) {
-			t.Errorf("%s\nis not in %s", newest["old tool.updated"].After, list)
-		}
-	})
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a", func(t *feed.Tool) { t.Tagline = hostile }), feedtest.Tool("v"), aDuel("shown", hostile, true)))
-		events, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 10, Types: []string{journal.EventToolCreated, journal.EventComparisonPublished}})
-		if err != nil || len(events) != 3 {
-			t.Fatalf("%d events, %v", len(events), err)
-		}
-		silent := slog.New(slog.DiscardHandler)
-		executor := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: silent})
-		api, err := rest.NewHandler(rest.Config{}, executor, cache.New(1<<20, silent))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := serve(api, http.MethodGet, "/api/v1/tools/a").Body.String(); canonical(t, got) != canonical(t, string(events[0].After)) {
-			t.Errorf("REST  %s\nevent %s", got, events[0].After)
-		}
-		list := serve(api, http.MethodGet, "/api/v1/comparatifs").Body.String()
-		if want := canonical(t, string(events[2].After)); !strings.Contains(canonical(t, list), want) {
-			t.Errorf("%s\nis not in %s", want, list)
-		}
-	})
-}
-
-// canonical writes texts the one way; the order of fields stays.
-func canonical(t *testing.T, text string) string {
-	t.Helper()
-	for from, to := range map[string]string{`\u0001`: "<1>", `\u001F`: "<1f>", `\u001f`: "<1f>"} {
-		text = strings.ReplaceAll(text, from, to)
-	}
-	return text
 }

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	entsql "entgo.io/ent/dialect/sql"
@@ -23,35 +24,77 @@ type Query struct {
 	Limit       int
 }
 
-// Read is one page of events.
+// pageBytes is how much text a page holds, about: a feed's texts may be long.
+const pageBytes = 2 << 20
+
+// Read is as many events as are asked for, however long they are.
 func Read(ctx context.Context, entries *ent.JournalEntryClient, q Query) ([]*Event, error) {
-	types := slices.Compact(slices.Sorted(slices.Values(q.Types)))
-	if len(types) < 2 {
-		return read(ctx, q.entries(entries, types...))
+	events, _, err := readWithin(ctx, entries, q, math.MaxInt)
+	return events, err
+}
+
+// Page is as many events as are asked for or, where their texts are long, fewer
+// but one at least. It tells whether the query has more of them.
+func Page(ctx context.Context, entries *ent.JournalEntryClient, q Query) (events []*Event, more bool, err error) {
+	return readWithin(ctx, entries, q, pageBytes)
+}
+
+func readWithin(ctx context.Context, entries *ent.JournalEntryClient, q Query, bytes int) (events []*Event, more bool, err error) {
+	found, err := q.places(ctx, entries)
+	if err != nil || len(found) == 0 {
+		return nil, false, err
 	}
-	// The index has one type's events in order, not those of several: it gives
-	// the first of each, and the page is among them.
 	var numbers []int
-	for _, event := range types {
-		some, err := q.entries(entries, event).IDs(ctx)
-		if err != nil {
-			return nil, err
+	for i, p := range found[:min(len(found), q.Limit)] {
+		if bytes -= p.Bytes; bytes < 0 && i > 0 {
+			break
 		}
-		numbers = append(numbers, some...)
+		numbers = append(numbers, p.Number)
 	}
-	slices.Sort(numbers)
-	if q.NewestFirst {
-		slices.Reverse(numbers)
-	}
-	numbers = numbers[:min(len(numbers), q.Limit)]
-	if len(numbers) == 0 {
-		return nil, nil
-	}
-	events, err := Some(ctx, entries, numbers)
+	events, err = Some(ctx, entries, numbers)
 	if q.NewestFirst {
 		slices.Reverse(events)
 	}
-	return events, err
+	return events, len(numbers) < len(found), err
+}
+
+// place is where an event is, and how long its texts are.
+type place struct {
+	Number int `json:"id"`
+	Bytes  int `json:"bytes"`
+}
+
+// places are those of the events that are asked for and of one more, in order.
+func (q Query) places(ctx context.Context, entries *ent.JournalEntryClient) (found []place, err error) {
+	q.Limit++
+	types := slices.Compact(slices.Sorted(slices.Values(q.Types)))
+	if len(types) == 0 {
+		return placesOf(ctx, q.entries(entries))
+	}
+	// The index has one type's events in order, not those of several: it gives
+	// the first of each, and the page is among them.
+	for _, event := range types {
+		some, err := placesOf(ctx, q.entries(entries, event))
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, some...)
+	}
+	slices.SortFunc(found, func(a, b place) int {
+		if q.NewestFirst {
+			a, b = b, a
+		}
+		return a.Number - b.Number
+	})
+	return found[:min(len(found), q.Limit)], nil
+}
+
+func placesOf(ctx context.Context, query *ent.JournalEntryQuery) (found []place, err error) {
+	err = query.Select(journalentry.FieldID).Aggregate(func(s *entsql.Selector) string {
+		was, is := s.C(journalentry.FieldBefore), s.C(journalentry.FieldAfter)
+		return entsql.As("coalesce(octet_length("+was+"), 0) + coalesce(octet_length("+is+"), 0)", "bytes")
+	}).Scan(ctx, &found)
+	return found, err
 }
 
 // entries are those of one type, or of every type.

@@ -57,7 +57,7 @@ func sees(t *testing.T, seen <-chan int, want int) {
 		if got != want {
 			t.Errorf("saw release %d, want %d", got, want)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Fatalf("release %d was not seen", want)
 	}
 }
@@ -68,7 +68,18 @@ func TestNotificationWakesTheWatch(t *testing.T) {
 	cfg.PollEvery = time.Hour
 	s := testdb.Open(t, cfg)
 	seen := watch(t, s)
-	time.Sleep(500 * time.Millisecond) // until it listens
+	for listening := 0; listening == 0; time.Sleep(10 * time.Millisecond) {
+		rows, err := s.Write.QueryContext(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'listen %' AND state = 'idle'")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			err = errors.Join(err, rows.Scan(&listening))
+		}
+		if err = errors.Join(err, rows.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for n := 1; n <= 3; n++ {
 		release(t, s, n)
 		sees(t, seen, n)
@@ -108,8 +119,7 @@ func TestLostCommitIsUnsure(t *testing.T) {
 	s, other := testdb.Open(t, cfg), open(t, cfg)
 	err := s.Exclusive(t.Context(), func(*ent.Tx, *sql.Tx) error {
 		_, err := other.Write.ExecContext(t.Context(),
-			"SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())")
-		time.Sleep(100 * time.Millisecond)
+			"SELECT pg_terminate_backend(pid, 20000) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())")
 		return err
 	})
 	var fault *store.Fault
