@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"palmares/ent"
+	"palmares/ent/journalentry"
 	"palmares/internal/journal"
 	"palmares/internal/store"
 )
@@ -74,6 +75,9 @@ func Import(ctx context.Context, s *store.Store, source io.ReadSeeker, opts Opti
 			if err := opts.Published(ctx, plain, report.Release); err != nil {
 				return err
 			}
+		}
+		if err := s.CountOn(ctx, tx, journalentry.Table); err != nil {
+			return err
 		}
 		return s.Announce(ctx, tx, report.Release)
 	})

@@ -7,6 +7,7 @@ import (
 
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
+	"github.com/lib/pq"
 
 	"palmares/ent"
 )
@@ -99,6 +100,17 @@ func (s *Store) Announce(ctx context.Context, tx *ent.Tx, release int) error {
 		return nil
 	}
 	_, err := tx.ExecContext(ctx, "SELECT pg_notify($1, $2)", releaseChannel, fmt.Sprint(release))
+	return err
+}
+
+// CountOn makes PostgreSQL number on from the newest row of a table whose rows
+// were given numbers: a program of before, which lets the database number, must
+// not begin below. SQLite does so by itself.
+func (s *Store) CountOn(ctx context.Context, tx *ent.Tx, table string) error {
+	if s.dialect != dialect.Postgres {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, "SELECT setval(pg_get_serial_sequence($1, 'id'), max(id)) FROM "+pq.QuoteIdentifier(table), table)
 	return err
 }
 
