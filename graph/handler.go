@@ -159,7 +159,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, a *asked, media
 	entry, err := h.answers.Get(r.Context(), question, func(ctx context.Context) (*cache.Entry, int, error) {
 		answer := h.executor.Execute(ctx, a.request)
 		if len(answer.Errors) > 0 {
-			return nil, 0, &failure{answer}
+			return nil, answer.Release, &failure{answer}
 		}
 		release := answer.Release
 		if answer.Timeless {

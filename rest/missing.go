@@ -44,7 +44,7 @@ func (h *Handler) notFound(ctx context.Context, e *endpoint, variables map[strin
 	if answer.Release != release {
 		return h.answer(ctx, e, variables)
 	}
-	return nil, 0, problem.New(problem.NotFound, "%s", e.missing(cut(slug), whereabouts{
+	return nil, release, problem.New(problem.NotFound, "%s", e.missing(cut(slug), whereabouts{
 		active:  !bytes.Contains(answer.Data, []byte(`"tool":null`)),
 		retired: !bytes.Contains(answer.Data, []byte(`"retired":null`)),
 	}))

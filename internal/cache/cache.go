@@ -31,8 +31,9 @@ type Question struct {
 	Keyed     bool // it may hold what only callers with a key may read
 }
 
-// Make works an answer out, and tells the release that it is of. It is kept
-// with the answer, and must not hold on to more than it takes.
+// Make works an answer out, and tells the release that it is of, or 0 if of
+// none; with an error, too. It is kept with the answer, and must not hold on to
+// more than it takes.
 type Make func(ctx context.Context) (entry *Entry, release int, err error)
 
 // Cache keeps answers of the newest release.
@@ -195,11 +196,12 @@ func (c *Cache) fill(ctx context.Context, q Question, work Make) (entry *Entry, 
 		}
 	}()
 	entry, of, err := c.make(ctx, q, work)
-	if err != nil {
-		return nil, err
+	// It may be of a release that we have not heard of, also where it is that
+	// something is not there any more.
+	if failed := c.renew(of, true); failed != nil {
+		return nil, failed
 	}
-	// It may be of a release that we have not heard of.
-	return entry, c.renew(of, true)
+	return entry, err
 }
 
 // make works an answer out and keeps it for its edition.

@@ -393,3 +393,22 @@ func TestSlowAnswerHoldsUpNobody(t *testing.T) {
 		t.Errorf("release %d is served, %v", c.Newest(), err)
 	}
 }
+
+// That something is gone is news of a release as well: what is kept of the one
+// before is not shown after it.
+func TestErrorOfANewRelease(t *testing.T) {
+	c := newCache()
+	var times, release atomic.Int64
+	release.Store(1)
+	if _, err := c.Get(t.Context(), tools, making(&times, &release)); err != nil {
+		t.Fatal(err)
+	}
+	release.Store(2)
+	gone := func(context.Context) (*Entry, int, error) { return nil, 2, problem.New(problem.NotFound, "gone") }
+	if _, err := c.Get(t.Context(), Question{Operation: "tool"}, gone); problem.Of(err).Code != problem.NotFound {
+		t.Error(err)
+	}
+	if got, err := c.Get(t.Context(), tools, making(&times, &release)); err != nil || body(got) != "release 2" {
+		t.Errorf("%s, %v", body(got), err)
+	}
+}
