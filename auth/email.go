@@ -16,7 +16,20 @@ const longestEmail = 254 // RFC 5321
 
 // NormalEmail is an address as it names an account: bare, in lower case, its
 // domain as it is looked up, so that however it is written, it is one account.
+// What it makes of an address must be one itself: a domain that ends in one of
+// the world's other dots becomes one that ends in ours.
 func NormalEmail(text string) (string, error) {
+	email, err := spelled(text)
+	if err != nil {
+		return "", err
+	}
+	if again, err := spelled(email); err != nil || again != email {
+		return "", errNoEmail
+	}
+	return email, nil
+}
+
+func spelled(text string) (string, error) {
 	if !utf8.ValidString(text) { // it would be made another address
 		return "", errNoEmail
 	}
@@ -29,7 +42,7 @@ func NormalEmail(text string) (string, error) {
 	at := strings.LastIndexByte(text, '@')
 	local, domain := text[:at], text[at+1:]
 	domain, err = idna.Lookup.ToASCII(domain)
-	if err != nil || !strings.Contains(strings.Trim(domain, "."), ".") || len(local)+1+len(domain) > longestEmail {
+	if err != nil || !strings.Contains(domain, ".") || len(local)+1+len(domain) > longestEmail {
 		return "", errNoEmail
 	}
 	return local + "@" + domain, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"palmares/ent"
 	"palmares/internal/billing"
@@ -11,11 +12,12 @@ import (
 )
 
 type billingCommand struct {
-	Setup billingSetupCommand `cmd:"" help:"Make the price of Pro at Stripe, unless it is there."`
+	Setup billingSetupCommand `cmd:"" help:"Make at Stripe what selling Pro needs, unless it is there."`
 	Sync  billingSyncCommand  `cmd:"" help:"Read every subscription at Stripe again."`
 }
 
-// withBilling opens the database for a command about billing.
+// withBilling opens the database for a command about billing. What it posts is
+// sent before it ends.
 func withBilling(ctx context.Context, s *settings, term terminal, do func(*billing.Billing) error) error {
 	return withStore(ctx, s, func(db *store.Store) error {
 		log := slog.New(slog.NewTextHandler(term.err, nil))
@@ -23,30 +25,43 @@ func withBilling(ctx context.Context, s *settings, term terminal, do func(*billi
 		if err != nil {
 			return err
 		}
+		posting, end := context.WithCancel(ctx)
+		var sending sync.WaitGroup
+		sending.Go(func() { mailer.Run(posting) })
+		defer sending.Wait()
+		defer end()
 		return do(newBilling(s, db, mailer, log))
 	})
 }
 
 type billingSetupCommand struct{}
 
-// Run makes the price.
+// Run makes the price, and the page that a subscription is managed on.
 func (billingSetupCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withBilling(ctx, s, term, func(b *billing.Billing) error {
-		id, made, err := b.SetUp(ctx)
+		price, made, err := b.SetUp(ctx)
 		if err != nil {
 			return err
 		}
-		if made {
-			fmt.Fprintf(term.out, "The price %s is made: %d EUR a month, tax on top.\n", id, billing.MonthlyEuros)
-		} else {
-			fmt.Fprintf(term.out, "The price %s is there: %d EUR a month, tax on top.\n", id, billing.MonthlyEuros)
+		fmt.Fprintf(term.out, "The price %s is %s: %d EUR a month, tax on top.\n", price, madeOrThere(made), billing.MonthlyEuros)
+		page, made, err := b.SetUpManaging(ctx)
+		if err != nil {
+			return err
 		}
+		fmt.Fprintf(term.out, "The page for cards, invoices and cancelling is %s: %s.\n", madeOrThere(made), page)
 		fmt.Fprintf(term.out, "\nLet Stripe send these events to PUBLIC_URL%s, and put the secret it shows into STRIPE_WEBHOOK_SECRET:\n", billing.EventsPath)
 		for _, event := range billing.Events {
 			fmt.Fprintf(term.out, "  %s\n", event)
 		}
 		return nil
 	})
+}
+
+func madeOrThere(made bool) string {
+	if made {
+		return "made"
+	}
+	return "there"
 }
 
 type billingSyncCommand struct{}

@@ -80,6 +80,8 @@ func startShop(t *testing.T, status int) string {
 			fmt.Fprint(w, `{"object":"list","data":[{"id":"price_9","object":"price","active":true,"currency":"eur","unit_amount":9900,"tax_behavior":"exclusive","recurring":{"interval":"month","interval_count":1}}]}`)
 		case "/v1/tax/settings":
 			fmt.Fprint(w, `{"object":"tax.settings","status":"active"}`)
+		case "/v1/billing_portal/configurations":
+			fmt.Fprint(w, `{"object":"list","data":[{"id":"bpc_1","object":"billing_portal.configuration","active":true,"is_default":true}]}`)
 		case "/v1/webhook_endpoints":
 			events, _ := json.Marshal(billing.Events)
 			fmt.Fprintf(w, `{"object":"list","data":[{"id":"we_1","status":"enabled","url":"https://palmares.example.invalid/billing/stripe","enabled_events":%s}]}`, events)

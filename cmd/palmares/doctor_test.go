@@ -83,7 +83,7 @@ func TestDoctorFindsAllWell(t *testing.T) {
 		fill(t, cfg)
 		e := examine(t, cfg, "REDIS_URL="+testdb.StartRedis(t).URL, "SMTP_URL="+smtp, trust,
 			"STRIPE_SECRET_KEY=sk_live_geheim123", "STRIPE_WEBHOOK_SECRET=whsec_geheim", "STRIPE_API_BASE="+shop)
-		want := []string{"settings", "database", "migrations", "catalog", "redis", "redis memory", "redis clock", "mail", "stripe", "price", "tax", "public url", "proxies", "server"}
+		want := []string{"settings", "database", "migrations", "catalog", "redis", "redis memory", "redis clock", "mail", "stripe", "price", "tax", "managing", "public url", "proxies", "server"}
 		if cfg.DatabaseURL == "" {
 			want = append(want, "data folder", "disk")
 		} else {
@@ -302,6 +302,7 @@ func TestDoctorOnStripe(t *testing.T) {
 	mock := testdb.StartStripeMock(t)
 	ask(mock).is(t, "price", "wrong", "not 99 EUR a month before tax")
 	ask(mock, "STRIPE_PRICE=price_1").is(t, "price", "warning", "unless that is meant")
+	ask(mockWith(t, mock, map[string]string{"GET /v1/billing_portal/configurations": noneThere})).is(t, "managing", "wrong", "no page for cards, invoices and cancelling")
 
 	public := []string{"PUBLIC_URL=https://palmares.example.invalid", "TRUSTED_PROXIES=127.0.0.1"}
 	e := ask(startShop(t, http.StatusOK), public...)

@@ -2,7 +2,11 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -32,8 +36,9 @@ func TestPrivateAddresses(t *testing.T) {
 	}
 }
 
-// A public server that sends no mail signs nobody in, and its log has no link.
-func TestClosedSignUp(t *testing.T) {
+// startClosed starts a public server that sends no mail.
+func startClosed(t *testing.T) *server {
+	t.Helper()
 	s := &server{log: &testdb.Log{}, address: fmt.Sprintf("127.0.0.1:%d", testdb.FreePort(t))}
 	s.cmd = palmares(t, testdb.SQLite(t), "serve", "--listen", s.address, "--public-url", "https://palmares.example")
 	s.cmd.Stderr = s.log
@@ -42,6 +47,12 @@ func TestClosedSignUp(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait() })
 	testdb.WaitFor(t, s.address)
+	return s
+}
+
+// It signs nobody in, and its log has no link.
+func TestClosedSignUp(t *testing.T) {
+	s := startClosed(t)
 	page := s.call(t, http.MethodGet, "/login", "")
 	if text := readAll(t, page.Body); page.StatusCode != 200 || !strings.Contains(text, "Sign-up is closed") || strings.Contains(text, `id="email"`) {
 		t.Errorf("%d: %s", page.StatusCode, text)
@@ -78,17 +89,71 @@ func TestPagesAreNotShared(t *testing.T) {
 	}
 }
 
+// mockWith is Stripe's own mock, but for some answers.
+func mockWith(t *testing.T, mock string, answers map[string]string) string {
+	t.Helper()
+	behind, err := url.Parse(mock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", httputil.NewSingleHostReverseProxy(behind))
+	for what, answer := range answers {
+		mux.HandleFunc(what, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, answer)
+		})
+	}
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// noneThere is a list of Stripe's with nothing in it.
+const noneThere = `{"object":"list","data":[]}`
+
 func TestBillingCommands(t *testing.T) {
 	cfg := testdb.SQLite(t)
 	without := runs(t, palmares(t, cfg, "billing", "setup"))
 	if without.code != 1 || without.err != "palmares: STRIPE_SECRET_KEY is not set.\n" {
 		t.Errorf("without a key: exit %d: %s", without.code, without.err)
 	}
-	stripe := []string{"--stripe-secret-key", "sk_test_123", "--stripe-api-base", testdb.StartStripeMock(t)}
+	mock := testdb.StartStripeMock(t)
+	at := func(base string, args ...string) result {
+		return runs(t, palmares(t, cfg, append([]string{"--stripe-secret-key", "sk_test_123", "--stripe-api-base", base}, args...)...))
+	}
 	// Its one price is in dollars, whatever is asked for.
-	wrong := runs(t, palmares(t, cfg, append(stripe, "billing", "setup")...))
+	wrong := at(mock, "billing", "setup")
 	if wrong.code != 1 || !strings.Contains(wrong.err, "is not 99 EUR a month before tax: archive it first") {
 		t.Errorf("another price: exit %d: %s", wrong.code, wrong.err)
 	}
-	succeeds(t, palmares(t, cfg, append(stripe, "billing", "sync")...))
+	fresh := at(mockWith(t, mock, map[string]string{"GET /v1/prices": noneThere, "GET /v1/billing_portal/configurations": noneThere}), "billing", "setup")
+	for _, want := range []string{"is made: 99 EUR a month", "The page for cards, invoices and cancelling is made", "customer.subscription.updated"} {
+		if fresh.code != 0 || !strings.Contains(fresh.out, want) {
+			t.Errorf("it does not say %q: exit %d: %s%s", want, fresh.code, fresh.out, fresh.err)
+		}
+	}
+	if synced := at(mock, "billing", "sync"); synced.code != 0 {
+		t.Errorf("nobody to read: exit %d: %s", synced.code, synced.err)
+	}
+}
+
+// Who loses Pro by a command is told, as by an event.
+func TestBillingSyncTells(t *testing.T) {
+	cfg := testdb.SQLite(t)
+	db := testdb.Open(t, cfg)
+	ana := db.Write.Account.Create().SetEmail("ana@example.com").SetPlan("pro").SaveX(t.Context())
+	db.Write.Customer.Create().SetID("cus_1").SetAccountID(ana.ID).SetEmail(ana.Email).SetStatus("active").ExecX(t.Context())
+	smtp := testdb.StartSMTP(t)
+	stripe := mockWith(t, testdb.StartStripeMock(t), map[string]string{"GET /v1/subscriptions": noneThere})
+	synced := runs(t, palmares(t, cfg, "--stripe-secret-key", "sk_test_123", "--stripe-api-base", stripe, "--smtp-url", smtp.URL, "billing", "sync"))
+	if synced.code != 0 || !strings.Contains(synced.out, "cus_1  ana@example.com") {
+		t.Errorf("exit %d: %s%s", synced.code, synced.out, synced.err)
+	}
+	if smtp.Count("ana@example.com") == 0 {
+		t.Fatal("nobody was told before the command ended")
+	}
+	if letter := smtp.Wait(t, "ana@example.com"); !strings.Contains(letter, "has ended") {
+		t.Errorf("not the letter that Pro has ended: %s", letter)
+	}
 }

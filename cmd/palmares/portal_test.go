@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -12,12 +11,14 @@ import (
 	"testing"
 	"time"
 
-	"palmares/auth"
 	"palmares/internal/quota"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
 	"palmares/internal/testdb/browser"
 )
+
+// codeInLetter stands alone on its line.
+var codeInLetter = regexp.MustCompile(`(?m)^ +(\d{6})\r?$`)
 
 var printedLink = regexp.MustCompile(`"to":"([^"]+)".*"link":"([^"]+)","code":"(\d{6})"`)
 
@@ -87,6 +88,7 @@ func TestPortalPath(t *testing.T) {
 		}
 
 		document := strings.TrimSpace(p.Text("#curl")[strings.LastIndex(p.Text("#curl"), " ")+1:])
+		day := quota.DayOf(time.Now())
 		got := s.call(t, http.MethodGet, strings.TrimPrefix(document, base), "", "Authorization", "Bearer "+key)
 		if got.StatusCode != 200 {
 			body, _ := io.ReadAll(got.Body)
@@ -100,6 +102,9 @@ func TestPortalPath(t *testing.T) {
 			p.Go(base + "/account/usage")
 			if p.Text("#today") == "1" {
 				break
+			}
+			if quota.DayOf(time.Now()) != day && strings.Contains(p.Text("main"), "The last 30 days: 1 request") {
+				break // it was yesterday's
 			}
 			if time.Now().After(deadline) {
 				t.Fatalf("the count is %s", p.Text("#today"))
@@ -168,160 +173,6 @@ func TestPortalByKeyboard(t *testing.T) {
 	}
 }
 
-// Every page, and every state of it, is one that everybody can read.
-func TestPortalIsAccessible(t *testing.T) {
-	cfg := testdb.SQLite(t)
-	s := startServer(t, cfg, "--demo", "--stripe-secret-key", "sk_test_123", "--stripe-webhook-secret", "whsec_test",
-		"--stripe-price", "price_123", "--stripe-api-base", testdb.StartStripeMock(t))
-	base := "http://" + s.address
-	selling, notSelling := base, "http://"+startServer(t, cfg).address // who is signed in at one is at the other
-	chrome := browser.Start(t)
-	db := testdb.Open(t, cfg)
-
-	// The browser's cookies make a visitor; each state is an account.
-	signIn := func(email string) *browser.Page {
-		t.Helper()
-		p := chrome.Open(t, browser.Look{}, base+"/login")
-		p.Fill("#email", email)
-		p.Click("main button")
-		link, _ := s.printed(t, email, 0)
-		p.Go(link)
-		p.Click("main button")
-		return p
-	}
-	looks := []browser.Look{{}, {Width: 360, Dark: true}}
-	check := func(p *browser.Page, name string) {
-		t.Helper()
-		p.Axe()
-		p.Screenshot(name)
-		var wider bool
-		if p.Eval("document.documentElement.scrollWidth > document.documentElement.clientWidth", &wider); wider {
-			t.Errorf("%s is wider than its window", name)
-		}
-	}
-	inEachLook := func(visitor *browser.Page, name, path string) {
-		t.Helper()
-		for _, look := range looks {
-			p := visitor.In(t, look)
-			p.Go(base + path)
-			check(p, fmt.Sprintf("%s-%s", name, lookName(look)))
-		}
-	}
-
-	stranger := chrome.Open(t, browser.Look{}, base+"/login")
-	inEachLook(stranger, "login", "/login")
-	inEachLook(stranger, "link-unknown", "/login/confirm?token=nobodyhasit")
-	stranger.Fill("#email", "ola@example.com")
-	stranger.Click("main button")
-	inEachLook(stranger, "code", "/login/code")
-	stranger.Fill("#code", "000 000")
-	stranger.Click("main button")
-	check(stranger, "code-wrong")
-	link, _ := s.printed(t, "ola@example.com", 0)
-	inEachLook(stranger, "link", strings.TrimPrefix(link, base))
-	stranger.Go(link)
-	stranger.Click("main button")
-	inEachLook(stranger, "link-used", strings.TrimPrefix(link, base))
-
-	ola := stranger
-	inEachLook(ola, "keys-none", "/account")
-	for i := range 3 {
-		ola.Go(base + "/account")
-		ola.Fill("#name", fmt.Sprintf("<b>machine %d</b>", i+1))
-		ola.Click("main form button")
-		if i == 0 {
-			check(ola, "key-new-light-1280")
-		}
-	}
-	inEachLook(ola, "keys-limit", "/account")
-	ola.Go(base + "/account")
-	ola.Click("tbody a.button")
-	inEachLook(ola, "key-revoke", strings.TrimPrefix(ola.URL(), base))
-	inEachLook(ola, "usage-one", "/account/usage")
-	inEachLook(ola, "plan-developer", "/account/plan")
-	base = notSelling
-	inEachLook(ola, "plan-closed", "/account/plan")
-	base = selling
-	inEachLook(ola, "settings", "/account/settings")
-	inEachLook(ola, "delete", "/account/delete")
-	inEachLook(ola, "not-found", "/account/nothing")
-
-	busy := signIn("busy@example.com")
-	account := find(t, db, "busy@example.com")
-	for back := range 30 {
-		day := quota.DayOf(time.Now().AddDate(0, 0, -back)).String()
-		requests := []int{1000, 12, 640, 0, 411, 3}[back%6]
-		if err := db.Write.Usage.Create().SetAccountID(account).SetDay(day).SetRequests(requests).Exec(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	inEachLook(busy, "usage-spent", "/account/usage")
-	inEachLook(busy, "keys-spent", "/account")
-
-	for _, customer := range []struct {
-		name, status string
-		since, end   time.Time
-		cancels      bool
-	}{
-		{"pays", "active", time.Time{}, time.Now().AddDate(0, 0, 20), false},
-		{"leaves", "active", time.Time{}, time.Now().AddDate(0, 0, 20), true},
-		{"failed", "past_due", time.Now().AddDate(0, 0, -2), time.Now().AddDate(0, 1, 0), false},
-		{"unpaid", "unpaid", time.Time{}, time.Now(), false},
-	} {
-		email := customer.name + "@example.com"
-		p := signIn(email)
-		id := find(t, db, email)
-		row := db.Write.Customer.Create().SetID("cus_" + customer.name).SetAccountID(id).SetEmail(email).SetStatus(customer.status).
-			SetSubscription("sub_" + customer.name).SetPeriodEnd(customer.end).SetCancels(customer.cancels)
-		if !customer.since.IsZero() {
-			row.SetPastDueSince(customer.since)
-		}
-		if err := row.Exec(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if customer.status != "unpaid" {
-			if err := db.Write.Account.UpdateOneID(id).SetPlan("pro").Exec(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		inEachLook(p, "plan-"+customer.name, "/account/plan")
-		inEachLook(p, "keys-"+customer.name, "/account")
-		if customer.name != "pays" {
-			continue
-		}
-		inEachLook(p, "webhooks-none", "/account/webhooks")
-		p.Go(base + "/account/webhooks")
-		p.Fill("#url", "http://"+s.address+"/nobody-is-here")
-		p.Click("main section button")
-		check(p, "webhook-secret")
-		p.Click("main a.button")
-		p.Click("main form button") // a test, which finds nobody
-		check(p, "webhook-tested")
-		inEachLook(p, "webhook", strings.TrimSuffix(strings.TrimPrefix(p.URL(), base), "/test"))
-		inEachLook(p, "webhooks", "/account/webhooks")
-	}
-}
-
-func lookName(look browser.Look) string {
-	scheme, width := "light", 1280
-	if look.Dark {
-		scheme = "dark"
-	}
-	if look.Width > 0 {
-		width = look.Width
-	}
-	return fmt.Sprintf("%s-%d", scheme, width)
-}
-
-func find(t testing.TB, db *store.Store, email string) int {
-	t.Helper()
-	account, err := auth.NewAccounts(db).Find(t.Context(), email)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return account.ID
-}
-
 // Subscribing leads to Stripe, with what it sells set up there, and an event
 // of Stripe's comes in where it should.
 func TestSubscribing(t *testing.T) {
@@ -358,7 +209,12 @@ func TestSubscribing(t *testing.T) {
 			return got
 		}
 		post("/login", url.Values{"email": {"paul@example.com"}})
-		code := regexp.MustCompile(`\b\d{6}\b`).FindString(smtp.Wait(t, "paul@example.com"))
+		letter := smtp.Wait(t, "paul@example.com")
+		found := codeInLetter.FindStringSubmatch(letter)
+		if found == nil {
+			t.Fatalf("no code is in %s", letter)
+		}
+		code := found[1]
 		if got := post("/login/code", url.Values{"code": {code}}); got.Request.URL.Path != "/account" {
 			t.Fatalf("signed in at %s, %d", got.Request.URL, got.StatusCode)
 		}
@@ -377,8 +233,8 @@ func TestSubscribing(t *testing.T) {
 		if got := s.call(t, http.MethodPost, "/billing/stripe", `{"id":"evt_1"}`, "Stripe-Signature", "t=1,v1=00"); got.StatusCode != 400 {
 			t.Errorf("a forged event: %d", got.StatusCode)
 		}
-		for _, secret := range []string{code, "sk_test_123", "whsec_test"} {
-			if strings.Contains(s.log.String(), secret) {
+		for _, secret := range []string{`["= ]` + code + `["& ]`, "sk_test_123", "whsec_test"} { // six digits are in many a number
+			if regexp.MustCompile(secret).MatchString(s.log.String()) {
 				t.Errorf("the log has %s", secret)
 			}
 		}

@@ -41,6 +41,7 @@ type Billing struct {
 	stripe  *stripe.Client         // nil where nothing is sold
 	found   atomic.Pointer[string] // the price, where it had to be looked up
 	syncing singleflight.Group     // by customer
+	clicks  clicks
 	now     func() time.Time
 }
 
@@ -86,6 +87,13 @@ func failed(err error) error {
 	var ours *problem.Problem
 	if err == nil || errors.As(err, &ours) {
 		return err
+	}
+	if refused(err) {
+		return &problem.Problem{
+			Code:    problem.Internal,
+			Message: "The payment service does not take what we ask of it. Nothing was changed, and trying again will not help: it is for us to mend.",
+			Cause:   err,
+		}
 	}
 	return &problem.Problem{
 		Code:    problem.Unavailable,

@@ -57,3 +57,19 @@ func TestHandBackNobody(t *testing.T) {
 		s.wantHandedBack(auth.Developer)
 	})
 }
+
+// Whose plan does not depend on a payment is not told that it does.
+func TestNoNoticeOfAPlanByHand(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		sub := s.subscribed()
+		s.byHand(auth.Pro)
+		sub.status = stripe.SubscriptionStatusPastDue
+		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
+		s.look(t.Context())
+		if n := s.smtp.Count(owner); n != 0 {
+			t.Errorf("%d letters", n)
+		}
+		s.wantHandedBack(auth.Pro)
+		s.wantNotice(s.clock().Add(Grace)) // now it does
+	})
+}

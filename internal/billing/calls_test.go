@@ -165,21 +165,6 @@ func wantProblem(t *testing.T, err error, code problem.Code) {
 	}
 }
 
-func TestManage(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
-		_, err := s.Manage(t.Context(), s.account)
-		wantProblem(t, err, problem.BadInput)
-		s.customer()
-		address, err := s.Manage(t.Context(), s.account)
-		if err != nil || !strings.HasPrefix(address, "https://") {
-			t.Errorf("%q, %v", address, err)
-		}
-		wantForm(t, s.peer.only(t, "POST /v1/billing_portal/sessions"), map[string]string{
-			"customer": "cus_1", "return_url": publicURL + "/account/plan/done",
-		})
-	})
-}
-
 // Whoever has had more subscriptions than fit on a page still has the last.
 func TestManySubscriptions(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
@@ -230,6 +215,8 @@ func TestClosed(t *testing.T) {
 		_, err = closed.Manage(t.Context(), s.account)
 		wantProblem(t, err, problem.NotFound)
 		_, _, err = closed.SetUp(t.Context())
+		wantProblem(t, err, problem.BadInput)
+		_, _, err = closed.SetUpManaging(t.Context())
 		wantProblem(t, err, problem.BadInput)
 		wantProblem(t, closed.SyncAll(t.Context(), nil), problem.BadInput)
 		if err := closed.Close(t.Context(), s.account); err != nil {

@@ -43,6 +43,22 @@ func TestClose(t *testing.T) {
 	})
 }
 
+// A page to pay on that is open cannot be paid once its account is gone.
+func TestCloseWithAnOpenCheckout(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		s.peer.sessions = []map[string]any{{"id": "cs_open", "status": "open"}, {"id": "cs_paid", "status": "complete"}}
+		if err := s.Close(t.Context(), s.account); err != nil {
+			t.Fatal(err)
+		}
+		wantForm(t, s.peer.only(t, "GET /v1/checkout/sessions"), map[string]string{"customer": "cus_1", "status": "open"})
+		s.peer.only(t, "POST /v1/checkout/sessions/cs_open/expire")
+		if len(s.peer.made("POST /v1/checkout/sessions/cs_paid/expire")) > 0 {
+			t.Error("one that was paid was ended, too")
+		}
+	})
+}
+
 func TestCloseAsStripeFails(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.subscribed()

@@ -97,6 +97,15 @@ func (b *Billing) unlink(ctx context.Context, id string) error {
 	return store.Explain(b.Store.Write.Customer.Update().Where(customer.ID(id)).ClearAccountID().SetEmail("").Exec(ctx))
 }
 
+// lose is for a customer that Stripe no longer has, where no event told so:
+// the account loses Pro first.
+func (b *Billing) lose(ctx context.Context, id string) error {
+	if err := b.refresh(ctx, id, nil); err != nil {
+		return err
+	}
+	return b.unlink(ctx, id)
+}
+
 // customerOf is whom an event is about, or nobody.
 func customerOf(event *stripe.Event) string {
 	if event.Data == nil {

@@ -284,3 +284,17 @@ func TestCustomerDeletedHalfway(t *testing.T) {
 		s.wantNewBeginning()
 	})
 }
+
+// Nor does Pro stay with who subscribes anew, where no event told of it.
+func TestSubscribeButGone(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.subscribed()
+		s.peer.forget("cus_1")
+		s.wait(time.Minute) // Stripe would repeat the customer that it made
+		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
+			t.Fatal(err)
+		}
+		s.wantPlan(auth.Developer)
+		s.wantCustomers(1)
+	})
+}

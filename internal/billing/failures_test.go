@@ -55,27 +55,45 @@ func TestStripeHangs(t *testing.T) {
 	})
 }
 
-// Whatever Stripe says, its words are not for our visitors.
+// Whatever Stripe says, its words are not for our visitors. What it refuses is
+// not mended by trying again.
 func TestFailedCalls(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
-		s.peer.breakWith(internalError)
 		s.Price = ""
-		for what, do := range map[string]func() error{
-			"subscribe": func() error { _, err := s.Subscribe(t.Context(), s.account); return err },
-			"manage":    func() error { _, err := s.Manage(t.Context(), s.account); return err },
-			"set up":    func() error { _, _, err := s.SetUp(t.Context()); return err },
-			"price":     func() error { _, err := s.findPrice(t.Context()); return err },
-			"sync":      func() error { return s.Sync(t.Context(), s.account) },
-			"close":     func() error { return s.Close(t.Context(), s.account) },
+		for name, c := range map[string]struct {
+			how  http.HandlerFunc
+			code problem.Code
+			says string
+		}{
+			"broken":   {internalError, problem.Unavailable, "try again in a minute"},
+			"busy":     {tooMany, problem.Unavailable, "try again in a minute"},
+			"refusing": {refuse, problem.Internal, "trying again will not help"},
 		} {
-			err := do()
-			if problem.Of(err).Code != problem.Unavailable {
-				t.Errorf("%s: %v", what, err)
+			s.peer.breakWith(c.how)
+			for what, do := range map[string]func() error{
+				"subscribe":       func() error { _, err := s.Subscribe(t.Context(), s.account); return err },
+				"manage":          func() error { _, err := s.Manage(t.Context(), s.account); return err },
+				"set up":          func() error { _, _, err := s.SetUp(t.Context()); return err },
+				"set up the page": func() error { _, _, err := s.SetUpManaging(t.Context()); return err },
+				"price":           func() error { _, err := s.findPrice(t.Context()); return err },
+				"sync":            func() error { return s.Sync(t.Context(), s.account) },
+				"close":           func() error { return s.Close(t.Context(), s.account) },
+			} {
+				err := do()
+				if said := problem.Of(err); said.Code != c.code || !strings.Contains(said.Message, c.says) {
+					t.Errorf("%s, %s: %v", name, what, err)
+				}
+				s.wantOwnWords(problem.Of(err).Message)
 			}
-			s.wantOwnWords(problem.Of(err).Message)
 		}
 	})
+}
+
+func tooMany(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusTooManyRequests)
+	_, _ = w.Write(refusal())
 }
 
 // Stripe repeats its answer to a repeated key, an error too: later tries must

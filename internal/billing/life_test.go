@@ -5,12 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/emersion/go-smtp"
 	"github.com/stripe/stripe-go/v86"
 
 	"palmares/auth"
-	"palmares/internal/mail"
-	"palmares/internal/testdb"
 )
 
 const month = 30 * 24 * time.Hour
@@ -65,6 +62,7 @@ func TestLife(t *testing.T) {
 func (s *shop) fallBehind(sub *subscription) {
 	s.t.Helper()
 	sub.status, sub.invoiced = stripe.SubscriptionStatusPastDue, s.clock().Add(-time.Hour)
+	until := s.clock().Add(Grace).UTC().Format("2 January 2006")
 	s.isNow(stripe.EventTypeInvoicePaymentFailed, *sub)
 	s.wantPlan(auth.Pro)
 	for range 3 {
@@ -74,7 +72,6 @@ func (s *shop) fallBehind(sub *subscription) {
 	s.isNow(stripe.EventTypeInvoicePaymentFailed, *sub) // the next attempt
 	s.look(s.t.Context())
 	s.wantPlan(auth.Pro)
-	until := sub.invoiced.Add(Grace).UTC().Format("2 January 2006")
 	if letter := s.smtp.Wait(s.t, owner); !strings.Contains(letter, until) || !strings.Contains(letter, "failed") {
 		s.t.Errorf("the letter does not say until when: %s", letter)
 	}
@@ -107,7 +104,7 @@ func TestGraceEnds(t *testing.T) {
 		s.look(t.Context())
 		s.smtp.Wait(t, owner)
 
-		s.wait(Grace - time.Hour - time.Second)
+		s.wait(Grace - time.Second)
 		s.look(t.Context())
 		s.wantPlan(auth.Pro)
 		if PlanOf(s.row(), s.clock()) != auth.Pro {
@@ -127,73 +124,6 @@ func TestGraceEnds(t *testing.T) {
 		s.wantPlan(auth.Pro)
 		if n := s.smtp.Count(owner); n != 2 {
 			t.Errorf("%d letters", n)
-		}
-	})
-}
-
-// Who is found too late for any grace is not told that Pro goes on.
-func TestGraceWasOver(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
-		sub := s.subscribed()
-		s.wait(month)
-		sub.status, sub.invoiced = stripe.SubscriptionStatusPastDue, s.clock().Add(-Grace-time.Hour)
-		s.peer.set("cus_1", sub)
-		s.wait(2 * time.Hour)
-		s.look(t.Context())
-		s.look(t.Context())
-		s.wantPlan(auth.Developer)
-		if letter := s.smtp.Wait(t, owner); !strings.Contains(letter, "has ended") {
-			t.Errorf("not the letter that Pro has ended: %s", letter)
-		}
-		if n := s.smtp.Count(owner); n != 1 {
-			t.Errorf("%d letters", n)
-		}
-	})
-}
-
-// A letter that cannot be sent is tried again.
-func TestNoticeIsRepeated(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
-		sub := s.subscribed()
-		sub.status = stripe.SubscriptionStatusPastDue
-		s.smtp.Stop()
-		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
-		s.look(t.Context())
-		if s.row().NoticedAt != nil {
-			t.Error("a letter that was not sent counts")
-		}
-		s.smtp.Start(t)
-		s.look(t.Context())
-		s.smtp.Wait(t, owner)
-		if s.row().NoticedAt == nil {
-			t.Error("a letter that was sent does not count")
-		}
-	})
-}
-
-// One that can never be sent is told of once, not each minute.
-func TestNoticeThatIsRefused(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
-		tries := 0
-		refusing := testdb.StartSMTPWith(t, testdb.SMTPOptions{Rcpt: func(string) error {
-			tries++
-			return &smtp.SMTPError{Code: 550, Message: "no such user"}
-		}})
-		var err error
-		if s.Mail, err = mail.New(mail.Config{URL: refusing.URL, From: "palmares@palmares.example", Log: s.Log}); err != nil {
-			t.Fatal(err)
-		}
-		sub := s.subscribed()
-		sub.status = stripe.SubscriptionStatusPastDue
-		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
-		for range 3 {
-			s.look(t.Context())
-		}
-		if tries != 1 || s.row().NoticedAt == nil {
-			t.Errorf("tried %d times", tries)
-		}
-		if n := strings.Count(s.log.String(), "a failed payment was not told of"); n != 1 {
-			t.Errorf("logged %d times: %s", n, s.log)
 		}
 	})
 }
@@ -224,14 +154,56 @@ func TestStatuses(t *testing.T) {
 	})
 }
 
-// A date to end at is an end, too.
+// Of two that are worth the same, the newest counts, whichever is listed first.
+func TestNewestSubscription(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		for _, status := range []stripe.SubscriptionStatus{stripe.SubscriptionStatusActive, stripe.SubscriptionStatusCanceled} {
+			older := s.begun(status)
+			s.wait(time.Hour)
+			newer := s.begun(status)
+			for _, all := range [][]subscription{{older, newer}, {newer, older}} {
+				s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, all...)
+				if got := s.row().Subscription; got != newer.id {
+					t.Errorf("%s: %s counts, not %s", status, got, newer.id)
+				}
+				s.wantPeriodEnd(newer.periodEnd)
+			}
+		}
+	})
+}
+
+// A date to end at is an end, too, wherever it is in a period.
 func TestCancelAt(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		sub := s.subscribed()
-		sub.cancelAt = sub.periodEnd
-		s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, sub)
-		if !s.row().Cancels {
-			t.Error("that it ends is not known")
+		for _, off := range []time.Duration{-10 * 24 * time.Hour, 0, 10 * 24 * time.Hour} {
+			sub.cancelAt = sub.periodEnd.Add(off)
+			s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, sub)
+			if !s.row().Cancels {
+				t.Error("that it ends is not known")
+			}
+			s.wantPeriodEnd(sub.cancelAt)
 		}
+		sub.cancelAt = time.Time{}
+		s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, sub)
+		s.wantPeriodEnd(sub.periodEnd)
+	})
+}
+
+// What ends long after its period is still paid for: lost news of that is found.
+func TestLateNewsOfOneThatEnds(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		sub := s.subscribed()
+		sub.cancelAt = sub.periodEnd.Add(3 * month)
+		s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, sub)
+		sub.status = stripe.SubscriptionStatusUnpaid
+		s.peer.set("cus_1", sub)
+		s.wait(endingReadEvery)
+		s.look(t.Context())
+		s.wantPlan(auth.Pro)
+		s.wait(time.Second)
+		s.look(t.Context())
+		s.wantPlan(auth.Developer)
 	})
 }

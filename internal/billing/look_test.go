@@ -42,6 +42,55 @@ func TestLateNewsIsAskedForSeldom(t *testing.T) {
 	})
 }
 
+// Who has paid has Pro, also where no event tells of it.
+func TestLostCheckout(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
+			t.Fatal(err)
+		}
+		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		before := len(s.peer.made(reading))
+		s.wait(soonAfter)
+		s.look(t.Context())
+		s.wantPlan(auth.Developer) // the event may still come
+		s.wait(time.Second)
+		s.look(t.Context())
+		s.wantPlan(auth.Pro)
+		s.wait(soonAfter + time.Second)
+		s.look(t.Context())
+		if n := len(s.peer.made(reading)) - before; n != 1 {
+			t.Errorf("asked %d times", n)
+		}
+	})
+}
+
+// A page to pay on that nobody paid on is looked after while it is open.
+func TestCheckoutThatIsLeft(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
+			t.Fatal(err)
+		}
+		before := len(s.peer.made(reading))
+		asked := func() int {
+			s.look(t.Context())
+			return len(s.peer.made(reading)) - before
+		}
+		for i := range 3 {
+			s.wait(soonAfter + time.Second)
+			if n := asked(); n != i+1 {
+				t.Errorf("asked %d times, not %d", n, i+1)
+			}
+			if n := asked(); n != i+1 {
+				t.Errorf("asked %d times at once", n-i)
+			}
+		}
+		s.wait(pageOpen)
+		if n := asked(); n != 3 {
+			t.Errorf("asked %d times, also after its end", n)
+		}
+	})
+}
+
 // Stripe writes to where our account is.
 func TestRenamed(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {

@@ -50,9 +50,11 @@ type peer struct {
 	subscriptions map[string][]subscription // by customer
 	sessions      []map[string]any          // open ones
 	prices        []map[string]any
+	pages         []map[string]any // what people manage their subscription with
 	customers     int
 	remembered    map[string][]byte // answers, by idempotency key
 	gone          map[string]bool   // customers and prices that were deleted
+	forbidden     string            // what our key may not do
 	broken        func(http.ResponseWriter, *http.Request)
 	afterReading  func(what string) // with an answer ready, before it is sent
 }
@@ -128,10 +130,14 @@ func (p *peer) correct(made call, answer []byte) (status int, corrected []byte) 
 	}
 	customer := made.form.Get("customer")
 	switch id, named := strings.CutPrefix(made.path, "/v1/customers/"); {
+	case made.is(p.forbidden):
+		return http.StatusForbidden, refusal()
 	case p.gone[customer]:
 		return http.StatusBadRequest, noSuch("customer")
 	case named && p.gone[id]:
 		return http.StatusNotFound, noSuch("id")
+	case made.is("POST /v1/billing_portal/sessions") && len(p.pages) == 0:
+		return http.StatusBadRequest, refusal()
 	case made.is("POST /v1/checkout/sessions") && p.gone[made.form.Get("line_items[0][price]")]:
 		return http.StatusBadRequest, noSuch("line_items[0][price]")
 	}
@@ -152,6 +158,12 @@ func (p *peer) correct(made call, answer []byte) (status int, corrected []byte) 
 		got["data"] = filled(got["data"].([]any)[0], p.sessions)
 	case made.is("GET /v1/prices"):
 		got["data"] = filled(got["data"].([]any)[0], p.prices)
+	case made.is("GET /v1/billing_portal/configurations"):
+		got["data"] = filled(got["data"].([]any)[0], p.pages)
+	case made.is("POST /v1/billing_portal/configurations"):
+		made := map[string]any{"id": "bpc_made", "is_default": false, "metadata": map[string]any{markName: made.form.Get("metadata[" + markName + "]")}}
+		p.pages = append(p.pages, made)
+		got["id"] = made["id"]
 	case made.method == http.MethodDelete && strings.HasPrefix(made.path, "/v1/subscriptions/"):
 		p.end(strings.TrimPrefix(made.path, "/v1/subscriptions/"))
 	}
@@ -165,6 +177,11 @@ func (p *peer) correct(made call, answer []byte) (status int, corrected []byte) 
 // noSuch is what Stripe says of something that it does not have.
 func noSuch(param string) []byte {
 	return fmt.Appendf(nil, `{"error":{"type":"invalid_request_error","code":"resource_missing","param":"%s","message":"%s"}}`, param, stripesWords)
+}
+
+// refusal is what Stripe says of what it will not do.
+func refusal() []byte {
+	return fmt.Appendf(nil, `{"error":{"type":"invalid_request_error","message":"%s"}}`, stripesWords)
 }
 
 func customerID(number int) string { return fmt.Sprintf("cus_%d", number) }
@@ -287,6 +304,12 @@ func internalError(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusInternalServerError)
 	_, _ = fmt.Fprintf(w, `{"error":{"type":"api_error","message":"%s"}}`, stripesWords)
+}
+
+func refuse(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusBadRequest)
+	_, _ = w.Write(refusal())
 }
 
 func silence(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }

@@ -95,7 +95,7 @@ func (b *Billing) align(ctx context.Context, id string, news *stripe.Event) (los
 func (b *Billing) write(ctx context.Context, row *ent.Customer, at standing, news *stripe.Event) (lost *ent.Account, err error) {
 	now := b.now().UTC()
 	if at.status == StatusPastDue {
-		at.pastDueSince = earliest(row.PastDueSince, at.pastDueSince, now)
+		at.pastDueSince = fellBehind(row, at.pastDueSince, now)
 	}
 	worth := plan(at.status, at.pastDueSince, now)
 	err = b.Store.Update(ctx, func(tx *ent.Tx) error {
@@ -159,13 +159,14 @@ func move(ctx context.Context, tx *ent.Tx, id int, to auth.Plan) (lost *ent.Acco
 	return acc, nil
 }
 
-// earliest is when a customer fell behind: as we first knew it, else as Stripe
-// tells it, else now.
-func earliest(known, told *time.Time, now time.Time) *time.Time {
+// fellBehind is when a customer's grace begins: as we first knew it. What we
+// last knew to be paid begins with the news, since a debit may come back long
+// after its invoice; of what we never knew, Stripe tells when.
+func fellBehind(row *ent.Customer, told *time.Time, now time.Time) *time.Time {
 	switch {
-	case known != nil:
-		return known
-	case told != nil && told.Before(now):
+	case row.PastDueSince != nil:
+		return row.PastDueSince
+	case told != nil && told.Before(now) && !paid(row.Status):
 		return told
 	}
 	return &now

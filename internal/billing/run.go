@@ -20,11 +20,14 @@ import (
 )
 
 const (
-	lookEvery  = time.Minute
-	lateAfter  = time.Hour           // when news of a new period must have come
-	soonAfter  = 10 * time.Minute    // when news of a payment must have come
-	pageOpen   = 25 * time.Hour      // how long a page to pay on may be open, and more
-	eventsKept = 90 * 24 * time.Hour // Stripe repeats them for days
+	lookEvery = time.Minute
+	lateAfter = time.Hour        // when news of a new period must have come
+	soonAfter = 10 * time.Minute // when news of a payment must have come
+	// endingReadEvery is for those that end some day: when news of a period of
+	// theirs must have come is not known.
+	endingReadEvery = 24 * time.Hour
+	pageOpen        = 25 * time.Hour      // how long a page to pay on may be open, and more
+	eventsKept      = 90 * 24 * time.Hour // Stripe repeats them for days
 )
 
 // Run does what time asks for until ctx ends: no event comes when a grace
@@ -83,14 +86,15 @@ func lapsed(now time.Time) predicate.Customer {
 	)
 }
 
-// late are those of whom news should have come: of a new period, or of the
-// payment that they were about to make.
+// late are those of whom news should have come: of a new period, of a period
+// before the end, or of the payment that they were about to make.
 func late(now time.Time) predicate.Customer {
 	return customer.Or(
 		customer.And(
 			customer.StatusIn(StatusActive, StatusTrialing, StatusPastDue),
 			customer.PeriodEndLT(now.Add(-lateAfter)), customer.ReadAtLT(now.Add(-lateAfter)),
 		),
+		customer.And(customer.StatusIn(StatusActive, StatusTrialing, StatusPastDue), customer.Cancels(true), customer.ReadAtLT(now.Add(-endingReadEvery))),
 		customer.And(
 			customer.StatusNotIn(StatusActive, StatusTrialing), customer.CheckoutAtGT(now.Add(-pageOpen)), customer.CheckoutAtLT(now.Add(-soonAfter)),
 			customer.Or(customer.ReadAtIsNil(), customer.ReadAtLT(now.Add(-soonAfter))),
@@ -98,8 +102,9 @@ func late(now time.Time) predicate.Customer {
 	)
 }
 
-// unnoticed are those who do not know yet that a payment failed.
-var unnoticed = customer.And(customer.Status(StatusPastDue), customer.NoticedAtIsNil(), customer.AccountIDNotNil())
+// unnoticed are those who do not know yet that a payment failed on which their
+// plan depends.
+var unnoticed = customer.And(customer.Status(StatusPastDue), customer.NoticedAtIsNil(), customer.HasAccountWith(account.PlanByHand(false)))
 
 // orphaned are those that pay for an account that is no more.
 var orphaned = customer.And(customer.AccountIDIsNil(), customer.StatusNotIn(ended...))
@@ -160,10 +165,7 @@ func (b *Billing) rename(ctx context.Context, row *ent.Customer) error {
 	email := row.Edges.Account.Email
 	_, err := b.stripe.V1Customers.Update(ctx, row.ID, &stripe.CustomerUpdateParams{Email: &email})
 	if missing(err, pathParam) { // it was deleted there, and the news of that was lost
-		if err := b.refresh(ctx, row.ID, nil); err != nil {
-			return err
-		}
-		return b.unlink(ctx, row.ID)
+		return b.lose(ctx, row.ID)
 	}
 	if err != nil {
 		return failed(err)

@@ -24,23 +24,22 @@ const (
 type standing struct {
 	subscription string
 	status       string
-	periodEnd    *time.Time
+	periodEnd    *time.Time // or when it ends, where that is another day
 	cancels      bool
 	pastDueSince *time.Time
 }
 
 // plan is what a subscription is worth at a moment.
 func plan(status string, pastDueSince *time.Time, now time.Time) auth.Plan {
-	switch status {
-	case StatusActive, StatusTrialing:
+	inGrace := status == StatusPastDue && (pastDueSince == nil || now.Before(pastDueSince.Add(Grace)))
+	if paid(status) || inGrace {
 		return auth.Pro
-	case StatusPastDue:
-		if pastDueSince == nil || now.Before(pastDueSince.Add(Grace)) {
-			return auth.Pro
-		}
 	}
 	return auth.Developer
 }
+
+// paid tells whether nothing is owed.
+func paid(status string) bool { return status == StatusActive || status == StatusTrialing }
 
 // PlanOf is what a customer has paid for; nobody's is Developer.
 func PlanOf(row *ent.Customer, now time.Time) auth.Plan {
@@ -99,8 +98,12 @@ func stand(s *stripe.Subscription) standing {
 			}
 		}
 	}
+	if s.CancelAt > 0 {
+		end := time.Unix(s.CancelAt, 0).UTC()
+		at.periodEnd = &end
+	}
 	if at.status == StatusPastDue && s.LatestInvoice != nil {
-		// The invoice that was not paid: whenever its news reaches us.
+		// The invoice that was not paid.
 		since := s.LatestInvoice.Created
 		if moments := s.LatestInvoice.StatusTransitions; moments != nil && moments.FinalizedAt > 0 {
 			since = moments.FinalizedAt

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -22,6 +23,9 @@ func (b *Billing) Subscribe(ctx context.Context, acc *ent.Account) (address stri
 	if !b.Open() {
 		return "", errClosed
 	}
+	if err := b.clicks.count(acc.ID, b.now()); err != nil {
+		return "", err
+	}
 	for range 2 {
 		row, err := b.ensureCustomer(ctx, acc)
 		if err != nil {
@@ -32,7 +36,7 @@ func (b *Billing) Subscribe(ctx context.Context, acc *ent.Account) (address stri
 			return address, failed(err)
 		}
 		// The customer was deleted at Stripe: the next one is new.
-		if err := b.unlink(ctx, row.ID); err != nil {
+		if err := b.lose(ctx, row.ID); err != nil {
 			return "", err
 		}
 	}
@@ -114,27 +118,6 @@ func (b *Billing) checkout(customer, price string, acc *ent.Account) *stripe.Che
 	}
 }
 
-// Manage is where the owner changes the card, reads invoices and cancels.
-func (b *Billing) Manage(ctx context.Context, acc *ent.Account) (address string, err error) {
-	if !b.Open() {
-		return "", errClosed
-	}
-	row, err := b.Customer(ctx, acc)
-	if err != nil {
-		return "", err
-	}
-	if row == nil {
-		return "", problem.New(problem.BadInput, "This account has never had a subscription.")
-	}
-	session, err := b.stripe.V1BillingPortalSessions.Create(ctx, &stripe.BillingPortalSessionCreateParams{
-		Customer: &row.ID, ReturnURL: stripe.String(b.PublicURL + PlanPath + "/done"),
-	})
-	if err != nil {
-		return "", failed(err)
-	}
-	return session.URL, nil
-}
-
 // ensureCustomer is the account's customer at Stripe, made at its first
 // subscription: once, also when two pages ask at the same time.
 func (b *Billing) ensureCustomer(ctx context.Context, acc *ent.Account) (*ent.Customer, error) {
@@ -190,6 +173,19 @@ const (
 func missing(err error, param string) bool {
 	var said *stripe.Error
 	return errors.As(err, &said) && said.Code == stripe.ErrorCodeResourceMissing && said.Param == param
+}
+
+// refused tells whether Stripe will not do what it was asked, however often.
+func refused(err error) bool {
+	var said *stripe.Error
+	if !errors.As(err, &said) {
+		return false
+	}
+	switch said.HTTPStatusCode {
+	case http.StatusConflict, http.StatusTooManyRequests: // it was asked at the wrong moment
+		return false
+	}
+	return said.HTTPStatusCode >= 400 && said.HTTPStatusCode < 500
 }
 
 // refusesPrice tells whether Stripe does not sell at a price: it is missing,

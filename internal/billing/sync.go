@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"palmares/ent"
+	"palmares/internal/store"
 )
 
 const (
@@ -18,17 +19,14 @@ const (
 // want to know at the same time.
 func (b *Billing) Sync(ctx context.Context, acc *ent.Account) error {
 	row, err := b.Customer(ctx, acc)
-	if err != nil || row == nil || !b.Open() {
+	if err != nil || row == nil || !b.Open() || b.fresh(row) {
 		return err
-	}
-	if row.ReadAt != nil && b.now().Sub(*row.ReadAt) < freshFor {
-		return nil
 	}
 	synced := b.syncing.DoChan(row.ID, func() (any, error) {
 		// Whoever asked first may go away; the others still want to know.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), syncTime)
 		defer cancel()
-		return nil, b.refresh(ctx, row.ID, nil)
+		return nil, b.readSince(ctx, row, acc)
 	})
 	select {
 	case result := <-synced:
@@ -36,4 +34,25 @@ func (b *Billing) Sync(ctx context.Context, acc *ent.Account) error {
 	case <-ctx.Done():
 		return failed(ctx.Err())
 	}
+}
+
+// fresh tells whether a customer was read a moment ago. Who was not Pro then
+// may have paid since.
+func (b *Billing) fresh(row *ent.Customer) bool {
+	return paid(row.Status) && row.ReadAt != nil && b.now().Sub(*row.ReadAt) < freshFor
+}
+
+// readSince reads a subscription, unless another did since we saw the row.
+func (b *Billing) readSince(ctx context.Context, seen *ent.Customer, acc *ent.Account) error {
+	row, err := b.Store.Current().Customer.Get(ctx, seen.ID)
+	if err != nil {
+		return store.Explain(err)
+	}
+	if row.ReadAt != nil && (seen.ReadAt == nil || row.ReadAt.After(*seen.ReadAt)) {
+		return nil
+	}
+	if b.clicks.count(acc.ID, b.now()) != nil {
+		return nil // what was read last does for the rest of the minute
+	}
+	return b.refresh(ctx, row.ID, nil)
 }

@@ -14,24 +14,60 @@ import (
 
 const reading = "GET /v1/subscriptions"
 
+// wantAsked syncs, and wants to know how often Stripe was asked.
+func (s *shop) wantAsked(want int) {
+	s.t.Helper()
+	if err := s.Sync(s.t.Context(), s.account); err != nil {
+		s.t.Error(err)
+	}
+	if n := len(s.peer.made(reading)); n != want {
+		s.t.Errorf("asked %d times, not %d", n, want)
+	}
+}
+
 // Whoever reloads the page after paying does not make us ask Stripe each time.
 func TestSyncAsksSeldom(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
-		sync := func(want int) {
-			t.Helper()
-			if err := s.Sync(t.Context(), s.account); err != nil {
-				t.Error(err)
-			}
-			if n := len(s.peer.made(reading)); n != want {
-				t.Errorf("asked %d times, not %d", n, want)
-			}
-		}
-		sync(1)
+		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		s.wantAsked(1)
 		s.wait(freshFor - time.Second)
-		sync(1)
+		s.wantAsked(1)
 		s.wait(time.Second)
-		sync(2)
+		s.wantAsked(2)
+	})
+}
+
+// Who was not Pro a moment ago may have paid since, but does not make us ask
+// without end.
+func TestSyncAfterPaying(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		s.wantAsked(1)
+		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		s.wantAsked(2)
+		s.wantPlan(auth.Pro)
+
+		s.isNow(stripe.EventTypeCustomerSubscriptionDeleted) // and asks
+		for asked := range clicksAMinute - 2 {
+			s.wantAsked(4 + asked)
+		}
+		s.wantAsked(clicksAMinute + 1)
+		s.wait(time.Minute)
+		s.wantAsked(clicksAMinute + 2)
+	})
+}
+
+// Who comes as another's reading ends need not read again.
+func TestSyncAsAnotherEnds(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		seen := s.customer()
+		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		s.wantAsked(1)
+		if err := s.readSince(t.Context(), seen, s.account); err != nil {
+			t.Error(err)
+		}
+		s.wantAsked(1)
 	})
 }
 

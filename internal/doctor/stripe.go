@@ -39,6 +39,7 @@ func stripe(ctx context.Context, cfg *Config, r *report) {
 	}
 	priced(cfg, price, r)
 	taxed(ctx, sells, r)
+	managed(ctx, sells, r)
 	told(ctx, cfg, sells, r)
 }
 
@@ -69,6 +70,19 @@ func taxed(ctx context.Context, sells *billing.Billing, r *report) {
 		r.wrong("tax", "Stripe is not set up to compute tax, so no subscription can be begun.", "Give it your address and registrations, under Tax in its dashboard.", nil)
 	default:
 		r.ok("tax", "Stripe computes tax.")
+	}
+}
+
+// managed sees that people can change their card, and cancel.
+func managed(ctx context.Context, sells *billing.Billing, r *report) {
+	page, err := sells.InspectManaging(ctx)
+	switch {
+	case err != nil:
+		unread(r, "managing", "whether Stripe has a page for cards, invoices and cancelling", err)
+	case page == billing.ManagingPage{}:
+		r.wrong("managing", "Stripe has no page for cards, invoices and cancelling, so nobody who pays can do any of it.", "Run palmares billing setup.", nil)
+	default:
+		r.ok("managing", "Stripe has a page for cards, invoices and cancelling.")
 	}
 }
 

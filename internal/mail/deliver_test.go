@@ -144,7 +144,7 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("%v, with %v", err, errors.Unwrap(err))
 			}
 			stop := run(t, m)
-			if !m.Post(private(ana)) {
+			if m.Post(private(ana)) != nil {
 				t.Fatal("it was not queued")
 			}
 			eventually(t, "the letter is given up", func() bool { return log.count(`"level":"ERROR"`) > 0 })

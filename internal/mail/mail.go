@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"palmares/internal/problem"
 )
 
 const (
@@ -89,19 +91,25 @@ func New(cfg Config) (*Mailer, error) {
 // Prints tells whether letters go to the log.
 func (m *Mailer) Prints() bool { return m.server == nil }
 
-// Post queues a letter, and never blocks. It is false when the queue is full
-// or has ended, and for an invalid address.
-func (m *Mailer) Post(msg Message) bool {
+// ErrFull is for a letter that finds no room, or comes after the end.
+var ErrFull = problem.New(problem.Unavailable, "Too many messages wait to be sent. Try again in a minute.")
+
+// Post queues a letter, and never blocks. Its error is ErrFull, or a
+// *problem.Problem of the letter itself, such as an invalid address.
+func (m *Mailer) Post(msg Message) error {
 	l, err := m.compose(msg)
 	if err != nil {
 		m.giveUp(msg.To, err)
-		return false
+		return err
 	}
 	if m.Prints() {
 		m.print(msg)
-		return true
+		return nil
 	}
-	return m.take(l)
+	if !m.take(l) {
+		return ErrFull
+	}
+	return nil
 }
 
 // Send sends a letter now, with one attempt. Its error is a *problem.Problem.

@@ -2,6 +2,7 @@ package mail
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -139,12 +140,12 @@ func TestQueue(t *testing.T) {
 	server := testdb.StartSMTP(t)
 	m, log := newMailer(t, Config{URL: server.URL})
 	for i := range queueLength {
-		if !m.Post(private(ana)) {
-			t.Fatalf("letter %d found no room", i)
+		if err := m.Post(private(ana)); err != nil {
+			t.Fatalf("letter %d: %v", i, err)
 		}
 	}
-	if m.Post(private(ana)) {
-		t.Error("it took more than it holds")
+	if err := m.Post(private(ana)); !errors.Is(err, ErrFull) {
+		t.Errorf("more than it holds: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -152,7 +153,7 @@ func TestQueue(t *testing.T) {
 	if server.Count(ana) != queueLength {
 		t.Errorf("%d letters were sent", server.Count(ana))
 	}
-	if m.Post(private(ana)) || log.String() != "" {
+	if !errors.Is(m.Post(private(ana)), ErrFull) || log.String() != "" {
 		t.Errorf("a letter was taken that nobody sends; the log has %s", log)
 	}
 }

@@ -10,6 +10,7 @@ import (
 // deletePage is the data of the page that asks whether to delete an account.
 type deletePage struct {
 	Keys       int
+	Endpoints  int
 	Subscribed bool
 	Kept       bool // billing keeps something
 }
@@ -21,11 +22,15 @@ func (p *Portal) askDeleteWith(v *visit, wrong error) error {
 	if err != nil {
 		return err
 	}
+	endpoints, err := p.Hooks.List(v.Context(), v.account)
+	if err != nil {
+		return err
+	}
 	row, err := p.Billing.Customer(v.Context(), v.account)
 	if err != nil {
 		return err
 	}
-	data := deletePage{Keys: len(keys), Kept: row != nil, Subscribed: row != nil && billing.Live(row.Status)}
+	data := deletePage{Keys: len(keys), Endpoints: len(endpoints), Kept: row != nil, Subscribed: row != nil && billing.Live(row.Status)}
 	return p.show(v, "delete", data, wrong)
 }
 
@@ -41,7 +46,7 @@ func (p *Portal) deleteAccount(v *visit) error {
 	if err != nil {
 		return err
 	}
-	if err := p.accounts.Delete(v.Context(), v.account); err != nil {
+	if err := p.endSessions(v, func() error { return p.accounts.Delete(v.Context(), v.account) }); err != nil {
 		return err
 	}
 	for _, key := range keys {

@@ -8,12 +8,13 @@ import (
 
 // exported is everything that we know of an account, for its owner.
 type exported struct {
-	Account  exportedAccount   `json:"account"`
-	Keys     []exportedKey     `json:"keys"`
-	Usage    []exportedUsage   `json:"usage"`
-	Sessions []exportedSession `json:"sessions"`
-	Messages []exportedMessage `json:"messages"`
-	Billing  *exportedBilling  `json:"billing"`
+	Account  exportedAccount    `json:"account"`
+	Keys     []exportedKey      `json:"keys"`
+	Usage    []exportedUsage    `json:"usage"`
+	Sessions []exportedSession  `json:"sessions"`
+	Messages []exportedMessage  `json:"messages"`
+	Webhooks []exportedEndpoint `json:"webhooks"`
+	Billing  *exportedBilling   `json:"billing"`
 }
 
 type exportedAccount struct {
@@ -111,6 +112,9 @@ func (p *Portal) gather(v *visit) (*exported, error) {
 			one.Network = message.Sender
 		}
 		data.Messages = append(data.Messages, one)
+	}
+	if data.Webhooks, err = p.gatherHooks(v); err != nil {
+		return nil, err
 	}
 	row, err := p.Billing.Customer(v.Context(), acc)
 	if err != nil {

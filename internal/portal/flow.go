@@ -10,7 +10,6 @@ import (
 	"palmares/ent"
 	"palmares/ent/confirmation"
 	"palmares/internal/mail"
-	"palmares/internal/problem"
 	"palmares/internal/quota"
 )
 
@@ -37,20 +36,21 @@ var (
 	}
 )
 
-var errMailBehind = problem.New(problem.Unavailable, "Too many messages wait to be sent. Try again in a minute.")
-
 // send posts the message that was asked for, and goes on to where its code is
-// typed. One that cannot even be queued counts for nobody.
+// typed. One that finds no room in the queue counts for nobody.
 func (f flow) send(p *Portal, v *visit, asked auth.Asked, next string) error {
 	then := url.Values{}
 	if next != home {
 		then.Set("next", next)
 	}
-	if !p.Mail.Post(f.letter(asked.Email, p.ServiceName, p.PublicURL+withQuery(f.linkPath, then, "token", asked.Link), asked.Code)) {
+	err := p.Mail.Post(f.letter(asked.Email, p.ServiceName, p.PublicURL+withQuery(f.linkPath, then, "token", asked.Link), asked.Code))
+	if errors.Is(err, mail.ErrFull) {
 		if err := p.confirmations.Withdraw(context.WithoutCancel(v.Context()), asked); err != nil {
 			p.Log.Warn("a message that was not sent is counted", "cause", err)
 		}
-		return errMailBehind
+	}
+	if err != nil {
+		return err
 	}
 	p.setCookie(v, browserCookie, asked.Browser, auth.ConfirmTime)
 	return p.redirect(v, withQuery(f.codePath, then))

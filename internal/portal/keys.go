@@ -2,6 +2,7 @@ package portal
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"palmares/auth"
@@ -22,6 +23,7 @@ type keysPage struct {
 	PaymentDue  *time.Time // until when Pro goes on without one
 	MadeBefore  bool       // keys were made, and all are revoked
 	LongestName int
+	Newest      int64 // see errMadeSince
 }
 
 // keyRow is a key that was not revoked.
@@ -38,7 +40,7 @@ func (p *Portal) showKeysWith(v *visit, name string, wrong error) error {
 		return err
 	}
 	plan := auth.Plan(v.account.Plan)
-	data := keysPage{Most: plan.Terms().Keys, Name: name, MayUpgrade: plan == auth.Developer, Used: len(keys), LongestName: auth.LongestKeyName}
+	data := keysPage{Most: plan.Terms().Keys, Name: name, MayUpgrade: plan == auth.Developer, Used: len(keys), LongestName: auth.LongestKeyName, Newest: newest(keys)}
 	suspended := auth.Suspended(plan, keys)
 	for _, key := range keys {
 		data.Keys = append(data.Keys, keyRow{key, suspended[key.ID]})
@@ -69,12 +71,41 @@ type newKey struct {
 
 func (p *Portal) createKey(v *visit) error {
 	name := v.PostFormValue("name")
-	text, key, err := p.accounts.CreateKey(v.Context(), v.account, name)
+	making := &p.making[v.account.ID%len(p.making)]
+	making.Lock() // the same form may come twice at the same moment
+	text, key, err := p.createKeyOnce(v, name)
+	making.Unlock()
 	if err != nil {
 		return p.showKeysWith(v, name, err)
 	}
 	curl := fmt.Sprintf(`curl -s -H "Authorization: Bearer %s" %s%s`, text, p.PublicURL, p.Example(v.Context()))
 	return p.show(v, "newkey", newKey{Name: key.Name, Key: text, Curl: curl}, nil)
+}
+
+// createKeyOnce makes nothing of a form that was sent before: the browser shows
+// the last answer alone, and a key is shown once. A form knows the newest key
+// of its time, so that no server has to remember forms.
+func (p *Portal) createKeyOnce(v *visit, name string) (string, *ent.APIKey, error) {
+	if known, err := strconv.ParseInt(v.PostFormValue("newest"), 10, 64); err == nil {
+		keys, err := p.accounts.UnrevokedKeys(v.Context(), v.account)
+		if err != nil {
+			return "", nil, err
+		}
+		if newest(keys) > known {
+			return "", nil, errMadeSince
+		}
+	}
+	return p.accounts.CreateKey(v.Context(), v.account, name)
+}
+
+var errMadeSince = problem.New(problem.BadInput, "This form was sent twice, or a key was made elsewhere since you opened it: the newest key is in the list, and no other was made. A key is shown once, so if you did not see it, revoke it and make another.")
+
+// newest is when the newest of some keys was made.
+func newest(keys []*ent.APIKey) int64 {
+	if len(keys) == 0 {
+		return 0
+	}
+	return keys[len(keys)-1].CreatedAt.UnixMicro() // which PostgreSQL rounds to
 }
 
 // askRevoke wants to be sure: a key that ends may be in use.

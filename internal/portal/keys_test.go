@@ -1,6 +1,8 @@
 package portal
 
 import (
+	"fmt"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,6 +17,7 @@ func TestKeysOnThePages(t *testing.T) {
 	testdb.EachStore(t, func(t *testing.T, db *store.Store) {
 		s := newSite(t, db)
 		b := s.signIn("ana@example.com")
+		begun := time.Now()
 		wantPage(t, b.get(home), 200, "You have no key yet", "Make a key")
 
 		made := b.post("/account/keys", "name", "laptop")
@@ -31,7 +34,13 @@ func TestKeysOnThePages(t *testing.T) {
 		if err := s.Keyring.WriteUsed(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		wantPage(t, b.get(home), 200, time.Now().UTC().Format("2 January 2006")+"</time></td>\n  <td><a")
+		used := b.get(home).text
+		usedOn := func(at time.Time) bool {
+			return strings.Contains(used, at.UTC().Format("2 January 2006")+"</time></td>\n  <td><a")
+		}
+		if !usedOn(begun) && !usedOn(time.Now()) { // midnight may be between
+			t.Errorf("it does not say that the key was used today: %s", used)
+		}
 		wantNot(t, b.get(home), "never")
 
 		b.makeKey("")
@@ -95,6 +104,36 @@ func TestKeysMadeAtOnce(t *testing.T) {
 		})
 		if n := db.Write.APIKey.Query().CountX(t.Context()); made.Load() != 1 || n != 3 {
 			t.Errorf("%d more were made, %d are there", made.Load(), n)
+		}
+	})
+}
+
+var newestInForm = regexp.MustCompile(`name="newest" value="(\d+)"`)
+
+// A double click makes one key, and says what became of it.
+func TestKeyFormSentTwice(t *testing.T) {
+	t.Parallel()
+	testdb.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newSite(t, db)
+		b := s.signIn("ana@example.com")
+		for made := range 3 { // also at the limit
+			form := newestInForm.FindStringSubmatch(b.get(home).Body.String())
+			if form == nil {
+				t.Fatal("the form does not know the newest key")
+			}
+			var shown, refused atomic.Int64
+			atOnce(2, func(int) {
+				got := b.post("/account/keys", "name", "laptop", "newest", form[1])
+				if got.Code == 200 {
+					shown.Add(1)
+				} else {
+					refused.Add(1)
+					wantPage(t, got, 400, "This form was sent twice", fmt.Sprintf("%d of 3 keys", made+1), "Revoke")
+				}
+			})
+			if n := db.Write.APIKey.Query().CountX(t.Context()); n != made+1 || shown.Load() != 1 || refused.Load() != 1 {
+				t.Fatalf("%d keys are made, %d shown, %d refused", n, shown.Load(), refused.Load())
+			}
 		}
 	})
 }

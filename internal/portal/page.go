@@ -59,7 +59,7 @@ var notices = map[string]string{
 	"resumed":   "The endpoint is on: what comes from now on is sent.",
 	"removed":   "The endpoint is removed.",
 	"everyone":  "You are signed out in every browser.",
-	"paying":    "Your payment may take a minute to show here.",
+	paying:      "Your payment may take a minute to show here.",
 }
 
 // title is what the page of a problem is headed with.

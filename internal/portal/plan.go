@@ -25,10 +25,14 @@ type planPage struct {
 	PaymentDue *time.Time // until when Pro goes on though a payment failed
 	Unpaid     bool       // a payment failed and Pro has ended
 	Waiting    bool       // the first payment is not through
+	Confirming bool       // who comes from paying is not Pro yet
 	Euros      int
 	Developer  auth.Terms
 	ProTerms   auth.Terms
 }
+
+// paying is what somebody has done who comes back to the page of the plan.
+const paying = "paying"
 
 func (p *Portal) showPlan(v *visit) error { return p.showPlanWith(v, nil) }
 
@@ -46,6 +50,7 @@ func (p *Portal) showPlanWith(v *visit, wrong error) error {
 		data.PaymentDue = paymentDue(v.account, row, p.now())
 		data.Unpaid = data.Subscribed && !data.Pro && !data.ByHand
 		data.Waiting = row.Status == "incomplete" && !data.ByHand
+		data.Confirming = v.FormValue("done") == paying && !data.Subscribed && !data.Pro && !data.ByHand
 		switch {
 		case row.Status != billing.StatusActive && row.Status != billing.StatusTrialing:
 		case row.Cancels:
@@ -93,17 +98,43 @@ func (p *Portal) leave(v *visit, to func(context.Context, *ent.Account) (string,
 }
 
 // backFromPaying reads what has come of it: the news of it may be later than
-// the customer. Where it cannot be read now, it was paid all the same.
+// the customer. Where it cannot be read now, or is not Pro yet, it was paid all
+// the same.
 func (p *Portal) backFromPaying(v *visit) error {
-	err := p.Billing.Sync(v.Context(), v.account)
+	read, err := p.readPlan(v)
+	if err != nil {
+		return err
+	}
+	row, err := p.Billing.Customer(v.Context(), v.account)
+	if err != nil {
+		return err
+	}
+	if p.Billing.Open() && (!read || billing.PlanOf(row, p.now()) != auth.Pro) {
+		return p.redirect(v, billing.PlanPath+"?done="+paying)
+	}
+	return p.redirect(v, billing.PlanPath)
+}
+
+// backFromManaging shows what was changed there.
+func (p *Portal) backFromManaging(v *visit) error {
+	if _, err := p.readPlan(v); err != nil {
+		return err
+	}
+	return p.redirect(v, billing.PlanPath)
+}
+
+// readPlan reads the subscription again. Only our own database is worth an
+// error: Stripe may be read another time.
+func (p *Portal) readPlan(v *visit) (read bool, err error) {
+	err = p.Billing.Sync(v.Context(), v.account)
 	var fault *store.Fault
 	switch {
 	case errors.As(err, &fault):
-		return err
+		return false, err
 	case err != nil:
-		p.Log.Warn("a subscription could not be read as its owner came back from paying", "cause", cmp.Or(errors.Unwrap(err), err))
-		return p.redirect(v, billing.PlanPath+"?done=paying")
+		p.Log.Warn("a subscription could not be read as its owner came back from Stripe", "cause", cmp.Or(errors.Unwrap(err), err))
+		return false, nil
 	}
 	p.forgetKeys(v)
-	return p.redirect(v, billing.PlanPath)
+	return true, nil
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"time"
 
 	"palmares/auth"
@@ -48,6 +49,7 @@ type Portal struct {
 	confirmations *auth.Confirmations
 	now           func() time.Time
 	mux           http.Handler
+	making        [64]sync.Mutex // of keys, by account
 }
 
 // access says who may see a page.
@@ -86,6 +88,7 @@ var routes = []struct {
 	{"POST /account/plan/subscribe", signedIn, (*Portal).subscribe},
 	{"POST /account/plan/manage", signedIn, (*Portal).managePlan},
 	{"GET /account/plan/done", signedIn, (*Portal).backFromPaying},
+	{"GET " + billing.BackPath, signedIn, (*Portal).backFromManaging},
 
 	{"GET /account/webhooks", signedIn, (*Portal).showHooks},
 	{"POST /account/webhooks", signedIn, (*Portal).addHook},

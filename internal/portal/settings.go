@@ -40,7 +40,10 @@ func (p *Portal) askChange(v *visit) error {
 // changeAddress also tells the old address: its owner may not have asked for it.
 func (p *Portal) changeAddress(v *visit, found *ent.Confirmation) error {
 	before := v.account.Email
-	if err := p.confirmations.ChangeEmail(v.Context(), found, v.account, p.cookie(v, sessionCookie)); err != nil {
+	err := p.endSessions(v, func() error {
+		return p.confirmations.ChangeEmail(v.Context(), found, v.account, p.cookie(v, sessionCookie))
+	})
+	if err != nil {
 		return err
 	}
 	p.setCookie(v, browserCookie, "", 0)
@@ -49,7 +52,7 @@ func (p *Portal) changeAddress(v *visit, found *ent.Confirmation) error {
 }
 
 func (p *Portal) logOutEverywhere(v *visit) error {
-	if err := p.sessions.EndAll(v.Context(), v.account); err != nil {
+	if err := p.endSessions(v, func() error { return p.sessions.EndAll(v.Context(), v.account) }); err != nil {
 		return err
 	}
 	p.setCookie(v, sessionCookie, "", 0)

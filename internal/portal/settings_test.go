@@ -79,6 +79,10 @@ func TestExport(t *testing.T) {
 	}
 	s.db.Write.Customer.Create().SetID("cus_1").SetAccountID(ana.ID).SetEmail("ana@example.com").SetSubscription("sub_1").SetStatus("active").SetPeriodEnd(time.Now()).ExecX(t.Context())
 	b.askChange("anna@example.com")
+	hook := s.db.Write.Endpoint.Create().SetAccountID(ana.ID).SetURL("https://hooks.example/ana").SetTypes([]string{"tool.created"}).SetCategories([]string{}).
+		SetSecret("whsec_new").SetFormerSecret("whsec_former").SetPosition(0).SaveX(t.Context())
+	s.db.Write.Attempt.Create().SetEndpointID(hook.ID).SetEvent(7).SetType("tool.created").SetNumber(2).SetStatus(500).SetTookMs(31).SetAnswer("oh no").SetDelivered(false).ExecX(t.Context())
+	s.db.Write.Endpoint.Create().SetAccountID(s.account("ben@example.com").ID).SetURL("https://hooks.example/ben@").SetTypes([]string{}).SetCategories([]string{}).SetSecret("whsec_ben").SetPosition(0).ExecX(t.Context())
 
 	got := b.get("/account/export")
 	if kind := got.Header().Get("Content-Type"); got.Code != 200 || kind != "application/json" || !strings.HasPrefix(got.Header().Get("Content-Disposition"), "attachment") {
@@ -90,7 +94,12 @@ func TestExport(t *testing.T) {
 		Usage    []map[string]any
 		Sessions []map[string]any
 		Messages []map[string]any
-		Billing  map[string]any
+		Webhooks []struct {
+			URL, State string
+			Types      []string
+			Attempts   []map[string]any
+		}
+		Billing map[string]any
 	}
 	if err := json.Unmarshal(got.Body.Bytes(), &data); err != nil {
 		t.Fatal(err)
@@ -102,7 +111,11 @@ func TestExport(t *testing.T) {
 	if data.Keys[0]["name"] != "laptop \"é\" </script>" || data.Keys[0]["last_used_at"] == nil || data.Keys[1]["revoked_at"] == nil {
 		t.Errorf("keys: %v", data.Keys)
 	}
-	wantNot(t, got, "of another", "ben@", "hash", key, key[16:48], b.session(), phone.session())
+	if len(data.Webhooks) != 1 || data.Webhooks[0].URL != "https://hooks.example/ana" || data.Webhooks[0].State != "active" || len(data.Webhooks[0].Types) != 1 ||
+		len(data.Webhooks[0].Attempts) != 1 || data.Webhooks[0].Attempts[0]["answer"] != "oh no" || data.Webhooks[0].Attempts[0]["status"] != 500.0 || data.Webhooks[0].Attempts[0]["event"] != eventID(7) {
+		t.Errorf("webhooks: %v", data.Webhooks)
+	}
+	wantNot(t, got, "of another", "ben@", "whsec_", "hash", key, key[16:48], b.session(), phone.session())
 	for _, row := range s.db.Write.Confirmation.Query().AllX(t.Context()) {
 		wantNot(t, got, row.LinkHash, row.BrowserHash, row.CodeHash)
 	}
@@ -111,7 +124,7 @@ func TestExport(t *testing.T) {
 	}
 
 	empty := s.signIn("eva@example.com").get("/account/export")
-	if !json.Valid(empty.Body.Bytes()) || strings.Contains(empty.text, `"keys": null`) {
+	if !json.Valid(empty.Body.Bytes()) || strings.Contains(empty.text, `"keys": null`) || strings.Contains(empty.text, `"webhooks": null`) {
 		t.Errorf("of a new account: %s", empty.text)
 	}
 }
@@ -128,6 +141,11 @@ func TestDeleteAccount(t *testing.T) {
 		ana := s.account("ana@example.com")
 		db.Write.Customer.Create().SetID("cus_1").SetAccountID(ana.ID).SetEmail("ana@example.com").SetStatus("canceled").ExecX(t.Context())
 		wantPage(t, b.get("/account/delete"), 200, "Your key ends at once", "invoices are kept")
+		wantNot(t, b.get("/account/delete"), "endpoint")
+		for want, says := range []string{"Your endpoint is removed", "Your 2 endpoints are removed"} {
+			s.db.Write.Endpoint.Create().SetAccountID(ana.ID).SetURL("https://hooks.example/ana").SetTypes([]string{}).SetCategories([]string{}).SetSecret("whsec_new").SetPosition(want).ExecX(t.Context())
+			wantPage(t, b.get("/account/delete"), 200, says)
+		}
 		for _, typed := range []string{"", "ben@example.com", "ana"} {
 			wantPage(t, b.post("/account/delete", "email", typed), 400, "nothing was deleted")
 		}
@@ -142,6 +160,9 @@ func TestDeleteAccount(t *testing.T) {
 		}
 		if b.isSignedIn() || phone.isSignedIn() || !ben.isSignedIn() || !s.opens(others) {
 			t.Error("sessions or keys ended, but not those alone")
+		}
+		if n := db.Write.Endpoint.Query().CountX(t.Context()); n != 0 {
+			t.Errorf("%d endpoints are still there", n)
 		}
 		if row := db.Write.Customer.GetX(t.Context(), "cus_1"); row.AccountID != nil || row.Email != "" {
 			t.Error("its customer still has an account, or an address")

@@ -42,7 +42,7 @@ func (p *Portal) signIn(v *visit, found *ent.Confirmation) error {
 		return err
 	}
 	if before := p.cookie(v, sessionCookie); before != "" {
-		if err := p.sessions.End(v.Context(), before); err != nil { // nobody has it any more
+		if err := p.endSessions(v, func() error { return p.sessions.End(v.Context(), before) }); err != nil { // nobody has it any more
 			p.Log.Warn("a session was not ended as its browser signed in again", "cause", err)
 		}
 	}
@@ -53,7 +53,7 @@ func (p *Portal) signIn(v *visit, found *ent.Confirmation) error {
 
 func (p *Portal) logOut(v *visit) error {
 	if token := p.cookie(v, sessionCookie); token != "" {
-		if err := p.sessions.End(v.Context(), token); err != nil {
+		if err := p.endSessions(v, func() error { return p.sessions.End(v.Context(), token) }); err != nil {
 			return err
 		}
 	}

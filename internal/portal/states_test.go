@@ -145,8 +145,10 @@ func TestBackFromPayingAsStripeFails(t *testing.T) {
 	wantGo(t, back, "/account/plan")
 	page := b.get(back.to())
 	wantPage(t, page, 200, "Your payment may take a minute to show here.")
-	wantNot(t, page, "Nothing was changed")
-	if !strings.Contains(s.log.String(), "came back from paying") {
+	wantPage(t, page, 200, "Your payment is being confirmed")
+	wantNot(t, page, "Nothing was changed", "Subscribe to Pro")
+	wantPage(t, b.get("/account/plan"), 200, "Subscribe to Pro") // for who did not pay
+	if !strings.Contains(s.log.String(), "came back from Stripe") {
 		t.Error("the log does not tell")
 	}
 }

@@ -1,11 +1,14 @@
 package testdb
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -21,9 +24,14 @@ func StartStripeMock(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := fmt.Sprintf("127.0.0.1:%d", FreePort(t))
-	// Left to itself it also takes a fixed port for TLS, and dies where another has it.
-	cmd := exec.Command(path, "-http-addr", address, "-https-addr", "127.0.0.1:0")
+	// It says which ports it took: one that we looked for could be another's by
+	// the time it listens. Left to itself it takes a fixed one for TLS, and dies
+	// where another has it.
+	cmd := exec.Command(path, "-http-addr", "127.0.0.1:0", "-https-addr", "127.0.0.1:0")
+	said, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -31,8 +39,15 @@ func StartStripeMock(t testing.TB) string {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	WaitFor(t, address)
-	return "http://" + address
+	lines := bufio.NewScanner(said)
+	for lines.Scan() {
+		if address, found := strings.CutPrefix(lines.Text(), "Listening for HTTP at address: "); found {
+			go func() { _, _ = io.Copy(io.Discard, said) }() // it must not wait for a reader
+			return "http://" + address
+		}
+	}
+	t.Fatal("stripe-mock ended before it listened")
+	return ""
 }
 
 // stripeMock is where the program is. It is built once on a machine, from a

@@ -1,0 +1,262 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"palmares/auth"
+	"palmares/internal/quota"
+	"palmares/internal/store"
+	"palmares/internal/testdb"
+	"palmares/internal/testdb/browser"
+)
+
+// viewing looks at the pages of a server as people do.
+type viewing struct {
+	*testing.T
+	chrome *browser.Browser
+	server *server
+	base   string
+	db     *store.Store
+}
+
+// signIn is somebody new. The browser's cookies make a visitor; each state is
+// an account.
+func (v *viewing) signIn(email string) *browser.Page {
+	v.Helper()
+	p := v.ask(email)
+	link, _ := v.server.printed(v, email, 0)
+	p.Go(link)
+	p.Click("main button")
+	return p
+}
+
+// ask has a message sent to somebody who is not signed in.
+func (v *viewing) ask(email string) *browser.Page {
+	v.Helper()
+	p := v.chrome.Open(v, browser.Look{}, v.base+"/login")
+	p.Fill("#email", email)
+	p.Click("main button")
+	return p
+}
+
+func (v *viewing) check(p *browser.Page, name string) {
+	v.Helper()
+	p.Axe()
+	p.Screenshot(name)
+	var wider bool
+	if p.Eval("document.documentElement.scrollWidth > document.documentElement.clientWidth", &wider); wider {
+		v.Errorf("%s is wider than its window", name)
+	}
+}
+
+var looks = []browser.Look{{}, {Width: 360, Dark: true}}
+
+// inEachLook checks a page, and what is then done on it leads to.
+func (v *viewing) inEachLook(visitor *browser.Page, name, path string, then ...func(*browser.Page)) {
+	v.Helper()
+	for _, look := range looks {
+		p := visitor.In(v, look)
+		p.Go(v.base + path)
+		for _, act := range then {
+			act(p)
+		}
+		v.check(p, fmt.Sprintf("%s-%s", name, lookName(look)))
+	}
+}
+
+func (v *viewing) set(err error) {
+	v.Helper()
+	if err != nil {
+		v.Fatal(err)
+	}
+}
+
+// Every page, and every state of it, is one that everybody can read.
+func TestPortalIsAccessible(t *testing.T) {
+	cfg := testdb.SQLite(t)
+	s := startServer(t, cfg, "--demo", "--stripe-secret-key", "sk_test_123", "--stripe-webhook-secret", "whsec_test",
+		"--stripe-price", "price_123", "--stripe-api-base", testdb.StartStripeMock(t))
+	base := "http://" + s.address
+	db := testdb.Open(t, cfg)
+	v := &viewing{T: t, chrome: browser.Start(t), server: s, base: base, db: db}
+	notSelling := "http://" + startServer(t, cfg).address // who is signed in at one is at the other
+
+	stranger := v.chrome.Open(t, browser.Look{}, base+"/login")
+	v.inEachLook(stranger, "login", "/login")
+	v.inEachLook(stranger, "link-unknown", "/login/confirm?token=nobodyhasit")
+	stranger.Fill("#email", "ola@example.com")
+	stranger.Click("main button")
+	v.inEachLook(stranger, "code", "/login/code")
+	stranger.Fill("#code", "000 000")
+	stranger.Click("main button")
+	v.check(stranger, "code-wrong")
+	link, _ := s.printed(t, "ola@example.com", 0)
+	v.inEachLook(stranger, "link", strings.TrimPrefix(link, base))
+	stranger.Go(link)
+	stranger.Click("main button")
+	v.inEachLook(stranger, "link-used", strings.TrimPrefix(link, base))
+
+	ola := stranger
+	v.inEachLook(ola, "keys-none", "/account")
+	v.inEachLook(ola, "key-new", "/account", func(p *browser.Page) {
+		p.Fill("#name", "<b>machine</b>")
+		p.Click("main form button")
+	})
+	ola.Go(base + "/account")
+	ola.Fill("#name", "<i>the last</i>")
+	ola.Click("main form button")
+	v.inEachLook(ola, "keys-limit", "/account")
+	ola.Go(base + "/account")
+	ola.Click("tbody a.button")
+	v.inEachLook(ola, "key-revoke", strings.TrimPrefix(ola.URL(), base))
+	v.inEachLook(ola, "usage-one", "/account/usage")
+	v.inEachLook(ola, "plan-developer", "/account/plan")
+	v.base = notSelling
+	v.inEachLook(ola, "plan-closed", "/account/plan")
+	v.base = base
+	v.inEachLook(ola, "settings", "/account/settings")
+	v.inEachLook(ola, "delete", "/account/delete")
+	v.inEachLook(ola, "delete-refused", "/account/delete", func(p *browser.Page) {
+		p.Fill("#email", "somebody@example.com")
+		p.Click("main button")
+	})
+	v.inEachLook(ola, "not-found", "/account/nothing")
+	v.changingAddress(ola)
+	v.messagesThatEnded()
+	v.suspendedKeys()
+	v.justPaid()
+	v.closedSignUp()
+
+	busy := v.signIn("busy@example.com")
+	account := find(t, db, "busy@example.com")
+	for back := range 30 {
+		day := quota.DayOf(time.Now().AddDate(0, 0, -back)).String()
+		requests := []int{1000, 12, 640, 0, 411, 3}[back%6]
+		if err := db.Write.Usage.Create().SetAccountID(account).SetDay(day).SetRequests(requests).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v.inEachLook(busy, "usage-spent", "/account/usage")
+	v.inEachLook(busy, "keys-spent", "/account")
+
+	for _, customer := range []struct {
+		name, status string
+		since, end   time.Time
+		cancels      bool
+	}{
+		{"pays", "active", time.Time{}, time.Now().AddDate(0, 0, 20), false},
+		{"leaves", "active", time.Time{}, time.Now().AddDate(0, 0, 20), true},
+		{"failed", "past_due", time.Now().AddDate(0, 0, -2), time.Now().AddDate(0, 1, 0), false},
+		{"unpaid", "unpaid", time.Time{}, time.Now(), false},
+	} {
+		email := customer.name + "@example.com"
+		p := v.signIn(email)
+		id := find(t, db, email)
+		row := db.Write.Customer.Create().SetID("cus_" + customer.name).SetAccountID(id).SetEmail(email).SetStatus(customer.status).
+			SetSubscription("sub_" + customer.name).SetPeriodEnd(customer.end).SetCancels(customer.cancels)
+		if !customer.since.IsZero() {
+			row.SetPastDueSince(customer.since)
+		}
+		if err := row.Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if customer.status != "unpaid" {
+			if err := db.Write.Account.UpdateOneID(id).SetPlan("pro").Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		v.inEachLook(p, "plan-"+customer.name, "/account/plan")
+		v.inEachLook(p, "keys-"+customer.name, "/account")
+		if customer.name != "pays" {
+			continue
+		}
+		v.inEachLook(p, "webhooks-none", "/account/webhooks")
+		p.Go(base + "/account/webhooks")
+		p.Fill("#url", "http://"+s.address+"/nobody-is-here")
+		p.Click("main section button")
+		v.check(p, "webhook-secret")
+		p.Click("main a.button")
+		p.Click("main form button") // a test, which finds nobody
+		v.check(p, "webhook-tested")
+		v.inEachLook(p, "webhook", strings.TrimSuffix(strings.TrimPrefix(p.URL(), base), "/test"))
+		v.inEachLook(p, "webhooks", "/account/webhooks")
+	}
+}
+
+// changingAddress is the way to another address, up to its last button.
+func (v *viewing) changingAddress(p *browser.Page) {
+	p.Go(v.base + "/account/settings")
+	p.Fill("#email", "olga@example.com")
+	p.Click("main form button")
+	v.inEachLook(p, "address-code", "/account/email/code")
+	link, _ := v.server.printed(v, "olga@example.com", 0)
+	v.inEachLook(p, "address-link", strings.TrimPrefix(link, v.base))
+}
+
+// messagesThatEnded are those whose code was guessed at, or who came too late.
+func (v *viewing) messagesThatEnded() {
+	p := v.ask("late@example.com")
+	link, _ := v.server.printed(v, "late@example.com", 0)
+	v.set(v.db.Write.Confirmation.Update().SetTries(5).Exec(v.Context()))
+	v.inEachLook(p, "code-locked", "/login/code")
+	_, err := v.db.Write.ExecContext(v.Context(), "UPDATE confirmations SET expires_at = $1", time.Now().UTC().Add(-time.Second))
+	v.set(err)
+	v.inEachLook(p, "link-expired", strings.TrimPrefix(link, v.base))
+}
+
+// suspendedKeys are those of somebody who had Pro.
+func (v *viewing) suspendedKeys() {
+	p := v.signIn("former@example.com")
+	accounts := auth.NewAccounts(v.db)
+	former, err := accounts.Find(v.Context(), "former@example.com")
+	v.set(err)
+	v.set(v.db.Write.Account.UpdateOne(former).SetPlan("pro").Exec(v.Context()))
+	for range 5 {
+		_, _, err := accounts.CreateKey(v.Context(), former, "a machine")
+		v.set(err)
+	}
+	v.set(v.db.Write.Account.UpdateOne(former).SetPlan("developer").Exec(v.Context()))
+	v.inEachLook(p, "keys-suspended", "/account")
+	p.Go(v.base + "/account")
+	if n := strings.Count(p.Text("tbody"), "suspended"); n != 2 {
+		v.Errorf("%d keys are suspended", n)
+	}
+}
+
+// justPaid is who comes back before Stripe knows of it.
+func (v *viewing) justPaid() {
+	p := v.signIn("paid@example.com")
+	v.set(v.db.Write.Customer.Create().SetID("cus_paid").SetAccountID(find(v, v.db, "paid@example.com")).SetEmail("paid@example.com").Exec(v.Context()))
+	v.inEachLook(p, "plan-confirming", "/account/plan?done=paying")
+}
+
+// closedSignUp is what people see where no mail can be sent.
+func (v *viewing) closedSignUp() {
+	selling := v.base
+	defer func() { v.base = selling }()
+	v.base = "http://" + startClosed(v.T).address
+	v.inEachLook(v.chrome.Open(v, browser.Look{}, v.base+"/login"), "login-closed", "/login")
+}
+
+func lookName(look browser.Look) string {
+	scheme, width := "light", 1280
+	if look.Dark {
+		scheme = "dark"
+	}
+	if look.Width > 0 {
+		width = look.Width
+	}
+	return fmt.Sprintf("%s-%d", scheme, width)
+}
+
+func find(t testing.TB, db *store.Store, email string) int {
+	t.Helper()
+	account, err := auth.NewAccounts(db).Find(t.Context(), email)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return account.ID
+}
