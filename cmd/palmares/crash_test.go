@@ -119,6 +119,7 @@ func withoutHistory(export string) string {
 }
 
 func TestImportDoesNotWaitForEver(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, cfg store.Config) {
 		holder := testdb.Open(t, cfg)
 		cfg.LockWait = 200 * time.Millisecond

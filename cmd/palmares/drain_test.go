@@ -18,6 +18,7 @@ import (
 // A server that is told to end says so before it takes no more connections, so
 // that whoever sends requests here sends none in vain.
 func TestDrainDelay(t *testing.T) {
+	t.Parallel()
 	const delay = 4 * time.Second
 	s := startServer(t, testdb.SQLite(t), "--demo", "--drain-delay", delay.String())
 	kept, err := net.Dial("tcp", s.address)
@@ -60,6 +61,7 @@ func TestDrainDelay(t *testing.T) {
 
 // A second signal does not wait.
 func TestDrainDelayCanBeCut(t *testing.T) {
+	t.Parallel()
 	s := startServer(t, testdb.SQLite(t), "--demo", "--drain-delay", "30s")
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	if logOf(s, "not ready any more") == "" {
@@ -74,6 +76,7 @@ func TestDrainDelayCanBeCut(t *testing.T) {
 }
 
 func TestDrainDelayIsBounded(t *testing.T) {
+	t.Parallel()
 	for _, wrong := range []string{"-1s", "61s"} {
 		cmd := palmares(t, store.Config{DataDir: "data"}, "version")
 		cmd.Env = append(cmd.Env, "PALMARES_DRAIN_DELAY="+wrong)

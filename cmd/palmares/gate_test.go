@@ -240,6 +240,7 @@ func forged(key string) string {
 
 // Counts are kept over a restart, and all but the last second over a crash.
 func TestCountsOverRestarts(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, cfg store.Config) {
 		key := newKey(t, cfg, "developer")
 		last := ""
@@ -274,6 +275,7 @@ func TestCountsOverRestarts(t *testing.T) {
 
 // A revoked key, and a changed plan, are known to every server within 2 seconds.
 func TestRevokedEverywhere(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, cfg store.Config) {
 		key := newKey(t, cfg, "developer")
 		servers := []*server{startServer(t, cfg, "--demo"), startServer(t, cfg)}

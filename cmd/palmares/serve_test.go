@@ -112,6 +112,7 @@ func TestServeDemo(t *testing.T) {
 }
 
 func TestServerSeesImportsOfOthers(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, cfg store.Config) {
 		s := startServer(t, cfg)
 		if code, body := s.get(t, "/readyz"); code != 200 || body["release"] != 0.0 {
@@ -131,6 +132,7 @@ func TestServerSeesImportsOfOthers(t *testing.T) {
 
 // A request that has begun when the server is told to end is still answered.
 func TestNoRequestIsCut(t *testing.T) {
+	t.Parallel()
 	s := startServer(t, testdb.SQLite(t), "--demo")
 	slow, err := net.Dial("tcp", s.address)
 	if err != nil {
@@ -173,6 +175,7 @@ func TestNoRequestIsCut(t *testing.T) {
 }
 
 func TestReadyTellsALostDatabase(t *testing.T) {
+	t.Parallel()
 	cfg := testdb.Postgres(t)
 	s := startServer(t, cfg, "--demo")
 	db := testdb.Open(t, cfg)

@@ -18,8 +18,9 @@ import (
 var everyLook = []browser.Look{{}, {Dark: true}, {Width: 360}, {Width: 360, Dark: true}}
 
 // looksRight checks what every page must be: readable by everybody, no wider
-// than its window. That nothing is in the console, and that nothing is asked
-// of another host, the browser watches by itself.
+// than its window, and with the catalog's tables whole: a bar that is cut off
+// misleads. That nothing is in the console, and that nothing is asked of
+// another host, the browser watches by itself.
 func looksRight(t *testing.T, p *browser.Page, name string) {
 	t.Helper()
 	p.Axe()
@@ -27,6 +28,9 @@ func looksRight(t *testing.T, p *browser.Page, name string) {
 	var wider bool
 	if p.Eval("document.documentElement.scrollWidth > document.documentElement.clientWidth", &wider); wider {
 		t.Errorf("%s is wider than its window", name)
+	}
+	if p.Eval(`[...document.querySelectorAll(".scroll:has(> table.list)")].some(box => box.scrollWidth > box.clientWidth)`, &wider); wider {
+		t.Errorf("%s has a table that is cut off", name)
 	}
 }
 

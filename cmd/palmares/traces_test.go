@@ -113,6 +113,7 @@ const (
 // One trace leads from the caller's span over the request and its operation to
 // its statements, and tells nothing of what was asked.
 func TestTraces(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, cfg store.Config) {
 		collected := newSpanCollector(t)
 		redis := testdb.StartRedis(t)
@@ -192,6 +193,7 @@ func logOf(s *server, text string) (found string) {
 // What is collected last is sent before the end, but nobody is waited for
 // without end.
 func TestTracesAtTheEnd(t *testing.T) {
+	t.Parallel()
 	collected := newSpanCollector(t)
 	s := tracedServer(t, testdb.SQLite(t), collected)
 	s.call(t, http.MethodGet, "/api/v1/stats", "", "Traceparent", "00-"+callersTrace+"-"+callersSpan+"-01")
@@ -213,6 +215,7 @@ func TestTracesAtTheEnd(t *testing.T) {
 
 // Where nobody collects traces, the server says so and serves.
 func TestTracesForNobody(t *testing.T) {
+	t.Parallel()
 	cmd := palmares(t, testdb.SQLite(t), "serve", "--demo", "--listen", "127.0.0.1:0")
 	cmd.Env = append(cmd.Env, "OTEL_EXPORTER_OTLP_ENDPOINT=http://u:geheim@"+freeAddress(t), "OTEL_BSP_SCHEDULE_DELAY=50", "OTEL_EXPORTER_OTLP_TIMEOUT=300")
 	s := serving(t, cmd)

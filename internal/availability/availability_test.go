@@ -61,7 +61,7 @@ func TestMinutes(t *testing.T) {
 		if len(all) != shownDays || today.Minutes != 4 || today.Good != 2 || today.Requests != 211 || today.Failed != 2 {
 			t.Errorf("today: %+v of %d days", today, len(all))
 		}
-		if whole != (Day{Minutes: 4, Good: 2, Requests: 211, Failed: 2}) || whole.Percent() != "50.00 %" {
+		if whole != (Day{Minutes: 4, Good: 2, Requests: 211, Failed: 2}) || whole.Percent() != "50.00\u00a0%" {
 			t.Errorf("together: %+v, %s", whole, whole.Percent())
 		}
 		if all[0].Known() || all[0].Percent() != "not known" || all[0].Date.Format(time.DateOnly) != "2026-08-18" {
@@ -109,8 +109,8 @@ func TestMinutesWait(t *testing.T) {
 
 func TestPercent(t *testing.T) {
 	for day, want := range map[Day]string{
-		{}: "not known", {Minutes: 1440, Good: 1440}: "100 %", {Minutes: 129600, Good: 129599}: "99.99 %",
-		{Minutes: 1440, Good: 1439}: "99.93 %", {Minutes: 100}: "0.00 %",
+		{}: "not known", {Minutes: 1440, Good: 1440}: "100\u00a0%", {Minutes: 129600, Good: 129599}: "99.99\u00a0%",
+		{Minutes: 1440, Good: 1439}: "99.93\u00a0%", {Minutes: 100}: "0.00\u00a0%",
 	} {
 		if got := day.Percent(); got != want {
 			t.Errorf("%+v is %s", day, got)
@@ -135,15 +135,51 @@ func TestPage(t *testing.T) {
 		s.Write.Minute.Create().SetID(minuteOf(at.Time) - 1).SetRequests(10).SetFailed(9).ExecX(t.Context())
 		at.Time = at.Add(freshFor)
 		body := get().Body.String()
-		for _, text := range []string{"<strong>50.00 %</strong>", "20 requests, 9 failed", `class="bad"`, "2026-11-15: 50.00 %", "the target is 99 %"} {
+		for _, text := range []string{"<strong>50.00\u00a0%</strong>", "20 requests, 9 failed", `class="bad"`, "2026-11-15: 50.00\u00a0%", "the target is 99\u00a0%"} {
 			if !strings.Contains(body, text) {
 				t.Errorf("the page does not say %q", text)
 			}
+		}
+		// The table tells what each bar shows.
+		row := `<tr><th scope="row"><time datetime="2026-11-15">2026-11-15</time></th><td class="number">50.00 %</td><td class="number">20</td><td class="number">9</td></tr>`
+		bar := `<rect class="bad" x="890" y="40" width="7" height="40" rx="1">`
+		if !strings.Contains(body, row) || !strings.Contains(body, bar) {
+			t.Errorf("today is not drawn and told: %s", body)
+		}
+		if rows, bars := strings.Count(body, `<tr><th scope="row">`), strings.Count(body, "<rect "); rows != shownDays || bars != shownDays {
+			t.Errorf("%d rows and %d bars", rows, bars)
 		}
 		s.Close()
 		at.Time = at.Add(time.Hour)
 		if got := get(); got.Code != 200 || got.Body.String() != body {
 			t.Errorf("without a database: %d", got.Code)
+		}
+	})
+}
+
+// Nobody gets a program's answer while the database is away from the start.
+func TestPageOfTrouble(t *testing.T) {
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		p := NewPage(Config{ServiceName: "palmares", Credit: "Source : palmares", Store: s, Log: quiet})
+		s.Close()
+		for method, want := range map[string]struct {
+			status int
+			text   string
+		}{
+			http.MethodGet:  {503, "Our database does not answer at the moment"},
+			http.MethodPost: {405, "It does nothing with POST"},
+		} {
+			w := httptest.NewRecorder()
+			p.ServeHTTP(w, httptest.NewRequest(method, Path, nil))
+			if w.Code != want.status || w.Header().Get("Content-Type") != "text/html; charset=utf-8" || w.Header().Get("Cache-Control") != "no-store" {
+				t.Errorf("%s: %d %v", method, w.Code, w.Header())
+			}
+			if body := w.Body.String(); !strings.Contains(body, want.text) || !strings.Contains(body, "<nav") || strings.Contains(body, "closed") {
+				t.Errorf("%s says %s", method, body)
+			}
+			if (w.Header().Get("Retry-After") != "") != (want.status == 503) {
+				t.Errorf("%s: come back after %q", method, w.Header().Get("Retry-After"))
+			}
 		}
 	})
 }

@@ -35,11 +35,11 @@ func (d Day) Percent() string {
 	case !d.Known():
 		return "not known"
 	case d.Good == d.Minutes:
-		return "100 %"
+		return "100\u00a0%"
 	case percent > 99.99:
-		return "99.99 %"
+		return "99.99\u00a0%"
 	default:
-		return fmt.Sprintf("%.2f %%", percent)
+		return fmt.Sprintf("%.2f\u00a0%%", percent)
 	}
 }
 
@@ -62,7 +62,7 @@ func days(ctx context.Context, s *store.Store, now time.Time) (all []Day, whole 
 
 // lastDays are the last ones, oldest first, and all of them together.
 func lastDays(ctx context.Context, s *store.Store, now time.Time, shown int) (all []Day, whole Day, err error) {
-	end := minuteOf(now) // which is not over
+	end := minuteOf(now.Add(-writtenBy)) // which is not over, or may not be written down yet
 	today := end / minutesADay
 	first, known, err := firstMinute(ctx, s)
 	if err != nil {

@@ -86,17 +86,17 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	page.Guard(w.Header(), page.Plain+"; form-action 'self'", strings.HasPrefix(p.PublicURL, "https://"))
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		problem.Write(w, problem.New(problem.WrongMethod, "This page is for reading."))
+		p.fail(w, r, problem.New(problem.WrongMethod, "It does nothing with %s.", r.Method), "This page is for reading")
 		return
 	}
 	data, err := p.read(r.Context())
 	if err != nil {
 		p.Log.ErrorContext(r.Context(), "the days cannot be read", "cause", err, "request_id", problem.RequestID(r.Context()))
-		problem.Write(w, problem.New(problem.Unavailable, "Our database does not answer at the moment."))
+		w.Header().Set("Retry-After", "60")
+		p.fail(w, r, problem.New(problem.Unavailable, "Our database does not answer at the moment. Try again in a minute."), "The status is not known")
 		return
 	}
-	content := page.Content{Service: p.ServiceName, Credit: p.Credit, Here: Path, Data: data, Head: page.Head{Styles: []string{Assets.Path("status.css")}}}
-	body, err := templates.Render("status", content)
+	body, err := templates.Render("status", p.content(data))
 	if err == nil {
 		err = cache.NewEntry(body, http.Header{
 			"Content-Type":  {"text/html; charset=utf-8"},
@@ -107,6 +107,24 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		p.Log.ErrorContext(r.Context(), "the page of days is wrong", "cause", err, "request_id", problem.RequestID(r.Context()))
 		problem.Write(w, err)
+	}
+}
+
+// content is what the layout shows around the page.
+func (p *Page) content(data any) page.Content {
+	return page.Content{Service: p.ServiceName, Credit: p.Credit, Here: Path, Data: data, Head: page.Head{Styles: []string{Assets.Path("status.css")}}}
+}
+
+// trouble is the data of the page of a problem.
+type trouble struct{ Title, Text, RequestID string }
+
+// fail answers with the page of a problem: it is people who look here.
+func (p *Page) fail(w http.ResponseWriter, r *http.Request, said *problem.Problem, title string) {
+	w.Header().Set("Cache-Control", "no-store")
+	data := trouble{title, said.Message, problem.RequestID(r.Context())}
+	if err := templates.Write(w, said.Code.Status(), "trouble", p.content(data)); err != nil {
+		p.Log.ErrorContext(r.Context(), "the page of a problem is wrong", "cause", err, "request_id", data.RequestID)
+		problem.Write(w, said)
 	}
 }
 

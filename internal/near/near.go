@@ -4,9 +4,7 @@
 package near
 
 import (
-	"cmp"
 	"math/bits"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -22,31 +20,15 @@ const (
 	costEdit   = 2
 	costPrefix = 3
 	costInside = 5
+	far        = 1 << 20 // no likeness at all
 )
 
 // Names are at most so many of the names that are near to the wanted one, the
-// nearest first. Case, accents and what stands between words do not count.
+// nearest first. Who asks of the same names again keeps an Index.
 func Names(wanted string, among []string, most int) []string {
-	sought := newTarget(wanted)
-	if len(sought.runes) == 0 || most <= 0 {
-		return nil
-	}
-	type match struct {
-		name      string
-		cost, off int // off is by how much the lengths differ
-	}
-	var found []match
-	for _, name := range among {
-		if cost, off, near := sought.compare(name); near {
-			found = append(found, match{name, cost, off})
-		}
-	}
-	slices.SortFunc(found, func(a, b match) int {
-		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.off, b.off), cmp.Compare(a.name, b.name))
-	})
-	names := make([]string, 0, min(most, len(found)))
-	for _, m := range found[:min(most, len(found))] {
-		names = append(names, m.name)
+	var names []string
+	for _, at := range NewIndex(among).Nearest(wanted, most) {
+		names = append(names, among[at])
 	}
 	return names
 }
@@ -65,7 +47,7 @@ type target struct {
 func newTarget(wanted string) *target {
 	t := &target{text: plain(cut(wanted, longest))}
 	t.runes = []rune(t.text)
-	t.letters = lettersOf(t.runes)
+	t.letters = lettersOf(t.text)
 	switch n := len(t.runes); {
 	case n <= 2: // everything short is one slip away
 	case n <= 4:
@@ -82,54 +64,65 @@ func newTarget(wanted string) *target {
 }
 
 // compare tells how near a name is.
-func (t *target) compare(name string) (cost, off int, near bool) {
-	text := plain(name)
-	t.other = t.other[:0]
-	for _, r := range text {
-		t.other = append(t.other, r)
-	}
-	off = max(len(t.other)-len(t.runes), len(t.runes)-len(t.other))
-	cost = 1 << 30
-	if edits := t.edits(off); edits <= t.slips {
+func (t *target) compare(name *ready) (cost, off int, near bool) {
+	off = max(name.length-len(t.runes), len(t.runes)-name.length)
+	cost = far
+	if edits := t.edits(name, off); edits <= t.slips {
 		cost = edits * costEdit
 	}
-	short, long := t.text, text
+	if cost > costPrefix {
+		cost = min(cost, t.within(name))
+	}
+	return cost, off, cost < far
+}
+
+// within is the cost of a name that begins with or contains what was written,
+// or the other way round.
+func (t *target) within(name *ready) int {
+	short, long, few, many := t.text, name.text, t.letters, name.letters
 	if len(short) > len(long) {
-		short, long = long, short
+		short, long, few, many = long, short, many, few
 	}
-	switch n := min(len(t.runes), len(t.other)); {
+	if few&^many != 0 {
+		return far // a letter is not there
+	}
+	switch n := min(len(t.runes), name.length); {
 	case n >= 2 && strings.HasPrefix(long, short):
-		cost = min(cost, costPrefix)
+		return costPrefix
 	case n >= 3 && strings.Contains(long, short):
-		cost = min(cost, costInside)
+		return costInside
 	}
-	return cost, off, cost < 1<<30
+	return far
 }
 
 // edits is how many letters have to be put in, left out, replaced or swapped
 // with their neighbour to come from one to the other; more than are forgiven,
 // whatever the number, if it is that many.
-func (t *target) edits(off int) int {
-	const anyMore = 1 << 20
+func (t *target) edits(name *ready, off int) int {
 	// Most names are told apart without looking at the order of their letters:
 	// an edit changes at most two of the letters that occur.
-	if off > t.slips || bits.OnesCount64(t.letters^lettersOf(t.other)) > 2*t.slips {
-		return anyMore
+	if off > t.slips || bits.OnesCount64(t.letters^name.letters) > 2*t.slips {
+		return far
 	}
+	t.other = t.other[:0]
+	for _, r := range name.text {
+		t.other = append(t.other, r)
+	}
+	wanted, other := withoutEnds(t.runes, t.other)
 	before, last, row := t.rows[0], t.rows[1], t.rows[2]
-	for j := range last {
+	for j := range len(wanted) + 1 {
 		last[j] = j
 	}
-	for i, b := range t.other {
+	for i, b := range other {
 		// Farther from the diagonal than the slips nothing can be near.
-		from, to := max(1, i+1-t.slips), min(len(t.runes), i+1+t.slips)
-		row[from-1] = anyMore
+		from, to := max(1, i+1-t.slips), min(len(wanted), i+1+t.slips)
+		row[from-1] = far
 		if from == 1 {
 			row[0] = i + 1
 		}
 		best := row[from-1]
 		for j := from; j <= to; j++ {
-			a := t.runes[j-1]
+			a := wanted[j-1]
 			cost := last[j-1]
 			if a != b {
 				cost++
@@ -138,18 +131,30 @@ func (t *target) edits(off int) int {
 			if j < i+1+t.slips { // above is within the band
 				cost = min(cost, last[j]+1)
 			}
-			if i > 0 && j > 1 && a == t.other[i-1] && t.runes[j-2] == b {
+			if i > 0 && j > 1 && a == other[i-1] && wanted[j-2] == b {
 				cost = min(cost, before[j-2]+1)
 			}
 			row[j] = cost
 			best = min(best, cost)
 		}
 		if best > t.slips {
-			return anyMore
+			return far
 		}
 		before, last, row = last, row, before
 	}
-	return last[len(t.runes)]
+	return last[len(wanted)]
+}
+
+// withoutEnds leaves out what two texts have alike at their beginnings and
+// ends: there is nothing to edit.
+func withoutEnds(a, b []rune) ([]rune, []rune) {
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	return a, b
 }
 
 // plain is a name as it is compared: folded, with one dash for whatever
@@ -182,9 +187,16 @@ func isPlain(s string) bool {
 
 // lettersOf has a bit for each letter that occurs; strange ones share bits,
 // which at worst lets a name through to be compared letter by letter.
-func lettersOf(text []rune) (set uint64) {
+func lettersOf(text string) (set uint64) {
 	for _, r := range text {
-		set |= 1 << (uint(r) % 64)
+		switch {
+		case r >= 'a' && r <= 'z':
+			set |= 1 << (r - 'a')
+		case r >= '0' && r <= '9':
+			set |= 1 << (26 + r - '0')
+		default:
+			set |= 1 << (36 + uint(r)%28)
+		}
 	}
 	return set
 }

@@ -78,10 +78,30 @@ func TestEditsAgainstTheWholeTable(t *testing.T) {
 	for range 200_000 {
 		a, b := word(), word()
 		sought := newTarget(a)
-		sought.other = []rune(b)
-		whole, got := wholeTable(a, b), sought.edits(max(len(a)-len(b), len(b)-len(a)))
+		name := &NewIndex([]string{b}).names[0]
+		whole, got := wholeTable(a, b), sought.edits(name, max(len(a)-len(b), len(b)-len(a)))
 		if whole <= sought.slips && got != whole || whole > sought.slips && got <= sought.slips {
 			t.Fatalf("%s and %s: %d, but %d", a, b, got, whole)
+		}
+	}
+}
+
+// Who asks for fewer names gets the first of those who asks for all gets.
+func TestFewAreTheFirst(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	names := make([]string, 300)
+	for i := range names {
+		for range 3 + random.IntN(4) {
+			names[i] += string("abc"[random.IntN(3)])
+		}
+	}
+	index := NewIndex(names)
+	for _, wanted := range names {
+		all := index.Nearest(wanted, len(names))
+		for most := range 8 {
+			if few := index.Nearest(wanted, most); !slices.Equal(few, all[:min(most, len(all))]) {
+				t.Fatalf("%s: the first %d are %v, of %v", wanted, most, few, all)
+			}
 		}
 	}
 }
@@ -125,15 +145,17 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-func BenchmarkNames(b *testing.B) {
-	names := make([]string, 10_000)
+// Names that are alike in the whole catalog are the worst there is.
+func BenchmarkNearest(b *testing.B) {
+	names := make([]string, 100_000)
 	for i := range names {
 		names[i] = fmt.Sprintf("%s-%s-%d", []string{"atelier", "plume", "voix", "enclume"}[i%4], []string{"nova", "noire", "libre"}[i%3], i)
 	}
-	for _, wanted := range []string{"atelier-nvoa-1200", "nothing-like-it"} {
+	index := NewIndex(names)
+	for _, wanted := range []string{"atelier-nvoa-12001", "nothing-like-it", "at", strings.Repeat("abcdefghijklmnopqrstuvwxyz-0123456789-", 3)} {
 		b.Run(wanted, func(b *testing.B) {
 			for b.Loop() {
-				Names(wanted, names, 5)
+				index.Nearest(wanted, 5)
 			}
 		})
 	}

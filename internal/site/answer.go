@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"palmares/graph"
 	"palmares/internal/cache"
@@ -18,7 +19,7 @@ import (
 var templateFiles embed.FS
 
 var templates = page.MustTemplates(templateFiles, "templates", template.FuncMap{
-	"bar": newMeter, "score": scoreText, "words": words,
+	"bar": newMeter, "score": scoreText, "mean": meanText, "words": words, "catalogLang": func() template.HTMLAttr { return catalogLang },
 	"filterOf": filterOf, "toolList": toolList, "pager": pager, "choice": choice, "none": none, "options": options,
 })
 
@@ -113,7 +114,21 @@ func (m movedTo) Error() string { return "the page is at " + string(m) }
 // scoreText is a score as people read it, or a dash.
 func scoreText(score *float64) string {
 	if score == nil {
-		return "–"
+		return noScore
 	}
-	return strconv.FormatFloat(*score, 'f', -1, 64)
+	text := strconv.FormatFloat(*score, 'f', -1, 64)
+	if !strings.Contains(text, ".") {
+		text += ".0" // it stands below others
+	}
+	return text
 }
+
+// meanText is a mean of scores, which has two decimals, or a dash.
+func meanText(mean *float64) string {
+	if mean == nil {
+		return noScore
+	}
+	return strconv.FormatFloat(*mean, 'f', 2, 64)
+}
+
+const noScore = "–"

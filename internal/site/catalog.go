@@ -1,6 +1,13 @@
 package site
 
+import "html/template"
+
 // What the operations tell, as the templates show it.
+
+// catalogLang says what language editors write in; the pages around are in
+// English. A feed does not tell, but its codes, periods and the credit line
+// are French.
+const catalogLang template.HTMLAttr = `lang="fr"`
 
 type feedInfo struct {
 	Release   int
@@ -90,7 +97,7 @@ var wording = map[string]string{
 	"vibe_coder": "vibe coders", "agentic_engineer": "agentic engineers", "mixte": "both kinds of builders",
 	"mort": "shut down", "acquis": "acquired", "deprecie": "discontinued", "pivot": "became something else", "absorbe": "merged into another product",
 	"score_desc": "Best score first", "score_asc": "Lowest score first", "name_asc": "Names A to Z", "name_desc": "Names Z to A",
-	"updated_desc": "Latest update first", "updated_asc": "Oldest update first", "price_asc": "Cheapest first", "price_desc": "Dearest first",
+	"updated_desc": "Latest update first", "updated_asc": "Oldest update first", "price_asc": "Lowest amount first", "price_desc": "Highest amount first",
 }
 
 // words is a code as people say it; one without words is its own.

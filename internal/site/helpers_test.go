@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"palmares/graph"
 	"palmares/internal/cache"
@@ -92,4 +93,18 @@ func listed(body string) (slugs []string) {
 		slugs = append(slugs, match[1])
 	}
 	return slugs
+}
+
+// waitFor asks again until something is so.
+func waitFor(t *testing.T, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it does not come about")
+		}
+	}
+}
+
+func containsLink(handler http.Handler, target, to string) bool {
+	return strings.Contains(visit(handler, http.MethodGet, target).Body.String(), `href="`+to+`"`)
 }

@@ -19,10 +19,10 @@ import (
 func TestPages(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		says(t, handler, "/", 200, "<dd>48</dd>", "<dd>6.99</dd>", "Bosco &amp; Matelots", `curl -s "https://palmares.example/api/v1/tools`,
-			"Updated on", "Source : palmares (https://palmares.example)", `<option value="code">Code (`, "is compared")
+			"Updated on", "Source : palmares (https://palmares.example)", `<option value="code" lang="fr">Code (`, `New comparison: <a href="/comparatifs/`)
 		says(t, handler, "/tools", 200, "1 to 48 of 48", "Écritoire &amp; Cie", "29 €/mois")
-		says(t, handler, "/tools/plume", 200, "<h1>Plume</h1>", "19,90 €/mois", "24,90 €/mois", `<path d="M0 `, "Écritoire &amp; Cie",
-			`href="/api/v1/tools/plume"`, `href="/api/v1/pricing/plume"`, `href="/explorer?path=%2Fapi%2Fv1%2Ftools%2Fplume"`, "Alternatives in Rédaction")
+		says(t, handler, "/tools/plume", 200, "<h1>Plume</h1>", `<span class="score">7.0</span>`, "19,90 €/mois", "24,90 €/mois", `<path d="M0 `, "Écritoire &amp; Cie",
+			`href="/api/v1/tools/plume"`, `href="/api/v1/pricing/plume"`, `href="/explorer?path=%2Fapi%2Fv1%2Ftools%2Fplume"`, `Alternatives in <span lang="fr">Rédaction</span>`)
 		says(t, handler, "/comparatifs", 200, "1 to 13 of 13", "Plume ou Écritoire &amp; Cie ?")
 		says(t, handler, "/comparatifs/plume-vs-ecritoire-cie", 200, "<strong>Écritoire &amp; Cie</strong> wins", `class="winner"`, `href="/tools/plume"`)
 		says(t, handler, "/categories", 200, "Rédaction", `href="/tools?category=redaction"`)
@@ -51,7 +51,7 @@ func TestFiltersAndOrder(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		all := listed(says(t, handler, "/tools", 200))
 		code := listed(says(t, handler, "/tools?category=code&q=&pricing=&icp=&score_min=&price_max=&sort=score_desc", 200,
-			`<option value="code" selected>`, `href="/api/v1/tools?category=code"`))
+			`<option value="code" selected lang="fr">`, `href="/api/v1/tools?category=code"`))
 		if len(code) == 0 || len(code) >= len(all) {
 			t.Errorf("%d of %d tools are in a category", len(code), len(all))
 		}
@@ -69,11 +69,13 @@ func TestFiltersAndOrder(t *testing.T) {
 		if len(up) != len(all) || !slices.Equal(up, down) {
 			t.Errorf("by name: %v and %v", up, down)
 		}
-		says(t, handler, "/tools?q=nobodyhasthis", 200, "Nothing matches", "No tool is like that")
+		says(t, handler, "/tools?q=nobodyhasthis", 200, "No tool matches.", "Show all tools")
 		says(t, handler, "/tools?page=9", 200, "There are no more", `href="/tools?page=1"`)
-		says(t, handler, "/tools?category=nope", 200, `<option value="nope" selected>nope (unknown)</option>`, "No tool is like that")
+		says(t, handler, "/tools?category=nope", 200, `<option value="nope" selected>nope (unknown)</option>`, "No tool matches.")
+		says(t, handler, "/cimetiere?category=nope", 200, "No retired tool matches.")
+		says(t, handler, "/tools?sort=price_asc", 200, "Prices are compared by amount alone, whatever the period", "Lowest amount first</option>")
 		says(t, handler, "/cimetiere?reason=mort", 200, "shut down")
-		says(t, handler, "/comparatifs?category=code", 200, `<option value="code" selected>`)
+		says(t, handler, "/comparatifs?category=code", 200, `<option value="code" selected lang="fr">`)
 	})
 }
 
@@ -149,11 +151,22 @@ func TestPricesOfSeveralPeriods(t *testing.T) {
 func TestHTMLInTheCatalog(t *testing.T) {
 	const evil = `<script>alert("1")</script>`
 	s := testdb.Open(t, testdb.SQLite(t))
-	publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("evil", func(tool *feed.Tool) {
-		tool.Name, tool.Tagline, tool.Domain = evil, evil, `x" onmouseover="alert(1)`
-	})))
+	publish(t, s, feedtest.Catalog("2026-11-01",
+		&feed.Category{Slug: "evil", Label: evil},
+		feedtest.Tool("evil", func(tool *feed.Tool) {
+			tool.Name, tool.Tagline, tool.Domain, tool.Category = evil, evil, `x" onmouseover="alert(1)`, "evil"
+			tool.Price, tool.UpdatedAt = "1 €/"+evil, "2026-11-01"
+			tool.PriceHistory = []feed.PriceChange{{ChangedAt: "2026-05-01", Pricing: "payant", Price: "1 €/" + evil, PreviousPricing: "payant", PreviousPrice: "2 €/" + evil}}
+		}),
+		&feed.Retired{Slug: "gone", Name: evil, Category: "evil", Reason: "mort", RetiredAt: "2026-03-14", Note: evil},
+		&feed.Comparison{Slug: "evil-vs-gone", Title: evil, ToolA: "evil", ToolB: "gone", Winner: "evil", WinnerNote: evil,
+			Published: true, UpdatedAt: "2026-11-01", CanonicalURL: "https://palmares.example/evil-vs-gone"},
+	))
 	handler := serving(t, s)
-	for _, target := range []string{"/", "/tools", "/tools/evil", "/tools?q=" + url.QueryEscape(evil), "/tools/" + url.PathEscape(evil)} {
+	for _, target := range []string{
+		"/", "/tools", "/tools/evil", "/tools?q=" + url.QueryEscape(evil), "/tools/" + url.PathEscape(evil), "/tools/evli",
+		"/comparatifs", "/comparatifs/evil-vs-gone", "/comparatifs/evil-vs-gnoe", "/cimetiere", "/cimetiere/gone", "/categories",
+	} {
 		body := visit(handler, http.MethodGet, target).Body.String()
 		if strings.Contains(body, "<script>alert") || strings.Contains(body, `onmouseover="alert`) {
 			t.Errorf("%s runs what the catalog says", target)

@@ -34,10 +34,12 @@ type Config struct {
 // Site serves the pages.
 type Site struct {
 	Config
-	secure bool // reached over https
-	pages  map[string]*shown
-	nearby *graph.Operation
-	slots  *slots
+	secure     bool // reached over https
+	operations map[string]*graph.Operation
+	pages      map[string]*shown
+	mux        *http.ServeMux // with all pages there are, not just ours
+	names      names
+	slots      *slots
 }
 
 // shown is a page with its operation.
@@ -62,7 +64,8 @@ func New(cfg Config) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Site{Config: cfg, secure: strings.HasPrefix(cfg.PublicURL, "https://"), pages: map[string]*shown{}, nearby: operations["nearby"], slots: newSlots()}
+	s := &Site{Config: cfg, secure: strings.HasPrefix(cfg.PublicURL, "https://"), operations: operations, pages: map[string]*shown{}, slots: newSlots()}
+	s.names.read = s.readNames
 	for _, r := range routes {
 		operation := operations[r.name]
 		if operation == nil {
@@ -75,6 +78,7 @@ func New(cfg Config) (*Site, error) {
 
 // Register adds the pages, and the one for every path that nobody has.
 func (s *Site) Register(mux *http.ServeMux) {
+	s.mux = mux
 	for _, r := range routes {
 		shown := s.pages[r.name]
 		mux.HandleFunc(r.path, func(w http.ResponseWriter, req *http.Request) {
@@ -99,15 +103,20 @@ func (s *Site) Register(mux *http.ServeMux) {
 // name, or "".
 func withoutSlash(mux *http.ServeMux, r *http.Request) string {
 	name := path.Clean(r.URL.Path)
-	if name == r.URL.Path || name == "/" || r.Method != http.MethodGet && r.Method != http.MethodHead {
+	if name == r.URL.Path || r.Method != http.MethodGet && r.Method != http.MethodHead || patternOf(mux, r, name) == "" {
 		return ""
 	}
+	return (&url.URL{Path: name, RawQuery: r.URL.RawQuery}).String()
+}
+
+// patternOf is that of the page at a path, or "" where nobody has one.
+func patternOf(mux *http.ServeMux, r *http.Request, path string) string {
 	other := r.Clone(r.Context())
-	other.URL = &url.URL{Path: name, RawQuery: r.URL.RawQuery}
-	if _, pattern := mux.Handler(other); pattern == "/" || pattern == "" {
-		return ""
+	other.URL = &url.URL{Path: path}
+	if _, pattern := mux.Handler(other); !strings.HasSuffix(pattern, "/") {
+		return pattern
 	}
-	return other.URL.String()
+	return ""
 }
 
 // serveRobots keeps crawlers from what is nobody's to read but their owner's.

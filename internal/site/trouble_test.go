@@ -14,19 +14,25 @@ import (
 
 func TestUnknownPages(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
-		says(t, handler, "/tools/plmue", 404, "No tool is called “plmue”", `<a href="/tools/plume">Plume</a>`)
-		says(t, handler, "/tools/ecritoire-ci", 404, `<a href="/tools/ecritoire-cie">`)
-		says(t, handler, "/comparatifs/plume-vs-ecritoire", 404, `<a href="/comparatifs/plume-vs-ecritoire-cie">`)
-		says(t, handler, "/cimetiere/plmue", 404, `<a href="/tools/plume">Plume</a>`)
-		says(t, handler, "/toosl", 404, `<a href="/tools">`)
-		says(t, handler, "/explore", 404, `<a href="/explorer">`)
+		says(t, handler, "/tools/plmue", 404, "No tool is called “plmue”", `<a href="/tools/plume" lang="fr">Plume</a>`)
+		says(t, handler, "/tools/ecritoire-ci", 404, `<a href="/tools/ecritoire-cie" lang="fr">`)
+		says(t, handler, "/comparatifs/plume-vs-ecritoire", 404, `<a href="/comparatifs/plume-vs-ecritoire-cie" lang="fr">`)
+		says(t, handler, "/cimetiere/plmue", 404, `<a href="/tools/plume" lang="fr">Plume</a>`)
+		says(t, handler, "/toosl", 404, `<a href="/tools">/tools</a>`)
+		says(t, handler, "/explore", 404, `<a href="/explorer">/explorer</a>`)
 		says(t, handler, "/tools/"+strings.Repeat("x", 300), 400)
 		says(t, handler, "/tools/"+strings.Repeat("é", 150), 404)
 		says(t, handler, "/tools/%00", 400)
 		says(t, handler, "/tools/%ff", 400)
 		says(t, handler, "/tools/a%2Fb", 404)
-		says(t, handler, "/tools/PLUME", 404, `<a href="/tools/plume">`)
+		says(t, handler, "/tools/PLUME", 404, `<a href="/tools/plume" lang="fr">`)
 		says(t, handler, "/a/b/c", 404)
+		// What the menu calls pages, and what lies above an address.
+		says(t, handler, "/comparisons", 404, `<a href="/comparatifs">/comparatifs</a>`)
+		says(t, handler, "/graveyard", 404, `<a href="/cimetiere">/cimetiere</a>`)
+		says(t, handler, "/tools/plume/x", 404, `<a href="/tools/plume" lang="fr">Plume</a>`)
+		says(t, handler, "/tools/plmue/x/y", 404, `<a href="/tools/plume" lang="fr">Plume</a>`)
+		says(t, handler, "/categories/x", 404, `<a href="/categories">/categories</a>`)
 	})
 }
 
