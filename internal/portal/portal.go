@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -114,6 +115,8 @@ var routes = []struct {
 	{"/login", anyone, takesOnly("GET, HEAD, POST")},
 	{"/logout", anyone, takesOnly("POST")},
 	{"/account", anyone, takesOnly("GET, HEAD")},
+	{"GET /login/{$}", anyone, (*Portal).withoutSlash},
+	{"GET /account/{$}", anyone, (*Portal).withoutSlash},
 	{"/account/", anyone, (*Portal).notFound},
 	{"/login/", anyone, (*Portal).notFound},
 }
@@ -153,6 +156,12 @@ func New(cfg Config) *Portal {
 func (p *Portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.guard(w.Header())
 	p.mux.ServeHTTP(w, r)
+}
+
+// withoutSlash leads to a page whose address was written with one at its end.
+func (p *Portal) withoutSlash(v *visit) error {
+	to := url.URL{Path: strings.TrimRight(v.URL.Path, "/"), RawQuery: v.URL.RawQuery}
+	return p.redirect(v, to.String())
 }
 
 // guard lets forms go to us and, from there, to where one pays. A page about

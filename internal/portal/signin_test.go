@@ -391,6 +391,11 @@ func TestOtherMethods(t *testing.T) {
 			t.Errorf("GET %s: %d", path, got.Code)
 		}
 	}
+	for path, to := range map[string]string{"/account/": "/account", "/login/?next=%2Faccount": "/login?next=%2Faccount"} {
+		if got := b.get(path); got.Code != 303 || got.Header().Get("Location") != to {
+			t.Errorf("GET %s: %d to %s", path, got.Code, got.Header().Get("Location"))
+		}
+	}
 	if !b.isSignedIn() || s.db.Write.APIKey.GetX(t.Context(), key).RevokedAt != nil {
 		t.Error("something was done")
 	}
