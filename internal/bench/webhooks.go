@@ -8,19 +8,21 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"sync/atomic"
+	"sync"
 	"text/tabwriter"
 	"time"
 
+	"palmares/ent/journalentry"
+	"palmares/internal/store"
 	"palmares/internal/testdb"
 )
 
 // Webhooks: what ten endpoints that want everything cost an import, and how
-// fast its events reach them.
+// fast its events reach them. That one is lost is an error.
 
 const (
 	endpoints    = 10
-	patience     = 5 * time.Minute
+	silence      = time.Minute // after which nothing more is waited for
 	slowerGoal   = 1.3
 	rateGoal     = 500.0
 	residentGoal = 200 * megabyte
@@ -31,7 +33,7 @@ const (
 type post struct {
 	database   string
 	slower     float64 // an import with endpoints, to one without
-	deliveries int64
+	deliveries int
 	rate       float64 // a second
 	resident   int64
 }
@@ -46,19 +48,19 @@ func (b *bench) webhooks(ctx context.Context) error {
 	}
 	for _, database := range []string{"SQLite", "PostgreSQL"} {
 		fmt.Fprintf(os.Stderr, "%s, webhooks\n", database)
-		var envs [2][]string // without endpoints, and with
-		for i := range envs {
-			envs[i] = []string{"PALMARES_DATA_DIR=" + filepath.Join(b.dir, fmt.Sprintf("webhooks-%s-%d", database, i))}
+		var at [2]store.Config // without endpoints, and with
+		for i := range at {
+			at[i].DataDir = filepath.Join(b.dir, fmt.Sprintf("webhooks-%s-%d", database, i))
 			if database == "PostgreSQL" {
 				address, drop, err := testdb.Scratch(ctx)
 				if err != nil {
 					return err
 				}
 				defer func() { _ = drop() }()
-				envs[i] = append(envs[i], "DATABASE_URL="+address)
+				at[i].DatabaseURL = address
 			}
 		}
-		row, err := b.post(envs[0], envs[1], feeds)
+		row, err := b.post(ctx, at[0], at[1], feeds)
 		if err != nil {
 			return err
 		}
@@ -68,36 +70,38 @@ func (b *bench) webhooks(ctx context.Context) error {
 	return nil
 }
 
-func (b *bench) post(without, with []string, feeds []string) (post, error) {
-	var arrived atomic.Int64
+func (b *bench) post(ctx context.Context, without, with store.Config, feeds []string) (post, error) {
+	arrived := &arrivals{seen: map[string]bool{}}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return post{}, err
 	}
-	receiver := &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		arrived.Add(1)
-	})}
+	receiver := &http.Server{Handler: arrived}
 	go func() { _ = receiver.Serve(listener) }()
 	defer receiver.Close()
 
-	for _, env := range [][]string{without, with} {
+	envs := [][]string{environment(without), environment(with)}
+	for _, env := range envs {
 		if _, err := b.process(env, "import", feeds[0]); err != nil {
 			return post{}, err
 		}
 	}
-	if _, err := b.process(with, "accounts", "create", "pro@example.com", "--plan", "pro"); err != nil {
+	if _, err := b.process(envs[1], "accounts", "create", "pro@example.com", "--plan", "pro"); err != nil {
 		return post{}, err
 	}
 	for i := range endpoints {
 		address := fmt.Sprintf("http://%s/%d", listener.Addr(), i)
-		if _, err := b.process(with, "webhooks", "add", "pro@example.com", address); err != nil {
+		if _, err := b.process(envs[1], "webhooks", "add", "pro@example.com", address); err != nil {
 			return post{}, err
 		}
 	}
+	before, err := events(ctx, with)
+	if err != nil {
+		return post{}, err
+	}
 	var took [2]time.Duration
 	for turn := range pairs {
-		for i, env := range [][]string{without, with} {
+		for i, env := range envs {
 			m, err := b.process(env, "import", "--force", feeds[(turn+1)%2])
 			if err != nil {
 				return post{}, err
@@ -105,26 +109,70 @@ func (b *bench) post(without, with []string, feeds []string) (post, error) {
 			took[i] += m.took
 		}
 	}
+	after, err := events(ctx, with)
+	if err != nil {
+		return post{}, err
+	}
 	row := post{slower: took[1].Seconds() / took[0].Seconds()}
-	server, err := b.serve(with)
+	server, err := b.serve(envs[1])
 	if err != nil {
 		return post{}, err
 	}
 	defer server.stop()
-	row.deliveries, row.rate = settle(&arrived)
+	due := endpoints * (after - before)
+	row.deliveries, row.rate = arrived.wait(due)
 	row.resident = server.peak()
+	if row.deliveries != due {
+		return row, fmt.Errorf("%d of %d deliveries have arrived", row.deliveries, due)
+	}
 	return row, nil
 }
 
-// settle waits until nothing more arrives, and tells how fast it came.
-func settle(arrived *atomic.Int64) (n int64, rate float64) {
-	for arrived.Load() == 0 {
-		time.Sleep(time.Millisecond)
+// environment tells a process of its own about a database.
+func environment(cfg store.Config) []string {
+	return []string{"PALMARES_DATA_DIR=" + cfg.DataDir, "DATABASE_URL=" + cfg.DatabaseURL}
+}
+
+// events is how many there are.
+func events(ctx context.Context, cfg store.Config) (int, error) {
+	db, err := store.Open(ctx, cfg)
+	if err != nil {
+		return 0, err
 	}
-	start, last := time.Now(), time.Now()
-	for end := start.Add(patience); time.Now().Before(end) && time.Since(last) < 3*time.Second; time.Sleep(20 * time.Millisecond) {
-		if now := arrived.Load(); now != n {
-			n, last = now, time.Now()
+	defer db.Close()
+	return db.Read.JournalEntry.Query().Where(journalentry.EventNotNil()).Count(ctx)
+}
+
+// arrivals is a receiver that knows which events have come to which endpoint.
+type arrivals struct {
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+// ServeHTTP takes a delivery.
+func (a *arrivals) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.seen[r.URL.Path+" "+r.Header.Get("webhook-id")] = true
+}
+
+func (a *arrivals) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.seen)
+}
+
+// wait is for what is due, while something comes, and tells how fast it came.
+func (a *arrivals) wait(due int) (n int, rate float64) {
+	last := time.Now()
+	var start time.Time
+	for n < due && time.Since(last) < silence {
+		time.Sleep(5 * time.Millisecond)
+		if now := a.count(); now != n {
+			if n, last = now, time.Now(); start.IsZero() {
+				start = last
+			}
 		}
 	}
 	return n, float64(n) / last.Sub(start).Seconds()

@@ -69,15 +69,18 @@ func (p *Portal) addHook(v *visit) error {
 // hookPage is the data of the page of one endpoint.
 type hookPage struct {
 	*ent.Endpoint
-	Pro      bool
-	Attempts []*ent.Attempt
-	Waiting  int
-	Shown    int
-	Tried    *ent.Attempt // what a test has just come to
-	Since    string
+	Pro       bool
+	Attempts  []*ent.Attempt
+	Failed    bool // only those that did not arrive are shown
+	Paged     bool // there are newer ones than those
+	Older     int  // what older ones come before; 0 for none
+	Waiting   int
+	LeftAlone bool         // its receiver asked for time
+	Tried     *ent.Attempt // what a test has just come to
+	Since     string
 }
 
-// shownAttempts is how many of the last 30 days' attempts a page has.
+// shownAttempts is how many of the last 30 days' attempts are on one page.
 const shownAttempts = 100
 
 // eventID names an attempt's event, as its receiver knows it.
@@ -97,7 +100,8 @@ func (p *Portal) showHook(v *visit) error {
 }
 
 func (p *Portal) showHookWith(v *visit, e *ent.Endpoint, tried *ent.Attempt, wrong error) error {
-	attempts, err := p.Hooks.Attempts(v.Context(), e, shownAttempts)
+	query := attemptsAsked(v)
+	attempts, older, err := p.Hooks.Attempts(v.Context(), e, query)
 	if err != nil {
 		return err
 	}
@@ -105,8 +109,23 @@ func (p *Portal) showHookWith(v *visit, e *ent.Endpoint, tried *ent.Attempt, wro
 	if err != nil {
 		return err
 	}
-	return p.show(v, "webhook", hookPage{Endpoint: e, Pro: mayHaveHooks(v.account), Attempts: attempts, Waiting: waiting, Shown: shownAttempts, Tried: tried,
-		Since: p.now().UTC().Add(-24 * time.Hour).Format(localTime)}, wrong)
+	data := hookPage{Endpoint: e, Pro: mayHaveHooks(v.account), Attempts: attempts, Failed: query.Failed, Paged: query.Before > 0, Waiting: waiting,
+		LeftAlone: e.NotBefore != nil && p.now().Before(*e.NotBefore), Tried: tried, Since: p.now().UTC().Add(-24 * time.Hour).Format(localTime)}
+	if older {
+		data.Older = attempts[len(attempts)-1].ID
+	}
+	return p.show(v, "webhook", data, wrong)
+}
+
+// attemptsAsked is what the page's address says to show. What makes no sense
+// there is as if it were not.
+func attemptsAsked(v *visit) webhook.AttemptsQuery {
+	asked := v.URL.Query()
+	query := webhook.AttemptsQuery{Failed: asked.Get("failed") != "", Most: shownAttempts}
+	if before, err := strconv.Atoi(asked.Get("before")); err == nil && before > 0 {
+		query.Before = before
+	}
+	return query
 }
 
 // hookOf is the endpoint that the address names, if it is the visitor's own.

@@ -2,14 +2,19 @@ package portal
 
 import (
 	"fmt"
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"palmares/auth"
+	"palmares/ent"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
 )
@@ -135,5 +140,87 @@ func TestWrongEndpoints(t *testing.T) {
 	}
 	if page := dev.post("/account/webhooks", "url", "https://example.com"); page.Code != 403 {
 		t.Errorf("a Developer adds: %d", page.Code)
+	}
+}
+
+// Every attempt of the last 30 days can be come to, also the 101st, and those
+// that failed by themselves.
+func TestOlderAttempts(t *testing.T) {
+	testdb.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newSite(t, db)
+		ana := s.pro("ana@example.com")
+		ana.post("/account/webhooks", "url", "https://example.com/hook")
+		e := db.Current().Endpoint.Query().OnlyX(t.Context())
+		path := hookPath(e)
+		const all = 2*shownAttempts + 1
+		rows := make([]*ent.AttemptCreate, all)
+		for i := range rows { // two at a time, every other one failed
+			rows[i] = db.Write.Attempt.Create().SetEndpointID(e.ID).SetEvent(i + 1).SetType("tool.created").SetNumber(1).
+				SetAt(s.now().UTC().Add(time.Duration(i/2-all) * time.Second)).SetStatus(500 - 300*(i%2)).SetTookMs(1).SetAnswer("").SetDelivered(i%2 == 1)
+		}
+		if err := db.Write.Attempt.CreateBulk(rows...).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]struct {
+			address string
+			events  []int
+		}{
+			"all":    {path, numbersDown(all, 1, 1)},
+			"failed": {path + "?failed=1", numbersDown(all, 1, 2)},
+		} {
+			var got []int
+			pages := 0
+			for address := want.address; address != ""; pages++ {
+				page := ana.get(address)
+				if page.Code != 200 {
+					t.Fatalf("%s: %d", address, page.Code)
+				}
+				for _, found := range attemptShown.FindAllStringSubmatch(page.text, -1) {
+					number, _ := strconv.Atoi(found[1])
+					got = append(got, number)
+				}
+				address = ""
+				if older := olderLink.FindStringSubmatch(page.text); older != nil {
+					address = html.UnescapeString(older[1])
+				}
+			}
+			if !slices.Equal(got, want.events) || pages != (len(want.events)+shownAttempts-1)/shownAttempts {
+				t.Errorf("%s: %d pages have %v", name, pages, got)
+			}
+		}
+		// Another's attempt, one that is forgotten, and nonsense.
+		for address, text := range map[string]string{
+			path + "?before=999999": "There is nothing older", path + "?before=-3": "Older", path + "?before=x": "Older", path + "?before=99999999999999999999": "Older",
+		} {
+			if page := ana.get(address); page.Code != 200 || !strings.Contains(page.text, text) {
+				t.Errorf("%s: %d %s", address, page.Code, page.text)
+			}
+		}
+	})
+}
+
+var (
+	attemptShown = regexp.MustCompile(`<td><code>tool.created</code> evt_(\d+)</td>`)
+	olderLink    = regexp.MustCompile(`<a rel="next" href="([^"#]+)#attempts">Older</a>`)
+)
+
+func numbersDown(from, to, step int) (all []int) {
+	for n := from; n >= to; n -= step {
+		all = append(all, n)
+	}
+	return all
+}
+
+// While a receiver wants to be left alone, its owner sees until when.
+func TestLeftAlonePage(t *testing.T) {
+	s := onSQLite(t)
+	ana := s.pro("ana@example.com")
+	ana.post("/account/webhooks", "url", "https://example.com/hook")
+	e := s.db.Current().Endpoint.Query().OnlyX(t.Context())
+	for until, want := range map[time.Duration]bool{time.Hour: true, -time.Hour: false} {
+		s.db.Write.Endpoint.UpdateOne(e).SetNotBefore(s.now().UTC().Add(until)).ExecX(t.Context())
+		if page := ana.get(hookPath(e)); strings.Contains(page.text, "asked to be left alone until") != want {
+			t.Errorf("%s from now: %s", until, page.text)
+		}
 	}
 }

@@ -74,7 +74,7 @@ func (w *Webhooks) Backlog(ctx context.Context) (b Backlog, err error) {
 // oldest is when the first thing was due that is not sent yet, or zero.
 func (w *Webhooks) oldest(ctx context.Context) (since time.Time, err error) {
 	db := w.Store.Current()
-	first, err := db.Delivery.Query().Where(delivery.NextAtLTE(w.now().UTC())).Order(delivery.ByNextAt()).First(ctx)
+	first, err := db.Delivery.Query().Where(delivery.NextAtLTE(w.now().UTC()), delivery.HasEndpointWith(w.notLeftAlone())).Order(delivery.ByNextAt()).First(ctx)
 	switch {
 	case err == nil:
 		since = first.NextAt
@@ -86,7 +86,7 @@ func (w *Webhooks) oldest(ctx context.Context) (since time.Time, err error) {
 		return since, err
 	}
 	behind, err := db.Endpoint.Query().
-		Where(endpoint.StateEQ(endpoint.StateActive), endpoint.PositionLT(newest), endpoint.FailuresLT(tired)).
+		Where(endpoint.StateEQ(endpoint.StateActive), endpoint.PositionLT(newest), endpoint.FailuresLT(tired), w.notLeftAlone()).
 		Order(endpoint.ByPosition()).First(ctx)
 	if err != nil {
 		return since, ignoreNotFound(err)

@@ -28,8 +28,10 @@ func (w *Webhooks) bodyOf(event *journal.Event) []byte {
 func (w *Webhooks) linkTo(event *journal.Event) string {
 	variables := `{"after":null}` // nothing comes before the first
 	if event.Number > 1 {
-		variables = `{"after":"` + (&journal.Event{Number: event.Number - 1}).ID() + `"}`
+		variables = `{"after":"` + eventID(event.Number-1) + `"}`
 	}
 	query := `query($after:String){changes(first:1,after:$after){nodes{id type slug release fields before after}}}`
 	return w.PublicURL + "/graphql?" + url.Values{"query": {query}, "variables": {variables}}.Encode()
 }
+
+func eventID(number int) string { return (&journal.Event{Number: number}).ID() }

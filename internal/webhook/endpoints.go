@@ -10,7 +10,6 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/ent/account"
-	"palmares/ent/attempt"
 	"palmares/ent/delivery"
 	"palmares/ent/endpoint"
 	"palmares/ent/journalentry"
@@ -138,7 +137,7 @@ func (w *Webhooks) Disable(ctx context.Context, e *ent.Endpoint, why string) err
 func (w *Webhooks) stop(ctx context.Context, e *ent.Endpoint, state endpoint.State, why string) error {
 	return w.Store.Update(ctx, func(tx *ent.Tx) error {
 		// The endpoint first, as a round does: else the two could wait for each other.
-		if err := tx.Endpoint.Update().Where(endpoint.ID(e.ID)).SetState(state).SetWhy(why).Exec(ctx); err != nil {
+		if err := tx.Endpoint.Update().Where(endpoint.ID(e.ID)).SetState(state).SetWhy(why).SetUntold(false).Exec(ctx); err != nil {
 			return err
 		}
 		_, err := tx.Delivery.Delete().Where(delivery.EndpointID(e.ID)).Exec(ctx)
@@ -153,8 +152,8 @@ func (w *Webhooks) Resume(ctx context.Context, e *ent.Endpoint) error {
 		if err != nil {
 			return err
 		}
-		return tx.Endpoint.Update().Where(endpoint.ID(e.ID)).SetState(endpoint.StateActive).SetWhy("").
-			SetFailures(0).ClearFailingSince().SetPosition(newest).Exec(ctx)
+		return tx.Endpoint.Update().Where(endpoint.ID(e.ID)).SetState(endpoint.StateActive).SetWhy("").SetUntold(false).
+			SetFailures(0).ClearFailingSince().ClearNotBefore().SetPosition(newest).Exec(ctx)
 	})
 }
 
@@ -236,24 +235,8 @@ func sending(e *ent.Endpoint) error {
 	return nil
 }
 
-// Attempts are an endpoint's latest, newest first.
-func (w *Webhooks) Attempts(ctx context.Context, e *ent.Endpoint, most int) ([]*ent.Attempt, error) {
-	all, err := w.Store.Current().Attempt.Query().Where(attempt.EndpointID(e.ID), attempt.AtGT(w.now().UTC().Add(-attemptsKept))).
-		Order(ent.Desc(attempt.FieldAt), ent.Desc(attempt.FieldID)).Limit(most).All(ctx)
-	return all, store.Explain(err)
-}
-
 // Waiting is how many events an endpoint is still to get after a failure.
 func (w *Webhooks) Waiting(ctx context.Context, e *ent.Endpoint) (int, error) {
 	n, err := w.Store.Current().Delivery.Query().Where(delivery.EndpointID(e.ID)).Count(ctx)
-	return n, store.Explain(err)
-}
-
-func (w *Webhooks) forgetAttempts(ctx context.Context, before time.Time, most int) (int, error) {
-	old, err := w.Store.Current().Attempt.Query().Where(attempt.AtLT(before.UTC())).Order(attempt.ByAt()).Limit(most).IDs(ctx)
-	if err != nil || len(old) == 0 {
-		return 0, store.Explain(err)
-	}
-	n, err := w.Store.Write.Attempt.Delete().Where(attempt.IDIn(old...)).Exec(ctx)
 	return n, store.Explain(err)
 }

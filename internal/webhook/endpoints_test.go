@@ -236,7 +236,7 @@ func TestPauseMeetsRounds(t *testing.T) {
 			if err := s.ReplaySince(t.Context(), e, time.Time{}); err != nil {
 				t.Error(err)
 			}
-			if _, err := s.round(t.Context(), t.Context(), e.ID); err != nil {
+			if _, err := s.round(t.Context(), always, e.ID); err != nil {
 				t.Errorf("a round: %v", err)
 			}
 		}

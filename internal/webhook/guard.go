@@ -67,7 +67,7 @@ var errForbidden = problem.New(problem.BadInput, "Events are not sent to address
 // newClient follows no redirects, uses no proxy, and dials no address that is
 // not everybody's: also not one that a name has come to stand for.
 func (w *Webhooks) newClient() *http.Client {
-	dialer := &net.Dialer{Timeout: 5 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
+	dialer := &net.Dialer{Timeout: 5 * time.Second, Resolver: w.resolver, Control: func(_, address string, _ syscall.RawConn) error {
 		peer, err := netip.ParseAddrPort(address)
 		if err != nil || !w.mayDial(peer.Addr()) {
 			return errForbidden

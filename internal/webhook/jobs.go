@@ -9,6 +9,7 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 
+	"palmares/ent"
 	"palmares/ent/endpoint"
 	"palmares/internal/store"
 )
@@ -51,7 +52,12 @@ func Announce(s *store.Store) func(ctx context.Context, tx *sql.Tx, release int)
 }
 
 const (
-	workers      = 50
+	// workers of a queue mostly wait for receivers, so there can be many. No
+	// account has more than a few of them: it has no more endpoints.
+	workers = 25 * MostEndpoints
+	// failing is the queue of endpoints whose last event did not arrive. Those
+	// that are silent must not keep the others waiting.
+	failing      = "failing"
 	completeKept = time.Hour
 )
 
@@ -69,11 +75,11 @@ type publishedWorker struct {
 
 // Work is what River calls.
 func (p *publishedWorker) Work(ctx context.Context, _ *river.Job[published]) error {
-	ids, err := p.hooks.Store.Current().Endpoint.Query().Where(endpoint.StateEQ(endpoint.StateActive)).IDs(ctx)
+	all, err := p.hooks.Store.Current().Endpoint.Query().Where(endpoint.StateEQ(endpoint.StateActive), p.hooks.notLeftAlone()).All(ctx)
 	if err != nil {
 		return err
 	}
-	return wakeUp(ctx, river.ClientFromContext[*sql.Tx](ctx), ids)
+	return wakeUp(ctx, river.ClientFromContext[*sql.Tx](ctx), all)
 }
 
 // wakeWorker sends what there is.
@@ -83,26 +89,44 @@ type wakeWorker struct {
 }
 
 // Work is what River calls. What is left when its time is over is found by the
-// next look.
+// next look. One that still writes down what it sent has River think that it
+// is stuck: then nobody begins anew beside it.
 func (k *wakeWorker) Work(ctx context.Context, job *river.Job[wake]) error {
-	beginning, cancel := context.WithTimeout(ctx, k.hooks.times.work)
-	defer cancel()
-	for beginning.Err() == nil {
-		more, err := k.hooks.round(ctx, beginning, job.Args.Endpoint)
-		if err != nil || !more {
+	if _, atWork := k.hooks.busy.LoadOrStore(job.Args.Endpoint, true); atWork {
+		return nil
+	}
+	defer k.hooks.busy.Delete(job.Args.Endpoint)
+	mayBegin := within(k.hooks.times.work)
+	for {
+		more, err := k.hooks.round(ctx, mayBegin, job.Args.Endpoint)
+		if err != nil || !more || !mayBegin() {
 			return err
 		}
 	}
-	return nil
 }
 
-func wakeUp(ctx context.Context, client *river.Client[*sql.Tx], endpoints []int) error {
+// within says yes for some time from when it is asked first: reading the first
+// event does not count.
+func within(limit time.Duration) func() bool {
+	var end time.Time
+	return func() bool {
+		if end.IsZero() {
+			end = time.Now().Add(limit)
+		}
+		return time.Now().Before(end)
+	}
+}
+
+func wakeUp(ctx context.Context, client *river.Client[*sql.Tx], endpoints []*ent.Endpoint) error {
 	if len(endpoints) == 0 {
 		return nil
 	}
 	jobs := make([]river.InsertManyParams, len(endpoints))
-	for i, id := range endpoints {
-		jobs[i].Args = wake{id}
+	for i, e := range endpoints {
+		jobs[i].Args = wake{e.ID}
+		if e.Failures > 0 {
+			jobs[i].InsertOpts = &river.InsertOpts{Queue: failing}
+		}
 	}
 	_, err := client.InsertMany(ctx, jobs)
 	return err
@@ -113,12 +137,12 @@ func (w *Webhooks) newRiver() (*river.Client[*sql.Tx], error) {
 	river.AddWorker(all, &publishedWorker{hooks: w})
 	river.AddWorker(all, &wakeWorker{hooks: w})
 	return river.NewClient(w.Store.JobDriver(), &river.Config{
-		Queues:                      map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: workers}},
+		Queues:                      map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: w.workers}, failing: {MaxWorkers: w.workers}},
 		Workers:                     all,
 		Logger:                      slog.New(atLeast{w.Log.Handler(), slog.LevelWarn}),
 		RetryPolicy:                 soon{},
 		MaxAttempts:                 1_000, // it is never given up: what is due stays due
-		JobTimeout:                  w.times.job(),
+		JobTimeout:                  -1,    // each step has its own
 		RescueStuckJobsAfter:        w.times.stuck(),
 		FetchPollInterval:           w.times.poll,
 		CompletedJobRetentionPeriod: completeKept,

@@ -12,6 +12,7 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/ent/delivery"
+	"palmares/ent/journalentry"
 	"palmares/internal/journal"
 	"palmares/internal/mail"
 	"palmares/internal/store"
@@ -21,7 +22,8 @@ import (
 // hurried are times for tests that run jobs. Who answers at all is prompt, also
 // on a machine that is busy: so events come in their order.
 var hurried = times{
-	attempt: 2 * time.Second, work: 2 * time.Second, record: 20 * time.Second, stop: 10 * time.Second, prompt: 2 * time.Second,
+	attempt: 20 * time.Second, work: 2 * time.Second, record: 20 * time.Second, locked: time.Minute, letter: 100 * time.Millisecond,
+	stop: 10 * time.Second, prompt: 20 * time.Second,
 	look: 50 * time.Millisecond, poll: 100 * time.Millisecond, dead: 3 * time.Second,
 }
 
@@ -116,10 +118,13 @@ func (s *site) find(id int) *ent.Endpoint {
 // sendDue does what a job would, once.
 func (s *site) sendDue(e *ent.Endpoint) {
 	s.t.Helper()
-	if _, err := s.round(s.t.Context(), s.t.Context(), e.ID); err != nil {
+	if _, err := s.round(s.t.Context(), always, e.ID); err != nil {
 		s.t.Fatal(err)
 	}
 }
+
+// always lets a round begin whatever is due.
+func always() bool { return true }
 
 // waiting are an endpoint's deliveries, by event.
 func (s *site) waiting(e *ent.Endpoint) []*ent.Delivery {
@@ -133,7 +138,7 @@ func (s *site) waiting(e *ent.Endpoint) []*ent.Delivery {
 
 func (s *site) attempts(e *ent.Endpoint) []*ent.Attempt {
 	s.t.Helper()
-	all, err := s.Attempts(s.t.Context(), e, 10_000)
+	all, _, err := s.Attempts(s.t.Context(), e, AttemptsQuery{Most: 10_000})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -153,7 +158,7 @@ func background(t *testing.T, run func(context.Context)) (stop func()) {
 // eventually waits for something.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("it does not come to pass: %s", what)
 		}
@@ -209,7 +214,11 @@ func tellAll(t *testing.T, s *store.Store, entries ...journal.Entry) (first int)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newest + 1
+	first, err = s.Current().JournalEntry.Query().Where(journalentry.IDGT(newest)).Order(journalentry.ByID()).FirstID(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return first
 }
 
 // ids are those of so many events from one on.

@@ -53,6 +53,15 @@ func (r *receiver) answersStatus(status int) {
 	r.answers(func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
 }
 
+// holds lets the first that comes wait for its answer: when it is there, and
+// until it is let go on.
+func (r *receiver) holds() (there, on chan struct{}) {
+	there, on = make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	r.answers(func(int, http.ResponseWriter, *http.Request) { once.Do(func() { close(there); <-on }) })
+	return there, on
+}
+
 func (r *receiver) all() []*received {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"palmares/ent"
 	"palmares/ent/delivery"
 	"palmares/ent/endpoint"
+	"palmares/ent/predicate"
 	"palmares/internal/journal"
 	"palmares/internal/store"
 )
@@ -72,7 +73,7 @@ func (w *Webhooks) look(ctx context.Context, client **river.Client[*sql.Tx], own
 	return wakeUp(ctx, *client, due)
 }
 
-func (w *Webhooks) due(ctx context.Context) ([]int, error) {
+func (w *Webhooks) due(ctx context.Context) ([]*ent.Endpoint, error) {
 	db := w.Store.Current()
 	newest, err := journal.Newest(ctx, db.JournalEntry)
 	if err != nil {
@@ -80,15 +81,16 @@ func (w *Webhooks) due(ctx context.Context) ([]int, error) {
 	}
 	// Ahead is one of a journal that was restored from a backup: it must be back
 	// at its end before that goes on.
-	behind, err := db.Endpoint.Query().Where(endpoint.StateEQ(endpoint.StateActive), endpoint.PositionNEQ(newest),
-		endpoint.Or(endpoint.FailuresLT(tired), endpoint.Not(endpoint.HasDeliveries()))).IDs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var again []int
-	err = db.Delivery.Query().Where(delivery.NextAtLTE(w.now().UTC())).Unique(true).Select(delivery.FieldEndpointID).Scan(ctx, &again)
-	if err != nil && !ent.IsNotFound(err) {
-		return nil, err
-	}
-	return append(behind, again...), nil
+	behind := endpoint.And(endpoint.StateEQ(endpoint.StateActive), endpoint.PositionNEQ(newest),
+		endpoint.Or(endpoint.FailuresLT(tired), endpoint.Not(endpoint.HasDeliveries())))
+	again := endpoint.HasDeliveriesWith(delivery.NextAtLTE(w.now().UTC()))
+	return db.Endpoint.Query().Where(endpoint.Or(
+		endpoint.Untold(true),
+		endpoint.And(endpoint.Or(behind, again), w.notLeftAlone()),
+	)).All(ctx)
+}
+
+// notLeftAlone are the endpoints whose receivers did not ask for time.
+func (w *Webhooks) notLeftAlone() predicate.Endpoint {
+	return endpoint.Or(endpoint.NotBeforeIsNil(), endpoint.NotBeforeLTE(w.now().UTC()))
 }

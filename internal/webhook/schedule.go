@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -22,26 +23,44 @@ const (
 	attemptsKept = 30 * 24 * time.Hour
 )
 
-// nextAttempt is when to try again after so many attempts; false for never. It
-// is up to a tenth later than planned, so that many do not come together
-// again, and not before the receiver wants it.
-func nextAttempt(attempts int, now time.Time, wanted time.Duration) (time.Time, bool) {
+// nextAttempt is when to try again after so many attempts; false for never.
+func nextAttempt(attempts int, now time.Time) (time.Time, bool) {
 	if attempts > len(retries) {
 		return time.Time{}, false
 	}
-	wait := retries[attempts-1]
-	wait += time.Duration(rand.Int64N(int64(wait) / 10))
-	return now.Add(max(wait, min(wanted, maxWait))), true
+	return now.Add(withJitter(retries[attempts-1])), true
+}
+
+// withJitter is up to a tenth longer, so that many do not come together again.
+func withJitter(wait time.Duration) time.Duration {
+	return wait + time.Duration(rand.Int64N(int64(wait)/10))
 }
 
 // retryAfter is how long a receiver wants to be left alone.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	text := header.Get("Retry-After")
-	if seconds, err := strconv.Atoi(text); err == nil && seconds > 0 {
-		return time.Duration(min(seconds, int(maxWait.Seconds()))) * time.Second
+	if text != "" && strings.Trim(text, "0123456789") == "" {
+		seconds, err := strconv.Atoi(text)
+		if err != nil || seconds > int(maxWait.Seconds()) { // it may be more than a number can be
+			return maxWait
+		}
+		return time.Duration(seconds) * time.Second
 	}
 	if at, err := http.ParseTime(text); err == nil {
-		return max(at.Sub(now), 0)
+		return min(max(at.Sub(now), 0), maxWait)
 	}
 	return 0
+}
+
+// leftAloneUntil is when a receiver may be sent to that asked for time; zero if
+// it did not. It has a little more than it asked for.
+func leftAloneUntil(done []*task, now time.Time) (until time.Time) {
+	var longest time.Duration
+	for _, t := range done {
+		longest = max(longest, t.outcome.wait)
+	}
+	if longest == 0 {
+		return until
+	}
+	return now.Add(withJitter(longest))
 }

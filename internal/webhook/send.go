@@ -30,7 +30,7 @@ type outcome struct {
 	answer    string // its first bytes, or why there is none
 	delivered bool
 	gone      bool          // the receiver wants no more
-	wait      time.Duration // what the receiver asked for
+	wait      time.Duration // what the receiver asked for, with a failure
 }
 
 // send makes one attempt, and tells when it is on its way. Only 2xx says that
@@ -46,6 +46,9 @@ func (w *Webhooks) send(ctx context.Context, endpoint *ent.Endpoint, id string, 
 	o.took = time.Since(began)
 	o.delivered = o.status >= 200 && o.status < 300
 	o.gone = o.status == http.StatusGone
+	if o.delivered {
+		o.wait = 0
+	}
 	w.Counts.add(o)
 	return o
 }

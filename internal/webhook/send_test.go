@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -26,7 +27,9 @@ import (
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, testdb.Open(t, testdb.SQLite(t)))
-	s.times.attempt = 500 * time.Millisecond
+	s.times.attempt = 5 * time.Second // for those that do not end; the others must also manage on a busy machine
+	e := s.add(Wish{URL: "https://hooks.example"})
+	var all sync.WaitGroup
 	hang := func(r *http.Request) { <-r.Context().Done() }
 	for name, test := range map[string]struct {
 		answer    func(w http.ResponseWriter, r *http.Request)
@@ -58,20 +61,24 @@ func TestAnswers(t *testing.T) {
 	} {
 		r := newReceiver(t)
 		r.answers(func(_ int, w http.ResponseWriter, req *http.Request) { test.answer(w, req) })
-		e := s.add(Wish{URL: r.URL})
-		start := time.Now()
-		attempt, err := s.Test(t.Context(), e)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if attempt.Delivered != test.delivered || attempt.Status != test.status || !strings.HasPrefix(attempt.Answer, test.said) || len(attempt.Answer) > shownAnswer {
-			t.Errorf("%s: %d %v %q", name, attempt.Status, attempt.Delivered, attempt.Answer)
-		}
-		if took := time.Since(start); took > 3*time.Second {
-			t.Errorf("%s: took %s", name, took)
-		}
-		_ = s.Remove(t.Context(), e)
+		there := *e
+		there.URL = r.URL
+		all.Go(func() {
+			start := time.Now()
+			attempt, err := s.Test(t.Context(), &there)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if attempt.Delivered != test.delivered || attempt.Status != test.status || !strings.HasPrefix(attempt.Answer, test.said) || len(attempt.Answer) > shownAnswer {
+				t.Errorf("%s: %d %v %q", name, attempt.Status, attempt.Delivered, attempt.Answer)
+			}
+			if took := time.Since(start); took > s.times.attempt+20*time.Second {
+				t.Errorf("%s: took %s", name, took)
+			}
+		})
 	}
+	all.Wait()
 }
 
 // pour answers until nobody reads.
@@ -176,6 +183,7 @@ func TestGone(t *testing.T) {
 		if e := s.find(e.ID); e.State != endpoint.StateDisabled || e.Why == "" || len(s.waiting(e)) != 0 {
 			t.Errorf("%s %s, %d wait", e.State, e.Why, len(s.waiting(e)))
 		}
+		s.sendDue(e)
 		if letter := mail.Wait(t, ownerEmail); !strings.Contains(letter, "410") || !strings.Contains(letter, fmt.Sprintf("/account/webhooks/%d", e.ID)) {
 			t.Error(letter)
 		}

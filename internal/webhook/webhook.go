@@ -9,7 +9,9 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
+	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"palmares/internal/mail"
@@ -32,16 +34,20 @@ type Config struct {
 // Webhooks keeps endpoints and sends to them.
 type Webhooks struct {
 	Config
-	client *http.Client
-	now    func() time.Time
-	times  times
+	client   *http.Client
+	resolver *net.Resolver // nil for the system's
+	now      func() time.Time
+	times    times
+	workers  int        // of each queue
+	reading  sync.Mutex // of events: texts may be long, and are in memory several times while they become a body
+	busy     sync.Map   // endpoints that this process is at work for
 
 	Counts Counts
 }
 
 // New is ready to send; see Run.
 func New(cfg Config) *Webhooks {
-	w := &Webhooks{Config: cfg, now: time.Now, times: shipped}
+	w := &Webhooks{Config: cfg, now: time.Now, times: shipped, workers: workers}
 	w.client = w.newClient()
 	return w
 }
