@@ -149,7 +149,7 @@ func fillWithEverything(t *testing.T, cfg store.Config, in *inbox) (key string) 
 	// What one does not take waits to be sent again.
 	succeeds(t, palmares(t, cfg, "webhooks", "add", "pro@example.com", "http://"+closed(t)))
 	succeeds(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 3})))
-	in.wait(t, 5, 20*time.Second)
+	in.wait(t, 5, time.Minute)
 
 	jar, err := cookiejar.New(nil)
 	if err != nil {

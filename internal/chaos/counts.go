@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,7 +36,12 @@ func (s *scene) countsNow(ctx context.Context) (c counts, err error) {
 		return c, err
 	}
 	for _, key := range keys {
-		n, err := client.Get(ctx, key).Int()
+		kept, err := client.Get(ctx, key).Result() // count:birth
+		if err != nil {
+			return c, err
+		}
+		count, _, _ := strings.Cut(kept, ":")
+		n, err := strconv.Atoi(count)
 		if err != nil {
 			return c, err
 		}
