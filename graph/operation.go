@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/vektah/gqlparser/v2/ast"
@@ -9,7 +8,6 @@ import (
 	"github.com/vektah/gqlparser/v2/validator"
 	"github.com/vektah/gqlparser/v2/validator/rules"
 
-	"palmares/ent"
 	"palmares/graph/generated"
 	"palmares/internal/problem"
 )
@@ -51,16 +49,4 @@ func (a *Answer) Problem() *problem.Problem {
 		return nil
 	}
 	return &problem.Problem{Code: problem.Code(codeOf(a.Errors)), Message: a.Errors[0].Message, Cause: a.Cause}
-}
-
-// UpdatedAt is the date of the feed that is served; "" where nothing is, or
-// it cannot be told.
-func (e *Executor) UpdatedAt(ctx context.Context) (date string) {
-	_ = e.catalog.Reading(ctx, func(_ context.Context, release *ent.Release) error {
-		if release != nil {
-			date = release.FeedDate
-		}
-		return nil
-	})
-	return date
 }

@@ -38,7 +38,7 @@ func (h *Handler) answer(ctx context.Context, e *endpoint, variables map[string]
 	if e.counted {
 		total := totalOf(answer.Data)
 		header["X-Total-Count"] = []string{strconv.FormatInt(total, 10)}
-		header["Link"] = []string{e.links(h.publicURL, variables, total)}
+		header["Link"] = []string{e.links(h.cfg.PublicURL, variables, total)}
 	}
 	return cache.NewEntry(body, header), answer.Release, nil
 }

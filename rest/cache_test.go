@@ -2,7 +2,6 @@ package rest_test
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"testing"
 
@@ -11,7 +10,6 @@ import (
 	"palmares/graph"
 	"palmares/internal/cache"
 	"palmares/internal/testdb"
-	"palmares/rest"
 )
 
 // kept is a handler with its cache, over the demo catalog.
@@ -19,13 +17,7 @@ func kept(t *testing.T) (http.Handler, *cache.Cache) {
 	t.Helper()
 	s := testdb.Open(t, testdb.SQLite(t))
 	demoOn(t, s)
-	answers := cache.New(1<<20, slog.New(slog.DiscardHandler))
-	executor := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler)})
-	handler, err := rest.NewHandler(config, executor, answers)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return handler, answers
+	return handlerOver(t, s)
 }
 
 // Parameters in another order, defaults spelled out and unknown ones meet the

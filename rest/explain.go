@@ -14,7 +14,7 @@ type Operation struct {
 	Path       string // with {slug} in it
 	Summary    string
 	Details    string
-	Example    string // a path to try, of the demo catalog
+	Example    string // a path to try, of the demo catalog: Samples has those of the one that is served
 	Query      string
 	Parameters []Parameter
 	Keyed      bool // needs an API key
@@ -31,11 +31,8 @@ type Parameter struct {
 // Operations are those of every path, in the table's order.
 func (h *Handler) Operations() []Operation {
 	var all []Operation
-	for _, e := range h.endpoints {
-		if e == h.itself {
-			continue
-		}
-		o := Operation{Path: e.path, Summary: e.summary, Details: e.details, Example: e.examplePath(), Query: e.operation.Text, Keyed: e.keyed}
+	for _, e := range h.paths {
+		o := Operation{Path: e.path, Summary: e.summary, Details: e.details, Example: e.tryPath(demoSamples), Query: e.operation.Text, Keyed: e.keyed}
 		for _, a := range e.arguments {
 			o.Parameters = append(o.Parameters, Parameter{Name: a.name, Description: a.description, InPath: a.inPath, Preset: a.preset})
 		}
@@ -75,9 +72,9 @@ func (a *asked) strictly() map[string]any {
 	return variables
 }
 
-// examplePath is the path with a slug that there is in the demo catalog.
-func (e *endpoint) examplePath() string {
-	return strings.ReplaceAll(e.path, "{slug}", e.example)
+// tryPath is the path with a slug that there is.
+func (e *endpoint) tryPath(try samples) string {
+	return strings.ReplaceAll(e.path, "{slug}", try[e.sample])
 }
 
 // ExplorerPath is where a path of REST is shown as the operation it stands for.

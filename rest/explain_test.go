@@ -2,12 +2,9 @@ package rest_test
 
 import (
 	"encoding/json"
-	"log/slog"
 	"strings"
 	"testing"
 
-	"palmares/graph"
-	"palmares/internal/cache"
 	"palmares/internal/problem"
 	"palmares/rest"
 )
@@ -15,11 +12,7 @@ import (
 // explaining needs no catalog: what a path means is the same over all.
 func explaining(t *testing.T) *rest.Handler {
 	t.Helper()
-	executor := graph.NewExecutor(graph.Config{Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler)})
-	handler, err := rest.NewHandler(config, executor, cache.New(1<<20, slog.New(slog.DiscardHandler)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler, _ := handlerOver(t, nil)
 	return handler
 }
 

@@ -25,12 +25,14 @@ type Config struct {
 type Handler struct {
 	executor    *graph.Executor
 	cache       *cache.Cache
-	publicURL   string
-	endpoints   []*endpoint
+	cfg         Config
+	paths       []*endpoint // those of the table
+	itself      *endpoint   // the document's own
+	endpoints   []*endpoint // all of them
 	whereabouts *graph.Operation
-	itself      *endpoint // the document's own
+	sampling    *graph.Operation
 	targets     *lru.Cache[target, *asked]
-	openapi     *cache.Entry
+	openapi     *cache.Entry // for where there is no catalog to take examples from
 }
 
 // NewHandler checks the table of routes against the schema. An error is a
@@ -40,7 +42,7 @@ func NewHandler(cfg Config, executor *graph.Executor, answers *cache.Cache) (*Ha
 	if err != nil {
 		return nil, err
 	}
-	document, err := describe(endpoints, cfg)
+	document, err := describe(endpoints, cfg, demoSamples)
 	if err != nil {
 		return nil, err
 	}
@@ -49,10 +51,13 @@ func NewHandler(cfg Config, executor *graph.Executor, answers *cache.Cache) (*Ha
 	if err != nil {
 		return nil, err
 	}
+	header := headers()
+	header["Cache-Control"] = []string{"no-store"} // there will be a catalog
 	return &Handler{
-		targets: targets, executor: executor, cache: answers, publicURL: cfg.PublicURL, endpoints: append(endpoints, itself), whereabouts: operations["whereabouts"],
-		itself:  itself,
-		openapi: cache.NewEntry(document, headers()),
+		executor: executor, cache: answers, cfg: cfg, targets: targets,
+		paths: endpoints, itself: itself, endpoints: append(endpoints, itself),
+		whereabouts: operations["whereabouts"], sampling: operations["samples"],
+		openapi: cache.NewEntry(document, header),
 	}, nil
 }
 
@@ -144,8 +149,27 @@ func (h *Handler) understand(u *url.URL) (*asked, error) {
 
 // describeItself serves the document, whether or not there is a catalog.
 func (h *Handler) describeItself(w http.ResponseWriter, r *http.Request) error {
-	if date := h.executor.UpdatedAt(r.Context()); date != "" {
-		w.Header()["X-Service-Updated-At"] = []string{date}
+	entry, err := h.cache.Get(r.Context(), cache.Question{Operation: "openapi"}, h.describe)
+	if err != nil {
+		entry = h.openapi // which is of use without a database, too
 	}
-	return h.openapi.Write(w, r)
+	return entry.Write(w, r)
+}
+
+// describe is the document with examples that the newest release answers.
+func (h *Handler) describe(ctx context.Context) (*cache.Entry, int, error) {
+	try, answer, err := h.samples(ctx)
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case answer.Release == 0:
+		return h.openapi, 0, nil
+	}
+	document, err := describe(h.paths, h.cfg, try)
+	if err != nil {
+		return nil, 0, err
+	}
+	header := headers()
+	header["X-Service-Updated-At"] = []string{answer.UpdatedAt}
+	return cache.NewEntry(document, header), answer.Release, nil
 }

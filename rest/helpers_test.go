@@ -32,12 +32,20 @@ var config = rest.Config{
 // serving is the handler over a database.
 func serving(t testing.TB, catalog graph.Catalog) http.Handler {
 	t.Helper()
-	executor := graph.NewExecutor(graph.Config{Catalog: catalog, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler)})
-	handler, err := rest.NewHandler(config, executor, cache.New(1<<20, slog.New(slog.DiscardHandler)))
+	handler, _ := handlerOver(t, catalog)
+	return middleware.OpenToAll(handler)
+}
+
+// handlerOver is it bare, with its cache.
+func handlerOver(t testing.TB, catalog graph.Catalog) (*rest.Handler, *cache.Cache) {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	answers := cache.New(1<<20, log)
+	handler, err := rest.NewHandler(config, graph.NewExecutor(graph.Config{Catalog: catalog, Limits: graph.DefaultLimits, Log: log}), answers)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return middleware.OpenToAll(handler)
+	return handler, answers
 }
 
 // demoOn publishes the demo catalog.

@@ -16,20 +16,21 @@ import (
 //go:embed examples
 var examples embed.FS
 
-// Describe is the OpenAPI document of every path.
+// Describe is the OpenAPI document of every path, whose examples are of the
+// demo catalog.
 func Describe(cfg Config) ([]byte, error) {
 	endpoints, _, err := buildEndpoints()
 	if err != nil {
 		return nil, err
 	}
-	return describe(endpoints, cfg)
+	return describe(endpoints, cfg, demoSamples)
 }
 
-func describe(endpoints []*endpoint, cfg Config) ([]byte, error) {
+func describe(endpoints []*endpoint, cfg Config, try samples) ([]byte, error) {
 	schemas := &schemas{model: graph.Schema()}
 	var paths, tags object
 	for _, e := range endpoints {
-		paths.add(e.path, object{{"get", e.describe(schemas, cfg.PublicURL)}})
+		paths.add(e.path, object{{"get", e.describe(schemas, cfg.PublicURL, try)}})
 		if !tags.has(e.tag()) {
 			tags.add(e.tag(), e.summary+".")
 		}
@@ -50,7 +51,7 @@ func describe(endpoints []*endpoint, cfg Config) ([]byte, error) {
 		{"components", object{
 			{"schemas", append(schemas.components, member{"Error", errorSchema})},
 			{"parameters", object{{"If-None-Match", object{
-				{"name", "If-None-Match"}, {"in", "header"}, {"schema", text}, {"example", exampleTag},
+				{"name", "If-None-Match"}, {"in", "header"}, {"schema", text}, // without an example, which who tries a path would send
 				{"description", "The `ETag` of an answer that you have: if nothing changed, 304 comes back."},
 			}}}},
 			{"headers", headerComponents},
@@ -103,11 +104,11 @@ var (
 	keyedSecurity = []object{keyHolder}
 )
 
-func (e *endpoint) describe(s *schemas, publicURL string) object {
+func (e *endpoint) describe(s *schemas, publicURL string, try samples) object {
 	operation := object{
 		{"operationId", e.query},
 		{"summary", e.summary},
-		{"description", e.details + "\n\n[Open it in the GraphQL explorer](" + publicURL + ExplorerPath(e.examplePath()) + ")"},
+		{"description", e.details + "\n\n[Open it in the GraphQL explorer](" + publicURL + ExplorerPath(e.tryPath(try)) + ")"},
 		{"tags", []string{e.tag()}},
 	}
 	if e.keyed {
@@ -115,11 +116,11 @@ func (e *endpoint) describe(s *schemas, publicURL string) object {
 	}
 	var parameters []object
 	for _, a := range e.arguments {
-		parameters = append(parameters, a.describe(e.example))
+		parameters = append(parameters, a.describe(try[e.sample]))
 	}
 	operation.add("parameters", append(parameters, object{{"$ref", "#/components/parameters/If-None-Match"}}))
 	operation.add("responses", e.responses(s.body(e.operation)))
-	operation.add("x-graphql", object{{"query", e.operation.Text}, {"variables", e.exampleVariables()}})
+	operation.add("x-graphql", object{{"query", e.operation.Text}, {"variables", e.exampleVariables(try)}})
 	return operation
 }
 
@@ -180,12 +181,12 @@ func (a argument) describe(slug string) object {
 const exampleLimit = 2
 
 // exampleVariables are what the operation's example is an answer to.
-func (e *endpoint) exampleVariables() object {
+func (e *endpoint) exampleVariables(try samples) object {
 	variables := object{}
 	for _, a := range e.arguments {
 		switch {
 		case a.inPath:
-			variables.add(a.name, e.example)
+			variables.add(a.name, try[e.sample])
 		case a.name == "limit":
 			variables.add(a.name, exampleLimit)
 		case a.preset != nil:

@@ -42,6 +42,13 @@ func TestDocument(t *testing.T) {
 	if err := doc.Validate(t.Context(), openapi3.EnableExamplesValidation()); err != nil {
 		t.Error(err)
 	}
+	// Who tries a path sends what is filled in, and would be told that nothing changed.
+	if tag := doc.Components.Parameters["If-None-Match"].Value; tag.Example != nil || tag.Schema.Value.Example != nil {
+		t.Error("If-None-Match has an example")
+	}
+	if doc.Components.Headers["ETag"].Value.Example == nil {
+		t.Error("ETag has no example")
+	}
 	for path, item := range doc.Paths.Map() {
 		for status, response := range item.Get.Responses.Map() {
 			content := response.Value.Content["application/json"]

@@ -11,7 +11,7 @@ var routes = []route{
 	{path: "/api/v1/tools/{slug}", query: "tool",
 		summary:    "One tool",
 		details:    "All that the list tells of a tool. A retired tool is not found, and the error says so.",
-		parameters: []parameter{slug}, example: "plume", missing: noTool},
+		parameters: []parameter{slug}, sample: aTool, missing: noTool},
 	{path: "/api/v1/comparatifs", query: "comparatifs",
 		summary:    "Published comparisons, newest first",
 		details:    "Comparisons that are published, with pagination. `category` keeps those with either tool in it.",
@@ -19,7 +19,7 @@ var routes = []route{
 	{path: "/api/v1/comparatifs/{slug}", query: "comparatif",
 		summary:    "One comparison, with the scores of both tools",
 		details:    "A comparison with the scores of both tools, and why the winner wins. Either tool may be retired.",
-		parameters: []parameter{slug}, example: "plume-vs-ecritoire-cie", missing: noComparison},
+		parameters: []parameter{slug}, sample: aComparison, missing: noComparison},
 	{path: "/api/v1/pricing", query: "prices",
 		summary:    "Current prices in euros, by the tools' names",
 		details:    "The price of every active tool, with pagination.",
@@ -27,7 +27,7 @@ var routes = []route{
 	{path: "/api/v1/pricing/{slug}", query: "price",
 		summary:    "One tool's price and its history",
 		details:    "The price today, and every change of it that was seen, newest first.",
-		parameters: []parameter{slug}, example: "plume", missing: noTool},
+		parameters: []parameter{slug}, sample: aPriceStory, missing: noTool},
 	{path: "/api/v1/cimetiere", query: "retired",
 		summary:    "Retired tools, latest retirement first",
 		details:    "What became of tools that are gone, with pagination. `category` keeps those that were in it.",
@@ -41,7 +41,7 @@ var routes = []route{
 	{path: "/api/embeddings/{slug}", query: "embeddings",
 		summary:    "One tool's review as text chunks for retrieval",
 		details:    "Pre-segmented text to vectorise yourself. `hash` changes when any chunk does. Only the top 300 tools have a document.",
-		parameters: []parameter{slug}, example: "plume", missing: noDocument, keyed: true},
+		parameters: []parameter{slug}, sample: aDocument, missing: noDocument, keyed: true},
 }
 
 // route is one path: what it takes, the operation that answers it, and what an
@@ -52,7 +52,7 @@ type route struct {
 	summary    string
 	details    string
 	parameters []parameter
-	example    string // a slug of the demo catalog, for the document
+	sample     string // what its slug is of, to try it with
 	missing    reasonWhy
 	keyed      bool // needs an API key
 }

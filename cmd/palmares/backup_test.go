@@ -147,7 +147,7 @@ func fillWithEverything(t *testing.T, cfg store.Config, in *inbox) (key string) 
 	succeeds(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 40, Seed: 1})))
 	succeeds(t, palmares(t, cfg, "webhooks", "add", "pro@example.com", in.URL))
 	// What one does not take waits to be sent again.
-	succeeds(t, palmares(t, cfg, "webhooks", "add", "pro@example.com", "http://"+closed(t)))
+	succeeds(t, palmares(t, cfg, "webhooks", "add", "pro@example.com", "http://"+freeAddress(t)))
 	succeeds(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 3})))
 	in.wait(t, 5, time.Minute)
 

@@ -194,7 +194,7 @@ func startDeployedNginx(t *testing.T, servers []*server) (deployedNginx, *http.C
 	}
 	dir := t.TempDir()
 	client := certify(t, dir)
-	front := deployedNginx{closed(t), closed(t)}
+	front := deployedNginx{freeAddress(t), freeAddress(t)}
 	// Only what is another here: addresses and folders.
 	config := deployFile(t, "nginx.conf")
 	change := func(from, to string) {

@@ -19,9 +19,6 @@ import (
 	"palmares/internal/testdb"
 )
 
-// closed is an address where nobody listens.
-func closed(t *testing.T) string { return fmt.Sprintf("127.0.0.1:%d", testdb.FreePort(t)) }
-
 // silent takes connections, and never answers.
 func silent(t *testing.T) string { return greeting(t, "") }
 

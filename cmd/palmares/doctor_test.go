@@ -105,7 +105,7 @@ func TestDoctorForMachines(t *testing.T) {
 	cfg := testdb.SQLite(t)
 	fill(t, cfg)
 	for args, code := range map[string]int{"--json": 1, "--json --verbose": 1} {
-		cmd := palmares(t, cfg, append([]string{"doctor", "--listen", "127.0.0.1:0", "--redis-url", "redis://:geheim@" + closed(t)}, strings.Fields(args)...)...)
+		cmd := palmares(t, cfg, append([]string{"doctor", "--listen", "127.0.0.1:0", "--redis-url", "redis://:geheim@" + freeAddress(t)}, strings.Fields(args)...)...)
 		r := runs(t, cmd)
 		var told struct {
 			State  string
@@ -125,7 +125,7 @@ func TestDoctorForMachines(t *testing.T) {
 func TestDoctorOnDatabases(t *testing.T) {
 	t.Parallel()
 	t.Run("down", func(t *testing.T) {
-		e := examine(t, store.Config{DatabaseURL: "postgres://palmares:geheim@" + closed(t) + "/palmares"})
+		e := examine(t, store.Config{DatabaseURL: "postgres://palmares:geheim@" + freeAddress(t) + "/palmares"})
 		e.is(t, "database", "wrong", "The database cannot be reached. See whether it runs")
 	})
 	t.Run("silent", func(t *testing.T) {
@@ -240,7 +240,7 @@ func TestDoctorOnFolders(t *testing.T) {
 }
 
 func TestHealthOfNobody(t *testing.T) {
-	at := closed(t)
+	at := freeAddress(t)
 	if r := runs(t, palmares(t, testdb.SQLite(t), "health", "--listen", at)); r.code != 1 || r.err != "palmares: no server answers on "+at+"\n" {
 		t.Errorf("exit %d: %q", r.code, r.err)
 	}
@@ -250,7 +250,7 @@ func TestDoctorOnRedis(t *testing.T) {
 	t.Parallel()
 	cfg := testdb.SQLite(t)
 	fill(t, cfg)
-	examine(t, cfg, "REDIS_URL=redis://"+closed(t)).is(t, "redis", "wrong", "cannot be reached. Each server counts alone meanwhile. Start it")
+	examine(t, cfg, "REDIS_URL=redis://"+freeAddress(t)).is(t, "redis", "wrong", "cannot be reached. Each server counts alone meanwhile. Start it")
 	server := testdb.StartRedis(t)
 	redis := "REDIS_URL=" + server.URL
 	tell(t, server.URL, "CONFIG SET maxmemory 104857600", "CONFIG SET maxmemory-policy allkeys-lru")
@@ -278,7 +278,7 @@ func TestDoctorOnMail(t *testing.T) {
 	says(strings.Replace(plain.URL, "smtp://", "smtp://mailer:geheim@", 1), "warning", "the password is not sent")
 	// Another machine has to offer encryption; this address is not known to be ours.
 	says(strings.Replace(plain.URL, "127.0.0.1", "0.0.0.0", 1), "wrong", "offers no encryption")
-	says("smtp://"+closed(t), "wrong", "does not answer")
+	says("smtp://"+freeAddress(t), "wrong", "does not answer")
 	says("smtp://"+greeting(t, "554 go away"), "wrong", "does not talk to us")
 	says("smtp://"+silent(t), "wrong", "took too long")
 	encrypted, trust := encryptedSMTP(t)
@@ -296,7 +296,7 @@ func TestDoctorOnStripe(t *testing.T) {
 	}
 	ask(startShop(t, http.StatusUnauthorized)).is(t, "stripe", "wrong", "refuses the key")
 	ask(startShop(t, http.StatusForbidden)).is(t, "stripe", "wrong", "may not read prices")
-	ask("http://"+closed(t)).is(t, "stripe", "wrong", "does not answer")
+	ask("http://"+freeAddress(t)).is(t, "stripe", "wrong", "does not answer")
 	ask(startShop(t, http.StatusOK), "STRIPE_WEBHOOK_SECRET=").is(t, "stripe secret", "wrong", "without it no server starts")
 	// Stripe's own mock has one price, in dollars.
 	mock := testdb.StartStripeMock(t)

@@ -336,7 +336,7 @@ func TestAccountCommands(t *testing.T) {
 // Operators see on a listener of their own that Redis is away.
 func TestMetrics(t *testing.T) {
 	redis := testdb.StartRedis(t)
-	address := fmt.Sprintf("127.0.0.1:%d", testdb.FreePort(t))
+	address := freeAddress(t)
 	s := startServer(t, testdb.SQLite(t), "--demo", "--redis-url", redis.URL, "--metrics-listen", address)
 	read := func() string {
 		got := (&server{address: address}).call(t, http.MethodGet, "/metrics", "")

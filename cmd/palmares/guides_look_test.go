@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"palmares/internal/guide"
 	"palmares/internal/testdb"
 	"palmares/internal/testdb/browser"
 )
@@ -15,7 +16,7 @@ func TestGuidesAreAccessible(t *testing.T) {
 	for _, look := range everyLook {
 		p := chrome.Open(t, look, "http://"+s.address+"/guides")
 		looksRight(t, p, "guides-"+lookName(look))
-		for _, name := range []string{"quotas", "webhooks", "quota"} {
+		for _, name := range append(guide.Names(), "quota") { // which nobody has
 			p.Go("http://" + s.address + "/guides/" + name)
 			looksRight(t, p, "guide-"+name+"-"+lookName(look))
 		}

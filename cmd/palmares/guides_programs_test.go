@@ -135,16 +135,6 @@ func (r *reader) attack(address, secret string) {
 	}
 }
 
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
-}
-
 // The programs that keep something go on from it when there is a new release.
 func TestGuidesAfterARelease(t *testing.T) {
 	t.Parallel()

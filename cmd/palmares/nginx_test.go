@@ -68,7 +68,7 @@ func startNginx(t *testing.T, behind string) string {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	address := fmt.Sprintf("127.0.0.1:%d", testdb.FreePort(t))
+	address := freeAddress(t)
 	config := fmt.Sprintf(`
 daemon off; master_process off; pid %[1]s/pid; error_log %[1]s/error.log;
 events {}

@@ -9,7 +9,8 @@ import (
 
 type openapiCommand struct{}
 
-// Run prints the document as the server of these settings serves it.
+// Run prints the document as the server of these settings serves it, with the
+// examples of the demo catalog.
 func (openapiCommand) Run(s *settings, term terminal) error {
 	address, err := net.ResolveTCPAddr("tcp", s.Listen)
 	if err != nil {

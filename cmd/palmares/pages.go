@@ -7,6 +7,7 @@ import (
 	"palmares/internal/guide"
 	"palmares/internal/page"
 	"palmares/internal/site"
+	"palmares/internal/workbench"
 )
 
 // registerPages adds what people read: the catalog as pages, and the assets of
@@ -24,6 +25,6 @@ func (p *program) registerPages(mux *http.ServeMux) error {
 	mux.Handle(availability.Path, availability.NewPage(availability.Config{
 		PublicURL: p.settings.PublicURL, ServiceName: p.settings.ServiceName, Credit: p.settings.credit(), Store: p.store, Log: p.log,
 	}))
-	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.Own, site.Assets, availability.Assets, guide.Assets))
+	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.Own, site.Assets, availability.Assets, guide.Assets, workbench.Assets))
 	return nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -39,7 +38,7 @@ func TestPrivateAddresses(t *testing.T) {
 // startClosed starts a public server that sends no mail.
 func startClosed(t *testing.T) *server {
 	t.Helper()
-	s := &server{log: &testdb.Log{}, address: fmt.Sprintf("127.0.0.1:%d", testdb.FreePort(t))}
+	s := &server{log: &testdb.Log{}, address: freeAddress(t)}
 	s.cmd = palmares(t, testdb.SQLite(t), "serve", "--listen", s.address, "--public-url", "https://palmares.example")
 	s.cmd.Stderr = s.log
 	if err := s.cmd.Start(); err != nil {

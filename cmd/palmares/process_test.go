@@ -17,6 +17,7 @@ import (
 
 	"palmares/internal/feed/synth"
 	"palmares/internal/store"
+	"palmares/internal/testdb"
 )
 
 // beMain makes the test binary behave as palmares itself, so that tests can
@@ -129,6 +130,12 @@ func writeFile(t testing.TB, name string, data []byte) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// freeAddress is one that nobody listens on.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	return fmt.Sprintf("127.0.0.1:%d", testdb.FreePort(t))
 }
 
 func readAll(t testing.TB, r io.Reader) string {

@@ -61,7 +61,8 @@ func TestServesEveryPath(t *testing.T) {
 	})
 }
 
-// What is printed is what is served.
+// What is printed is what is served, where there is no catalog to take examples
+// from.
 func TestOpenAPICommand(t *testing.T) {
 	cfg := testdb.SQLite(t)
 	s := startServer(t, cfg)

@@ -17,7 +17,7 @@ func (p *program) registerWorkbench(mux *http.ServeMux, api *rest.Handler) {
 	workbench.New(workbench.Config{
 		PublicURL: p.settings.PublicURL, ServiceName: p.settings.ServiceName, Credit: p.settings.credit(),
 		Schema: schemaText(), Document: rest.DocumentPath,
-		Operations: operations(api), Explain: api.Explain, Key: p.people.portal.Key, Log: p.log,
+		Operations: operations(api), Samples: api.Samples, Answers: p.answers, Explain: api.Explain, Key: p.people.portal.Key, Log: p.log,
 	}).Register(mux)
 }
 

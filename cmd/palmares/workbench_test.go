@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"palmares/internal/store"
 	"palmares/internal/testdb"
 	"palmares/internal/testdb/browser"
 	"palmares/internal/workbench"
@@ -23,6 +24,11 @@ import (
 // as they are now.
 func startWorkbench(t *testing.T) *server {
 	t.Helper()
+	return startWorkbenchOn(t, testdb.SQLite(t))
+}
+
+func startWorkbenchOn(t *testing.T, cfg store.Config) *server {
+	t.Helper()
 	manifest, err := os.ReadFile(filepath.Join(testdb.Assets(t), "manifest.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +37,7 @@ func startWorkbench(t *testing.T) *server {
 	if err := json.Unmarshal(manifest, &built); err != nil {
 		t.Fatal(err)
 	}
-	s := startServer(t, testdb.SQLite(t), "--demo")
+	s := startServer(t, cfg, "--demo")
 	for page, script := range map[string]string{"/explorer": built["explorer.js"], "/docs": built["reference.js"]} {
 		body, err := io.ReadAll(s.call(t, http.MethodGet, page, "").Body)
 		if err != nil {
@@ -251,27 +257,6 @@ func TestExplorerHasTheVisitorsKey(t *testing.T) {
 	p.Click(".graphiql-history-item-label")
 	runQuery(p)
 	shows(t, p, inAnswer, `"chunk_count": `)
-}
-
-func TestReferenceTriesPaths(t *testing.T) {
-	t.Parallel()
-	s := startWorkbench(t)
-	base := "http://" + s.address
-	p := browser.Start(t).Open(t, browser.Look{}, base+"/docs")
-	shows(t, p, "#reference", "/api/v1/tools/{slug}")
-	shows(t, p, "main .bench", "Guides")
-	for _, other := range []string{"Ruby", "PHP", "Powered by"} {
-		if strings.Contains(p.Text("#reference"), other) {
-			t.Errorf("it speaks of %s", other)
-		}
-	}
-	p.Click("#reference .show-api-client-button")
-	const client = "[role=dialog][aria-label='API Client']"
-	shows(t, p, client, "Response")
-	p.Click(client + " .address-bar-bg-states button.scalar-button-solid")
-	shows(t, p, client, "200 OK")
-	shows(t, p, client, "bosco-et-matelots")
-	looksRight(t, p, "docs-tried")
 }
 
 func TestWorkbenchIsAccessible(t *testing.T) {

@@ -183,7 +183,6 @@ func TestMissing(t *testing.T) {
 		"/guides/webhook":      `Did you mean <a href="/guides/webhooks">Webhooks</a>?`,
 		"/guides/Quickstart":   `Did you mean <a href="/guides/quick-start">Quick start</a>?`,
 		"/guides/pagin":        `<a href="/guides/paging">Paging</a>`,
-		"/guides/paging/":      `<a href="/guides/paging">Paging</a>`,
 		"/guides/a/cashing":    `<a href="/guides/caching">Caching</a>`,
 		"/guides/xxxxxxxxxxxx": `These are all there are`,
 		"/guides/%3Cscript%3E": `These are all there are`,
@@ -200,8 +199,18 @@ func TestMissing(t *testing.T) {
 		!strings.Contains(got.Body.String(), "Perhaps you meant:\n\n- [Webhooks](https://catalog.example/guides/webhooks.md)") {
 		t.Errorf("as text: %d %s", got.Code, got.Body)
 	}
-	if got := ask(site, "GET", "/guides/"); got.Code != 301 || got.Header().Get("Location") != "/guides" {
-		t.Errorf("with a slash: %d %v", got.Code, got.Header())
+	if got := ask(site, "GET", "/guides/pagin/"); got.Code != 404 {
+		t.Errorf("unknown, with a slash: %d", got.Code)
+	}
+}
+
+// A slash too many leads to the page, as everywhere on the site.
+func TestSlashAtTheEnd(t *testing.T) {
+	site := newSite(t)
+	for path, want := range map[string]string{"/guides/": "/guides", "/guides/paging/": "/guides/paging", "/guides/quick-start/?a=b": "/guides/quick-start?a=b"} {
+		if got := ask(site, "GET", path); got.Code != 301 || got.Header().Get("Location") != want {
+			t.Errorf("%s: %d %v", path, got.Code, got.Header())
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package guide
 
 import (
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
 
@@ -77,12 +78,12 @@ func (g *Guides) serve(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", "GET, HEAD")
 		return problem.New(problem.WrongMethod, "The method is not allowed: use GET.")
 	}
-	if r.URL.Path == root+"/" {
-		http.Redirect(w, r, root, http.StatusMovedPermanently)
-		return nil
-	}
 	found, known := g.answers[r.URL.Path]
+	slashless, slashed := strings.CutSuffix(r.URL.Path, "/")
 	switch {
+	case slashed && g.answers[slashless].page != nil:
+		http.Redirect(w, r, (&url.URL{Path: slashless, RawQuery: r.URL.RawQuery}).String(), http.StatusMovedPermanently)
+		return nil
 	case !known:
 		return g.missing(w, r)
 	case found.page == nil || found.text != nil && page.WantsMarkdown(r.Header["Accept"]):

@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -121,15 +120,6 @@ func somebody() (uid, gid int, err error) {
 	}
 	gid, err = strconv.Atoi(who.Gid)
 	return uid, gid, err
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 func waitUntilUp(ctx context.Context, url string) error {

@@ -91,9 +91,3 @@ func WaitUntilListening(address string) error {
 	}
 	return fmt.Errorf("nobody listens at %s", address)
 }
-
-// FreeAddress is an address on loopback that nobody listens on.
-func FreeAddress() (string, error) {
-	port, err := freePort()
-	return fmt.Sprintf("127.0.0.1:%d", port), err
-}

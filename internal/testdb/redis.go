@@ -54,17 +54,6 @@ func (s *RedisServer) Freeze() { _ = s.cmd.Process.Signal(syscall.SIGSTOP) }
 // Thaw lets a frozen one go on.
 func (s *RedisServer) Thaw() { _ = s.cmd.Process.Signal(syscall.SIGCONT) }
 
-// FreePort is a port that nobody listens on.
-func FreePort(t testing.TB) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
-}
-
 // WaitFor waits until somebody listens at an address.
 func WaitFor(t testing.TB, address string) {
 	t.Helper()

@@ -25,7 +25,8 @@ type explorer struct {
 func (w *Workbench) showExplorer(to http.ResponseWriter, r *http.Request) error {
 	const caching, vary = "private, no-cache", "Accept-Encoding" // who signs in gets another
 	if len(w.built) == 0 {
-		content := w.content(ExplorerPath, page.Head{}, struct{ Schema, Address string }{w.Schema, SchemaPath})
+		head := page.Head{Styles: []string{Assets.Path("schema.css")}}
+		content := w.content(ExplorerPath, head, struct{ Schema, Address string }{w.Schema, SchemaPath})
 		return w.show(to, r, "schema", content, caching, vary)
 	}
 	e := explorer{

@@ -1,8 +1,10 @@
 package workbench
 
 import (
+	"context"
 	"net/http"
 
+	"palmares/internal/cache"
 	"palmares/internal/page"
 )
 
@@ -11,23 +13,33 @@ type reference struct {
 	Document string `json:"document"`
 }
 
-func (w *Workbench) showReference(to http.ResponseWriter, r *http.Request) error {
-	if page.WantsMarkdown(r.Header["Accept"]) {
-		return w.text.Write(to, r)
-	}
-	name, content := w.referencePage()
-	content.Markdown = MarkdownPath
-	return w.show(to, r, name, content, "no-cache", "Accept, Accept-Encoding")
-}
+const referenceCaching, referenceVary = "no-cache", "Accept, Accept-Encoding"
 
-// referencePage lists the paths where there is no program to try them in.
-func (w *Workbench) referencePage() (name string, content page.Content) {
-	if len(w.built) == 0 {
-		return "paths", w.content(ReferencePath, page.Head{}, struct {
-			Operations []Operation
-			Document   string
-		}{w.Operations, w.Document})
+func (w *Workbench) showReference(to http.ResponseWriter, r *http.Request) error {
+	switch {
+	case page.WantsMarkdown(r.Header["Accept"]):
+		return w.showMarkdown(to, r)
+	case len(w.built) == 0:
+		return w.showPaths(to, r)
 	}
 	head := page.Head{Wide: true, Styles: []string{w.built["reference.css"]}, Scripts: []string{w.built["jitless.js"], w.built["reference.js"]}}
-	return "reference", w.content(ReferencePath, head, reference{w.Document})
+	content := w.content(ReferencePath, head, reference{w.Document})
+	content.Markdown = MarkdownPath
+	return w.show(to, r, "reference", content, referenceCaching, referenceVary)
+}
+
+// showPaths lists the paths where there is no program to try them in.
+func (w *Workbench) showPaths(to http.ResponseWriter, r *http.Request) error {
+	entry, err := w.sampled(r.Context(), ReferencePath, func(ctx context.Context, operations []Operation) (*cache.Entry, error) {
+		content := w.content(ReferencePath, page.Head{}, struct {
+			Operations []Operation
+			Document   string
+		}{operations, w.Document})
+		content.Markdown = MarkdownPath
+		return w.entry(ctx, "paths", content, referenceCaching, referenceVary)
+	})
+	if err != nil {
+		return err
+	}
+	return entry.Write(to, r)
 }

@@ -4,6 +4,7 @@
 package workbench
 
 import (
+	"context"
 	"embed"
 	"encoding/json"
 	"io/fs"
@@ -32,6 +33,12 @@ var templateFiles embed.FS
 //go:embed built
 var builtFiles embed.FS
 
+//go:embed assets
+var assetFiles embed.FS
+
+// Assets are the style of pages that are built with Go alone.
+var Assets = page.MustAssets(assetFiles, "assets")
+
 var pages = page.MustTemplates(templateFiles, "templates", nil)
 
 // Config is what the workbench needs of the rest of the program.
@@ -42,6 +49,10 @@ type Config struct {
 	Schema      string      // GraphQL's, as text
 	Document    string      // where the OpenAPI document is
 	Operations  []Operation // what the paths of REST stand for
+	// Samples are paths that the newest release answers, by those of the
+	// operations, and that release; 0 for none.
+	Samples func(context.Context) (samples map[string]string, release int, err error)
+	Answers *cache.Cache // of the newest release
 	// Explain is the operation, and its variables, that a path of REST with
 	// its query stands for.
 	Explain func(target string) (query string, variables map[string]any, err error)
@@ -55,7 +66,7 @@ type Operation struct {
 	Path       string      `json:"path"` // with {slug} in it
 	Summary    string      `json:"-"`
 	Details    string      `json:"-"`
-	Example    string      `json:"-"` // a path to try
+	Example    string      `json:"-"` // a path to try, of the demo catalog
 	Query      string      `json:"query"`
 	Parameters []Parameter `json:"parameters"`
 	Keyed      bool        `json:"keyed"` // needs an API key
@@ -76,7 +87,6 @@ type Workbench struct {
 	assets *page.Assets
 	built  map[string]string // addresses by what a file is; empty if nothing is built
 	schema *cache.Entry
-	text   *cache.Entry // the reference as Markdown
 }
 
 // New makes the pages of what was built into the program.
@@ -85,11 +95,6 @@ func New(cfg Config) *Workbench { return newWorkbench(cfg, builtFiles) }
 func newWorkbench(cfg Config, files fs.FS) *Workbench {
 	assets := page.MustBuilt(files, "built", "workbench")
 	return &Workbench{
-		text: cache.NewEntry(markdownOf(cfg), http.Header{
-			"Content-Type":  {"text/markdown; charset=utf-8"},
-			"Cache-Control": {"no-cache"},
-			"Vary":          {"Accept, Accept-Encoding"},
-		}),
 		Config: cfg,
 		secure: strings.HasPrefix(cfg.PublicURL, "https://"),
 		assets: assets,
@@ -124,7 +129,7 @@ func (w *Workbench) Register(mux *http.ServeMux) {
 	mux.HandleFunc(ExplorerPath, w.reading(w.showExplorer))
 	mux.HandleFunc(ReferencePath, w.reading(w.showReference))
 	mux.HandleFunc(SchemaPath, w.reading(w.schema.Write))
-	mux.HandleFunc(MarkdownPath, w.reading(w.text.Write))
+	mux.HandleFunc(MarkdownPath, w.reading(w.showMarkdown))
 	mux.Handle("GET "+page.AssetsPath+"workbench/", page.ServeAssets(w.assets))
 }
 
@@ -162,40 +167,55 @@ func (w *Workbench) content(here string, head page.Head, data any) page.Content 
 	return page.Content{Service: w.ServiceName, Credit: w.Credit, Here: here, Head: head, Data: data}
 }
 
-// render makes a page, and allows it what it needs.
-func (w *Workbench) render(to http.ResponseWriter, r *http.Request, name string, content page.Content) ([]byte, error) {
+// render makes a page.
+func (w *Workbench) render(ctx context.Context, name string, content page.Content) ([]byte, error) {
 	body, err := pages.Render(name, content)
 	if err != nil {
-		w.Log.ErrorContext(r.Context(), "a page could not be shown", "path", r.URL.Path, "cause", err, "request_id", problem.RequestID(r.Context()))
+		w.Log.ErrorContext(ctx, "a page could not be shown", "path", content.Here, "cause", err, "request_id", problem.RequestID(ctx))
 		return nil, problem.New(problem.Internal, "The page could not be shown.")
-	}
-	if len(w.built) > 0 {
-		page.Guard(to.Header(), policy, w.secure)
 	}
 	return body, nil
 }
 
-// show answers with a page that is the same for all, packed and with a tag.
-func (w *Workbench) show(to http.ResponseWriter, r *http.Request, name string, content page.Content, caching, vary string) error {
-	body, err := w.render(to, r, name, content)
+// entry is a page that is the same for all, to be packed and with a tag.
+func (w *Workbench) entry(ctx context.Context, name string, content page.Content, caching, vary string) (*cache.Entry, error) {
+	body, err := w.render(ctx, name, content)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	return cache.NewEntry(body, http.Header{
 		"Content-Type":  {pageType},
 		"Cache-Control": {caching},
 		"Vary":          {vary},
-	}).Write(to, r)
+	}), nil
+}
+
+// show answers with such a page.
+func (w *Workbench) show(to http.ResponseWriter, r *http.Request, name string, content page.Content, caching, vary string) error {
+	entry, err := w.entry(r.Context(), name, content, caching, vary)
+	if err != nil {
+		return err
+	}
+	w.allow(to.Header())
+	return entry.Write(to, r)
+}
+
+// allow lets a page have what the programs in it need, if there are any.
+func (w *Workbench) allow(header http.Header) {
+	if len(w.built) > 0 {
+		page.Guard(header, policy, w.secure)
+	}
 }
 
 // showSecret answers with a page that holds a key: nobody keeps it. It is not
 // packed, for the size of what is would tell of the key to who chooses the
 // address beside it.
 func (w *Workbench) showSecret(to http.ResponseWriter, r *http.Request, name string, content page.Content) error {
-	body, err := w.render(to, r, name, content)
+	body, err := w.render(r.Context(), name, content)
 	if err != nil {
 		return err
 	}
+	w.allow(to.Header())
 	to.Header().Set("Content-Type", pageType)
 	to.Header().Set("Cache-Control", "no-store")
 	_, _ = to.Write(body) // whoever went away needs no page

@@ -1,6 +1,7 @@
 package workbench
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"html"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"palmares/internal/cache"
 	"palmares/internal/problem"
 )
 
@@ -36,8 +38,16 @@ var (
 )
 
 func serving(files fstest.MapFS, key string) *http.ServeMux {
+	log := slog.New(slog.DiscardHandler)
+	return servingSamples(files, key, cache.New(1<<20, log), func(context.Context) (map[string]string, int, error) {
+		return map[string]string{"/api/v1/tools/{slug}": "/api/v1/tools/bosco"}, 1, nil
+	})
+}
+
+func servingSamples(files fstest.MapFS, key string, answers *cache.Cache, samples func(context.Context) (map[string]string, int, error)) *http.ServeMux {
 	mux := http.NewServeMux()
 	newWorkbench(Config{
+		Answers: answers, Samples: samples,
 		PublicURL: "https://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (https://palmares.example)",
 		Schema: "type Query { \"<Tools> & more\" tools: Int }", Document: "/api/v1/openapi.json",
 		Operations: []Operation{{Path: "/api/v1/tools/{slug}", Summary: "One tool", Example: "/api/v1/tools/plume", Query: "query tool { a }", Parameters: []Parameter{{Name: "slug", InPath: true}}}},
@@ -254,14 +264,14 @@ func TestWithoutAssets(t *testing.T) {
 	explorer, docs := get(t, handler, "/explorer?path=%2Fapi%2Fv1%2Ftools").Body.String(), get(t, handler, "/docs").Body.String()
 	for page, wants := range map[string][]string{
 		explorer: {"make assets", "type Query { &#34;&lt;Tools&gt; &amp; more&#34; tools: Int }", SchemaPath},
-		docs:     {"make assets", "/api/v1/tools/{slug}", "One tool", `href="/api/v1/tools/plume"`, "/api/v1/openapi.json", "/guides", "/explorer"},
+		docs:     {"make assets", "/api/v1/tools/{slug}", "One tool", `href="/api/v1/tools/bosco"`, "/api/v1/openapi.json", "/guides", "/explorer"},
 	} {
 		for _, want := range wants {
 			if !strings.Contains(page, want) {
 				t.Errorf("no %s in:\n%s", want, page)
 			}
 		}
-		if strings.Contains(page, "workbench/") || strings.Contains(page, "pal_secret") {
+		if strings.Contains(page, "/workbench/") || strings.Contains(page, "pal_secret") {
 			t.Errorf("it needs what there is not, or tells a key:\n%s", page)
 		}
 	}
@@ -321,7 +331,7 @@ func TestReferenceAsMarkdown(t *testing.T) {
 		if got.Code != 200 || got.Header().Get("Content-Type") != "text/markdown; charset=utf-8" {
 			t.Errorf("%s: %d %s", ask.path, got.Code, got.Header().Get("Content-Type"))
 		}
-		for _, text := range []string{"# API reference of palmares", "## GET /api/v1/tools/{slug}", "- `slug`:", "Source : palmares (https://palmares.example)", "https://palmares.example/api/v1/tools/plume"} {
+		for _, text := range []string{"# API reference of palmares", "## GET /api/v1/tools/{slug}", "- `slug`:", "Source : palmares (https://palmares.example)", "Example: https://palmares.example/api/v1/tools/bosco\n"} {
 			if !strings.Contains(got.Body.String(), text) {
 				t.Errorf("%s does not say %q: %s", ask.path, text, got.Body)
 			}

@@ -74,7 +74,7 @@ func TestGoodPage(t *testing.T) {
 			<p><a href=/slow>Slow</a><p><a href="#here">Within</a><p><a href=/redirect>Redirect</a><p><a href=/empty>Empty</a>`,
 		"/said": "<p>Heard.</p>",
 		"/slow": "<p id=slow>Slow.</p>",
-		"/a.js": `document.getElementById("by-script").textContent = "yes"; console.log("fine")`,
+		"/a.js": `document.getElementById("by-script").textContent = "yes"`,
 	})
 	b := browser.Start(t)
 	p := b.Open(t, browser.Look{}, address+"/")
@@ -182,11 +182,17 @@ func TestWhatIsWrongWithAPage(t *testing.T) {
 	address := site(t, map[string]string{
 		"/error.js":     `console.error("oh", {a: 1})`,
 		"/warning.js":   `console.warn("hm")`,
+		"/log.js":       `console.log("by the way")`,
+		"/info.js":      `console.info("made by us")`,
+		"/debug.js":     `console.debug("here")`,
 		"/exception.js": `throw new Error("thrown")`,
 		"/rejection.js": `Promise.reject(new Error("rejected"))`,
 		"/socket.js":    `new WebSocket("ws://elsewhere.invalid/")`,
 		"/error":        "<script src=/error.js></script>",
 		"/warning":      "<script src=/warning.js></script>",
+		"/log":          "<script src=/log.js></script>",
+		"/info":         "<script src=/info.js></script>",
+		"/debug":        "<script src=/debug.js></script>",
 		"/exception":    "<script src=/exception.js></script>",
 		"/rejection":    "<script src=/rejection.js></script>",
 		"/socket":       "<script src=/socket.js></script>",
@@ -200,6 +206,9 @@ func TestWhatIsWrongWithAPage(t *testing.T) {
 	for path, want := range map[string]string{
 		"/error":     "error: oh {a: 1}",
 		"/warning":   "warning: hm",
+		"/log":       "log: by the way",
+		"/info":      "info: made by us",
+		"/debug":     "debug: here",
 		"/exception": "Uncaught Error: thrown",
 		"/rejection": "(in promise) Error: rejected",
 		"/socket":    "content security policy is violated: connect-src",

@@ -161,16 +161,12 @@ func (w *watch) statusOf(loader cdp.LoaderID) (status int) {
 	return status
 }
 
-// complaints is what was wrong up to the end of the tab, which it waits for.
+// complaints is what was wrong up to the end of the tab, which it waits for. A
+// page that is right says nothing at all in the console.
 func (w *watch) complaints() []string {
 	w.readers.Wait()
 	all := w.wrongs
 	for _, message := range w.console {
-		switch message.Type {
-		case chromedp.ConsoleError, chromedp.ConsoleWarning, chromedp.ConsoleException, "assert":
-		default:
-			continue
-		}
 		// The browser says so of every document that is an error, as it should be.
 		if document, _, _ := strings.Cut(message.URL, "#"); message.Source == "network" && w.refused[document] {
 			continue

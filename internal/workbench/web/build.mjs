@@ -52,6 +52,7 @@ const { metafile } = await build({
   minify: true,
   sourcemap: false,
   legalComments: "eof", // their licenses ask for it
+  pure: ["console.log", "console.info", "console.debug"], // what goes wrong is still told, but not that all is well
   jsx: "automatic",
   loader: { ".ttf": "file" },
   define: {

@@ -74,8 +74,11 @@ function Beside() {
 
 const place = document.getElementById("explorer");
 mend(place, explorerMends);
-const schema = buildSchema(await (await fetch(data.schema)).text());
-createRoot(place).render(
+const sorry = () => {
+  place.querySelector(".loading [role=status]").textContent = "The explorer cannot start, because its schema did not arrive. Load the page again.";
+};
+const schema = await fetch(data.schema).then((answer) => answer.text()).then((text) => buildSchema(text)).catch(sorry);
+if (schema) createRoot(place).render(
   <GraphiQL
     fetcher={fetcher}
     schema={schema}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"palmares/internal/testdb"
+	"palmares/internal/testdb/browser"
+)
+
+// tried is a path of the document, and the address that it is tried at.
+type tried struct {
+	Tag, Path, Target string
+	Keyed             bool
+}
+
+// triedBy are all paths of the document that a server gives of itself.
+func triedBy(t *testing.T, s *server) []tried {
+	t.Helper()
+	var document struct {
+		Paths map[string]struct {
+			Get struct {
+				Tags       []string
+				Parameters []struct{ Name, Example string }
+				Security   []any
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(readAll(t, s.call(t, http.MethodGet, "/api/v1/openapi.json", "").Body)), &document); err != nil {
+		t.Fatal(err)
+	}
+	var all []tried
+	for path, item := range document.Paths {
+		one := tried{Tag: item.Get.Tags[0], Path: path, Target: path, Keyed: item.Get.Security != nil}
+		for _, p := range item.Get.Parameters {
+			if p.Example != "" {
+				one.Target = strings.Replace(one.Target, "{"+p.Name+"}", p.Example, 1)
+			}
+		}
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b tried) int { return strings.Compare(a.Path, b.Path) })
+	if len(all) != 10 {
+		t.Fatalf("it has %d paths", len(all))
+	}
+	return all
+}
+
+// Each path can be tried as it is shown, and answers: with nothing filled in
+// but, where one is needed, a key.
+func TestReferenceTriesPaths(t *testing.T) {
+	t.Parallel()
+	cfg := testdb.SQLite(t)
+	key := newKey(t, cfg, "developer")
+	s := startWorkbenchOn(t, cfg)
+	base := "http://" + s.address
+	p := browser.Start(t).Open(t, browser.Look{}, base+"/docs")
+	shows(t, p, "#reference", "/api/v1/tools/{slug}")
+	shows(t, p, "main .bench", "Guides")
+	for _, other := range []string{"Ruby", "PHP", "Powered by"} {
+		if strings.Contains(p.Text("#reference"), other) {
+			t.Errorf("it speaks of %s", other)
+		}
+	}
+	const client = "[role=dialog][aria-label='API Client']"
+	for _, one := range triedBy(t, s) {
+		here := "tag/" + one.Tag + "/GET" + one.Path
+		p.Eval(fmt.Sprintf("location.hash = %q", here), nil)
+		button := fmt.Sprintf("[id='api-1/%s'] .show-api-client-button", here)
+		p.Text(button)
+		p.Eval(fmt.Sprintf("document.querySelector(%q).click()", button), nil) // wherever it has scrolled to
+		shows(t, p, client, "Send get request to "+base+one.Path)
+		if one.Keyed {
+			p.Fill(client+" input[placeholder=Token]", key)
+		}
+		p.Eval("performance.clearResourceTimings()", nil)
+		p.Click(client + " .address-bar-bg-states button.scalar-button-solid")
+		if status := statusOf(t, p, base+one.Target); status != 200 {
+			t.Errorf("%s: %d", one.Path, status)
+		}
+		shows(t, p, client, "200 OK")
+	}
+	// What is still fading in cannot be read yet.
+	p.Eval("Promise.allSettled(document.getAnimations().filter(({effect}) => effect.getComputedTiming().endTime < 10_000).map(({finished}) => finished)).then(() => 0)", nil)
+	looksRight(t, p, "docs-tried")
+}
+
+// statusOf is the status that the page got from an address, whatever else was
+// in its query.
+func statusOf(t *testing.T, p *browser.Page, address string) (status int) {
+	t.Helper()
+	for deadline := time.Now().Add(15 * time.Second); status == 0; time.Sleep(20 * time.Millisecond) {
+		p.Eval(fmt.Sprintf("performance.getEntriesByType('resource').find(({name}) => name.split('?')[0] === %q)?.responseStatus ?? 0", address), &status)
+		if time.Now().After(deadline) {
+			t.Fatalf("%s was never asked for", address)
+		}
+	}
+	return status
+}
+
+// The ways to call are curl, JavaScript, Python and Go, and no other.
+func TestReferenceShowsHowToCall(t *testing.T) {
+	t.Parallel()
+	s := startWorkbench(t)
+	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.address+"/docs")
+	shows(t, p, "#reference", "Test Request")
+	p.Click("#reference .client-libraries__select")
+	shows(t, p, "[role=listbox]", "Curl")
+	var offered []string
+	p.Eval("[...document.querySelectorAll('[role=listbox] [role=option]')].map(({id}) => id.split('-').at(-1))", &offered)
+	if want := []string{"go/native", "js/fetch", "python/python3", "python/requests", "shell/curl"}; !slices.Equal(offered, want) {
+		t.Errorf("it offers %q", offered)
+	}
+	for _, name := range []string{"Shell", "JavaScript", "Python", "Go"} {
+		shows(t, p, "[role=listbox]", name)
+	}
+}

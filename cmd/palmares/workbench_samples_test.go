@@ -1,0 +1,95 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"palmares/internal/feed/synth"
+	"palmares/internal/store"
+	"palmares/internal/testdb"
+	"palmares/internal/workbench"
+)
+
+var exampleLine = regexp.MustCompile(`(?m)^Example: http://[^/]+(/.*)$`)
+
+// Whatever the catalog, all that is shown to be tried is there: in the
+// document, in the reference as text, and in the explorer.
+func TestEverythingToTryIsThere(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+		succeeds(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 300, Seed: 1})))
+		key := newKey(t, cfg, "pro")
+		s := startServer(t, cfg)
+		answers := func(path string) {
+			t.Helper()
+			got := s.call(t, http.MethodGet, path, "", "Authorization", "Bearer "+key)
+			if body, _ := io.ReadAll(got.Body); got.StatusCode != 200 {
+				t.Errorf("%s: %d %s", path, got.StatusCode, body)
+			}
+		}
+		if got := s.call(t, http.MethodGet, "/api/v1/tools/bosco-et-matelots", ""); got.StatusCode != 404 {
+			t.Fatal("this catalog has what the demo has")
+		}
+		for _, one := range triedBy(t, s) {
+			answers(one.Target)
+		}
+		lines := exampleLine.FindAllStringSubmatch(readAll(t, s.call(t, http.MethodGet, "/docs.md", "").Body), -1)
+		if len(lines) != 10 {
+			t.Errorf("%d examples", len(lines))
+		}
+		for _, line := range lines {
+			answers(line[1])
+		}
+		for _, example := range workbench.Examples {
+			query, err := json.Marshal(map[string]string{"query": example.Query})
+			if err != nil {
+				t.Fatal(err)
+			}
+			body := readAll(t, s.call(t, http.MethodPost, "/graphql", string(query), "Authorization", "Bearer "+key).Body)
+			var answer struct {
+				Data   map[string]any
+				Errors []any
+			}
+			if err := json.Unmarshal([]byte(body), &answer); err != nil || len(answer.Errors) > 0 {
+				t.Errorf("%s: %s", example.Title, body)
+			}
+			for name, value := range answer.Data {
+				if value == nil {
+					t.Errorf("%s: there is no %s", example.Title, name)
+				}
+			}
+		}
+	})
+}
+
+// What is there to be read is read without a database, too.
+func TestReadingNeedsNoDatabase(t *testing.T) {
+	cfg := testdb.Postgres(t)
+	address, err := url.Parse(cfg.DatabaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := newLine(t, address)
+	cfg.DatabaseURL = line.url
+	s := startServer(t, cfg, "--demo")
+	line.cut()
+	begun := time.Now()
+	for path, want := range map[string]string{
+		"/docs": "API reference", "/docs.md": "Example: http://" + s.address + "/api/v1/tools/bosco-et-matelots\n", "/explorer": "GraphQL explorer", "/explorer?path=%2Fapi%2Fv1%2Ftools%2Fplume": "GraphQL explorer",
+		"/explorer/schema.graphql": "type Query", "/api/v1/openapi.json": `"example": "bosco-et-matelots"`,
+		"/guides": "Quick start", "/guides/quick-start": "Quick start", "/guides/webhooks.md": "# Webhooks", "/llms.txt": "# palmares", "/llms-full.txt": "# Caching",
+	} {
+		got := s.call(t, http.MethodGet, path, "")
+		if body := readAll(t, got.Body); got.StatusCode != 200 || !strings.Contains(body, want) {
+			t.Errorf("%s: %d, and no %q", path, got.StatusCode, want)
+		}
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}

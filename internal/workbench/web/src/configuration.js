@@ -1,0 +1,31 @@
+// What Scalar is told: above all, to leave alone what would leave this host.
+
+// Four ways to call: curl, JavaScript, Python and Go.
+const others = [
+  "c", "clojure", "csharp", "dart", "fsharp", "http", "java", "julia", "kotlin", "node", "objc", "ocaml", "php", "powershell", "r",
+  "ruby", "rust", "swift",
+];
+const hiddenClients = {
+  ...Object.fromEntries(others.map((target) => [target, true])),
+  shell: ["httpie", "wget"],
+  js: ["axios", "jquery", "ofetch", "xhr"],
+  python: ["aiohttp", "httpx_async", "httpx_sync"],
+};
+
+export const configuration = ({ url, server, dark }) => ({
+  url,
+  servers: [{ url: server, description: "This server." }],
+  hiddenClients,
+  defaultHttpClient: { targetKey: "shell", clientKey: "curl" },
+  forceDarkModeState: dark ? "dark" : "light",
+  hideDarkModeToggle: true,
+  theme: "none", // ours is in reference.css
+  withDefaultFonts: false,
+  telemetry: false,
+  agent: { disabled: true, hideAddApi: true },
+  mcp: { disabled: true },
+  showDeveloperTools: "never",
+  hideClientButton: true,
+  persistAuth: false,
+  documentDownloadType: "none", // the page links to it
+});
