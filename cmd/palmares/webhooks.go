@@ -64,8 +64,11 @@ func (c *webhooksListCommand) Run(ctx context.Context, s *settings, term termina
 			return err
 		}
 		return table(term.out, "id\taccount\tstate\tfailures\turl\tevents\tcategories", len(all), func(i int) string {
-			e := all[i]
-			return fmt.Sprintf("%d\t%s\t%s\t%d\t%s\t%s\t%s", e.ID, e.Edges.Account.Email, e.State, e.Failures, e.URL, orAll(e.Types), orAll(e.Categories))
+			e, owner := all[i], ""
+			if e.Edges.Account != nil { // it may just be deleted
+				owner = e.Edges.Account.Email
+			}
+			return fmt.Sprintf("%d\t%s\t%s\t%d\t%s\t%s\t%s", e.ID, owner, e.State, e.Failures, e.URL, orAll(e.Types), orAll(e.Categories))
 		})
 	})
 }

@@ -112,7 +112,7 @@ func (w *Webhooks) Find(ctx context.Context, acc *ent.Account, id int) (*ent.End
 	}
 	found, err := query.Only(ctx)
 	if ent.IsNotFound(err) {
-		return nil, problem.New(problem.NotFound, "There is no such endpoint.")
+		return nil, errNoEndpoint
 	}
 	return found, store.Explain(err)
 }
@@ -224,9 +224,13 @@ func (w *Webhooks) lastBefore(ctx context.Context, since time.Time) (int, error)
 	return 0, nil
 }
 
+var errNoEndpoint = problem.New(problem.NotFound, "There is no such endpoint.")
+
 // sending refuses what an endpoint that sends nothing cannot do.
 func sending(e *ent.Endpoint) error {
 	switch {
+	case e.Edges.Account == nil: // deleted between two statements
+		return errNoEndpoint
 	case e.State != endpoint.StateActive:
 		return problem.New(problem.BadInput, "This endpoint is %s: resume it first.", e.State)
 	case !auth.Plan(e.Edges.Account.Plan).Terms().Webhooks:

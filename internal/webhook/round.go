@@ -45,6 +45,8 @@ func (w *Webhooks) round(ctx context.Context, mayBegin func() bool, id int) (mor
 	switch {
 	case err != nil:
 		return false, err
+	case e.Edges.Account == nil: // deleted between two statements, and the endpoint with it
+		return false, nil
 	case e.Untold:
 		return false, w.tellOwner(ctx, e)
 	case e.State != endpoint.StateActive || !auth.Plan(e.Edges.Account.Plan).Terms().Webhooks:

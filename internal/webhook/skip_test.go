@@ -1,10 +1,13 @@
 package webhook
 
 import (
+	"context"
 	"slices"
+	"sync"
 	"testing"
 
 	"palmares/auth"
+	"palmares/ent"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
 )
@@ -50,5 +53,26 @@ func TestBackWhileSkipping(t *testing.T) {
 				t.Errorf("after %s came %v", what, got)
 			}
 		}
+	})
+}
+
+// An account is deleted between the two statements that read an endpoint.
+func TestDeletedWhileRead(t *testing.T) {
+	t.Parallel()
+	testdb.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newSite(t, db)
+		e := s.add(Wish{URL: newReceiver(t).URL})
+		var deleting sync.Once
+		db.Current().Account.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
+			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
+				deleting.Do(func() {
+					if err := auth.NewAccounts(db).Delete(ctx, s.owner); err != nil {
+						t.Error(err)
+					}
+				})
+				return next.Query(ctx, q)
+			})
+		}))
+		s.sendDue(e)
 	})
 }
