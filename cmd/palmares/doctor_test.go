@@ -145,7 +145,7 @@ func TestDoctorOnDatabases(t *testing.T) {
 		fill(t, cfg)
 		onDatabase(t, cfg.DatabaseURL, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I CONNECTION LIMIT 12', current_database()); END $$`)
 		e := examine(t, cfg)
-		e.is(t, "connections", "warning", "of 12 are free, and a server takes up to 21. Raise")
+		e.is(t, "connections", "warning", "of 12 are free, and a server takes up to "+fmt.Sprint(store.MostConnections)+". Raise")
 	})
 	t.Run("another encoding", func(t *testing.T) {
 		cluster := os.Getenv(testdb.URLVariable)

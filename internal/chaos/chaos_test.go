@@ -49,10 +49,29 @@ func TestMixesAreSeen(t *testing.T) {
 	}
 }
 
+// What a killed server may forget is half a second of its own.
+func TestForgotten(t *testing.T) {
+	at := time.Now()
+	answer := func(server string, before time.Duration, keyed bool) *sample {
+		return &sample{question: &question{keyed: keyed}, server: server, status: 200, at: at.Add(-before)}
+	}
+	o := &outcome{samples: []*sample{
+		answer("a", 100*time.Millisecond, true), answer("a", 499*time.Millisecond, true),
+		answer("a", 600*time.Millisecond, true), answer("a", -time.Second, true), answer("b", 0, true), answer("a", 0, false),
+	}}
+	if n := (killing{"a", at}).forgets(o); n != 2 {
+		t.Errorf("%d may be forgotten, not 2", n)
+	}
+	o.cached.p99 = 200 * time.Millisecond
+	if n := (killing{"a", at}).forgets(o); n != 3 {
+		t.Errorf("%d may be forgotten by a slow machine, not 3", n)
+	}
+}
+
 // A goal that is missed is told, with the fault.
 func TestGoals(t *testing.T) {
 	well := func() *outcome {
-		return &outcome{fault: fault{name: "a fault", lostUsage: 2, lostRedis: 2}, granted: daily}
+		return &outcome{fault: fault{name: "a fault", lostRedis: 2}, mayForget: 2, granted: daily}
 	}
 	for name, spoil := range map[string]func(*outcome){
 		"cached reads never fail":  func(o *outcome) { o.cached.failed = 1 },

@@ -131,3 +131,25 @@ func keyed(samples []*sample) (answered, unsure int) {
 	}
 	return answered, unsure
 }
+
+// killing is when a server was killed.
+type killing struct {
+	server string
+	at     time.Time
+}
+
+// writtenWithin is how soon counts are written down, by a machine with time for
+// it.
+const writtenWithin = 500 * time.Millisecond
+
+// forgets is how many requests a server that was killed had answered and may
+// not have written down. A machine that is slow to answer is as slow to write.
+func (k killing) forgets(o *outcome) (n int) {
+	since := k.at.Add(-writtenWithin - o.cached.p99)
+	for _, s := range o.samples {
+		if answered := s.at.Add(s.took); s.question.keyed && s.server == k.server && answered.After(since) && !answered.After(k.at.Add(o.cached.p99)) {
+			n++
+		}
+	}
+	return n
+}

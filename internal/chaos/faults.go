@@ -12,16 +12,10 @@ type fault struct {
 	name        string
 	long, short time.Duration // between begin and end; it has no short form if that is 0
 	begin, end  func(context.Context, *scene) error
-	// lostUsage and lostRedis are how many requests the ledger and Redis may
-	// forget.
-	lostUsage, lostRedis int
-	noFailure            bool // not even an uncached read may fail
-	days                 int  // in which a limit was tried, if not one
+	lostRedis   int  // how many requests Redis may forget
+	noFailure   bool // not even an uncached read may fail
+	days        int  // in which a limit was tried, if not one
 }
-
-// forgotten is what a server that is killed has not written down: half a
-// second of its requests with a key, which are two of ten.
-const forgotten = rate * 2 / 10 / 3 / 2
 
 // redone is what a Redis that lost its counts may grant again.
 const redone = 20
@@ -29,7 +23,7 @@ const redone = 20
 // faults are all of them, in the order they happen in.
 var faults = []fault{
 	{name: "nothing", long: 5 * time.Second, begin: nothing, end: nothing, noFailure: true},
-	{name: "kill -9 of the server that sends, and restart", long: 5 * time.Second, short: 3 * time.Second, begin: killSender, end: startKilled, lostUsage: forgotten, noFailure: true},
+	{name: "kill -9 of the server that sends, and restart", long: 5 * time.Second, short: 3 * time.Second, begin: killSender, end: startKilled, noFailure: true},
 	{name: "rolling restart", long: time.Millisecond, short: time.Millisecond, begin: nothing, end: restartAll, noFailure: true},
 	{name: "PostgreSQL crashes, and restarts", long: 20 * time.Second, short: 3 * time.Second, begin: crashPostgres, end: restartPostgres},
 	{name: "PostgreSQL crashes as news come out", long: 5 * time.Second, short: 2 * time.Second, begin: publishAndCrash, end: restartPostgres},
@@ -62,6 +56,7 @@ func killSender(ctx context.Context, s *scene) error {
 func (s *scene) killHolder(peer string) bool {
 	for _, server := range s.servers {
 		if holds(server.cmd.Process.Pid, peer) {
+			s.killed = killing{server.address, time.Now()}
 			server.kill()
 			return true
 		}

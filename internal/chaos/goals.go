@@ -27,7 +27,7 @@ var goals = []goal{
 	}},
 	{"counts are exact, but for what a kill or an empty Redis may forget", func(o *outcome) string {
 		switch {
-		case o.lostUsage > o.fault.lostUsage:
+		case o.lostUsage > o.mayForget:
 			return number(o.lostUsage, "not written down")
 		case o.lostIn > o.fault.lostRedis:
 			return number(o.lostIn, "unknown to Redis")

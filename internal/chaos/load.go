@@ -58,7 +58,8 @@ type sample struct {
 	took     time.Duration
 	status   int // 0 where there was no answer
 	failure  string
-	tries    int // servers that nginx asked
+	tries    int    // servers that nginx asked
+	server   string // that answered
 	edition  int
 	mixed    string // why the answer is of more than one release
 	older    bool   // than what the same process had shown before
@@ -132,7 +133,7 @@ func (l *load) ask(n int64, due time.Time) *sample {
 	}
 	s.status = response.StatusCode
 	by := strings.Split(response.Header.Get(answeredBy), ", ")
-	s.tries = len(by)
+	s.tries, s.server = len(by), by[len(by)-1]
 	if s.status != http.StatusOK {
 		s.failure = fmt.Sprintf("%d %.80s", s.status, body)
 		return s
@@ -146,9 +147,8 @@ func (l *load) ask(n int64, due time.Time) *sample {
 		}
 		return s
 	}
-	server := by[len(by)-1]
-	s.older = s.edition < before[server]
-	l.shown.saw(server, s.edition)
+	s.older = s.edition < before[s.server]
+	l.shown.saw(s.server, s.edition)
 	return s
 }
 

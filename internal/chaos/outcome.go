@@ -24,6 +24,7 @@ type outcome struct {
 	lost, doubled     int // events
 	wrong             int // ids that were not one event's own
 	lostUsage, lostIn int // requests that the ledger and Redis do not know of
+	mayForget         int // of them by the ledger
 	moreUsage, moreIn int // requests that they counted twice
 	granted           int // of 100, after it; 0 where it was not tried
 }

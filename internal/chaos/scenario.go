@@ -90,6 +90,7 @@ func (s *scene) suffer(ctx context.Context, f fault, short bool) (*outcome, erro
 		return nil, err
 	}
 	o.count(grown, answered, unsure, s.redis != nil)
+	o.mayForget = s.killed.forgets(o)
 	if s.redis != nil {
 		o.granted = s.limit(ctx)
 	}

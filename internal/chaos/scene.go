@@ -29,6 +29,7 @@ type scene struct {
 	edition  int                 // the last that was published
 	told     string              // the last event that was seen in the journal
 	data     string              // where an embedded database is
+	killed   killing             // the last
 	stops    []func()
 }
 
