@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/riverqueue/river"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"palmares/internal/feed"
@@ -306,6 +308,29 @@ func TestStopInTheMiddle(t *testing.T) {
 		r.wait(t, 35)
 		if !slices.Equal(r.ids(), ids(first+5, 35)) {
 			t.Error(r.ids())
+		}
+	})
+}
+
+// A job that a server's end cuts off is not one that failed: nobody would take
+// the endpoint up before its retry.
+func TestEndIsNoFailure(t *testing.T) {
+	t.Parallel()
+	testdb.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newSite(t, db)
+		e := s.add(Wish{URL: newReceiver(t).URL})
+		tell(t, db, 1)
+		worker, job := &wakeWorker{hooks: s.Webhooks}, &river.Job[wake]{Args: wake{e.ID}}
+		ended, end := context.WithCancel(t.Context())
+		end()
+		if err := worker.Work(ended, job); err != nil {
+			t.Errorf("as the server ends: %v", err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := worker.Work(t.Context(), job); err == nil {
+			t.Error("a lost database is no failure")
 		}
 	})
 }

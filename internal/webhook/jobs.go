@@ -99,7 +99,10 @@ func (k *wakeWorker) Work(ctx context.Context, job *river.Job[wake]) error {
 	mayBegin := within(k.hooks.times.work)
 	for {
 		more, err := k.hooks.round(ctx, mayBegin, job.Args.Endpoint)
-		if err != nil || !more || !mayBegin() {
+		switch {
+		case ctx.Err() != nil: // this server ends: another finds the rest, and is not to wait for our retry
+			return nil
+		case err != nil || !more || !mayBegin():
 			return err
 		}
 	}
