@@ -71,10 +71,16 @@ func (soon) NextRetry(*rivertype.JobRow) time.Time { return time.Now().Add(5 * t
 type publishedWorker struct {
 	river.WorkerDefaults[published]
 	hooks *Webhooks
+	ready <-chan struct{} // see newRiver
 }
 
 // Work is what River calls.
 func (p *publishedWorker) Work(ctx context.Context, _ *river.Job[published]) error {
+	select {
+	case <-p.ready:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	all, err := p.hooks.Store.Current().Endpoint.Query().Where(endpoint.StateEQ(endpoint.StateActive), p.hooks.notLeftAlone()).All(ctx)
 	if err != nil {
 		return err
@@ -135,9 +141,11 @@ func wakeUp(ctx context.Context, client *river.Client[*sql.Tx], endpoints []*ent
 	return err
 }
 
-func (w *Webhooks) newRiver() (*river.Client[*sql.Tx], error) {
+// newRiver works when ready is closed, which is after it was started: a job
+// that inserts others touches queues that River may still be starting.
+func (w *Webhooks) newRiver(ready <-chan struct{}) (*river.Client[*sql.Tx], error) {
 	all := river.NewWorkers()
-	river.AddWorker(all, &publishedWorker{hooks: w})
+	river.AddWorker(all, &publishedWorker{hooks: w, ready: ready})
 	river.AddWorker(all, &wakeWorker{hooks: w})
 	return river.NewClient(w.Store.JobDriver(), &river.Config{
 		Queues:                      map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: w.workers}, failing: {MaxWorkers: w.workers}},

@@ -50,7 +50,8 @@ func (w *Webhooks) look(ctx context.Context, client **river.Client[*sql.Tx], own
 		return err
 	}
 	if *client == nil {
-		started, err := w.newRiver()
+		ready := make(chan struct{})
+		started, err := w.newRiver(ready)
 		if err != nil {
 			return err
 		}
@@ -58,6 +59,7 @@ func (w *Webhooks) look(ctx context.Context, client **river.Client[*sql.Tx], own
 		if err := started.Start(context.WithoutCancel(ctx)); err != nil {
 			return err
 		}
+		close(ready)
 		*client, own.id = started, started.ID()
 		if err := w.forgetDead(ctx); err != nil {
 			return err
