@@ -26,6 +26,10 @@ type Account struct {
 	PlanByHand bool `json:"plan_by_hand,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt time.Time `json:"created_at,omitempty"`
+	// The UTC day, YYYY-MM-DD, on which carried_requests reduces the quota.
+	CarriedDay string `json:"carried_day,omitempty"`
+	// Requests made earlier that day by a deleted account with the same email address.
+	CarriedRequests int `json:"carried_requests,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the AccountQuery when eager-loading is set.
 	Edges        AccountEdges `json:"edges"`
@@ -114,9 +118,9 @@ func (*Account) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case account.FieldPlanByHand:
 			values[i] = new(sql.NullBool)
-		case account.FieldID:
+		case account.FieldID, account.FieldCarriedRequests:
 			values[i] = new(sql.NullInt64)
-		case account.FieldEmail, account.FieldPlan:
+		case account.FieldEmail, account.FieldPlan, account.FieldCarriedDay:
 			values[i] = new(sql.NullString)
 		case account.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
@@ -164,6 +168,18 @@ func (_m *Account) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
 			} else if value.Valid {
 				_m.CreatedAt = value.Time
+			}
+		case account.FieldCarriedDay:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field carried_day", values[i])
+			} else if value.Valid {
+				_m.CarriedDay = value.String
+			}
+		case account.FieldCarriedRequests:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field carried_requests", values[i])
+			} else if value.Valid {
+				_m.CarriedRequests = int(value.Int64)
 			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
@@ -242,6 +258,12 @@ func (_m *Account) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))
+	builder.WriteString(", ")
+	builder.WriteString("carried_day=")
+	builder.WriteString(_m.CarriedDay)
+	builder.WriteString(", ")
+	builder.WriteString("carried_requests=")
+	builder.WriteString(fmt.Sprintf("%v", _m.CarriedRequests))
 	builder.WriteByte(')')
 	return builder.String()
 }

@@ -68,6 +68,34 @@ func (_c *AccountCreate) SetNillableCreatedAt(v *time.Time) *AccountCreate {
 	return _c
 }
 
+// SetCarriedDay sets the "carried_day" field.
+func (_c *AccountCreate) SetCarriedDay(v string) *AccountCreate {
+	_c.mutation.SetCarriedDay(v)
+	return _c
+}
+
+// SetNillableCarriedDay sets the "carried_day" field if the given value is not nil.
+func (_c *AccountCreate) SetNillableCarriedDay(v *string) *AccountCreate {
+	if v != nil {
+		_c.SetCarriedDay(*v)
+	}
+	return _c
+}
+
+// SetCarriedRequests sets the "carried_requests" field.
+func (_c *AccountCreate) SetCarriedRequests(v int) *AccountCreate {
+	_c.mutation.SetCarriedRequests(v)
+	return _c
+}
+
+// SetNillableCarriedRequests sets the "carried_requests" field if the given value is not nil.
+func (_c *AccountCreate) SetNillableCarriedRequests(v *int) *AccountCreate {
+	if v != nil {
+		_c.SetCarriedRequests(*v)
+	}
+	return _c
+}
+
 // AddKeyIDs adds the "keys" edge to the APIKey entity by IDs.
 func (_c *AccountCreate) AddKeyIDs(ids ...string) *AccountCreate {
 	_c.mutation.AddKeyIDs(ids...)
@@ -205,6 +233,10 @@ func (_c *AccountCreate) defaults() {
 		v := account.DefaultCreatedAt()
 		_c.mutation.SetCreatedAt(v)
 	}
+	if _, ok := _c.mutation.CarriedRequests(); !ok {
+		v := account.DefaultCarriedRequests
+		_c.mutation.SetCarriedRequests(v)
+	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -230,6 +262,9 @@ func (_c *AccountCreate) check() error {
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`ent: missing required field "Account.created_at"`)}
+	}
+	if _, ok := _c.mutation.CarriedRequests(); !ok {
+		return &ValidationError{Name: "carried_requests", err: errors.New(`ent: missing required field "Account.carried_requests"`)}
 	}
 	return nil
 }
@@ -273,6 +308,14 @@ func (_c *AccountCreate) createSpec() (*Account, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(account.FieldCreatedAt, field.TypeTime, value)
 		_node.CreatedAt = value
+	}
+	if value, ok := _c.mutation.CarriedDay(); ok {
+		_spec.SetField(account.FieldCarriedDay, field.TypeString, value)
+		_node.CarriedDay = value
+	}
+	if value, ok := _c.mutation.CarriedRequests(); ok {
+		_spec.SetField(account.FieldCarriedRequests, field.TypeInt, value)
+		_node.CarriedRequests = value
 	}
 	if nodes := _c.mutation.KeysIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
@@ -471,6 +514,12 @@ func (u *AccountUpsertOne) UpdateNewValues() *AccountUpsertOne {
 	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
 		if _, exists := u.create.mutation.CreatedAt(); exists {
 			s.SetIgnore(account.FieldCreatedAt)
+		}
+		if _, exists := u.create.mutation.CarriedDay(); exists {
+			s.SetIgnore(account.FieldCarriedDay)
+		}
+		if _, exists := u.create.mutation.CarriedRequests(); exists {
+			s.SetIgnore(account.FieldCarriedRequests)
 		}
 	}))
 	return u
@@ -723,6 +772,12 @@ func (u *AccountUpsertBulk) UpdateNewValues() *AccountUpsertBulk {
 		for _, b := range u.create.builders {
 			if _, exists := b.mutation.CreatedAt(); exists {
 				s.SetIgnore(account.FieldCreatedAt)
+			}
+			if _, exists := b.mutation.CarriedDay(); exists {
+				s.SetIgnore(account.FieldCarriedDay)
+			}
+			if _, exists := b.mutation.CarriedRequests(); exists {
+				s.SetIgnore(account.FieldCarriedRequests)
 			}
 		}
 	}))

@@ -348,6 +348,9 @@ func (_u *AccountUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.PlanByHand(); ok {
 		_spec.SetField(account.FieldPlanByHand, field.TypeBool, value)
 	}
+	if _u.mutation.CarriedDayCleared() {
+		_spec.ClearField(account.FieldCarriedDay, field.TypeString)
+	}
 	if _u.mutation.KeysCleared() {
 		edge := &sqlgraph.EdgeSpec{
 			Rel:     sqlgraph.O2M,
@@ -966,6 +969,9 @@ func (_u *AccountUpdateOne) sqlSave(ctx context.Context) (_node *Account, err er
 	}
 	if value, ok := _u.mutation.PlanByHand(); ok {
 		_spec.SetField(account.FieldPlanByHand, field.TypeBool, value)
+	}
+	if _u.mutation.CarriedDayCleared() {
+		_spec.ClearField(account.FieldCarriedDay, field.TypeString)
 	}
 	if _u.mutation.KeysCleared() {
 		edge := &sqlgraph.EdgeSpec{

@@ -23,10 +23,12 @@ import (
 	"palmares/ent/customer"
 	"palmares/ent/delivery"
 	"palmares/ent/endpoint"
+	"palmares/ent/formerusage"
 	"palmares/ent/journalentry"
 	"palmares/ent/minute"
 	"palmares/ent/pricechange"
 	"palmares/ent/release"
+	"palmares/ent/secret"
 	"palmares/ent/section"
 	"palmares/ent/session"
 	"palmares/ent/tool"
@@ -69,6 +71,8 @@ type Client struct {
 	Delivery *DeliveryClient
 	// Endpoint is the client for interacting with the Endpoint builders.
 	Endpoint *EndpointClient
+	// FormerUsage is the client for interacting with the FormerUsage builders.
+	FormerUsage *FormerUsageClient
 	// JournalEntry is the client for interacting with the JournalEntry builders.
 	JournalEntry *JournalEntryClient
 	// Minute is the client for interacting with the Minute builders.
@@ -77,6 +81,8 @@ type Client struct {
 	PriceChange *PriceChangeClient
 	// Release is the client for interacting with the Release builders.
 	Release *ReleaseClient
+	// Secret is the client for interacting with the Secret builders.
+	Secret *SecretClient
 	// Section is the client for interacting with the Section builders.
 	Section *SectionClient
 	// Session is the client for interacting with the Session builders.
@@ -108,10 +114,12 @@ func (c *Client) init() {
 	c.Customer = NewCustomerClient(c.config)
 	c.Delivery = NewDeliveryClient(c.config)
 	c.Endpoint = NewEndpointClient(c.config)
+	c.FormerUsage = NewFormerUsageClient(c.config)
 	c.JournalEntry = NewJournalEntryClient(c.config)
 	c.Minute = NewMinuteClient(c.config)
 	c.PriceChange = NewPriceChangeClient(c.config)
 	c.Release = NewReleaseClient(c.config)
+	c.Secret = NewSecretClient(c.config)
 	c.Section = NewSectionClient(c.config)
 	c.Session = NewSessionClient(c.config)
 	c.Tool = NewToolClient(c.config)
@@ -220,10 +228,12 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Customer:           NewCustomerClient(cfg),
 		Delivery:           NewDeliveryClient(cfg),
 		Endpoint:           NewEndpointClient(cfg),
+		FormerUsage:        NewFormerUsageClient(cfg),
 		JournalEntry:       NewJournalEntryClient(cfg),
 		Minute:             NewMinuteClient(cfg),
 		PriceChange:        NewPriceChangeClient(cfg),
 		Release:            NewReleaseClient(cfg),
+		Secret:             NewSecretClient(cfg),
 		Section:            NewSectionClient(cfg),
 		Session:            NewSessionClient(cfg),
 		Tool:               NewToolClient(cfg),
@@ -259,10 +269,12 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Customer:           NewCustomerClient(cfg),
 		Delivery:           NewDeliveryClient(cfg),
 		Endpoint:           NewEndpointClient(cfg),
+		FormerUsage:        NewFormerUsageClient(cfg),
 		JournalEntry:       NewJournalEntryClient(cfg),
 		Minute:             NewMinuteClient(cfg),
 		PriceChange:        NewPriceChangeClient(cfg),
 		Release:            NewReleaseClient(cfg),
+		Secret:             NewSecretClient(cfg),
 		Section:            NewSectionClient(cfg),
 		Session:            NewSessionClient(cfg),
 		Tool:               NewToolClient(cfg),
@@ -298,8 +310,8 @@ func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
 		c.APIKey, c.Account, c.Attempt, c.BillingEvent, c.Category, c.Comparison,
 		c.ComparisonCategory, c.Confirmation, c.CountBatch, c.Customer, c.Delivery,
-		c.Endpoint, c.JournalEntry, c.Minute, c.PriceChange, c.Release, c.Section,
-		c.Session, c.Tool, c.Usage,
+		c.Endpoint, c.FormerUsage, c.JournalEntry, c.Minute, c.PriceChange, c.Release,
+		c.Secret, c.Section, c.Session, c.Tool, c.Usage,
 	} {
 		n.Use(hooks...)
 	}
@@ -311,8 +323,8 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
 		c.APIKey, c.Account, c.Attempt, c.BillingEvent, c.Category, c.Comparison,
 		c.ComparisonCategory, c.Confirmation, c.CountBatch, c.Customer, c.Delivery,
-		c.Endpoint, c.JournalEntry, c.Minute, c.PriceChange, c.Release, c.Section,
-		c.Session, c.Tool, c.Usage,
+		c.Endpoint, c.FormerUsage, c.JournalEntry, c.Minute, c.PriceChange, c.Release,
+		c.Secret, c.Section, c.Session, c.Tool, c.Usage,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -345,6 +357,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Delivery.mutate(ctx, m)
 	case *EndpointMutation:
 		return c.Endpoint.mutate(ctx, m)
+	case *FormerUsageMutation:
+		return c.FormerUsage.mutate(ctx, m)
 	case *JournalEntryMutation:
 		return c.JournalEntry.mutate(ctx, m)
 	case *MinuteMutation:
@@ -353,6 +367,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.PriceChange.mutate(ctx, m)
 	case *ReleaseMutation:
 		return c.Release.mutate(ctx, m)
+	case *SecretMutation:
+		return c.Secret.mutate(ctx, m)
 	case *SectionMutation:
 		return c.Section.mutate(ctx, m)
 	case *SessionMutation:
@@ -2250,6 +2266,139 @@ func (c *EndpointClient) mutate(ctx context.Context, m *EndpointMutation) (Value
 	}
 }
 
+// FormerUsageClient is a client for the FormerUsage schema.
+type FormerUsageClient struct {
+	config
+}
+
+// NewFormerUsageClient returns a client for the FormerUsage from the given config.
+func NewFormerUsageClient(c config) *FormerUsageClient {
+	return &FormerUsageClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `formerusage.Hooks(f(g(h())))`.
+func (c *FormerUsageClient) Use(hooks ...Hook) {
+	c.hooks.FormerUsage = append(c.hooks.FormerUsage, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `formerusage.Intercept(f(g(h())))`.
+func (c *FormerUsageClient) Intercept(interceptors ...Interceptor) {
+	c.inters.FormerUsage = append(c.inters.FormerUsage, interceptors...)
+}
+
+// Create returns a builder for creating a FormerUsage entity.
+func (c *FormerUsageClient) Create() *FormerUsageCreate {
+	mutation := newFormerUsageMutation(c.config, OpCreate)
+	return &FormerUsageCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of FormerUsage entities.
+func (c *FormerUsageClient) CreateBulk(builders ...*FormerUsageCreate) *FormerUsageCreateBulk {
+	return &FormerUsageCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *FormerUsageClient) MapCreateBulk(slice any, setFunc func(*FormerUsageCreate, int)) *FormerUsageCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &FormerUsageCreateBulk{err: fmt.Errorf("calling to FormerUsageClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*FormerUsageCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &FormerUsageCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for FormerUsage.
+func (c *FormerUsageClient) Update() *FormerUsageUpdate {
+	mutation := newFormerUsageMutation(c.config, OpUpdate)
+	return &FormerUsageUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *FormerUsageClient) UpdateOne(_m *FormerUsage) *FormerUsageUpdateOne {
+	mutation := newFormerUsageMutation(c.config, OpUpdateOne, withFormerUsage(_m))
+	return &FormerUsageUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *FormerUsageClient) UpdateOneID(id int) *FormerUsageUpdateOne {
+	mutation := newFormerUsageMutation(c.config, OpUpdateOne, withFormerUsageID(id))
+	return &FormerUsageUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for FormerUsage.
+func (c *FormerUsageClient) Delete() *FormerUsageDelete {
+	mutation := newFormerUsageMutation(c.config, OpDelete)
+	return &FormerUsageDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *FormerUsageClient) DeleteOne(_m *FormerUsage) *FormerUsageDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *FormerUsageClient) DeleteOneID(id int) *FormerUsageDeleteOne {
+	builder := c.Delete().Where(formerusage.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &FormerUsageDeleteOne{builder}
+}
+
+// Query returns a query builder for FormerUsage.
+func (c *FormerUsageClient) Query() *FormerUsageQuery {
+	return &FormerUsageQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeFormerUsage},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a FormerUsage entity by its id.
+func (c *FormerUsageClient) Get(ctx context.Context, id int) (*FormerUsage, error) {
+	return c.Query().Where(formerusage.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *FormerUsageClient) GetX(ctx context.Context, id int) *FormerUsage {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *FormerUsageClient) Hooks() []Hook {
+	return c.hooks.FormerUsage
+}
+
+// Interceptors returns the client interceptors.
+func (c *FormerUsageClient) Interceptors() []Interceptor {
+	return c.inters.FormerUsage
+}
+
+func (c *FormerUsageClient) mutate(ctx context.Context, m *FormerUsageMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&FormerUsageCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&FormerUsageUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&FormerUsageUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&FormerUsageDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown FormerUsage mutation op: %q", m.Op())
+	}
+}
+
 // JournalEntryClient is a client for the JournalEntry schema.
 type JournalEntryClient struct {
 	config
@@ -2827,6 +2976,139 @@ func (c *ReleaseClient) mutate(ctx context.Context, m *ReleaseMutation) (Value, 
 		return (&ReleaseDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Release mutation op: %q", m.Op())
+	}
+}
+
+// SecretClient is a client for the Secret schema.
+type SecretClient struct {
+	config
+}
+
+// NewSecretClient returns a client for the Secret from the given config.
+func NewSecretClient(c config) *SecretClient {
+	return &SecretClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `secret.Hooks(f(g(h())))`.
+func (c *SecretClient) Use(hooks ...Hook) {
+	c.hooks.Secret = append(c.hooks.Secret, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `secret.Intercept(f(g(h())))`.
+func (c *SecretClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Secret = append(c.inters.Secret, interceptors...)
+}
+
+// Create returns a builder for creating a Secret entity.
+func (c *SecretClient) Create() *SecretCreate {
+	mutation := newSecretMutation(c.config, OpCreate)
+	return &SecretCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Secret entities.
+func (c *SecretClient) CreateBulk(builders ...*SecretCreate) *SecretCreateBulk {
+	return &SecretCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *SecretClient) MapCreateBulk(slice any, setFunc func(*SecretCreate, int)) *SecretCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &SecretCreateBulk{err: fmt.Errorf("calling to SecretClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*SecretCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &SecretCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Secret.
+func (c *SecretClient) Update() *SecretUpdate {
+	mutation := newSecretMutation(c.config, OpUpdate)
+	return &SecretUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *SecretClient) UpdateOne(_m *Secret) *SecretUpdateOne {
+	mutation := newSecretMutation(c.config, OpUpdateOne, withSecret(_m))
+	return &SecretUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *SecretClient) UpdateOneID(id string) *SecretUpdateOne {
+	mutation := newSecretMutation(c.config, OpUpdateOne, withSecretID(id))
+	return &SecretUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Secret.
+func (c *SecretClient) Delete() *SecretDelete {
+	mutation := newSecretMutation(c.config, OpDelete)
+	return &SecretDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *SecretClient) DeleteOne(_m *Secret) *SecretDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *SecretClient) DeleteOneID(id string) *SecretDeleteOne {
+	builder := c.Delete().Where(secret.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &SecretDeleteOne{builder}
+}
+
+// Query returns a query builder for Secret.
+func (c *SecretClient) Query() *SecretQuery {
+	return &SecretQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeSecret},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Secret entity by its id.
+func (c *SecretClient) Get(ctx context.Context, id string) (*Secret, error) {
+	return c.Query().Where(secret.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *SecretClient) GetX(ctx context.Context, id string) *Secret {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *SecretClient) Hooks() []Hook {
+	return c.hooks.Secret
+}
+
+// Interceptors returns the client interceptors.
+func (c *SecretClient) Interceptors() []Interceptor {
+	return c.inters.Secret
+}
+
+func (c *SecretClient) mutate(ctx context.Context, m *SecretMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&SecretCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&SecretUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&SecretUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&SecretDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Secret mutation op: %q", m.Op())
 	}
 }
 
@@ -3511,14 +3793,14 @@ type (
 	hooks struct {
 		APIKey, Account, Attempt, BillingEvent, Category, Comparison,
 		ComparisonCategory, Confirmation, CountBatch, Customer, Delivery, Endpoint,
-		JournalEntry, Minute, PriceChange, Release, Section, Session, Tool,
-		Usage []ent.Hook
+		FormerUsage, JournalEntry, Minute, PriceChange, Release, Secret, Section,
+		Session, Tool, Usage []ent.Hook
 	}
 	inters struct {
 		APIKey, Account, Attempt, BillingEvent, Category, Comparison,
 		ComparisonCategory, Confirmation, CountBatch, Customer, Delivery, Endpoint,
-		JournalEntry, Minute, PriceChange, Release, Section, Session, Tool,
-		Usage []ent.Interceptor
+		FormerUsage, JournalEntry, Minute, PriceChange, Release, Secret, Section,
+		Session, Tool, Usage []ent.Interceptor
 	}
 )
 

@@ -18,10 +18,12 @@ import (
 	"palmares/ent/customer"
 	"palmares/ent/delivery"
 	"palmares/ent/endpoint"
+	"palmares/ent/formerusage"
 	"palmares/ent/journalentry"
 	"palmares/ent/minute"
 	"palmares/ent/pricechange"
 	"palmares/ent/release"
+	"palmares/ent/secret"
 	"palmares/ent/section"
 	"palmares/ent/session"
 	"palmares/ent/tool"
@@ -104,10 +106,12 @@ func checkColumn(t, c string) error {
 			customer.Table:           customer.ValidColumn,
 			delivery.Table:           delivery.ValidColumn,
 			endpoint.Table:           endpoint.ValidColumn,
+			formerusage.Table:        formerusage.ValidColumn,
 			journalentry.Table:       journalentry.ValidColumn,
 			minute.Table:             minute.ValidColumn,
 			pricechange.Table:        pricechange.ValidColumn,
 			release.Table:            release.ValidColumn,
+			secret.Table:             secret.ValidColumn,
 			section.Table:            section.ValidColumn,
 			session.Table:            session.ValidColumn,
 			tool.Table:               tool.ValidColumn,

@@ -18,11 +18,13 @@ import (
 	"palmares/ent/customer"
 	"palmares/ent/delivery"
 	"palmares/ent/endpoint"
+	"palmares/ent/formerusage"
 	"palmares/ent/journalentry"
 	"palmares/ent/minute"
 	"palmares/ent/predicate"
 	"palmares/ent/pricechange"
 	"palmares/ent/release"
+	"palmares/ent/secret"
 	"palmares/ent/section"
 	"palmares/ent/session"
 	"palmares/ent/tool"
@@ -55,10 +57,12 @@ const (
 	TypeCustomer           = "Customer"
 	TypeDelivery           = "Delivery"
 	TypeEndpoint           = "Endpoint"
+	TypeFormerUsage        = "FormerUsage"
 	TypeJournalEntry       = "JournalEntry"
 	TypeMinute             = "Minute"
 	TypePriceChange        = "PriceChange"
 	TypeRelease            = "Release"
+	TypeSecret             = "Secret"
 	TypeSection            = "Section"
 	TypeSession            = "Session"
 	TypeTool               = "Tool"
@@ -775,6 +779,9 @@ type AccountMutation struct {
 	plan                 *account.Plan
 	plan_by_hand         *bool
 	created_at           *time.Time
+	carried_day          *string
+	carried_requests     *int
+	addcarried_requests  *int
 	clearedFields        map[string]struct{}
 	keys                 map[string]struct{}
 	removedkeys          map[string]struct{}
@@ -1038,6 +1045,111 @@ func (m *AccountMutation) OldCreatedAt(ctx context.Context) (v time.Time, err er
 // ResetCreatedAt resets all changes to the "created_at" field.
 func (m *AccountMutation) ResetCreatedAt() {
 	m.created_at = nil
+}
+
+// SetCarriedDay sets the "carried_day" field.
+func (m *AccountMutation) SetCarriedDay(s string) {
+	m.carried_day = &s
+}
+
+// CarriedDay returns the value of the "carried_day" field in the mutation.
+func (m *AccountMutation) CarriedDay() (r string, exists bool) {
+	v := m.carried_day
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCarriedDay returns the old "carried_day" field's value of the Account entity.
+// If the Account object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AccountMutation) OldCarriedDay(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCarriedDay is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCarriedDay requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCarriedDay: %w", err)
+	}
+	return oldValue.CarriedDay, nil
+}
+
+// ClearCarriedDay clears the value of the "carried_day" field.
+func (m *AccountMutation) ClearCarriedDay() {
+	m.carried_day = nil
+	m.clearedFields[account.FieldCarriedDay] = struct{}{}
+}
+
+// CarriedDayCleared returns if the "carried_day" field was cleared in this mutation.
+func (m *AccountMutation) CarriedDayCleared() bool {
+	_, ok := m.clearedFields[account.FieldCarriedDay]
+	return ok
+}
+
+// ResetCarriedDay resets all changes to the "carried_day" field.
+func (m *AccountMutation) ResetCarriedDay() {
+	m.carried_day = nil
+	delete(m.clearedFields, account.FieldCarriedDay)
+}
+
+// SetCarriedRequests sets the "carried_requests" field.
+func (m *AccountMutation) SetCarriedRequests(i int) {
+	m.carried_requests = &i
+	m.addcarried_requests = nil
+}
+
+// CarriedRequests returns the value of the "carried_requests" field in the mutation.
+func (m *AccountMutation) CarriedRequests() (r int, exists bool) {
+	v := m.carried_requests
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCarriedRequests returns the old "carried_requests" field's value of the Account entity.
+// If the Account object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AccountMutation) OldCarriedRequests(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCarriedRequests is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCarriedRequests requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCarriedRequests: %w", err)
+	}
+	return oldValue.CarriedRequests, nil
+}
+
+// AddCarriedRequests adds i to the "carried_requests" field.
+func (m *AccountMutation) AddCarriedRequests(i int) {
+	if m.addcarried_requests != nil {
+		*m.addcarried_requests += i
+	} else {
+		m.addcarried_requests = &i
+	}
+}
+
+// AddedCarriedRequests returns the value that was added to the "carried_requests" field in this mutation.
+func (m *AccountMutation) AddedCarriedRequests() (r int, exists bool) {
+	v := m.addcarried_requests
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCarriedRequests resets all changes to the "carried_requests" field.
+func (m *AccountMutation) ResetCarriedRequests() {
+	m.carried_requests = nil
+	m.addcarried_requests = nil
 }
 
 // AddKeyIDs adds the "keys" edge to the APIKey entity by ids.
@@ -1383,7 +1495,7 @@ func (m *AccountMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AccountMutation) Fields() []string {
-	fields := make([]string, 0, 4)
+	fields := make([]string, 0, 6)
 	if m.email != nil {
 		fields = append(fields, account.FieldEmail)
 	}
@@ -1395,6 +1507,12 @@ func (m *AccountMutation) Fields() []string {
 	}
 	if m.created_at != nil {
 		fields = append(fields, account.FieldCreatedAt)
+	}
+	if m.carried_day != nil {
+		fields = append(fields, account.FieldCarriedDay)
+	}
+	if m.carried_requests != nil {
+		fields = append(fields, account.FieldCarriedRequests)
 	}
 	return fields
 }
@@ -1412,6 +1530,10 @@ func (m *AccountMutation) Field(name string) (ent.Value, bool) {
 		return m.PlanByHand()
 	case account.FieldCreatedAt:
 		return m.CreatedAt()
+	case account.FieldCarriedDay:
+		return m.CarriedDay()
+	case account.FieldCarriedRequests:
+		return m.CarriedRequests()
 	}
 	return nil, false
 }
@@ -1429,6 +1551,10 @@ func (m *AccountMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldPlanByHand(ctx)
 	case account.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
+	case account.FieldCarriedDay:
+		return m.OldCarriedDay(ctx)
+	case account.FieldCarriedRequests:
+		return m.OldCarriedRequests(ctx)
 	}
 	return nil, fmt.Errorf("unknown Account field %s", name)
 }
@@ -1466,6 +1592,20 @@ func (m *AccountMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetCreatedAt(v)
 		return nil
+	case account.FieldCarriedDay:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCarriedDay(v)
+		return nil
+	case account.FieldCarriedRequests:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCarriedRequests(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Account field %s", name)
 }
@@ -1473,13 +1613,21 @@ func (m *AccountMutation) SetField(name string, value ent.Value) error {
 // AddedFields returns all numeric fields that were incremented/decremented during
 // this mutation.
 func (m *AccountMutation) AddedFields() []string {
-	return nil
+	var fields []string
+	if m.addcarried_requests != nil {
+		fields = append(fields, account.FieldCarriedRequests)
+	}
+	return fields
 }
 
 // AddedField returns the numeric value that was incremented/decremented on a field
 // with the given name. The second boolean return value indicates that this field
 // was not set, or was not defined in the schema.
 func (m *AccountMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case account.FieldCarriedRequests:
+		return m.AddedCarriedRequests()
+	}
 	return nil, false
 }
 
@@ -1488,6 +1636,13 @@ func (m *AccountMutation) AddedField(name string) (ent.Value, bool) {
 // type.
 func (m *AccountMutation) AddField(name string, value ent.Value) error {
 	switch name {
+	case account.FieldCarriedRequests:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCarriedRequests(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Account numeric field %s", name)
 }
@@ -1495,7 +1650,11 @@ func (m *AccountMutation) AddField(name string, value ent.Value) error {
 // ClearedFields returns all nullable fields that were cleared during this
 // mutation.
 func (m *AccountMutation) ClearedFields() []string {
-	return nil
+	var fields []string
+	if m.FieldCleared(account.FieldCarriedDay) {
+		fields = append(fields, account.FieldCarriedDay)
+	}
+	return fields
 }
 
 // FieldCleared returns a boolean indicating if a field with the given name was
@@ -1508,6 +1667,11 @@ func (m *AccountMutation) FieldCleared(name string) bool {
 // ClearField clears the value of the field with the given name. It returns an
 // error if the field is not defined in the schema.
 func (m *AccountMutation) ClearField(name string) error {
+	switch name {
+	case account.FieldCarriedDay:
+		m.ClearCarriedDay()
+		return nil
+	}
 	return fmt.Errorf("unknown Account nullable field %s", name)
 }
 
@@ -1526,6 +1690,12 @@ func (m *AccountMutation) ResetField(name string) error {
 		return nil
 	case account.FieldCreatedAt:
 		m.ResetCreatedAt()
+		return nil
+	case account.FieldCarriedDay:
+		m.ResetCarriedDay()
+		return nil
+	case account.FieldCarriedRequests:
+		m.ResetCarriedRequests()
 		return nil
 	}
 	return fmt.Errorf("unknown Account field %s", name)
@@ -9778,6 +9948,563 @@ func (m *EndpointMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Endpoint edge %s", name)
 }
 
+// FormerUsageMutation represents an operation that mutates the FormerUsage nodes in the graph.
+type FormerUsageMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *int
+	email_hash    *string
+	day           *string
+	account_id    *int
+	addaccount_id *int
+	requests      *int
+	addrequests   *int
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*FormerUsage, error)
+	predicates    []predicate.FormerUsage
+}
+
+var _ ent.Mutation = (*FormerUsageMutation)(nil)
+
+// formerusageOption allows management of the mutation configuration using functional options.
+type formerusageOption func(*FormerUsageMutation)
+
+// newFormerUsageMutation creates new mutation for the FormerUsage entity.
+func newFormerUsageMutation(c config, op Op, opts ...formerusageOption) *FormerUsageMutation {
+	m := &FormerUsageMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeFormerUsage,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withFormerUsageID sets the ID field of the mutation.
+func withFormerUsageID(id int) formerusageOption {
+	return func(m *FormerUsageMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *FormerUsage
+		)
+		m.oldValue = func(ctx context.Context) (*FormerUsage, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().FormerUsage.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withFormerUsage sets the old FormerUsage of the mutation.
+func withFormerUsage(node *FormerUsage) formerusageOption {
+	return func(m *FormerUsageMutation) {
+		m.oldValue = func(context.Context) (*FormerUsage, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m FormerUsageMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m FormerUsageMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *FormerUsageMutation) ID() (id int, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *FormerUsageMutation) IDs(ctx context.Context) ([]int, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().FormerUsage.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetEmailHash sets the "email_hash" field.
+func (m *FormerUsageMutation) SetEmailHash(s string) {
+	m.email_hash = &s
+}
+
+// EmailHash returns the value of the "email_hash" field in the mutation.
+func (m *FormerUsageMutation) EmailHash() (r string, exists bool) {
+	v := m.email_hash
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEmailHash returns the old "email_hash" field's value of the FormerUsage entity.
+// If the FormerUsage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FormerUsageMutation) OldEmailHash(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEmailHash is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEmailHash requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEmailHash: %w", err)
+	}
+	return oldValue.EmailHash, nil
+}
+
+// ResetEmailHash resets all changes to the "email_hash" field.
+func (m *FormerUsageMutation) ResetEmailHash() {
+	m.email_hash = nil
+}
+
+// SetDay sets the "day" field.
+func (m *FormerUsageMutation) SetDay(s string) {
+	m.day = &s
+}
+
+// Day returns the value of the "day" field in the mutation.
+func (m *FormerUsageMutation) Day() (r string, exists bool) {
+	v := m.day
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDay returns the old "day" field's value of the FormerUsage entity.
+// If the FormerUsage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FormerUsageMutation) OldDay(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDay is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDay requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDay: %w", err)
+	}
+	return oldValue.Day, nil
+}
+
+// ResetDay resets all changes to the "day" field.
+func (m *FormerUsageMutation) ResetDay() {
+	m.day = nil
+}
+
+// SetAccountID sets the "account_id" field.
+func (m *FormerUsageMutation) SetAccountID(i int) {
+	m.account_id = &i
+	m.addaccount_id = nil
+}
+
+// AccountID returns the value of the "account_id" field in the mutation.
+func (m *FormerUsageMutation) AccountID() (r int, exists bool) {
+	v := m.account_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAccountID returns the old "account_id" field's value of the FormerUsage entity.
+// If the FormerUsage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FormerUsageMutation) OldAccountID(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAccountID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAccountID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAccountID: %w", err)
+	}
+	return oldValue.AccountID, nil
+}
+
+// AddAccountID adds i to the "account_id" field.
+func (m *FormerUsageMutation) AddAccountID(i int) {
+	if m.addaccount_id != nil {
+		*m.addaccount_id += i
+	} else {
+		m.addaccount_id = &i
+	}
+}
+
+// AddedAccountID returns the value that was added to the "account_id" field in this mutation.
+func (m *FormerUsageMutation) AddedAccountID() (r int, exists bool) {
+	v := m.addaccount_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAccountID resets all changes to the "account_id" field.
+func (m *FormerUsageMutation) ResetAccountID() {
+	m.account_id = nil
+	m.addaccount_id = nil
+}
+
+// SetRequests sets the "requests" field.
+func (m *FormerUsageMutation) SetRequests(i int) {
+	m.requests = &i
+	m.addrequests = nil
+}
+
+// Requests returns the value of the "requests" field in the mutation.
+func (m *FormerUsageMutation) Requests() (r int, exists bool) {
+	v := m.requests
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRequests returns the old "requests" field's value of the FormerUsage entity.
+// If the FormerUsage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FormerUsageMutation) OldRequests(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRequests is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRequests requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRequests: %w", err)
+	}
+	return oldValue.Requests, nil
+}
+
+// AddRequests adds i to the "requests" field.
+func (m *FormerUsageMutation) AddRequests(i int) {
+	if m.addrequests != nil {
+		*m.addrequests += i
+	} else {
+		m.addrequests = &i
+	}
+}
+
+// AddedRequests returns the value that was added to the "requests" field in this mutation.
+func (m *FormerUsageMutation) AddedRequests() (r int, exists bool) {
+	v := m.addrequests
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRequests resets all changes to the "requests" field.
+func (m *FormerUsageMutation) ResetRequests() {
+	m.requests = nil
+	m.addrequests = nil
+}
+
+// Where appends a list predicates to the FormerUsageMutation builder.
+func (m *FormerUsageMutation) Where(ps ...predicate.FormerUsage) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the FormerUsageMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *FormerUsageMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.FormerUsage, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *FormerUsageMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *FormerUsageMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (FormerUsage).
+func (m *FormerUsageMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *FormerUsageMutation) Fields() []string {
+	fields := make([]string, 0, 4)
+	if m.email_hash != nil {
+		fields = append(fields, formerusage.FieldEmailHash)
+	}
+	if m.day != nil {
+		fields = append(fields, formerusage.FieldDay)
+	}
+	if m.account_id != nil {
+		fields = append(fields, formerusage.FieldAccountID)
+	}
+	if m.requests != nil {
+		fields = append(fields, formerusage.FieldRequests)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *FormerUsageMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case formerusage.FieldEmailHash:
+		return m.EmailHash()
+	case formerusage.FieldDay:
+		return m.Day()
+	case formerusage.FieldAccountID:
+		return m.AccountID()
+	case formerusage.FieldRequests:
+		return m.Requests()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *FormerUsageMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case formerusage.FieldEmailHash:
+		return m.OldEmailHash(ctx)
+	case formerusage.FieldDay:
+		return m.OldDay(ctx)
+	case formerusage.FieldAccountID:
+		return m.OldAccountID(ctx)
+	case formerusage.FieldRequests:
+		return m.OldRequests(ctx)
+	}
+	return nil, fmt.Errorf("unknown FormerUsage field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *FormerUsageMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case formerusage.FieldEmailHash:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEmailHash(v)
+		return nil
+	case formerusage.FieldDay:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDay(v)
+		return nil
+	case formerusage.FieldAccountID:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAccountID(v)
+		return nil
+	case formerusage.FieldRequests:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRequests(v)
+		return nil
+	}
+	return fmt.Errorf("unknown FormerUsage field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *FormerUsageMutation) AddedFields() []string {
+	var fields []string
+	if m.addaccount_id != nil {
+		fields = append(fields, formerusage.FieldAccountID)
+	}
+	if m.addrequests != nil {
+		fields = append(fields, formerusage.FieldRequests)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *FormerUsageMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case formerusage.FieldAccountID:
+		return m.AddedAccountID()
+	case formerusage.FieldRequests:
+		return m.AddedRequests()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *FormerUsageMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case formerusage.FieldAccountID:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAccountID(v)
+		return nil
+	case formerusage.FieldRequests:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRequests(v)
+		return nil
+	}
+	return fmt.Errorf("unknown FormerUsage numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *FormerUsageMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *FormerUsageMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *FormerUsageMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown FormerUsage nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *FormerUsageMutation) ResetField(name string) error {
+	switch name {
+	case formerusage.FieldEmailHash:
+		m.ResetEmailHash()
+		return nil
+	case formerusage.FieldDay:
+		m.ResetDay()
+		return nil
+	case formerusage.FieldAccountID:
+		m.ResetAccountID()
+		return nil
+	case formerusage.FieldRequests:
+		m.ResetRequests()
+		return nil
+	}
+	return fmt.Errorf("unknown FormerUsage field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *FormerUsageMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *FormerUsageMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *FormerUsageMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *FormerUsageMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *FormerUsageMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *FormerUsageMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *FormerUsageMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown FormerUsage unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *FormerUsageMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown FormerUsage edge %s", name)
+}
+
 // JournalEntryMutation represents an operation that mutates the JournalEntry nodes in the graph.
 type JournalEntryMutation struct {
 	config
@@ -12728,6 +13455,338 @@ func (m *ReleaseMutation) ResetEdge(name string) error {
 		return nil
 	}
 	return fmt.Errorf("unknown Release edge %s", name)
+}
+
+// SecretMutation represents an operation that mutates the Secret nodes in the graph.
+type SecretMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *string
+	value         *[]byte
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*Secret, error)
+	predicates    []predicate.Secret
+}
+
+var _ ent.Mutation = (*SecretMutation)(nil)
+
+// secretOption allows management of the mutation configuration using functional options.
+type secretOption func(*SecretMutation)
+
+// newSecretMutation creates new mutation for the Secret entity.
+func newSecretMutation(c config, op Op, opts ...secretOption) *SecretMutation {
+	m := &SecretMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeSecret,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withSecretID sets the ID field of the mutation.
+func withSecretID(id string) secretOption {
+	return func(m *SecretMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Secret
+		)
+		m.oldValue = func(ctx context.Context) (*Secret, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Secret.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withSecret sets the old Secret of the mutation.
+func withSecret(node *Secret) secretOption {
+	return func(m *SecretMutation) {
+		m.oldValue = func(context.Context) (*Secret, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m SecretMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m SecretMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of Secret entities.
+func (m *SecretMutation) SetID(id string) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *SecretMutation) ID() (id string, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *SecretMutation) IDs(ctx context.Context) ([]string, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []string{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Secret.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetValue sets the "value" field.
+func (m *SecretMutation) SetValue(b []byte) {
+	m.value = &b
+}
+
+// Value returns the value of the "value" field in the mutation.
+func (m *SecretMutation) Value() (r []byte, exists bool) {
+	v := m.value
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldValue returns the old "value" field's value of the Secret entity.
+// If the Secret object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SecretMutation) OldValue(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldValue is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldValue requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldValue: %w", err)
+	}
+	return oldValue.Value, nil
+}
+
+// ResetValue resets all changes to the "value" field.
+func (m *SecretMutation) ResetValue() {
+	m.value = nil
+}
+
+// Where appends a list predicates to the SecretMutation builder.
+func (m *SecretMutation) Where(ps ...predicate.Secret) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the SecretMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *SecretMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Secret, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *SecretMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *SecretMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Secret).
+func (m *SecretMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *SecretMutation) Fields() []string {
+	fields := make([]string, 0, 1)
+	if m.value != nil {
+		fields = append(fields, secret.FieldValue)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *SecretMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case secret.FieldValue:
+		return m.Value()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *SecretMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case secret.FieldValue:
+		return m.OldValue(ctx)
+	}
+	return nil, fmt.Errorf("unknown Secret field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SecretMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case secret.FieldValue:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetValue(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Secret field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *SecretMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *SecretMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SecretMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown Secret numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *SecretMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *SecretMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *SecretMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown Secret nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *SecretMutation) ResetField(name string) error {
+	switch name {
+	case secret.FieldValue:
+		m.ResetValue()
+		return nil
+	}
+	return fmt.Errorf("unknown Secret field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *SecretMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *SecretMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *SecretMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *SecretMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *SecretMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *SecretMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *SecretMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown Secret unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *SecretMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown Secret edge %s", name)
 }
 
 // SectionMutation represents an operation that mutates the Section nodes in the graph.

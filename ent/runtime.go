@@ -14,9 +14,11 @@ import (
 	"palmares/ent/customer"
 	"palmares/ent/delivery"
 	"palmares/ent/endpoint"
+	"palmares/ent/formerusage"
 	"palmares/ent/journalentry"
 	"palmares/ent/release"
 	"palmares/ent/schema"
+	"palmares/ent/secret"
 	"palmares/ent/section"
 	"palmares/ent/session"
 	"palmares/ent/tool"
@@ -51,6 +53,10 @@ func init() {
 	accountDescCreatedAt := accountFields[3].Descriptor()
 	// account.DefaultCreatedAt holds the default value on creation for the created_at field.
 	account.DefaultCreatedAt = accountDescCreatedAt.Default.(func() time.Time)
+	// accountDescCarriedRequests is the schema descriptor for carried_requests field.
+	accountDescCarriedRequests := accountFields[5].Descriptor()
+	// account.DefaultCarriedRequests holds the default value on creation for the carried_requests field.
+	account.DefaultCarriedRequests = accountDescCarriedRequests.Default.(int)
 	attemptFields := schema.Attempt{}.Fields()
 	_ = attemptFields
 	// attemptDescAt is the schema descriptor for at field.
@@ -225,6 +231,12 @@ func init() {
 	endpointDescCreatedAt := endpointFields[14].Descriptor()
 	// endpoint.DefaultCreatedAt holds the default value on creation for the created_at field.
 	endpoint.DefaultCreatedAt = endpointDescCreatedAt.Default.(func() time.Time)
+	formerusageFields := schema.FormerUsage{}.Fields()
+	_ = formerusageFields
+	// formerusageDescEmailHash is the schema descriptor for email_hash field.
+	formerusageDescEmailHash := formerusageFields[0].Descriptor()
+	// formerusage.EmailHashValidator is a validator for the "email_hash" field. It is called by the builders before save.
+	formerusage.EmailHashValidator = formerusageDescEmailHash.Validators[0].(func(string) error)
 	journalentryFields := schema.JournalEntry{}.Fields()
 	_ = journalentryFields
 	// journalentryDescKind is the schema descriptor for kind field.
@@ -253,6 +265,12 @@ func init() {
 	releaseDescID := releaseFields[0].Descriptor()
 	// release.IDValidator is a validator for the "id" field. It is called by the builders before save.
 	release.IDValidator = releaseDescID.Validators[0].(func(int) error)
+	secretFields := schema.Secret{}.Fields()
+	_ = secretFields
+	// secretDescID is the schema descriptor for id field.
+	secretDescID := secretFields[0].Descriptor()
+	// secret.IDValidator is a validator for the "id" field. It is called by the builders before save.
+	secret.IDValidator = secretDescID.Validators[0].(func(string) error)
 	sectionFields := schema.Section{}.Fields()
 	_ = sectionFields
 	// sectionDescPosition is the schema descriptor for position field.

@@ -38,6 +38,8 @@ type Tx struct {
 	Delivery *DeliveryClient
 	// Endpoint is the client for interacting with the Endpoint builders.
 	Endpoint *EndpointClient
+	// FormerUsage is the client for interacting with the FormerUsage builders.
+	FormerUsage *FormerUsageClient
 	// JournalEntry is the client for interacting with the JournalEntry builders.
 	JournalEntry *JournalEntryClient
 	// Minute is the client for interacting with the Minute builders.
@@ -46,6 +48,8 @@ type Tx struct {
 	PriceChange *PriceChangeClient
 	// Release is the client for interacting with the Release builders.
 	Release *ReleaseClient
+	// Secret is the client for interacting with the Secret builders.
+	Secret *SecretClient
 	// Section is the client for interacting with the Section builders.
 	Section *SectionClient
 	// Session is the client for interacting with the Session builders.
@@ -197,10 +201,12 @@ func (tx *Tx) init() {
 	tx.Customer = NewCustomerClient(tx.config)
 	tx.Delivery = NewDeliveryClient(tx.config)
 	tx.Endpoint = NewEndpointClient(tx.config)
+	tx.FormerUsage = NewFormerUsageClient(tx.config)
 	tx.JournalEntry = NewJournalEntryClient(tx.config)
 	tx.Minute = NewMinuteClient(tx.config)
 	tx.PriceChange = NewPriceChangeClient(tx.config)
 	tx.Release = NewReleaseClient(tx.config)
+	tx.Secret = NewSecretClient(tx.config)
 	tx.Section = NewSectionClient(tx.config)
 	tx.Session = NewSessionClient(tx.config)
 	tx.Tool = NewToolClient(tx.config)

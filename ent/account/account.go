@@ -23,6 +23,10 @@ const (
 	FieldPlanByHand = "plan_by_hand"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
+	// FieldCarriedDay holds the string denoting the carried_day field in the database.
+	FieldCarriedDay = "carried_day"
+	// FieldCarriedRequests holds the string denoting the carried_requests field in the database.
+	FieldCarriedRequests = "carried_requests"
 	// EdgeKeys holds the string denoting the keys edge name in mutations.
 	EdgeKeys = "keys"
 	// EdgeUsage holds the string denoting the usage edge name in mutations.
@@ -88,6 +92,8 @@ var Columns = []string{
 	FieldPlan,
 	FieldPlanByHand,
 	FieldCreatedAt,
+	FieldCarriedDay,
+	FieldCarriedRequests,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -107,6 +113,8 @@ var (
 	DefaultPlanByHand bool
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
 	DefaultCreatedAt func() time.Time
+	// DefaultCarriedRequests holds the default value on creation for the "carried_requests" field.
+	DefaultCarriedRequests int
 )
 
 // Plan defines the type for the "plan" enum field.
@@ -158,6 +166,16 @@ func ByPlanByHand(opts ...sql.OrderTermOption) OrderOption {
 // ByCreatedAt orders the results by the created_at field.
 func ByCreatedAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCreatedAt, opts...).ToFunc()
+}
+
+// ByCarriedDay orders the results by the carried_day field.
+func ByCarriedDay(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCarriedDay, opts...).ToFunc()
+}
+
+// ByCarriedRequests orders the results by the carried_requests field.
+func ByCarriedRequests(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCarriedRequests, opts...).ToFunc()
 }
 
 // ByKeysCount orders the results by keys count.

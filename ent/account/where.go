@@ -70,6 +70,16 @@ func CreatedAt(v time.Time) predicate.Account {
 	return predicate.Account(sql.FieldEQ(FieldCreatedAt, v))
 }
 
+// CarriedDay applies equality check predicate on the "carried_day" field. It's identical to CarriedDayEQ.
+func CarriedDay(v string) predicate.Account {
+	return predicate.Account(sql.FieldEQ(FieldCarriedDay, v))
+}
+
+// CarriedRequests applies equality check predicate on the "carried_requests" field. It's identical to CarriedRequestsEQ.
+func CarriedRequests(v int) predicate.Account {
+	return predicate.Account(sql.FieldEQ(FieldCarriedRequests, v))
+}
+
 // EmailEQ applies the EQ predicate on the "email" field.
 func EmailEQ(v string) predicate.Account {
 	return predicate.Account(sql.FieldEQ(FieldEmail, v))
@@ -203,6 +213,121 @@ func CreatedAtLT(v time.Time) predicate.Account {
 // CreatedAtLTE applies the LTE predicate on the "created_at" field.
 func CreatedAtLTE(v time.Time) predicate.Account {
 	return predicate.Account(sql.FieldLTE(FieldCreatedAt, v))
+}
+
+// CarriedDayEQ applies the EQ predicate on the "carried_day" field.
+func CarriedDayEQ(v string) predicate.Account {
+	return predicate.Account(sql.FieldEQ(FieldCarriedDay, v))
+}
+
+// CarriedDayNEQ applies the NEQ predicate on the "carried_day" field.
+func CarriedDayNEQ(v string) predicate.Account {
+	return predicate.Account(sql.FieldNEQ(FieldCarriedDay, v))
+}
+
+// CarriedDayIn applies the In predicate on the "carried_day" field.
+func CarriedDayIn(vs ...string) predicate.Account {
+	return predicate.Account(sql.FieldIn(FieldCarriedDay, vs...))
+}
+
+// CarriedDayNotIn applies the NotIn predicate on the "carried_day" field.
+func CarriedDayNotIn(vs ...string) predicate.Account {
+	return predicate.Account(sql.FieldNotIn(FieldCarriedDay, vs...))
+}
+
+// CarriedDayGT applies the GT predicate on the "carried_day" field.
+func CarriedDayGT(v string) predicate.Account {
+	return predicate.Account(sql.FieldGT(FieldCarriedDay, v))
+}
+
+// CarriedDayGTE applies the GTE predicate on the "carried_day" field.
+func CarriedDayGTE(v string) predicate.Account {
+	return predicate.Account(sql.FieldGTE(FieldCarriedDay, v))
+}
+
+// CarriedDayLT applies the LT predicate on the "carried_day" field.
+func CarriedDayLT(v string) predicate.Account {
+	return predicate.Account(sql.FieldLT(FieldCarriedDay, v))
+}
+
+// CarriedDayLTE applies the LTE predicate on the "carried_day" field.
+func CarriedDayLTE(v string) predicate.Account {
+	return predicate.Account(sql.FieldLTE(FieldCarriedDay, v))
+}
+
+// CarriedDayContains applies the Contains predicate on the "carried_day" field.
+func CarriedDayContains(v string) predicate.Account {
+	return predicate.Account(sql.FieldContains(FieldCarriedDay, v))
+}
+
+// CarriedDayHasPrefix applies the HasPrefix predicate on the "carried_day" field.
+func CarriedDayHasPrefix(v string) predicate.Account {
+	return predicate.Account(sql.FieldHasPrefix(FieldCarriedDay, v))
+}
+
+// CarriedDayHasSuffix applies the HasSuffix predicate on the "carried_day" field.
+func CarriedDayHasSuffix(v string) predicate.Account {
+	return predicate.Account(sql.FieldHasSuffix(FieldCarriedDay, v))
+}
+
+// CarriedDayIsNil applies the IsNil predicate on the "carried_day" field.
+func CarriedDayIsNil() predicate.Account {
+	return predicate.Account(sql.FieldIsNull(FieldCarriedDay))
+}
+
+// CarriedDayNotNil applies the NotNil predicate on the "carried_day" field.
+func CarriedDayNotNil() predicate.Account {
+	return predicate.Account(sql.FieldNotNull(FieldCarriedDay))
+}
+
+// CarriedDayEqualFold applies the EqualFold predicate on the "carried_day" field.
+func CarriedDayEqualFold(v string) predicate.Account {
+	return predicate.Account(sql.FieldEqualFold(FieldCarriedDay, v))
+}
+
+// CarriedDayContainsFold applies the ContainsFold predicate on the "carried_day" field.
+func CarriedDayContainsFold(v string) predicate.Account {
+	return predicate.Account(sql.FieldContainsFold(FieldCarriedDay, v))
+}
+
+// CarriedRequestsEQ applies the EQ predicate on the "carried_requests" field.
+func CarriedRequestsEQ(v int) predicate.Account {
+	return predicate.Account(sql.FieldEQ(FieldCarriedRequests, v))
+}
+
+// CarriedRequestsNEQ applies the NEQ predicate on the "carried_requests" field.
+func CarriedRequestsNEQ(v int) predicate.Account {
+	return predicate.Account(sql.FieldNEQ(FieldCarriedRequests, v))
+}
+
+// CarriedRequestsIn applies the In predicate on the "carried_requests" field.
+func CarriedRequestsIn(vs ...int) predicate.Account {
+	return predicate.Account(sql.FieldIn(FieldCarriedRequests, vs...))
+}
+
+// CarriedRequestsNotIn applies the NotIn predicate on the "carried_requests" field.
+func CarriedRequestsNotIn(vs ...int) predicate.Account {
+	return predicate.Account(sql.FieldNotIn(FieldCarriedRequests, vs...))
+}
+
+// CarriedRequestsGT applies the GT predicate on the "carried_requests" field.
+func CarriedRequestsGT(v int) predicate.Account {
+	return predicate.Account(sql.FieldGT(FieldCarriedRequests, v))
+}
+
+// CarriedRequestsGTE applies the GTE predicate on the "carried_requests" field.
+func CarriedRequestsGTE(v int) predicate.Account {
+	return predicate.Account(sql.FieldGTE(FieldCarriedRequests, v))
+}
+
+// CarriedRequestsLT applies the LT predicate on the "carried_requests" field.
+func CarriedRequestsLT(v int) predicate.Account {
+	return predicate.Account(sql.FieldLT(FieldCarriedRequests, v))
+}
+
+// CarriedRequestsLTE applies the LTE predicate on the "carried_requests" field.
+func CarriedRequestsLTE(v int) predicate.Account {
+	return predicate.Account(sql.FieldLTE(FieldCarriedRequests, v))
 }
 
 // HasKeys applies the HasEdge predicate on the "keys" edge.

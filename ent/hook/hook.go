@@ -152,6 +152,18 @@ func (f EndpointFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, er
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.EndpointMutation", m)
 }
 
+// The FormerUsageFunc type is an adapter to allow the use of ordinary
+// function as FormerUsage mutator.
+type FormerUsageFunc func(context.Context, *ent.FormerUsageMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f FormerUsageFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.FormerUsageMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.FormerUsageMutation", m)
+}
+
 // The JournalEntryFunc type is an adapter to allow the use of ordinary
 // function as JournalEntry mutator.
 type JournalEntryFunc func(context.Context, *ent.JournalEntryMutation) (ent.Value, error)
@@ -198,6 +210,18 @@ func (f ReleaseFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, err
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ReleaseMutation", m)
+}
+
+// The SecretFunc type is an adapter to allow the use of ordinary
+// function as Secret mutator.
+type SecretFunc func(context.Context, *ent.SecretMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f SecretFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.SecretMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.SecretMutation", m)
 }
 
 // The SectionFunc type is an adapter to allow the use of ordinary

@@ -47,6 +47,8 @@ var (
 		{Name: "plan", Type: field.TypeEnum, Enums: []string{"developer", "pro"}},
 		{Name: "plan_by_hand", Type: field.TypeBool, Default: false},
 		{Name: "created_at", Type: field.TypeTime},
+		{Name: "carried_day", Type: field.TypeString, Nullable: true},
+		{Name: "carried_requests", Type: field.TypeInt, Default: 0},
 	}
 	// AccountsTable holds the schema information for the "accounts" table.
 	AccountsTable = &schema.Table{
@@ -413,6 +415,32 @@ var (
 			},
 		},
 	}
+	// FormerUsagesColumns holds the columns for the "former_usages" table.
+	FormerUsagesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt, Increment: true},
+		{Name: "email_hash", Type: field.TypeString},
+		{Name: "day", Type: field.TypeString},
+		{Name: "account_id", Type: field.TypeInt},
+		{Name: "requests", Type: field.TypeInt},
+	}
+	// FormerUsagesTable holds the schema information for the "former_usages" table.
+	FormerUsagesTable = &schema.Table{
+		Name:       "former_usages",
+		Columns:    FormerUsagesColumns,
+		PrimaryKey: []*schema.Column{FormerUsagesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "formerusage_day_email_hash",
+				Unique:  false,
+				Columns: []*schema.Column{FormerUsagesColumns[2], FormerUsagesColumns[1]},
+			},
+			{
+				Name:    "formerusage_account_id_day",
+				Unique:  true,
+				Columns: []*schema.Column{FormerUsagesColumns[3], FormerUsagesColumns[2]},
+			},
+		},
+	}
 	// JournalEntriesColumns holds the columns for the "journal_entries" table.
 	JournalEntriesColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt, Increment: true},
@@ -511,6 +539,17 @@ var (
 		Name:       "releases",
 		Columns:    ReleasesColumns,
 		PrimaryKey: []*schema.Column{ReleasesColumns[0]},
+	}
+	// SecretsColumns holds the columns for the "secrets" table.
+	SecretsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString},
+		{Name: "value", Type: field.TypeBytes},
+	}
+	// SecretsTable holds the schema information for the "secrets" table.
+	SecretsTable = &schema.Table{
+		Name:       "secrets",
+		Columns:    SecretsColumns,
+		PrimaryKey: []*schema.Column{SecretsColumns[0]},
 	}
 	// SectionsColumns holds the columns for the "sections" table.
 	SectionsColumns = []*schema.Column{
@@ -672,9 +711,66 @@ var (
 				},
 			},
 			{
+				Name:    "tools_by_category_score_asc",
+				Unique:  false,
+				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[4], ToolsColumns[3], ToolsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "retired_at IS NULL",
+				},
+			},
+			{
 				Name:    "tools_by_category_name",
 				Unique:  false,
 				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[2], ToolsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "retired_at IS NULL",
+				},
+			},
+			{
+				Name:    "tools_by_category_name_desc",
+				Unique:  false,
+				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[2], ToolsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					DescColumns: map[string]bool{
+						ToolsColumns[2].Name: true,
+					},
+					Where: "retired_at IS NULL",
+				},
+			},
+			{
+				Name:    "tools_by_category_update_desc",
+				Unique:  false,
+				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[17], ToolsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					DescColumns: map[string]bool{
+						ToolsColumns[17].Name: true,
+					},
+					Where: "retired_at IS NULL",
+				},
+			},
+			{
+				Name:    "tools_by_category_update_asc",
+				Unique:  false,
+				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[17], ToolsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "retired_at IS NULL",
+				},
+			},
+			{
+				Name:    "tools_by_category_price_desc",
+				Unique:  false,
+				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[9], ToolsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					DescColumns: map[string]bool{
+						ToolsColumns[9].Name: true,
+					},
+					Where: "retired_at IS NULL",
+				},
+			},
+			{
+				Name:    "tools_by_category_price_asc",
+				Unique:  false,
+				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[9], ToolsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "retired_at IS NULL",
 				},
@@ -813,10 +909,12 @@ var (
 		CustomersTable,
 		DeliveriesTable,
 		EndpointsTable,
+		FormerUsagesTable,
 		JournalEntriesTable,
 		MinutesTable,
 		PriceChangesTable,
 		ReleasesTable,
+		SecretsTable,
 		SectionsTable,
 		SessionsTable,
 		ToolsTable,

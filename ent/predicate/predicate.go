@@ -42,6 +42,9 @@ type Delivery func(*sql.Selector)
 // Endpoint is the predicate function for endpoint builders.
 type Endpoint func(*sql.Selector)
 
+// FormerUsage is the predicate function for formerusage builders.
+type FormerUsage func(*sql.Selector)
+
 // JournalEntry is the predicate function for journalentry builders.
 type JournalEntry func(*sql.Selector)
 
@@ -53,6 +56,9 @@ type PriceChange func(*sql.Selector)
 
 // Release is the predicate function for release builders.
 type Release func(*sql.Selector)
+
+// Secret is the predicate function for secret builders.
+type Secret func(*sql.Selector)
 
 // Section is the predicate function for section builders.
 type Section func(*sql.Selector)

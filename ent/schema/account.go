@@ -21,6 +21,10 @@ func (Account) Fields() []ent.Field {
 		field.Bool("plan_by_hand").Default(false).
 			Comment("An operator has set the plan: billing leaves it alone."),
 		field.Time("created_at").Default(time.Now).Immutable(),
+		field.String("carried_day").Optional().Immutable().
+			Comment("The UTC day, YYYY-MM-DD, on which carried_requests reduces the quota."),
+		field.Int("carried_requests").Default(0).Immutable().
+			Comment("Requests made earlier that day by a deleted account with the same email address."),
 	}
 }
 

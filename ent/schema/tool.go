@@ -89,7 +89,19 @@ func (Tool) Indexes() []ent.Index {
 			Annotations(activeOnly(), entsql.DescColumns("name_key")),
 		index.Fields("category_slug", "untested", "score", "id").StorageKey("tools_by_category_score").
 			Annotations(activeOnly(), entsql.DescColumns("score")),
+		index.Fields("category_slug", "untested", "score", "id").StorageKey("tools_by_category_score_asc").
+			Annotations(activeOnly()),
 		index.Fields("category_slug", "name_key", "id").StorageKey("tools_by_category_name").
+			Annotations(activeOnly()),
+		index.Fields("category_slug", "name_key", "id").StorageKey("tools_by_category_name_desc").
+			Annotations(activeOnly(), entsql.DescColumns("name_key")),
+		index.Fields("category_slug", "updated_at", "id").StorageKey("tools_by_category_update_desc").
+			Annotations(activeOnly(), entsql.DescColumns("updated_at")),
+		index.Fields("category_slug", "updated_at", "id").StorageKey("tools_by_category_update_asc").
+			Annotations(activeOnly()),
+		index.Fields("category_slug", "price_amount", "id").StorageKey("tools_by_category_price_desc").
+			Annotations(activeOnly(), entsql.DescColumns("price_amount")),
+		index.Fields("category_slug", "price_amount", "id").StorageKey("tools_by_category_price_asc").
 			Annotations(activeOnly()),
 		index.Fields("updated_at", "id").StorageKey("tools_by_update_desc").
 			Annotations(activeOnly(), entsql.DescColumns("updated_at")),

@@ -1,0 +1,32 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+)
+
+// FormerUsage is how many requests a deleted account made on the day of its
+// deletion. It lasts until midnight UTC, so that signing up again with the
+// same email address does not reset the quota.
+type FormerUsage struct{ ent.Schema }
+
+// Fields of a former usage.
+func (FormerUsage) Fields() []ent.Field {
+	return []ent.Field{
+		field.String("email_hash").NotEmpty().Immutable().
+			Comment("Keyed hash of the email address: the address itself is deleted with the account."),
+		field.String("day").Immutable().Comment("In UTC, YYYY-MM-DD."),
+		field.Int("account_id").Immutable().
+			Comment("The deleted account, for counts that servers write after its deletion."),
+		field.Int("requests"),
+	}
+}
+
+// Indexes of a former usage.
+func (FormerUsage) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("day", "email_hash"),
+		index.Fields("account_id", "day").Unique(),
+	}
+}

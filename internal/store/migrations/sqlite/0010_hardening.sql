@@ -1,0 +1,13 @@
+CREATE INDEX `tools_by_category_score_asc` ON `tools` (`category_slug`, `untested`, `score`, `slug`) WHERE retired_at IS NULL;
+CREATE INDEX `tools_by_category_name_desc` ON `tools` (`category_slug`, `name_key` DESC, `slug`) WHERE retired_at IS NULL;
+CREATE INDEX `tools_by_category_update_desc` ON `tools` (`category_slug`, `updated_at` DESC, `slug`) WHERE retired_at IS NULL;
+CREATE INDEX `tools_by_category_update_asc` ON `tools` (`category_slug`, `updated_at`, `slug`) WHERE retired_at IS NULL;
+CREATE INDEX `tools_by_category_price_desc` ON `tools` (`category_slug`, `price_amount` DESC, `slug`) WHERE retired_at IS NULL;
+CREATE INDEX `tools_by_category_price_asc` ON `tools` (`category_slug`, `price_amount`, `slug`) WHERE retired_at IS NULL;
+ALTER TABLE `accounts` ADD COLUMN `carried_day` text NULL;
+ALTER TABLE `accounts` ADD COLUMN `carried_requests` integer NOT NULL DEFAULT 0;
+CREATE TABLE `former_usages` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `email_hash` text NOT NULL, `day` text NOT NULL, `account_id` integer NOT NULL, `requests` integer NOT NULL);
+CREATE INDEX `formerusage_day_email_hash` ON `former_usages` (`day`, `email_hash`);
+CREATE UNIQUE INDEX `formerusage_account_id_day` ON `former_usages` (`account_id`, `day`);
+CREATE TABLE `secrets` (`id` text NOT NULL, `value` blob NOT NULL, PRIMARY KEY (`id`));
+INSERT INTO `secrets` (`id`, `value`) VALUES ('etag', randomblob(32)), ('email', randomblob(32));
