@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"context"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -31,7 +32,7 @@ func (g *Gate) Count(next http.Handler) http.Handler {
 		}
 		now := g.Now()
 		day := DayOf(now)
-		count := g.Store.Take(r.Context(), subject, day, terms.DailyQuota)
+		count := g.take(r.Context(), caller, subject, day, terms.DailyQuota)
 		decision := Decide(now, day, terms.DailyQuota, count)
 		tell(w.Header(), terms, decision)
 		if !decision.Granted {
@@ -46,6 +47,18 @@ func (g *Gate) Count(next http.Handler) http.Handler {
 			tell(header, terms, Decide(now, day, terms.DailyQuota, count-1))
 		}}, r)
 	})
+}
+
+// take counts a request on top of what deleted accounts with the caller's
+// address used that day.
+func (g *Gate) take(ctx context.Context, caller auth.Caller, subject Subject, day Day, quota int) int {
+	if quota == 0 || caller.Carried == 0 || caller.CarriedDay != day.String() {
+		return g.Store.Take(ctx, subject, day, quota)
+	}
+	if caller.Carried >= quota {
+		return caller.Carried + 1 // nothing is left, and a quota of 0 would be unlimited
+	}
+	return caller.Carried + g.Store.Take(ctx, subject, day, quota-caller.Carried)
 }
 
 // anyTag tells whether a header matches whatever there is.

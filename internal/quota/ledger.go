@@ -13,6 +13,7 @@ import (
 
 	entsql "entgo.io/ent/dialect/sql"
 
+	"palmares/auth"
 	"palmares/ent"
 	"palmares/ent/account"
 	"palmares/ent/countbatch"
@@ -203,11 +204,15 @@ func (l *Ledger) write(ctx context.Context, b batch) error {
 	})
 }
 
-// addUsage adds to an account's day. An account that is gone has none.
+// addUsage adds to an account's day, also if it was deleted since: signing up
+// again with its address does not reset the quota.
 func addUsage(ctx context.Context, tx *ent.Tx, id int, day Day, n int) error {
 	there, err := tx.Account.Query().Where(account.ID(id)).Exist(ctx)
-	if err != nil || !there {
+	if err != nil {
 		return err
+	}
+	if !there {
+		return auth.AddFormerUsage(ctx, tx, id, day.String(), n)
 	}
 	return tx.Usage.Create().SetAccountID(id).SetDay(day.String()).SetRequests(n).
 		OnConflictColumns(usage.FieldAccountID, usage.FieldDay).
