@@ -75,8 +75,8 @@ func rememberDeleted(ctx context.Context, tx *ent.Tx, acc *ent.Account, now time
 }
 
 // rememberChanged stores what an account used today, before its address
-// changes. Only the first address of the day counts: an account cannot be
-// opened with the others without using up theirs.
+// changes. The first address of the day is enough: an account that is opened
+// with one in between uses up the quota of that address.
 func rememberChanged(ctx context.Context, tx *ent.Tx, acc *ent.Account, now time.Time) error {
 	day := dayOf(now)
 	there, err := tx.FormerUsage.Query().Where(formerusage.AccountID(previous(acc.ID)), formerusage.Day(day)).Exist(ctx)
