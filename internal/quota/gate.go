@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"context"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -39,7 +40,7 @@ func (g *Gate) Count(next http.Handler) http.Handler {
 			v.subject = Address(ClientAddress(r, g.Trusted))
 		}
 		v.day = DayOf(v.now)
-		v.count = g.Store.Take(r.Context(), v.subject, v.day, v.terms.DailyQuota)
+		v.count = g.take(r.Context(), caller, v.subject, v.day, v.terms.DailyQuota)
 		decision := v.decide(v.count)
 		writeLimits(w.Header(), v.terms, decision)
 		switch {
@@ -56,6 +57,18 @@ func (g *Gate) Count(next http.Handler) http.Handler {
 			v.reject(w, decision)
 		}
 	})
+}
+
+// take counts a request on top of what deleted accounts with the caller's
+// address used that day.
+func (g *Gate) take(ctx context.Context, caller auth.Caller, subject Subject, day Day, quota int) int {
+	if quota == 0 || caller.Carried == 0 || caller.CarriedDay != day.String() {
+		return g.Store.Take(ctx, subject, day, quota)
+	}
+	if caller.Carried >= quota {
+		return caller.Carried + 1 // nothing is left, and a quota of 0 would be unlimited
+	}
+	return caller.Carried + g.Store.Take(ctx, subject, day, quota-caller.Carried)
 }
 
 func (v *visit) decide(count int) Decision { return Decide(v.now, v.day, v.terms.DailyQuota, count) }
