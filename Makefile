@@ -9,8 +9,9 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 REPRODUCIBLE := -trimpath -buildvcs=false
 
 # Starts a throw-away PostgreSQL beside a command, or uses TEST_DATABASE_URL.
-# It is built first because "go run" would not pass signals on to it.
-WITH_POSTGRES := CGO_ENABLED=0 $(GO) build -o bin/withpostgres ./internal/testdb/withpostgres && bin/withpostgres
+# It is built first because "go run" would not pass signals on to it, and as the
+# program is, so that nothing is compiled twice.
+WITH_POSTGRES := CGO_ENABLED=0 $(GO) build $(REPRODUCIBLE) -o bin/withpostgres ./internal/testdb/withpostgres && bin/withpostgres
 
 # What is written by hand, for gofmt.
 OURS := cmd internal ent/schema auth rest $(wildcard graph/*.go) graph/scalar graph/generate

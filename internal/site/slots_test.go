@@ -99,4 +99,6 @@ func testAllVisitorsLeaveRoom(t *testing.T) {
 	if _, err := s.take(from("192.0.2.8:1")); !errors.Is(err, errBusy) || time.Since(begin) != 0 {
 		t.Errorf("far too much: %v after %v", err, time.Since(begin))
 	}
+	time.Sleep(slotWait) // until those who wait have given up
+	synctest.Wait()
 }

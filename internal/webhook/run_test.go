@@ -47,7 +47,7 @@ func TestRunEndsWithoutADatabase(t *testing.T) {
 	tell(t, s.Store, 2)
 	r.wait(t, 3)
 	_ = s.Store.Close()
-	time.Sleep(3 * hurried.look)
+	eventually(t, "it is noticed", func() bool { return strings.Contains(s.logs.String(), "webhooks wait") })
 	ended := make(chan struct{})
 	go func() { defer close(ended); stop() }()
 	wait.Receive(t, "Run ends without a database", ended)

@@ -32,7 +32,7 @@ func TestAnswers(t *testing.T) {
 	s.times.attempt = wait.Limit
 	hurries := newSite(t, testdb.Open(t, testdb.SQLite(t))) // for receivers that never end
 	hurries.times.attempt = 5 * time.Second
-	e := s.add(Wish{URL: "https://hooks.example"})
+	endpoints := map[*site]*ent.Endpoint{s: s.add(Wish{URL: "https://hooks.example"}), hurries: hurries.add(Wish{URL: "https://hooks.example"})}
 	var all sync.WaitGroup
 	hang := func(r *http.Request) { <-r.Context().Done() }
 	for name, test := range map[string]struct {
@@ -65,12 +65,12 @@ func TestAnswers(t *testing.T) {
 	} {
 		r := newReceiver(t)
 		r.answers(func(_ int, w http.ResponseWriter, req *http.Request) { test.answer(w, req) })
-		there := *e
-		there.URL = r.URL
 		sender := s
 		if slices.Contains([]string{"silent", "endless 500", "dripping"}, name) {
 			sender = hurries
 		}
+		there := *endpoints[sender]
+		there.URL = r.URL
 		all.Go(func() {
 			attempt, err := sender.Test(t.Context(), &there)
 			if err != nil {

@@ -272,9 +272,11 @@ func TestWhatIsNotReadyYet(t *testing.T) {
 		"/a.js": `document.getElementById("moving").addEventListener("click", event => {
 			const at = event.target.getAnimations().length;
 			document.getElementById("clicked").textContent = at ? "while it moved" : "at rest";
-			setTimeout(() => document.querySelector("main").insertAdjacentHTML("beforeend", "<button type=button id=later disabled>Later</button>"), 200);
-			setTimeout(() => { document.getElementById("later").disabled = false; }, 400);
-			document.addEventListener("click", event => event.target.id === "later" && (event.target.textContent = "Done"));
+			const later = document.createElement("button");
+			Object.assign(later, {type: "button", id: "later", textContent: "Later", disabled: true});
+			later.addEventListener("click", () => { later.textContent = "Done"; });
+			setTimeout(() => document.querySelector("main").append(later), 200);
+			setTimeout(() => { later.disabled = false; }, 400);
 		})`,
 	})
 	p := browser.Start(t).Open(t, browser.Look{}, address+"/")
