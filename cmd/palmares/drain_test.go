@@ -50,8 +50,11 @@ func TestDrainDelay(t *testing.T) {
 		_, _ = io.Copy(io.Discard, answer.Body)
 	}
 	_ = kept.Close()
-	if log := s.log.String(); !strings.Contains(log, fmt.Sprintf(`"delay":%d`, delay)) && !strings.Contains(log, `"delay":"1m0s"`) || strings.Contains(log, "answering what is in flight") {
-		t.Errorf("the delay is over: %s", log)
+	if line := logOf(s, "not ready any more"); !strings.Contains(line, fmt.Sprintf(`"delay":%d`, delay)) {
+		t.Errorf("got %q, want a delay of %s", line, delay)
+	}
+	if strings.Contains(s.log.String(), "answering what is in flight") {
+		t.Errorf("the delay is over: %s", s.log)
 	}
 	_ = s.cmd.Process.Signal(syscall.SIGTERM) // does not wait
 	wait.Receive(t, "it ends", s.done)
