@@ -159,6 +159,7 @@ func TestSignalsEndCommands(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			go func() { _, _ = io.Copy(io.Discard, out) }() // or it would wait to write
 			_ = cmd.Process.Signal(os.Interrupt)
 			_ = cmd.Wait()
 			if code := cmd.ProcessState.ExitCode(); code != 1 {
