@@ -9,8 +9,9 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 REPRODUCIBLE := -trimpath -buildvcs=false
 
 # Starts a throw-away PostgreSQL beside a command, or uses TEST_DATABASE_URL.
-# It is built first because "go run" would not pass signals on to it.
-WITH_POSTGRES := CGO_ENABLED=0 $(GO) build -o bin/withpostgres ./internal/testdb/withpostgres && bin/withpostgres
+# It is built first because "go run" would not pass signals on to it, and as the
+# program is, so that nothing is compiled twice.
+WITH_POSTGRES := CGO_ENABLED=0 $(GO) build $(REPRODUCIBLE) -o bin/withpostgres ./internal/testdb/withpostgres && bin/withpostgres
 
 # What is written by hand, for gofmt.
 OURS := cmd internal ent/schema auth rest $(wildcard graph/*.go) graph/scalar graph/generate
@@ -48,9 +49,11 @@ $(WEB)/node_modules/.package-lock.json: $(WEB)/package-lock.json
 # detector has nothing to find, but would take a third of the time to look.
 UNWATCHED := $(foreach package,modernc.org/sqlite/lib modernc.org/libc,-gcflags=$(package)=-race=false)
 
+# Tests wait for processes and browsers more than they compute, so more of them
+# run at once than there are processors.
 .PHONY: test
 test: ## Run all tests with the race detector, on SQLite and PostgreSQL
-	$(WITH_POSTGRES) -tools sh -c '$(MAKE) -s assets && CGO_ENABLED=1 $(GO) test -race $(UNWATCHED) -timeout 30m ./...'
+	$(WITH_POSTGRES) -tools sh -c '$(MAKE) -s assets && CGO_ENABLED=1 $(GO) test -race $(UNWATCHED) -timeout 30m -parallel 4 ./...'
 
 .PHONY: fuzz
 fuzz: ## Look for feeds and requests that break their readers, for FUZZTIME (default 1m)

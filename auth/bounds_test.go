@@ -10,6 +10,7 @@ import (
 	"palmares/ent/confirmation"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/wait"
 )
 
 // Who has many networks has no more messages for it.
@@ -277,13 +278,8 @@ func TestReadingBesideAWriter(t *testing.T) {
 			_, a9 := a.Of(t.Context(), acc)
 			done <- errors.Join(a1, a2, a3, a4, a5, a6, a7, a8, a9)
 		}()
-		select {
-		case err := <-done:
-			if err != nil {
-				t.Error(err)
-			}
-		case <-time.After(30 * time.Second):
-			t.Error("they wait")
+		if err := wait.Receive(t, "reading beside a writer", done); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -21,6 +21,7 @@ import (
 	"palmares/internal/journal"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/wait"
 )
 
 func inVoix(t *feed.Tool) { t.Category = "voix" }
@@ -184,7 +185,7 @@ func TestPagingWhileImportsRun(t *testing.T) {
 	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, feeds[0])
 		e := newExecutor(s)
-		ctx, stop := context.WithTimeout(t.Context(), time.Minute) // far beyond what it takes
+		ctx, stop := context.WithTimeout(t.Context(), wait.Limit)
 		defer stop()
 		var importing sync.WaitGroup
 		importing.Go(func() {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,7 +53,7 @@ func TestAudits(t *testing.T) {
 	testdb.NPM(t, dir)
 	server := httptest.NewServer(demoHandler(t))
 	defer server.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "node", "run.mjs", server.URL)
 	cmd.Dir = dir
@@ -200,7 +201,8 @@ func TestOneReleaseAtATime(t *testing.T) {
 	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, feeds[0])
 		e := newExecutor(s)
-		ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
+		ctx, stop := context.WithCancel(t.Context())
+		var releases atomic.Int64
 		var all sync.WaitGroup
 		defer all.Wait()
 		defer stop()
@@ -208,11 +210,15 @@ func TestOneReleaseAtATime(t *testing.T) {
 			for i := 1; ctx.Err() == nil; i++ {
 				if _, err := feed.Import(t.Context(), s, bytes.NewReader(feeds[i%2]), feed.Options{Force: true}); err != nil {
 					t.Error(err)
+					return
 				}
+				releases.Add(1)
 			}
 		})
-		answers := 0
-		for ctx.Err() == nil {
+		for answers := 0; answers < 50 || releases.Load() < 20; answers++ {
+			if t.Failed() {
+				return // imports have ended
+			}
 			a := decoded[struct {
 				Stats struct{ ToolsTotal int }
 				Tools struct {
@@ -230,10 +236,6 @@ func TestOneReleaseAtATime(t *testing.T) {
 			if got := []int{len(a.Tools.Items), a.Tools.Meta.Total, len(a.Again.Items), grouped}; got[0] != n || got[1] != n || got[2] != n || got[3] != n {
 				t.Fatalf("of %d tools: %v", n, got)
 			}
-			answers++
-		}
-		if answers < 10 {
-			t.Errorf("only %d answers", answers)
 		}
 	})
 }

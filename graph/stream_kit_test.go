@@ -5,21 +5,27 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"palmares/graph"
 	"palmares/internal/feed/demo"
 	"palmares/internal/store"
+	"palmares/internal/testdb/wait"
 )
 
-// listening is a server of streams, with the limits that the real one has,
-// only shorter.
+// serverLimit is how long the server itself lets a request take.
+const serverLimit = 10 * time.Second
+
+// listening is a server of streams, with limits as the real one has.
 type listening struct {
 	*graph.Handler
+	conns    *connections
 	executor *graph.Executor
 	server   *httptest.Server
 	store    *store.Store
@@ -31,11 +37,59 @@ func listen(t *testing.T, s *store.Store) *listening {
 	l := &listening{executor: newExecutor(s), store: s}
 	l.Handler = newHandler(l.executor)
 	l.server = httptest.NewUnstartedServer(l.Handler)
-	l.server.Config.ReadTimeout, l.server.Config.WriteTimeout = 300*time.Millisecond, 300*time.Millisecond
+	l.server.Config.ReadTimeout, l.server.Config.WriteTimeout = serverLimit, serverLimit
+	l.conns = &connections{Listener: l.server.Listener}
+	l.server.Listener = l.conns
 	l.server.Start()
 	t.Cleanup(l.server.Close)
 	t.Cleanup(l.Handler.Close)
 	return l
+}
+
+// connections records until when each connection may be written to.
+type connections struct {
+	net.Listener
+	mu  sync.Mutex
+	all []*trackedConn
+}
+
+type trackedConn struct {
+	net.Conn
+	mu    sync.Mutex
+	until time.Time
+}
+
+func (c *connections) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, &trackedConn{Conn: conn})
+	return c.all[len(c.all)-1], nil
+}
+
+func (c *trackedConn) SetWriteDeadline(until time.Time) error {
+	c.mu.Lock()
+	c.until = until
+	c.mu.Unlock()
+	return c.Conn.SetWriteDeadline(until)
+}
+
+// extended counts the connections that may be written to for longer than the
+// server allows for a request that began before a time.
+func (c *connections) extended(began time.Time) (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range c.all {
+		conn.mu.Lock()
+		if conn.until.After(began.Add(serverLimit)) {
+			n++
+		}
+		conn.mu.Unlock()
+	}
+	return n
 }
 
 // publish brings out one more release, without telling streams.
@@ -87,7 +141,7 @@ func (s *stream) events(t *testing.T, n int) []string {
 	t.Helper()
 	var events []string
 	event := ""
-	for deadline := time.After(10 * time.Second); len(events) < n; {
+	for deadline := time.After(wait.Limit); len(events) < n; {
 		select {
 		case line, ok := <-s.lines:
 			switch {
@@ -108,7 +162,7 @@ func (s *stream) events(t *testing.T, n int) []string {
 
 func (s *stream) ends(t *testing.T) {
 	t.Helper()
-	deadline := time.After(5 * time.Second)
+	deadline := time.After(wait.Limit)
 	for {
 		select {
 		case line, ok := <-s.lines:
@@ -131,9 +185,5 @@ func publications(t *testing.T, s *store.Store) []string {
 
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal(what)
-		}
-	}
+	wait.Until(t, what, holds)
 }

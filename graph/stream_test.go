@@ -2,7 +2,6 @@ package graph_test
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,6 +15,7 @@ import (
 	"palmares/internal/feed/feedtest"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/wait"
 )
 
 func TestStream(t *testing.T) {
@@ -30,13 +30,14 @@ func TestStream(t *testing.T) {
 		expect(t, "first", early.events(t, 1), []string{"event: next|id: " + id + `|data: {"data":{"catalogPublished":{"release":1}}}|`})
 
 		later := l.open(t)
-		time.Sleep(500 * time.Millisecond) // longer than the server's own limits
+		opened := time.Now()
 		l.publish(t)
 		l.executor.Announce()
 		id = publications(t, s)[1]
 		for _, one := range []*stream{early, later} {
 			expect(t, "second", one.events(t, 1), []string{"event: next|id: " + id + `|data: {"data":{"catalogPublished":{"release":2}}}|`})
 		}
+		expect(t, "streams beyond the server's limit", l.conns.extended(opened), 2)
 		l.executor.Announce() // nothing new
 		l.publish(t)
 		l.executor.Announce()
@@ -55,12 +56,13 @@ func TestStreamTellsEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	time.Sleep(500 * time.Millisecond) // longer than the server's own limits
+	opened := time.Now()
 	l.publish(t)
 	l.executor.Announce()
 	lines := bufio.NewScanner(response.Body)
 	for lines.Scan() && !strings.HasPrefix(lines.Text(), "data: ") {
 	}
+	expect(t, "streams beyond the server's limit", l.conns.extended(opened), 1)
 	id := publications(t, s)[0]
 	expect(t, "GET", lines.Text(), `data: {"data":{"p":{"id":"`+id+`","release":1,"updatedAt":"2026-12-01","toolsTotal":48,"toolsRetired":10,"comparisonsTotal":13,`+
 		`"events":[{"type":"tool_created","count":48},{"type":"tool_retired","count":10},{"type":"comparatif_published","count":13},{"type":"embeddings_changed","count":18}],"__typename":"Publication"}}}`)
@@ -125,7 +127,8 @@ func TestStreamHeartbeat(t *testing.T) {
 	l := listen(t, s)
 	l.Heartbeat = 20 * time.Millisecond
 	one := l.open(t)
-	for beats := 0; beats < 30; { // for longer than the server's own limits
+	opened := time.Now()
+	for beats := 0; beats < 30; {
 		select {
 		case line, ok := <-one.lines:
 			if !ok || (line != "" && line != ":") {
@@ -134,10 +137,11 @@ func TestStreamHeartbeat(t *testing.T) {
 			if line == ":" {
 				beats++
 			}
-		case <-time.After(5 * time.Second):
+		case <-time.After(wait.Limit):
 			t.Fatal("no heartbeat")
 		}
 	}
+	expect(t, "streams beyond the server's limit", l.conns.extended(opened), 1)
 }
 
 func TestManyStreams(t *testing.T) {
@@ -163,7 +167,7 @@ func TestManyStreams(t *testing.T) {
 		for _, one := range all {
 			one.leave()
 		}
-		eventually(t, "callers who left keep their place", func() bool { return l.Streams() == 0 })
+		wait.Until(t, "the places of callers who left are free", func() bool { return l.Streams() == 0 })
 	})
 }
 
@@ -178,7 +182,7 @@ func TestTooManyStreams(t *testing.T) {
 		t.Errorf("%d %s", third.StatusCode, body)
 	}
 	first.leave()
-	eventually(t, "the place is not free again", func() bool { return l.Streams() == 1 })
+	wait.Until(t, "the place is free again", func() bool { return l.Streams() == 1 })
 	expect(t, "now", l.open(t).StatusCode, 200)
 }
 
@@ -201,9 +205,7 @@ func TestStreamsEnd(t *testing.T) {
 	l.Handler.Close()
 	one.ends(t)
 	expect(t, "none begins", l.open(t).StatusCode, 503)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	if err := l.server.Config.Shutdown(ctx); err != nil {
+	if err := l.server.Config.Shutdown(wait.Context(t)); err != nil {
 		t.Error(err)
 	}
 	expect(t, "open", l.Streams(), 0)
@@ -219,11 +221,7 @@ func TestAnnounceNeverBlocks(t *testing.T) {
 			l.executor.Announce()
 		}
 	}()
-	select {
-	case <-done:
-	case <-time.After(5 * time.Second):
-		t.Fatal("it blocks")
-	}
+	wait.Receive(t, "announcements do not block", done)
 }
 
 func TestWhatIsNoStream(t *testing.T) {

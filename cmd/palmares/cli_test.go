@@ -22,6 +22,7 @@ import (
 const notARoot = `palmares: PUBLIC_URL: must be a scheme and a host alone, as in https://palmares.example, without a path, a query, a fragment or a user`
 
 func TestWrongSettings(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		env  string
 		want string
@@ -69,6 +70,7 @@ func TestWrongSettings(t *testing.T) {
 }
 
 func TestRightSettings(t *testing.T) {
+	t.Parallel()
 	s := settings{Listen: ":8080", DataDir: "d", ServiceName: "n", CacheMB: 1, TrustedProxies: " 10.1.2.3/8, ::1 ,192.0.2.7"}
 	s.GraphQL.Body, s.GraphQL.Tokens, s.GraphQL.Depth, s.GraphQL.Fields, s.GraphQL.Cost, s.GraphQL.Time = 1, 1, 1, 1, 1, 1
 	if err := s.check(); err != nil {
@@ -85,6 +87,7 @@ func TestRightSettings(t *testing.T) {
 
 // A service may be presented on a page below a path; it is served at a root.
 func TestAddressesOfTheService(t *testing.T) {
+	t.Parallel()
 	cmd := palmares(t, store.Config{DataDir: "data"}, "version")
 	cmd.Env = append(cmd.Env, "PUBLIC_URL=https://palmares.example:8443/", "SERVICE_URL=https://palmares.example/about?lang=en#us")
 	succeeds(t, cmd)
@@ -92,6 +95,7 @@ func TestAddressesOfTheService(t *testing.T) {
 
 // What net/http logs by itself is JSON, too.
 func TestEveryLineIsJSON(t *testing.T) {
+	t.Parallel()
 	before, flags, output := slog.Default(), log.Flags(), log.Writer()
 	t.Cleanup(func() {
 		slog.SetDefault(before)
@@ -110,6 +114,7 @@ func TestEveryLineIsJSON(t *testing.T) {
 // The database holds addresses: it is made for its owner alone, whatever the
 // folder is. One that is there keeps the mode that it was given.
 func TestDatabaseIsPrivate(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -134,6 +139,7 @@ func TestDatabaseIsPrivate(t *testing.T) {
 }
 
 func TestWrongCommandLines(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{{}, {"bogus"}, {"import"}, {"--bogus", "version"}, {"generate", "--tools", "0"}, {"generate", "--tools", "many"}, {"migrate"}} {
 		r := runs(t, palmares(t, store.Config{DataDir: "data"}, args...))
 		if r.code != 2 || strings.Count(r.err, "\n") != 1 || !strings.HasPrefix(r.err, "palmares: ") {
@@ -146,12 +152,14 @@ func TestWrongCommandLines(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
+	t.Parallel()
 	if r := succeeds(t, palmares(t, store.Config{DataDir: "data"}, "version")); !strings.HasPrefix(r.out, "palmares development (go1.") {
 		t.Errorf("got %q", r.out)
 	}
 }
 
 func TestImportAndExport(t *testing.T) {
+	t.Parallel()
 	const report = "" +
 		"               created  updated  unchanged  retired  removed\n" +
 		"   categories        8        0          0        -        0\n" +
@@ -186,6 +194,7 @@ func TestImportAndExport(t *testing.T) {
 }
 
 func TestImportFromAPipe(t *testing.T) {
+	t.Parallel()
 	var compressed bytes.Buffer
 	w := gzip.NewWriter(&compressed)
 	_, _ = w.Write(demo.Catalog)
@@ -202,6 +211,7 @@ func TestImportFromAPipe(t *testing.T) {
 }
 
 func TestImportOfWhatIsNone(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	wrong := writeFile(t, "wrong.ndjson", bytes.Replace(demo.Catalog, []byte(`"score":8.6`), []byte(`"score":86`), 1))
 	for name, c := range map[string]struct{ file, want string }{
@@ -220,6 +230,7 @@ func TestImportOfWhatIsNone(t *testing.T) {
 }
 
 func TestRefusedImport(t *testing.T) {
+	t.Parallel()
 	cfg := testdb.SQLite(t)
 	succeeds(t, palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog)))
 	other := synthFile(t, synth.Options{Tools: 20, Seed: 1, Revision: 320})
@@ -231,6 +242,7 @@ func TestRefusedImport(t *testing.T) {
 }
 
 func TestGenerate(t *testing.T) {
+	t.Parallel()
 	cfg := testdb.SQLite(t)
 	generated := succeeds(t, palmares(t, cfg, "generate", "--tools", "300", "--seed", "9"))
 	if again := succeeds(t, palmares(t, cfg, "generate", "--tools", "300", "--seed", "9")); again.out != generated.out {
@@ -244,6 +256,7 @@ func TestGenerate(t *testing.T) {
 }
 
 func TestMigrateCommands(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, cfg store.Config) {
 		status := func() string {
 			return strings.Join(strings.Fields(succeeds(t, palmares(t, cfg, "migrate", "status")).out), " ")
@@ -268,6 +281,7 @@ func TestMigrateCommands(t *testing.T) {
 
 // An export is all or nothing: what was there before stays until it is whole.
 func TestFailedExportLeavesTheOldFile(t *testing.T) {
+	t.Parallel()
 	file := writeFile(t, "catalog.ndjson", []byte("old"))
 	if r := runs(t, palmares(t, testdb.SQLite(t), "export", file)); r.code != 1 {
 		t.Fatalf("exit %d", r.code)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -18,14 +17,15 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"palmares/internal/feed/synth"
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/wait"
 )
 
 // The nginx.conf that is shipped, before three real servers.
 func TestDeployedNginx(t *testing.T) {
+	t.Parallel()
 	cfg := testdb.Postgres(t)
 	redis := testdb.StartRedis(t).URL
 	fill(t, cfg)
@@ -117,8 +117,7 @@ func TestDeployedNginx(t *testing.T) {
 
 	t.Run("events at once", func(t *testing.T) {
 		key := newKey(t, cfg, "pro")
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		defer cancel()
+		ctx := wait.Context(t)
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+front.address+"/graphql", strings.NewReader(`{"query":"subscription {catalogPublished {release}}"}`))
 		if err != nil {
 			t.Fatal(err)
@@ -144,7 +143,11 @@ func TestDeployedNginx(t *testing.T) {
 	t.Run("servers go", func(t *testing.T) {
 		key := newKey(t, cfg, "pro")
 		end, failed := make(chan struct{}), make(chan string, 1)
-		asked := 0
+		var asked atomic.Int64
+		more := func() {
+			before := asked.Load()
+			wait.Until(t, "more requests are sent", func() bool { return asked.Load() > before+20 || t.Failed() || len(failed) > 0 })
+		}
 		go func() {
 			defer close(failed)
 			for {
@@ -153,25 +156,25 @@ func TestDeployedNginx(t *testing.T) {
 					return
 				default:
 				}
-				asked++
+				asked.Add(1)
 				if status, err := ask("/api/v1/tools?limit=5", "Authorization", "Bearer "+key); err != nil || status != 200 {
-					failed <- fmt.Sprintf("request %d: %d %v", asked, status, err)
+					failed <- fmt.Sprintf("request %d: %d %v", asked.Load(), status, err)
 					return
 				}
 			}
 		}()
-		time.Sleep(300 * time.Millisecond)
+		more()
 		_ = servers[0].cmd.Process.Signal(syscall.SIGTERM)
 		<-servers[0].done
-		time.Sleep(300 * time.Millisecond)
+		more()
 		_ = servers[1].cmd.Process.Kill()
 		<-servers[1].done
-		time.Sleep(300 * time.Millisecond)
+		more()
 		close(end)
 		if why, is := <-failed; is {
 			t.Error(why)
 		}
-		t.Logf("%d requests", asked)
+		t.Logf("%d requests", asked.Load())
 	})
 
 	_ = servers[2].cmd.Process.Signal(syscall.SIGTERM)
@@ -258,5 +261,5 @@ func certify(t *testing.T, dir string) *http.Client {
 	trusted.AddCert(web.Certificate())
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted, ServerName: "example.com"}, ForceAttemptHTTP2: true}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: 30 * time.Second}
+	return &http.Client{Transport: transport, Timeout: wait.Limit}
 }

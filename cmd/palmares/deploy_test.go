@@ -18,6 +18,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/blackbox"
 )
 
 // deployFile is one of what an operator starts from.
@@ -97,6 +98,7 @@ func variablesOf(text string) (names []string) {
 
 // What is deployed sets nothing that palmares does not know.
 func TestDeployNamesRealSettings(t *testing.T) {
+	t.Parallel()
 	known := knownSettings(t)
 	given := map[string][]string{
 		"compose.yml":                    keysOf(at(documents(t, "compose.yml")[0], "x-environment")),
@@ -147,6 +149,7 @@ func lasts(t *testing.T, what string, value any) time.Duration {
 }
 
 func TestComposeFile(t *testing.T) {
+	t.Parallel()
 	file := documents(t, "compose.yml")[0]
 	services := keysOf(at(file, "services"))
 	replicas := 0
@@ -204,7 +207,8 @@ func TestComposeFile(t *testing.T) {
 }
 
 func TestKubernetesFiles(t *testing.T) {
-	s := startServer(t, testdb.SQLite(t), "--demo")
+	t.Parallel()
+	s := startServer(t, blackbox.Demo(t), "--demo")
 	deployment := documents(t, "kubernetes/deployment.yaml")[0]
 	pod := at(deployment, "spec", "template", "spec")
 	container := at(pod, "containers", 0)
@@ -251,6 +255,7 @@ func TestKubernetesFiles(t *testing.T) {
 
 // What the image is built with is what the Makefile has, from files that are there.
 func TestContainerfile(t *testing.T) {
+	t.Parallel()
 	text := strings.ReplaceAll(deployFile(t, "Containerfile"), "\\\n", " ")
 	makefile, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
 	if err != nil {
@@ -301,6 +306,7 @@ func TestContainerfile(t *testing.T) {
 }
 
 func TestSystemdUnit(t *testing.T) {
+	t.Parallel()
 	unit := deployFile(t, "palmares.service")
 	stop := regexp.MustCompile(`(?m)^TimeoutStopSec=(.+)$`).FindStringSubmatch(unit)
 	if stop == nil || lasts(t, "TimeoutStopSec", stop[1]) <= longestEnd {

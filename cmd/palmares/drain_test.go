@@ -12,29 +12,29 @@ import (
 	"time"
 
 	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/testdb/blackbox"
+	"palmares/internal/testdb/wait"
 )
 
 // A server that is told to end says so before it takes no more connections, so
 // that whoever sends requests here sends none in vain.
 func TestDrainDelay(t *testing.T) {
 	t.Parallel()
-	const delay = 4 * time.Second
-	s := startServer(t, testdb.SQLite(t), "--demo", "--drain-delay", delay.String())
+	const delay = time.Minute // which the test does not wait for
+	s := startServer(t, blackbox.Demo(t), "--demo", "--drain-delay", delay.String())
 	kept, err := net.Dial("tcp", s.address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer kept.Close()
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	told := time.Now()
+	wait.Until(t, "the signal has arrived", func() bool {
+		code, _ := s.get(t, "/readyz")
+		return code != 200
+	})
 
-	for answers := 0; answers < 10; answers++ {
+	for range 10 {
 		code, body := s.get(t, "/readyz") // on a connection of its own
-		if code == 200 && answers == 0 && time.Since(told) < delay/2 {
-			answers-- // the signal is on its way
-			continue
-		}
 		if code != 503 || body["error"] != "the server is ending" {
 			t.Fatalf("readyz: %d %v", code, body)
 		}
@@ -50,10 +50,14 @@ func TestDrainDelay(t *testing.T) {
 		_, _ = io.Copy(io.Discard, answer.Body)
 	}
 	_ = kept.Close()
-	s.ends(t)
-	if took := time.Since(told); took < delay {
-		t.Errorf("it ended after %s", took)
+	if line := logOf(s, "not ready any more"); !strings.Contains(line, fmt.Sprintf(`"delay":%d`, delay)) {
+		t.Errorf("got %q, want a delay of %s", line, delay)
 	}
+	if strings.Contains(s.log.String(), "answering what is in flight") {
+		t.Errorf("the delay is over: %s", s.log)
+	}
+	_ = s.cmd.Process.Signal(syscall.SIGTERM) // does not wait
+	wait.Receive(t, "it ends", s.done)
 	if _, err := net.Dial("tcp", s.address); err == nil {
 		t.Error("somebody still listens")
 	}
@@ -62,16 +66,27 @@ func TestDrainDelay(t *testing.T) {
 // A second signal does not wait.
 func TestDrainDelayCanBeCut(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, testdb.SQLite(t), "--demo", "--drain-delay", "30s")
+	s := startServer(t, blackbox.Demo(t), "--demo", "--drain-delay", "30s")
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	if logOf(s, "not ready any more") == "" {
 		t.Error(s.log)
 	}
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-s.done:
-	case <-time.After(20 * time.Second):
-		t.Error("it goes on")
+	wait.Receive(t, "it ends", s.done)
+	if s.cmd.ProcessState.Exited() {
+		t.Error("it ended when the delay was over, not with the signal")
+	}
+}
+
+// With the delay over, what is in flight is answered, and the server ends.
+func TestDrainDelayEnds(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, blackbox.Demo(t), "--demo", "--drain-delay", "1s")
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	s.ends(t)
+	delayed, ending := strings.Index(s.log.String(), "not ready any more"), strings.Index(s.log.String(), "answering what is in flight")
+	if delayed < 0 || ending < delayed {
+		t.Errorf("got %s", s.log)
 	}
 }
 

@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
 
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/blackbox"
 )
 
 // failed is an answer that was our own fault.
@@ -18,17 +18,14 @@ type failed struct{ what, id, body string }
 // Whoever is told that something went wrong on our side is told an id, and the
 // log has the cause for it: of each of many who waited for the same, too.
 func TestEveryFailureHasItsLine(t *testing.T) {
+	t.Parallel()
 	cfg := testdb.Postgres(t)
-	address, err := url.Parse(cfg.DatabaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	line := newLine(t, address)
-	cfg.DatabaseURL = line.url
+	line := blackbox.NewLine(t, cfg.DatabaseURL)
+	cfg.DatabaseURL = line.URL
 	key := newKey(t, cfg, "pro")
 	numbers := freeAddress(t)
 	s := startServer(t, cfg, "--demo", "--metrics-listen", numbers)
-	line.cut()
+	line.Cut()
 	if text, _ := scrape(t, numbers); !strings.Contains(text, "palmares_database_up 0") {
 		t.Error("numbers say that the database is there")
 	}

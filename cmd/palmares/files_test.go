@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"palmares/internal/feed/demo"
 	"palmares/internal/feed/synth"
@@ -27,6 +26,7 @@ func demoDatabase(t *testing.T) store.Config {
 }
 
 func TestExportGoesWhereItShould(t *testing.T) {
+	t.Parallel()
 	cfg := demoDatabase(t)
 	dir := t.TempDir()
 
@@ -67,6 +67,7 @@ func TestExportGoesWhereItShould(t *testing.T) {
 }
 
 func TestFilesAreBlamedForFiles(t *testing.T) {
+	t.Parallel()
 	cfg, dir := demoDatabase(t), t.TempDir()
 	for name, c := range map[string]struct {
 		args []string
@@ -93,6 +94,7 @@ func TestFilesAreBlamedForFiles(t *testing.T) {
 
 // The import is done: a report that cannot be shown does not undo it.
 func TestImportWithoutAScreen(t *testing.T) {
+	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -108,6 +110,7 @@ func TestImportWithoutAScreen(t *testing.T) {
 }
 
 func TestVerboseShowsTheCause(t *testing.T) {
+	t.Parallel()
 	cfg := store.Config{DatabaseURL: "postgres://u:geheim@127.0.0.1:1/db", DataDir: "data"}
 	quiet, verbose := runs(t, palmares(t, cfg, "migrate", "status")), runs(t, palmares(t, cfg, "--verbose", "migrate", "status"))
 	if quiet.err != "palmares: the database cannot be reached\n" || !strings.HasPrefix(verbose.err, quiet.err+"cause: ") {
@@ -122,9 +125,14 @@ func TestVerboseShowsTheCause(t *testing.T) {
 }
 
 func TestSignalsEndCommands(t *testing.T) {
+	t.Parallel()
+	feed, err := os.ReadFile(synthFile(t, synth.Options{Tools: 300, Seed: 1}))
+	if err != nil || len(feed) < 256<<10 {
+		t.Fatalf("got a feed of %d bytes, %v, want more than a pipe holds", len(feed), err)
+	}
 	for name, args := range map[string][]string{
 		"import from a pipe that never ends": {"import", "-"},
-		"generate":                           {"generate", "--tools", "5000000", "/dev/null"},
+		"generate":                           {"generate", "--tools", "5000000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := palmares(t, testdb.SQLite(t), args...)
@@ -135,10 +143,23 @@ func TestSignalsEndCommands(t *testing.T) {
 			defer never.Close()
 			defer writer.Close()
 			cmd.Stdin = never
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(500 * time.Millisecond)
+			// Who reads a feed, or writes one, is at work.
+			if args[0] == "import" {
+				_, err = writer.Write(feed)
+			} else {
+				_, err = io.ReadFull(out, make([]byte, 1000))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() { _, _ = io.Copy(io.Discard, out) }() // or it would wait to write
 			_ = cmd.Process.Signal(os.Interrupt)
 			_ = cmd.Wait()
 			if code := cmd.ProcessState.ExitCode(); code != 1 {
@@ -149,6 +170,7 @@ func TestSignalsEndCommands(t *testing.T) {
 }
 
 func TestDemoLeavesACatalogAlone(t *testing.T) {
+	t.Parallel()
 	cfg := testdb.SQLite(t)
 	succeeds(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 20, Seed: 1})))
 	before := succeeds(t, palmares(t, cfg, "export")).out
@@ -161,6 +183,7 @@ func TestDemoLeavesACatalogAlone(t *testing.T) {
 }
 
 func TestDrainingIsNotReady(t *testing.T) {
+	t.Parallel()
 	h := health{store: testdb.Open(t, testdb.SQLite(t)), log: slog.New(slog.DiscardHandler)}
 	ask := func() int {
 		recorder := httptest.NewRecorder()

@@ -11,6 +11,7 @@ import (
 
 // TestWhoMayImportWhom keeps the floors of the house apart.
 func TestWhoMayImportWhom(t *testing.T) {
+	t.Parallel()
 	imports := importsOf(t)
 	within := func(path, part string) bool {
 		return path == "palmares/"+part || strings.HasPrefix(path, "palmares/"+part+"/")
@@ -100,6 +101,7 @@ func importsOf(t *testing.T) map[string][]string {
 // TestGeneratedCodeIsFresh generates ent again from what is written by hand,
 // in a module of the same name, and compares.
 func TestGeneratedCodeIsFresh(t *testing.T) {
+	t.Parallel()
 	house, module := filepath.Join("..", ".."), t.TempDir()
 	if err := os.CopyFS(filepath.Join(module, "ent", "schema"), os.DirFS(filepath.Join(house, "ent", "schema"))); err != nil {
 		t.Fatal(err)

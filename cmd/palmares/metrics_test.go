@@ -52,6 +52,7 @@ func busyServer(t *testing.T, cfg store.Config) (s *server, metricsAddress strin
 }
 
 func TestMetricsOfABusyServer(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, cfg store.Config) {
 		_, address := busyServer(t, cfg)
 		text, _ := scrape(t, address)
@@ -91,6 +92,7 @@ func TestMetricsOfABusyServer(t *testing.T) {
 
 // Every path that is described has a route of its own.
 func TestEveryPathIsCounted(t *testing.T) {
+	t.Parallel()
 	s := startServer(t, testdb.SQLite(t))
 	_, document := s.get(t, "/api/v1/openapi.json")
 	paths := document["paths"].(map[string]any)
@@ -106,6 +108,7 @@ func TestEveryPathIsCounted(t *testing.T) {
 
 // What dashboards and alerts look at is there.
 func TestDashboardsAndAlerts(t *testing.T) {
+	t.Parallel()
 	_, address := busyServer(t, testdb.SQLite(t))
 	text, exposed := scrape(t, address)
 	exposed["up"] = nil // which Prometheus adds, and to everything a job and an instance
@@ -261,6 +264,7 @@ func metricsIn(expression string) map[string][]string {
 }
 
 func TestMetricsInExpressions(t *testing.T) {
+	t.Parallel()
 	got := metricsIn(`histogram_quantile(0.99, sum by (le, route) (rate(a_bucket{job="$job",route=~"x{y}"}[$__rate_interval]))) > 5 * 86400 and b:c > 1e3 or vector(1)`)
 	if want := map[string][]string{"a_bucket": {"le", "route", "job", "route"}, "b:c": {"le", "route"}}; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%v", got)

@@ -14,6 +14,7 @@ import (
 // A shared cache in front of the server serves what it may, and never one
 // caller's answer to another.
 func TestSharedCache(t *testing.T) {
+	t.Parallel()
 	cfg := testdb.SQLite(t)
 	s := startServer(t, cfg, "--demo", "--trusted-proxies", "127.0.0.1")
 	front := &server{address: startNginx(t, s.address)}

@@ -10,9 +10,11 @@ import (
 	"testing"
 
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/blackbox"
 )
 
 func TestPrivateAddresses(t *testing.T) {
+	t.Parallel()
 	for address, want := range map[string]bool{
 		"http://localhost:8080":        true,
 		"http://127.0.0.1:8080":        true,
@@ -38,19 +40,12 @@ func TestPrivateAddresses(t *testing.T) {
 // startClosed starts a public server that sends no mail.
 func startClosed(t *testing.T) *server {
 	t.Helper()
-	s := &server{log: &testdb.Log{}, address: freeAddress(t)}
-	s.cmd = palmares(t, testdb.SQLite(t), "serve", "--listen", s.address, "--public-url", "https://palmares.example")
-	s.cmd.Stderr = s.log
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait() })
-	testdb.WaitFor(t, s.address)
-	return s
+	return of(blackbox.ServeClosed(t))
 }
 
 // It signs nobody in, and its log has no link.
 func TestClosedSignUp(t *testing.T) {
+	t.Parallel()
 	s := startClosed(t)
 	page := s.call(t, http.MethodGet, "/login", "")
 	if text := readAll(t, page.Body); page.StatusCode != 200 || !strings.Contains(text, "Sign-up is closed") || strings.Contains(text, `id="email"`) {
@@ -67,6 +62,7 @@ func TestClosedSignUp(t *testing.T) {
 
 // Without the secret of its events, anybody could be Stripe.
 func TestStripeNeedsItsSecret(t *testing.T) {
+	t.Parallel()
 	r := runs(t, palmares(t, testdb.SQLite(t), "serve", "--listen", "127.0.0.1:0", "--stripe-secret-key", "sk_test_geheim"))
 	if r.code != 1 || !strings.Contains(r.err, "STRIPE_WEBHOOK_SECRET: is missing") || strings.Contains(r.err, "geheim") {
 		t.Errorf("exit %d: %s", r.code, r.err)
@@ -79,7 +75,8 @@ func TestStripeNeedsItsSecret(t *testing.T) {
 
 // Pages that are somebody's own are not open to other origins.
 func TestPagesAreNotShared(t *testing.T) {
-	s := startServer(t, testdb.SQLite(t), "--demo")
+	t.Parallel()
+	s := startServer(t, blackbox.Demo(t), "--demo")
 	for path, open := range map[string]bool{"/api/v1/stats": true, "/healthz": true, "/login": false, "/account": false, "/assets/x": false, "/": false} {
 		got := s.call(t, http.MethodGet, path, "")
 		if allowed := got.Header.Get("Access-Control-Allow-Origin"); (allowed == "*") != open {
@@ -112,6 +109,7 @@ func mockWith(t *testing.T, mock string, answers map[string]string) string {
 const noneThere = `{"object":"list","data":[]}`
 
 func TestBillingCommands(t *testing.T) {
+	t.Parallel()
 	cfg := testdb.SQLite(t)
 	without := runs(t, palmares(t, cfg, "billing", "setup"))
 	if without.code != 1 || without.err != "palmares: STRIPE_SECRET_KEY is not set.\n" {
@@ -139,6 +137,7 @@ func TestBillingCommands(t *testing.T) {
 
 // Who loses Pro by a command is told, as by an event.
 func TestBillingSyncTells(t *testing.T) {
+	t.Parallel()
 	cfg := testdb.SQLite(t)
 	db := testdb.Open(t, cfg)
 	ana := db.Write.Account.Create().SetEmail("ana@example.com").SetPlan("pro").SaveX(t.Context())

@@ -1,23 +1,14 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
-	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"palmares/internal/feed/synth"
 	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/testdb/blackbox"
 )
 
 // beMain makes the test binary behave as palmares itself, so that tests can
@@ -29,59 +20,24 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	code := m.Run()
-	if shippedDir != "" {
-		_ = os.RemoveAll(shippedDir)
-	}
-	os.Exit(code)
-}
-
-// shipped is palmares as it is shipped, for tests that run long: the embedded
-// database is ten times as slow under the race detector.
-func shipped(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
-	t.Helper()
-	path, err := buildShipped()
+	path, err := os.Executable()
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
-	cmd := palmares(t, cfg, args...)
-	cmd.Path = path
-	return cmd
+	blackbox.RunInstead(path, beMain+"=1")
+	os.Exit(m.Run())
 }
-
-var shippedDir string
-
-var buildShipped = sync.OnceValues(func() (path string, err error) {
-	if shippedDir, err = os.MkdirTemp("", "palmares-shipped-"); err != nil {
-		return "", err
-	}
-	path = filepath.Join(shippedDir, "palmares")
-	build := exec.Command("go", "build", "-trimpath", "-o", path, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return path, nil
-})
-
-// processLimit is far beyond what any of them takes.
-const processLimit = 10 * time.Minute
 
 // palmares prepares a process on a database.
 func palmares(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), processLimit)
-	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, os.Args[0], args...)
-	inherited := slices.DeleteFunc(os.Environ(), func(variable string) bool {
-		name, _, _ := strings.Cut(variable, "=")
-		return slices.Contains([]string{"DATABASE_URL", "PALMARES_DATA_DIR", "PALMARES_LISTEN", "SERVICE_NAME", "SERVICE_URL", "PUBLIC_URL", "TRUSTED_PROXIES", "REDIS_URL", "SMTP_URL", "MAIL_FROM"}, name) ||
-			strings.HasPrefix(name, "STRIPE_") || strings.HasPrefix(name, "OTEL_")
-	})
-	// Without this, the race detector keeps each process a second at its end.
-	cmd.Env = append(inherited, "GORACE=atexit_sleep_ms=0", beMain+"=1", "DATABASE_URL="+cfg.DatabaseURL, "PALMARES_DATA_DIR="+cfg.DataDir)
-	cmd.Dir = t.TempDir()
-	return cmd
+	return blackbox.Command(t, cfg, args...)
+}
+
+// shipped is palmares as it is shipped.
+func shipped(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
+	t.Helper()
+	return blackbox.Shipped(t, cfg, args...)
 }
 
 // result is what a finished process left.
@@ -93,56 +49,38 @@ type result struct {
 // runs lets a process come to its end.
 func runs(t testing.TB, cmd *exec.Cmd) result {
 	t.Helper()
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+	r := blackbox.Runs(t, cmd)
+	return result{r.Code, r.Out, r.Err}
 }
 
 // succeeds is runs for a process that must exit with 0.
 func succeeds(t testing.TB, cmd *exec.Cmd) result {
 	t.Helper()
-	r := runs(t, cmd)
-	if r.code != 0 {
-		t.Fatalf("%v: exit %d\n%s", cmd.Args[1:], r.code, r.err)
-	}
-	return r
+	r := blackbox.Succeeds(t, cmd)
+	return result{r.Code, r.Out, r.Err}
 }
 
-// synthFile writes a synthetic feed to a file.
+func newKey(t testing.TB, cfg store.Config, plan string) string {
+	t.Helper()
+	return blackbox.NewKey(t, cfg, plan)
+}
+
 func synthFile(t testing.TB, opts synth.Options) string {
 	t.Helper()
-	var buf bytes.Buffer
-	if err := synth.Write(t.Context(), &buf, opts); err != nil {
-		t.Fatal(err)
-	}
-	return writeFile(t, "feed.ndjson", buf.Bytes())
+	return blackbox.SynthFile(t, opts)
 }
 
 func writeFile(t testing.TB, name string, data []byte) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return blackbox.WriteFile(t, name, data)
 }
 
-// freeAddress is one that nobody listens on.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	return fmt.Sprintf("127.0.0.1:%d", testdb.FreePort(t))
+	return blackbox.FreeAddress(t)
 }
 
 func readAll(t testing.TB, r io.Reader) string {
 	t.Helper()
-	data, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
+	return blackbox.ReadAll(t, r)
 }

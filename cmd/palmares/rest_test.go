@@ -16,6 +16,7 @@ import (
 // Every path of the interface is served by the program itself, with the bytes
 // of its golden file: the same on every database.
 func TestServesEveryPath(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("../../rest/testdata/answers/*.http")
 	if err != nil || len(files) < 10 {
 		t.Fatalf("%d golden files, %v", len(files), err)
@@ -64,6 +65,7 @@ func TestServesEveryPath(t *testing.T) {
 // What is printed is what is served, where there is no catalog to take examples
 // from.
 func TestOpenAPICommand(t *testing.T) {
+	t.Parallel()
 	cfg := testdb.SQLite(t)
 	s := startServer(t, cfg)
 	response, err := http.Get("http://" + s.address + "/api/v1/openapi.json")

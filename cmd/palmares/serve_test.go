@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -18,6 +17,8 @@ import (
 	"palmares/internal/feed/synth"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/blackbox"
+	"palmares/internal/testdb/wait"
 )
 
 // server is a running process and where it listens.
@@ -28,71 +29,43 @@ type server struct {
 	done    chan error
 }
 
-func startServer(t *testing.T, cfg store.Config, args ...string) *server {
+func startServer(t testing.TB, cfg store.Config, args ...string) *server {
 	t.Helper()
 	return serving(t, palmares(t, cfg, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
 }
 
 // serving starts a process that serves.
-func serving(t *testing.T, cmd *exec.Cmd) *server {
+func serving(t testing.TB, cmd *exec.Cmd) *server {
 	t.Helper()
-	s := &server{cmd: cmd, log: &testdb.Log{}, done: make(chan error, 1)}
-	out, err := s.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.cmd.Stderr = s.log
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	for s.address == "" && lines.Scan() {
-		if _, after, found := strings.Cut(lines.Text(), "http://"); found {
-			s.address, _, _ = strings.Cut(after, "/")
-		}
-	}
-	go func() {
-		_, _ = io.Copy(io.Discard, out)
-		s.done <- s.cmd.Wait()
-	}()
-	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
-	if s.address == "" {
-		<-s.done
-		t.Fatalf("it prints no address:\n%s", s.log)
-	}
-	return s
+	return of(blackbox.Serving(t, cmd))
+}
+
+func of(s *blackbox.Server) *server { return &server{s.Cmd, s.Address, s.Log, s.Done} }
+
+func (s *server) blackbox() *blackbox.Server {
+	return &blackbox.Server{Cmd: s.cmd, Address: s.address, Log: s.log, Done: s.done}
 }
 
 // get returns the status and the decoded body.
-func (s *server) get(t *testing.T, path string) (int, map[string]any) {
+func (s *server) get(t testing.TB, path string) (int, map[string]any) {
 	t.Helper()
-	defer http.DefaultClient.CloseIdleConnections() // they would hold up the server's end
-	response, err := http.Get("http://" + s.address + path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	var body map[string]any
-	if err := json.NewDecoder(response.Body).Decode(&body); err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, body
+	return s.blackbox().Get(t, path)
+}
+
+// call sends one request, with headers in pairs.
+func (s *server) call(t testing.TB, method, path, body string, headers ...string) *http.Response {
+	t.Helper()
+	return s.blackbox().Call(t, method, path, body, headers...)
 }
 
 // ends waits for an orderly end.
-func (s *server) ends(t *testing.T) {
+func (s *server) ends(t testing.TB) {
 	t.Helper()
-	select {
-	case err := <-s.done:
-		if err != nil {
-			t.Errorf("it ends with %v:\n%s", err, s.log)
-		}
-	case <-time.After(30 * time.Second):
-		t.Errorf("it does not end:\n%s", s.log)
-	}
+	s.blackbox().Ends(t)
 }
 
 func TestServeDemo(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, cfg store.Config) {
 		for _, start := range []string{"on an empty database", "on a filled one"} {
 			s := startServer(t, cfg, "--demo")
@@ -118,15 +91,13 @@ func TestServerSeesImportsOfOthers(t *testing.T) {
 		if code, body := s.get(t, "/readyz"); code != 200 || body["release"] != 0.0 {
 			t.Errorf("empty: %d %v", code, body)
 		}
-		var took delays
 		for release := 1; release <= 3; release++ {
 			succeeds(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 50, Seed: 1, Revision: release})))
-			took.until(t, fmt.Sprint("release ", release), func() bool {
+			wait.Until(t, fmt.Sprint("release ", release), func() bool {
 				_, body := s.get(t, "/readyz")
 				return body["release"] == float64(release)
 			})
 		}
-		took.mostlyWithin(t, 2*time.Second)
 	})
 }
 
@@ -155,14 +126,13 @@ func TestNoRequestIsCut(t *testing.T) {
 	time.Sleep(100 * time.Millisecond) // the server has the first half of the slow one
 
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	for range 100 { // until it takes no new connections
+	wait.Until(t, "it takes no new connections", func() bool {
 		probe, err := net.Dial("tcp", s.address)
-		if err != nil {
-			break
+		if err == nil {
+			_ = probe.Close()
 		}
-		_ = probe.Close()
-		time.Sleep(20 * time.Millisecond)
-	}
+		return err != nil
+	})
 	fmt.Fprintf(idle, "GET /healthz HTTP/1.1\r\nHost: palmares\r\n\r\n")
 	if response, err := http.ReadResponse(kept, nil); err != nil || response.StatusCode != 200 || !response.Close {
 		t.Errorf("on the kept connection: %v %v", response, err)
@@ -191,6 +161,7 @@ func TestReadyTellsALostDatabase(t *testing.T) {
 }
 
 func TestAnyPageMayAsk(t *testing.T) {
+	t.Parallel()
 	s := startServer(t, testdb.SQLite(t), "--demo")
 	defer http.DefaultClient.CloseIdleConnections()
 	for method, headers := range map[string]map[string]string{
@@ -224,6 +195,7 @@ func TestAnyPageMayAsk(t *testing.T) {
 }
 
 func TestAddressInUse(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -236,6 +208,7 @@ func TestAddressInUse(t *testing.T) {
 }
 
 func TestTenProcessesStartAtOnce(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, cfg store.Config) {
 		var all sync.WaitGroup
 		var mu sync.Mutex

@@ -18,6 +18,7 @@ import (
 
 	"palmares/internal/store"
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/wait"
 )
 
 // spanCollector takes spans as OTLP over HTTP brings them.
@@ -60,9 +61,9 @@ func newSpanCollector(t *testing.T) *spanCollector {
 // last.
 func (c *spanCollector) trace(t *testing.T, id string) []*spans.Span {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		var found []*spans.Span
-		ended := false
+	var found []*spans.Span
+	wait.Until(t, "the request is among the spans of "+id, func() (ended bool) {
+		found = nil
 		c.mu.Lock()
 		for _, span := range c.spans {
 			if fmt.Sprintf("%x", span.TraceId) == id {
@@ -71,13 +72,9 @@ func (c *spanCollector) trace(t *testing.T, id string) []*spans.Span {
 			}
 		}
 		c.mu.Unlock()
-		if ended {
-			return found
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("only %d spans of %s: %v", len(found), id, found)
-		}
-	}
+		return ended
+	})
+	return found
 }
 
 func attributes(all []*common.KeyValue) map[string]string {
@@ -183,7 +180,7 @@ func fromHex(text string) (bytes []byte) {
 
 // logOf is the lines of a log that hold a text, a moment later at the latest.
 func logOf(s *server, text string) (found string) {
-	for deadline := time.Now().Add(10 * time.Second); found == "" && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(wait.Limit); found == "" && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		for line := range strings.Lines(s.log.String()) {
 			if strings.Contains(line, text) {
 				found += line

@@ -12,6 +12,7 @@ import (
 	"palmares/internal/middleware"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/wait"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -201,12 +202,7 @@ func TestPageWhileTheDatabaseHangs(t *testing.T) {
 		_, err := p.read(t.Context())
 		done <- err
 	}()
-	select {
-	case err := <-done:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(5 * time.Second):
-		t.Error("who comes later waits, too")
+	if err := wait.Receive(t, "whoever comes later does not wait", done); err != nil {
+		t.Error(err)
 	}
 }

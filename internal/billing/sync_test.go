@@ -10,6 +10,7 @@ import (
 	"github.com/stripe/stripe-go/v86"
 
 	"palmares/auth"
+	"palmares/internal/testdb/wait"
 )
 
 const reading = "GET /v1/subscriptions"
@@ -84,8 +85,10 @@ func TestManySyncsAtOnce(t *testing.T) {
 		go func() { left <- s.Sync(ctx, s.account) }()
 		<-first
 		var all sync.WaitGroup
+		var begun atomic.Int64
 		for range many {
 			all.Go(func() {
+				begun.Add(1)
 				if err := s.Sync(t.Context(), s.account); err != nil {
 					t.Error(err)
 				}
@@ -95,7 +98,7 @@ func TestManySyncsAtOnce(t *testing.T) {
 		if <-left == nil {
 			t.Error("who went away knows")
 		}
-		time.Sleep(200 * time.Millisecond) // until all have come
+		wait.Until(t, "all have come", func() bool { return begun.Load() == many })
 		close(goOn)
 		all.Wait()
 		s.wantPlan(auth.Pro)
@@ -150,9 +153,7 @@ func TestReadingBesideAWriter(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = writing.Rollback() }()
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		defer cancel()
-		if row, err := s.Customer(ctx, s.account); err != nil || row == nil {
+		if row, err := s.Customer(wait.Context(t), s.account); err != nil || row == nil {
 			t.Errorf("%v, %v", row, err)
 		}
 	})

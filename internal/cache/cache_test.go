@@ -10,7 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
+
+	"palmares/internal/testdb/wait"
 )
 
 func newCache() *Cache {
@@ -36,8 +37,9 @@ func TestMadeOnce(t *testing.T) {
 	c := newCache()
 	var times, release atomic.Int64
 	release.Store(1)
+	goOn := make(chan struct{})
 	slow := func(ctx context.Context) (*Entry, int, error) {
-		time.Sleep(50 * time.Millisecond)
+		<-goOn
 		return making(&times, &release)(ctx)
 	}
 	var all sync.WaitGroup
@@ -48,6 +50,8 @@ func TestMadeOnce(t *testing.T) {
 			}
 		})
 	}
+	wait.Until(t, "all wait for the answer", func() bool { return waiting(c) == 1000 })
+	close(goOn)
 	all.Wait()
 	if times.Load() != 1 {
 		t.Errorf("it was worked out %d times", times.Load())
@@ -78,9 +82,7 @@ func TestOneGoesAway(t *testing.T) {
 		_, err := c.Get(t.Context(), tools, slow)
 		stayed <- err
 	}()
-	for waiting(c) < 2 {
-		time.Sleep(time.Millisecond)
-	}
+	wait.Until(t, "two wait for the answer", func() bool { return waiting(c) == 2 })
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Errorf("who left: %v", err)
@@ -123,11 +125,7 @@ func TestAllGoAway(t *testing.T) {
 	if entry, err := c.Get(t.Context(), tools, func(context.Context) (*Entry, int, error) { return NewEntry([]byte("x"), nil), 1, nil }); err != nil || entry.Entry == nil {
 		t.Errorf("who comes later: %v", err)
 	}
-	select {
-	case <-stopped:
-	case <-time.After(5 * time.Second):
-		t.Error("it is still worked on")
-	}
+	wait.Receive(t, "work for nobody stops", stopped)
 }
 
 // Errors and panics are told to all who wait, and not kept.

@@ -42,8 +42,9 @@ func main() {
 
 // wants is which form of it was asked for.
 type wants struct {
-	short bool
-	only  string
+	short   bool
+	untimed bool // goals of time are not judged
+	only    string
 }
 
 func (w wants) fault(name string) bool {
@@ -84,5 +85,5 @@ func run(ctx context.Context, out io.Writer, binary, logs string, w wants) (met 
 	if err := printTable(out, all); err != nil {
 		return false, err
 	}
-	return printGoals(out, all), nil
+	return printGoals(out, all, !w.untimed), nil
 }

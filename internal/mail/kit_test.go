@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/wait"
 )
 
 const (
@@ -79,11 +80,7 @@ func run(t *testing.T, m *Mailer) (stop func()) {
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("never happened: " + what)
-		}
-	}
+	wait.Until(t, what, is)
 }
 
 // selfSigned is a certificate of 127.0.0.1, and who trusts it.

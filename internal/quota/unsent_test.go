@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/wait"
 )
 
 // A Redis that freezes under many requests counts each of them once when it
@@ -16,7 +17,7 @@ func TestRedisFreezesUnderLoad(t *testing.T) {
 	server := testdb.StartRedis(t)
 	stores, _ := replicas(t, server, 1, redisTime)
 	take(t, stores[0], somebody, 1, 0)
-	time.Sleep(2 * probeEvery) // the first may find it slow
+	waitUntilBack(t, stores[0]) // the first may find it slow
 	var all sync.WaitGroup
 	for i := range callers {
 		all.Go(func() {
@@ -40,6 +41,21 @@ func TestRedisFreezesUnderLoad(t *testing.T) {
 // bare is a Redis store that nobody sends anything from.
 func bare(patience time.Duration) *Redis {
 	return &Redis{local: NewCounter(), log: slog.New(slog.DiscardHandler), time: patience, queue: make(chan *waiter, 1), owed: map[change]int{}, births: births{}}
+}
+
+// While Redis is away, requests are counted here at once: nobody's patience is
+// tried, however long it is.
+func TestNoWaitingWhileAway(t *testing.T) {
+	r := bare(time.Hour)
+	r.away = true
+	counts := make(chan int)
+	go func() { counts <- r.Take(t.Context(), somebody, someDay, 100) }()
+	if count := wait.Receive(t, "a request while Redis is away", counts); count != 1 {
+		t.Errorf("got a count of %d, want 1", count)
+	}
+	if len(r.queue) != 0 {
+		t.Errorf("got %d requests in the queue for Redis, want 0", len(r.queue))
+	}
 }
 
 // Whoever still waits when Redis is found away is told to it later, whether

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"palmares/graph"
 	"palmares/internal/cache"
@@ -17,6 +16,7 @@ import (
 	"palmares/internal/site"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/wait"
 )
 
 // serving is the pages over a database.
@@ -98,11 +98,7 @@ func listed(body string) (slugs []string) {
 // waitFor asks again until something is so.
 func waitFor(t *testing.T, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it does not come about")
-		}
-	}
+	wait.Until(t, "it is so", is)
 }
 
 func containsLink(handler http.Handler, target, to string) bool {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -24,17 +25,18 @@ func (r *reading) read(_ context.Context, operation, list string) ([]suggestion,
 	return []suggestion{{Path: list + []string{"first", "second", "third"}[r.times.Add(1)-1]}}, err
 }
 
-// settled is when whatever was begun is under way.
-const settled = 50 * time.Millisecond
-
 func TestNamesAreReadOnceForARelease(t *testing.T) {
+	synctest.Test(t, testNamesAreReadOnce)
+}
+
+func testNamesAreReadOnce(t *testing.T) {
 	r := &reading{turns: make(chan error)}
 	n := &names{read: r.read}
 	found := make(chan *catalogNames)
 	for range 5 {
 		go func() { found <- n.of(t.Context(), 1) }()
 	}
-	time.Sleep(settled)
+	synctest.Wait()
 	r.turns <- nil
 	for range 5 {
 		if got := <-found; got == nil || got.tools.pages[0].Path != "/tools/first" {
@@ -51,12 +53,11 @@ func TestNamesAreReadOnceForARelease(t *testing.T) {
 			t.Errorf("meanwhile: %+v", got)
 		}
 	}
-	time.Sleep(settled)
+	synctest.Wait()
 	r.turns <- nil
-	for deadline := time.Now().Add(5 * time.Second); n.of(t.Context(), 2).tools.pages[0].Path != "/tools/second"; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("they stay those from before")
-		}
+	synctest.Wait()
+	if path := n.of(t.Context(), 2).tools.pages[0].Path; path != "/tools/second" {
+		t.Errorf("got %s, want /tools/second", path)
 	}
 	if r.begun.Load() != 2 {
 		t.Errorf("read %d times", r.begun.Load())
@@ -65,11 +66,15 @@ func TestNamesAreReadOnceForARelease(t *testing.T) {
 
 // Nobody waits for ever, and what fails is tried again.
 func TestNamesThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, testNamesThatCannotBeRead)
+}
+
+func testNamesThatCannotBeRead(t *testing.T) {
 	r := &reading{turns: make(chan error)}
 	n := &names{read: r.read}
 	begin := time.Now()
-	if got := n.of(t.Context(), 1); got != nil || time.Since(begin) < namesWait || time.Since(begin) > 5*namesWait {
-		t.Errorf("%+v after %v", got, time.Since(begin))
+	if got := n.of(t.Context(), 1); got != nil || time.Since(begin) != namesWait { // on the test's own clock
+		t.Errorf("got %+v after %v, want none after %v", got, time.Since(begin), namesWait)
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -77,16 +82,9 @@ func TestNamesThatCannotBeRead(t *testing.T) {
 		t.Errorf("who went away got %+v", got)
 	}
 	r.turns <- errors.New("the database is away")
+	synctest.Wait()
 	go func() { r.turns <- nil }()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
-		if got := n.of(t.Context(), 1); got != nil {
-			if got.tools.pages[0].Path != "/tools/second" {
-				t.Errorf("found %+v", got)
-			}
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("nobody tried again")
-		}
+	if got := n.of(t.Context(), 1); got == nil || got.tools.pages[0].Path != "/tools/second" {
+		t.Errorf("found %+v", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -18,6 +19,10 @@ func from(address string) context.Context {
 
 // One visitor does not take every slot, however many pages they ask for.
 func TestOneVisitorLeavesRoom(t *testing.T) {
+	synctest.Test(t, testOneVisitorLeavesRoom)
+}
+
+func testOneVisitorLeavesRoom(t *testing.T) {
 	s := newSlots()
 	var held []func()
 	for range slotsOfOne {
@@ -28,7 +33,7 @@ func TestOneVisitorLeavesRoom(t *testing.T) {
 		held = append(held, done)
 	}
 	begin := time.Now()
-	if _, err := s.take(from("192.0.2.1:1001")); !errors.Is(err, errBusy) || time.Since(begin) < slotWait {
+	if _, err := s.take(from("192.0.2.1:1001")); !errors.Is(err, errBusy) || time.Since(begin) != slotWait { // on the test's own clock
 		t.Errorf("one more of the same: %v after %v", err, time.Since(begin))
 	}
 	other, err := s.take(from("[2001:db8::1]:1000"))
@@ -51,6 +56,7 @@ func TestOneVisitorLeavesRoom(t *testing.T) {
 		}
 		turn <- err
 	}()
+	synctest.Wait()
 	held[0]()
 	if err := <-turn; err != nil {
 		t.Errorf("after one is free: %v", err)
@@ -64,6 +70,10 @@ func TestOneVisitorLeavesRoom(t *testing.T) {
 // All visitors together do not, either; and who asks for far too much is told
 // at once.
 func TestAllVisitorsLeaveRoom(t *testing.T) {
+	synctest.Test(t, testAllVisitorsLeaveRoom)
+}
+
+func testAllVisitorsLeaveRoom(t *testing.T) {
 	s := newSlots()
 	for i := range slotsOfAll {
 		if _, err := s.take(from([]string{"192.0.2.1:1", "192.0.2.2:1", "192.0.2.3:1", "192.0.2.4:1"}[i])); err != nil {
@@ -81,17 +91,14 @@ func TestAllVisitorsLeaveRoom(t *testing.T) {
 	for range pagesOfOne {
 		go func() { _, _ = s.take(from("192.0.2.8:1")) }()
 	}
-	for deadline := time.Now().Add(slotWait / 2); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		s.mu.Lock()
-		v := s.visitors[netip.MustParsePrefix("192.0.2.8/32")]
-		full := v != nil && v.pages == pagesOfOne
-		s.mu.Unlock()
-		if full {
-			break
-		}
+	synctest.Wait()
+	if v := s.visitors[netip.MustParsePrefix("192.0.2.8/32")]; v == nil || v.pages != pagesOfOne {
+		t.Fatalf("got %+v, want a visitor with %d pages", v, pagesOfOne)
 	}
 	begin := time.Now()
-	if _, err := s.take(from("192.0.2.8:1")); !errors.Is(err, errBusy) || time.Since(begin) > slotWait/2 {
+	if _, err := s.take(from("192.0.2.8:1")); !errors.Is(err, errBusy) || time.Since(begin) != 0 {
 		t.Errorf("far too much: %v after %v", err, time.Since(begin))
 	}
+	time.Sleep(slotWait) // until those who wait have given up
+	synctest.Wait()
 }

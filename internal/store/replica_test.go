@@ -2,12 +2,14 @@ package store_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"palmares/ent"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/wait"
 )
 
 // reads is the release that a reading and then a snapshot see; what the first
@@ -63,18 +65,14 @@ func number(release *ent.Release) int {
 func comesTo(t *testing.T, s *store.Store, want int) {
 	t.Helper()
 	last := 0
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	wait.Until(t, fmt.Sprintf("release %d is read", want), func() bool {
 		got := reads(t, s)
 		if got < last {
 			t.Fatalf("release %d is shown after release %d", got, last)
 		}
-		if last = got; got == want {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("release %d is read, not %d", got, want)
-		}
-	}
+		last = got
+		return got == want
+	})
 }
 
 func TestReadingFromAReplica(t *testing.T) {
@@ -107,14 +105,12 @@ func TestReadingFromAReplica(t *testing.T) {
 	standby.Pause(t)
 	standby.Freeze(t)
 	release(t, writer, 3)
-	hurry, stop := context.WithTimeout(t.Context(), 4*time.Second) // as a request has
-	defer stop()
-	if err := reader.Reading(hurry, func(context.Context, *ent.Release) error { return nil }); err != nil {
+	if err := reader.Reading(wait.Context(t), func(context.Context, *ent.Release) error { return nil }); err != nil {
 		t.Errorf("a replica that hangs: %v", err)
 	}
 	comesTo(t, reader, 3)
 	standby.Thaw(t)
-	time.Sleep(6 * time.Second) // until it is asked again
+	reader.LeaveReplica(0) // it is asked again at once
 	for range 20 {
 		if got := reads(t, reader); got != 3 {
 			t.Fatalf("after release 3, release %d is shown", got)
@@ -179,11 +175,7 @@ func TestRestoredBackupBehindAReplica(t *testing.T) {
 	}
 	// The undoing may reach the replica between a reading and the snapshot
 	// after it, so that they are not compared before a reading has seen it.
-	for deadline := time.Now().Add(5 * time.Second); readingSees(t, reader) != 2; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("what was undone is still shown")
-		}
-	}
+	wait.Until(t, "what was undone is no longer shown", func() bool { return readingSees(t, reader) == 2 })
 	for range 20 {
 		if read, snapshot := readingSees(t, reader), snapshotSees(t, reader); read != 2 || snapshot != 2 {
 			t.Fatalf("after release 3 was undone, a reading sees %d and a snapshot %d", read, snapshot)

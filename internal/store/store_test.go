@@ -258,14 +258,7 @@ func TestWatchSeesOtherProcesses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			select {
-			case got := <-seen:
-				if got != number {
-					t.Errorf("saw release %d, want %d", got, number)
-				}
-			case <-time.After(20 * time.Second):
-				t.Fatalf("release %d was not seen", number)
-			}
+			sees(t, seen, number)
 		}
 	})
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	_ "github.com/lib/pq" // to ask the cluster whether it is up
+
+	"palmares/internal/testdb/wait"
 )
 
 // Cluster is a throw-away PostgreSQL server on loopback.
@@ -123,7 +125,7 @@ func somebody() (uid, gid int, err error) {
 }
 
 func waitUntilUp(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, wait.Limit)
 	defer cancel()
 	db, err := sql.Open("postgres", url)
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"palmares/internal/testdb/wait"
 )
 
 // What programs need that break things and mend them again; tests have the
@@ -84,7 +86,7 @@ func (s *RedisServer) Run() error {
 
 // WaitUntilListening waits until somebody listens at an address.
 func WaitUntilListening(address string) error {
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(wait.Limit); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if conn, err := net.Dial("tcp", address); err == nil {
 			return conn.Close()
 		}

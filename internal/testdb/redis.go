@@ -2,12 +2,10 @@ package testdb
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // RedisServer is a Redis of a test's own, to be stopped and frozen.
@@ -57,11 +55,7 @@ func (s *RedisServer) Thaw() { _ = s.cmd.Process.Signal(syscall.SIGCONT) }
 // WaitFor waits until somebody listens at an address.
 func WaitFor(t testing.TB, address string) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if conn, err := net.Dial("tcp", address); err == nil {
-			_ = conn.Close()
-			return
-		}
+	if err := WaitUntilListening(address); err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("nobody listens at %s", address)
 }

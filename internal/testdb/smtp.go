@@ -13,6 +13,8 @@ import (
 
 	"github.com/emersion/go-sasl"
 	"github.com/emersion/go-smtp"
+
+	"palmares/internal/testdb/wait"
 )
 
 // SMTPServer is a mail server of a test's own, on loopback.
@@ -95,11 +97,11 @@ func (s *SMTPServer) Start(t testing.TB) {
 func (s *SMTPServer) Stop() { s.stop() }
 
 // Wait returns the next letter to an address, as it came over the wire, and
-// fails the test if there is none within 10 seconds.
+// fails the test if none comes.
 func (s *SMTPServer) Wait(t testing.TB, to string) string {
 	t.Helper()
 	to = strings.ToLower(to)
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(wait.Limit)
 	for {
 		s.mu.Lock()
 		arrived := s.arrived

@@ -11,7 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"palmares/internal/testdb/wait"
 )
 
 // Standby is a cluster that follows another one.
@@ -83,13 +84,8 @@ func (c *Cluster) follow(ctx context.Context, bin string) (*Standby, error) {
 // the server says that it paused, what arrives is still replayed.
 func (s *Standby) Pause(t testing.TB) {
 	t.Helper()
-	state := s.ask(t, "SELECT pg_get_wal_replay_pause_state() FROM pg_wal_replay_pause()")
-	for deadline := time.Now().Add(10 * time.Second); state != "paused"; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the standby does not pause: %s", state)
-		}
-		state = s.ask(t, "SELECT pg_get_wal_replay_pause_state()")
-	}
+	s.ask(t, "SELECT pg_get_wal_replay_pause_state() FROM pg_wal_replay_pause()")
+	wait.Until(t, "the standby pauses", func() bool { return s.ask(t, "SELECT pg_get_wal_replay_pause_state()") == "paused" })
 }
 
 // Resume lets it catch up.
@@ -102,14 +98,9 @@ func (s *Standby) Resume(t testing.TB) {
 func (s *Standby) CatchUp(t testing.TB, with *Cluster) {
 	t.Helper()
 	written := with.ask(t, "SELECT pg_current_wal_lsn()")
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if s.ask(t, "SELECT pg_last_wal_replay_lsn() >= '"+written+"'") == "true" {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the standby does not catch up")
-		}
-	}
+	wait.Until(t, "the standby catches up", func() bool {
+		return s.ask(t, "SELECT pg_last_wal_replay_lsn() >= '"+written+"'") == "true"
+	})
 }
 
 func (c *Cluster) ask(t testing.TB, statement string) (answer string) {

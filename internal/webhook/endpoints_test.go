@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -214,7 +215,7 @@ func TestEndWhileSending(t *testing.T) {
 		if db.Current().Endpoint.Query().CountX(t.Context()) != 0 || db.Current().Attempt.Query().CountX(t.Context()) != 0 {
 			t.Error("something is left of the account")
 		}
-		time.Sleep(100 * time.Millisecond)
+		eventually(t, "no letter waits", func() bool { return s.Mail.Waiting() == 0 })
 		if mail.Count(ownerEmail) != 0 {
 			t.Error("a letter was sent about what its owner ended")
 		}
@@ -229,9 +230,10 @@ func TestPauseMeetsRounds(t *testing.T) {
 	r.answersStatus(500)
 	e := s.add(Wish{URL: r.URL})
 	var all sync.WaitGroup
-	stop := time.Now().Add(2 * time.Second)
+	var ended atomic.Bool
 	all.Go(func() {
-		for time.Now().Before(stop) {
+		defer ended.Store(true)
+		for range 10 {
 			tell(t, s.Store, 19)
 			if err := s.ReplaySince(t.Context(), e, time.Time{}); err != nil {
 				t.Error(err)
@@ -242,7 +244,7 @@ func TestPauseMeetsRounds(t *testing.T) {
 		}
 	})
 	all.Go(func() {
-		for time.Now().Before(stop) {
+		for !ended.Load() {
 			if err := s.Pause(t.Context(), e); err != nil {
 				t.Errorf("a pause: %v", err)
 			}

@@ -17,6 +17,7 @@ import (
 	"palmares/internal/mail"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/wait"
 )
 
 // hurried are times for tests that run jobs. Who answers at all is prompt, also
@@ -158,11 +159,7 @@ func background(t *testing.T, run func(context.Context)) (stop func()) {
 // eventually waits for something.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("it does not come to pass: %s", what)
-		}
-	}
+	wait.Until(t, what, is)
 }
 
 // tell publishes a release with so many new tools and its own event, which is

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/wait"
 )
 
 // Where nobody wants anything, no jobs are looked for; and what was begun has
@@ -27,11 +28,10 @@ func TestRunLeavesNothing(t *testing.T) {
 	stop()
 	r.Close()
 	var now int
-	for range 750 { // some end a moment later
+	for deadline := time.Now().Add(wait.Limit); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) { // some end a moment later
 		if now = runtime.NumGoroutine(); now <= before {
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	var stacks strings.Builder
 	_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1)
@@ -47,12 +47,10 @@ func TestRunEndsWithoutADatabase(t *testing.T) {
 	tell(t, s.Store, 2)
 	r.wait(t, 3)
 	_ = s.Store.Close()
-	time.Sleep(3 * hurried.look)
-	start := time.Now()
-	stop()
-	if took := time.Since(start); took > hurried.stop+15*time.Second {
-		t.Errorf("it took %s", took)
-	}
+	eventually(t, "it is noticed", func() bool { return strings.Contains(s.logs.String(), "webhooks wait") })
+	ended := make(chan struct{})
+	go func() { defer close(ended); stop() }()
+	wait.Receive(t, "Run ends without a database", ended)
 	if said := s.logs.String(); strings.Count(said, "webhooks wait") != 1 {
 		t.Error(said)
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"palmares/internal/page"
 	"palmares/internal/testdb"
@@ -125,11 +124,5 @@ func TestPagesWithoutTheirPrograms(t *testing.T) {
 // says waits until a visitor can read something.
 func says(t *testing.T, p *browser.Page, selector, want string) {
 	t.Helper()
-	var said string
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if said = p.Text(selector); strings.Contains(said, want) {
-			return
-		}
-	}
-	t.Fatalf("%s never says %q, but %q", selector, want, said)
+	p.Shows(selector, want)
 }

@@ -13,10 +13,11 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/wait"
 )
 
-// limit is how long anything may take.
-const limit = 15 * time.Second
+// limit only ends what would hang: a busy machine may take its time.
+const limit = wait.Limit
 
 // Browser is a Chromium of a test's own.
 type Browser struct{ ctx context.Context }

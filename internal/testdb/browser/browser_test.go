@@ -240,19 +240,73 @@ func TestForeignHost(t *testing.T) {
 }
 
 func TestWhatAPageCannotDo(t *testing.T) {
-	address := site(t, map[string]string{"/": "<button hidden>Hidden</button><input disabled>"})
+	address := site(t, map[string]string{"/": "<button hidden>Hidden</button><input disabled><button id=off disabled>Off</button>"})
 	b := browser.Start(t)
 	for want, do := range map[string]func(p *browser.Page){
 		"not seen":          func(p *browser.Page) { p.Click("button") },
+		"is disabled":       func(p *browser.Page) { p.Click("#off") },
+		`got "Test`:         func(p *browser.Page) { p.Shows("h1", "Best") },
+		"not there":         func(p *browser.Page) { p.Text("#nothing") },
 		"cannot be changed": func(p *browser.Page) { p.Fill("input", "x") },
 		"no key":            func(p *browser.Page) { p.Press("Tabb") },
 		"SyntaxError":       func(p *browser.Page) { p.Text("[") },
 		"ERR_UNSAFE_PORT":   func(p *browser.Page) { p.Go("http://127.0.0.1:1/") },
 	} {
-		got := failures(t, func(t testing.TB) { do(b.Open(t, browser.Look{}, address+"/")) })
+		got := failures(t, func(t testing.TB) {
+			p := b.Open(t, browser.Look{}, address+"/")
+			p.Limit = 100 * time.Millisecond
+			do(p)
+		})
 		if len(got) != 1 || !strings.Contains(got[0], want) {
 			t.Errorf("%s: %q", want, got)
 		}
+	}
+}
+
+// What moves is clicked when it has come to rest, and what comes later when it
+// is there.
+func TestWhatIsNotReadyYet(t *testing.T) {
+	address := site(t, map[string]string{
+		"/":      `<link rel=stylesheet href=/a.css><script src=/a.js defer></script><button type=button id=moving>Click</button><p id=clicked>no</p>`,
+		"/a.css": `#moving { position: relative; animation: away 1s linear } @keyframes away { from { left: 0 } to { left: 600px } }`,
+		"/a.js": `document.getElementById("moving").addEventListener("click", event => {
+			const at = event.target.getAnimations().length;
+			document.getElementById("clicked").textContent = at ? "while it moved" : "at rest";
+			const later = document.createElement("button");
+			Object.assign(later, {type: "button", id: "later", textContent: "Later", disabled: true});
+			later.addEventListener("click", () => { later.textContent = "Done"; });
+			setTimeout(() => document.querySelector("main").append(later), 200);
+			setTimeout(() => { later.disabled = false; }, 400);
+		})`,
+	})
+	p := browser.Start(t).Open(t, browser.Look{}, address+"/")
+	p.Click("#moving")
+	expect(t, "it was clicked", p.Text("#clicked"), "at rest")
+	p.Click("#later")
+	p.Shows("#later", "Done")
+}
+
+// A test that fails leaves a picture and the console's lines behind.
+func TestFailureIsKept(t *testing.T) {
+	address := site(t, map[string]string{"/": "<script src=/a.js></script>", "/a.js": `console.error("oh no")`})
+	dir := t.TempDir()
+	t.Setenv("TEST_OUTPUT", dir)
+	b := browser.Start(t)
+	failures(t, func(t testing.TB) {
+		p := b.Open(t, browser.Look{}, address+"/")
+		p.Limit = time.Millisecond
+		p.Text("#nothing")
+	})
+	pictures, err := filepath.Glob(filepath.Join(dir, "failures", "TestFailureIsKept-*.png"))
+	if err != nil || len(pictures) != 1 {
+		t.Errorf("got pictures %q, %v, want one", pictures, err)
+	}
+	logs, err := filepath.Glob(filepath.Join(dir, "failures", "TestFailureIsKept-*.txt"))
+	if err != nil || len(logs) != 1 {
+		t.Fatalf("got logs %q, %v, want one", logs, err)
+	}
+	if text, err := os.ReadFile(logs[0]); err != nil || !strings.Contains(string(text), "oh no") {
+		t.Errorf("got %q, %v, want the console's line", text, err)
 	}
 }
 

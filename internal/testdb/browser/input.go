@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -48,22 +49,55 @@ func (p *Page) Fill(selector, text string) {
 // starts, if any.
 func (p *Page) Click(selector string) {
 	p.t.Helper()
-	var at struct{ X, Y float64 }
-	p.element("click", selector, `(() => {
-		element.scrollIntoView({block: "center", inline: "center", behavior: "instant"});
-		const box = element.getClientRects()[0];
-		if (!box || !box.width || !box.height) throw new Error("the element is not seen");
-		const at = {x: box.x + box.width / 2, y: box.y + box.height / 2};
-		const hit = document.elementFromPoint(at.x, at.y);
-		if (!element.contains(hit) && hit?.closest("label")?.control !== element)
-			throw new Error("the element is behind " + (hit ? hit.outerHTML.slice(0, 200) : "the edge of the window"));
-		return at;
-	})()`, &at)
-	p.following("click "+selector, func(ctx context.Context, t *chromedp.Target) error {
+	type place struct {
+		X, Y, Width, Height float64
+		Frame               float64 // when it was there, frame by frame
+		Leads               bool    // to another document
+	}
+	var at, before place
+	p.until("click "+selector, func(ctx context.Context) (bool, error) {
+		before, at = at, place{}
+		if is, err := p.find(ctx, selector, clickable, &at); !is || err != nil {
+			return false, err
+		}
+		if at.X != before.X || at.Y != before.Y || at.Width != before.Width || at.Height != before.Height || at.Frame == before.Frame {
+			return false, notYet{errors.New("the element does not keep still")}
+		}
+		return true, nil
+	})
+	p.following("click "+selector, at.Leads, func(ctx context.Context, t *chromedp.Target) error {
 		_, err := chromedp.MouseClickXY(at.X, at.Y)(ctx, t)
 		return err
 	})
 }
+
+// clickable is where an element can be clicked, once it can.
+const clickable = `(() => {
+		element.scrollIntoView({block: "center", inline: "center", behavior: "instant"});
+		const box = element.getClientRects()[0];
+		if (!box || !box.width || !box.height) throw new Error("the element is not seen");
+		if (element.disabled || element.getAttribute("aria-disabled") === "true") throw new Error("the element is disabled");
+		const at = {x: box.x + box.width / 2, y: box.y + box.height / 2, width: box.width, height: box.height};
+		const hit = document.elementFromPoint(at.x, at.y);
+		if (!element.contains(hit) && hit?.closest("label")?.control !== element)
+			throw new Error("the element is behind " + (hit ? hit.outerHTML.slice(0, 200) : "the edge of the window"));
+		return {...at, frame: document.timeline.currentTime, leads: ` + leads + `(element)};
+	})()`
+
+// leads tells whether a click on an element, or Enter, is to load another
+// document, unless a script prevents it: then the page's "prevented" is true.
+const leads = `(element => {
+		window.prevented = false;
+		for (const event of ["click", "submit"]) addEventListener(event, ({defaultPrevented}) => window.prevented ||= defaultPrevented, {once: true});
+		const link = element.closest("a[href]");
+		if (link) {
+			const [page] = link.href.split("#");
+			return !link.target && !link.hasAttribute("download") && /^https?:/.test(page) && !(link.getAttribute("href").includes("#") && page === location.href.split("#")[0]);
+		}
+		const button = element.closest("button, input[type=submit]");
+		const form = (button ?? element).form;
+		return Boolean(form) && (!button || button.type === "submit") && (form.noValidate || form.matches(":valid"));
+	})`
 
 var keys = map[string]string{
 	"Tab": kb.Tab, "Enter": kb.Enter, "Space": " ", "Escape": kb.Escape, "Backspace": kb.Backspace, "Delete": kb.Delete,
@@ -92,7 +126,9 @@ func (p *Page) Press(key string) {
 		return err
 	}
 	if name == "Enter" || name == "Space" {
-		p.following("press "+key, press)
+		var leading bool
+		p.Eval(leads+"(document.activeElement ?? document.body)", &leading)
+		p.following("press "+key, leading, press)
 	} else {
 		p.do("press "+key, press)
 	}

@@ -28,19 +28,28 @@ func (p *Page) Go(address string) {
 	p.until("load "+address, func(context.Context) (bool, error) { return p.watch.loaded(loader), nil })
 }
 
-// grace is how long after a click, say, a navigation may start.
-const grace = 100 * time.Millisecond
+// How long after a click, say, a navigation may start: one that nobody expects,
+// and one that is to come unless a script thinks better of it later.
+const (
+	grace     = 100 * time.Millisecond
+	longGrace = 30 * time.Second
+)
 
 // following does something, and waits for the navigation it starts, if any.
-func (p *Page) following(what string, action func(context.Context, *chromedp.Target) error) {
+// Leads is whether it is to start one.
+func (p *Page) following(what string, leads bool, action func(context.Context, *chromedp.Target) error) {
 	p.t.Helper()
 	before := p.watch.navigations()
 	p.do(what, action)
-	_, _ = p.try(p.evaluate("0")) // a busy page answers once it has dealt with it
+	prevented, err := p.try(p.evaluate("window.prevented === true")) // a busy page answers once it has dealt with it
+	patience := grace
+	if leads && (err != nil || string(prevented) != "true") {
+		patience = longGrace
+	}
 	start := time.Now()
 	p.until(what+" and load", func(context.Context) (bool, error) {
 		if p.watch.navigations() == before {
-			return time.Since(start) > grace, nil
+			return time.Since(start) > patience, nil
 		}
 		over, failure := p.watch.last()
 		if failure != "" {

@@ -1,9 +1,11 @@
 package browser
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -21,11 +23,15 @@ type Page struct {
 	ctx   context.Context
 	look  Look
 	watch *watch
+	id    string
+
+	// Limit is how long an element is waited for, minutes if not set.
+	Limit time.Duration
 }
 
 func newPage(t testing.TB, ctx context.Context, end context.CancelFunc, look Look) *Page {
 	t.Helper()
-	p := &Page{t: t, ctx: ctx, look: look}
+	p := &Page{t: t, ctx: ctx, look: look, Limit: limit}
 	err := within(end, func() error {
 		return chromedp.Do(ctx, chromedp.Func(look.apply))
 	})
@@ -34,14 +40,23 @@ func newPage(t testing.TB, ctx context.Context, end context.CancelFunc, look Loo
 		t.Fatalf("open a tab: %v", err)
 	}
 	p.watch = startWatch(ctx)
+	p.id = string(p.watch.frame)
 	t.Cleanup(func() {
 		// What happened before this answer was told before it.
 		_, err := p.try(p.evaluate("0"))
+		failed := t.Failed()
+		if failed && err == nil {
+			p.keepPicture()
+		}
 		end()
 		if err != nil {
 			t.Errorf("the page is gone: %v", err)
 		}
-		for _, complaint := range p.watch.complaints() {
+		complaints := p.watch.complaints()
+		if failed {
+			p.keepConsole(complaints)
+		}
+		for _, complaint := range complaints {
 			t.Error(complaint)
 		}
 	})
@@ -77,6 +92,27 @@ func (p *Page) Text(selector string) (text string) {
 	return text
 }
 
+// Shows waits until something can be read in an element. Editors write their
+// spaces as ones that do not break.
+func (p *Page) Shows(selector, want string) {
+	p.t.Helper()
+	read := "(document.querySelector(" + quote(selector) + ")?.innerText ?? '').replaceAll('\u00a0', ' ')"
+	p.until("read "+quote(want)+" in "+selector, func(ctx context.Context) (bool, error) {
+		text, err := chromedp.Run(ctx, p.evaluate(read))
+		var said string
+		if err == nil {
+			err = json.Unmarshal(text, &said)
+		}
+		if err != nil {
+			return false, nil // between two documents
+		}
+		if !strings.Contains(said, want) {
+			return false, notYet{fmt.Errorf("got %.2000q", said)}
+		}
+		return true, nil
+	})
+}
+
 // Value is that of a field.
 func (p *Page) Value(selector string) (value string) {
 	p.t.Helper()
@@ -104,23 +140,42 @@ func (p *Page) Eval(expression string, into any) {
 }
 
 // element waits for one to do something with, and evaluates an expression of
-// it.
+// it. An expression that throws is evaluated again: the page may not be ready.
 func (p *Page) element(verb, selector, expression string, into any) {
 	p.t.Helper()
+	p.until(verb+" "+selector, func(ctx context.Context) (bool, error) { return p.find(ctx, selector, expression, into) })
+}
+
+// find evaluates an expression of an element, if it is there.
+func (p *Page) find(ctx context.Context, selector, expression string, into any) (found bool, err error) {
 	search := "(element => element && {found: " + expression + "})(document.querySelector(" + quote(selector) + "))"
-	p.until(verb+" "+selector, func(ctx context.Context) (bool, error) {
-		value, err := chromedp.Run(ctx, p.evaluate(search))
-		var exception *chromedp.ExceptionError
-		if errors.As(err, &exception) {
+	value, err := chromedp.Run(ctx, p.evaluate(search))
+	var exception *chromedp.ExceptionError
+	if errors.As(err, &exception) {
+		err = inOneLine(exception)
+		if strings.HasPrefix(err.Error(), "SyntaxError") { // which no waiting mends
 			return false, err
 		}
-		if err != nil || string(value) == "null" {
-			return false, nil // not yet, or between two documents
-		}
-		return true, json.Unmarshal(value, &struct {
-			Found any `json:"found"`
-		}{into})
-	})
+		return false, notYet{err}
+	}
+	if err != nil || string(value) == "null" {
+		return false, nil // not there yet, or between two documents
+	}
+	return true, json.Unmarshal(value, &struct {
+		Found any `json:"found"`
+	}{into})
+}
+
+// notYet is why something could not be done yet.
+type notYet struct{ error }
+
+// inOneLine is what an exception says, without the stack, which is ours.
+func inOneLine(exception *chromedp.ExceptionError) error {
+	if exception.Exception == nil {
+		return exception
+	}
+	line, _, _ := strings.Cut(exception.Exception.Description, "\n")
+	return errors.New(line)
 }
 
 func (p *Page) evaluate(expression string) chromedp.Action[[]byte] {
@@ -164,22 +219,21 @@ func (p *Page) try(action chromedp.Action[[]byte]) ([]byte, error) {
 	return chromedp.Run(ctx, action)
 }
 
-// until asks again and again, in the time there is.
+// until looks again and again, in the time there is, and at least once.
 func (p *Page) until(what string, ready func(context.Context) (bool, error)) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, limit)
 	defer cancel()
-	for {
-		switch is, err := ready(ctx); {
-		case err != nil:
-			p.fatal(what, err)
-		case is:
+	for deadline := time.Now().Add(p.Limit); ; time.Sleep(5 * time.Millisecond) {
+		is, err := ready(ctx)
+		if is && err == nil {
 			return
 		}
-		select {
-		case <-ctx.Done():
-			p.fatal(what, ctx.Err())
-		case <-time.After(5 * time.Millisecond):
+		if err != nil && !errors.As(err, &notYet{}) {
+			p.fatal(what, err)
+		}
+		if time.Now().After(deadline) || p.ctx.Err() != nil {
+			p.fatal(what, cmp.Or(err, p.ctx.Err(), fmt.Errorf("it is not there after %s", p.Limit)))
 		}
 	}
 }
@@ -192,9 +246,8 @@ func (p *Page) fatal(what string, err error) {
 		address = []byte("a page that does not answer")
 	}
 	var exception *chromedp.ExceptionError
-	if errors.As(err, &exception) && exception.Exception != nil {
-		line, _, _ := strings.Cut(exception.Exception.Description, "\n") // the stack is ours
-		err = errors.New(line)
+	if errors.As(err, &exception) {
+		err = inOneLine(exception)
 	}
 	p.t.Fatalf("%s on %s: %v", what, strings.Trim(string(address), `"`), err)
 }

@@ -2,6 +2,7 @@ package browser_test
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"testing"
 )
@@ -16,6 +17,9 @@ type recorder struct {
 // failures runs a test to its end, and returns how it failed.
 func failures(t *testing.T, test func(t testing.TB)) []string {
 	t.Helper()
+	if os.Getenv("TEST_OUTPUT") == "" { // what fails on purpose is not kept
+		t.Setenv("TEST_OUTPUT", t.TempDir())
+	}
 	r := &recorder{TB: t}
 	over := make(chan struct{})
 	go func() {
@@ -30,6 +34,8 @@ func failures(t *testing.T, test func(t testing.TB)) []string {
 	<-over
 	return r.failures
 }
+
+func (r *recorder) Failed() bool { return len(r.failures) > 0 }
 
 func (r *recorder) Cleanup(f func()) { r.cleanups = append(r.cleanups, f) }
 

@@ -1,4 +1,4 @@
-package main
+package data_test
 
 import (
 	"database/sql"
@@ -18,16 +18,29 @@ import (
 	"testing"
 	"time"
 
+	"palmares/internal/feed/demo"
 	"palmares/internal/feed/synth"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/blackbox"
+	"palmares/internal/testdb/wait"
 )
+
+// operatorsPage is what operators read.
+func operatorsPage(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(testdb.Root(t), "deploy", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
 
 // documented are the commands of the page for operators that begin with a word.
 func documented(t *testing.T, first string) string {
 	t.Helper()
 	var found []string
-	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(deployFile(t, "README.md"), -1) {
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(operatorsPage(t), -1) {
 		if strings.HasPrefix(block[1], first+" ") {
 			found = append(found, block[1])
 		}
@@ -47,11 +60,11 @@ func doAs(t *testing.T, cfg store.Config, commands string, env ...string) {
 		t.Fatal(err)
 	}
 	here := t.TempDir()
-	if err := os.Symlink(os.Args[0], filepath.Join(here, "palmares")); err != nil {
+	if err := os.Symlink(blackbox.Path(t), filepath.Join(here, "palmares")); err != nil {
 		t.Fatal(err)
 	}
 	sh := exec.Command("sh", "-eu", "-c", commands)
-	sh.Env = append(palmares(t, cfg).Env, append(env, "PATH="+here+":"+tools+":"+os.Getenv("PATH"))...)
+	sh.Env = append(blackbox.Command(t, cfg).Env, append(env, "PATH="+here+":"+tools+":"+os.Getenv("PATH"))...)
 	if out, err := sh.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", commands, err, out)
 	}
@@ -66,7 +79,7 @@ func backUp(t *testing.T, cfg store.Config) (file string) {
 		how = "pg_dump"
 	}
 	commands := ""
-	for line := range strings.Lines(deployFile(t, "README.md")) {
+	for line := range strings.Lines(operatorsPage(t)) {
 		if strings.HasPrefix(line, how+" ") && strings.Contains(line, `"$BACKUP"`) {
 			commands += line
 		}
@@ -102,7 +115,7 @@ func TestBackupHasEverything(t *testing.T) {
 				t.Errorf("%s is empty, or there is none: that proves nothing", table)
 			}
 		}
-		export := succeeds(t, palmares(t, cfg, "export")).out
+		export := blackbox.Succeeds(t, blackbox.Command(t, cfg, "export")).Out
 
 		restored := restore(t, cfg, backUp(t, cfg))
 		after := contents(t, restored)
@@ -114,19 +127,22 @@ func TestBackupHasEverything(t *testing.T) {
 		if len(after) != len(before) {
 			t.Errorf("%d tables became %d", len(before), len(after))
 		}
-		if succeeds(t, palmares(t, restored, "export")).out != export {
+		if blackbox.Succeeds(t, blackbox.Command(t, restored, "export")).Out != export {
 			t.Error("the catalog is another")
 		}
 
 		had := len(in.all())
-		s := startServer(t, restored)
-		if got := s.call(t, http.MethodGet, "/api/embeddings/"+anEmbedding(t, s), "", "Authorization", "Bearer "+key); got.StatusCode != 200 {
+		s := blackbox.Serve(t, restored)
+		if got := s.Call(t, http.MethodGet, "/api/embeddings/"+anEmbedding(t, s), "", "Authorization", "Bearer "+key); got.StatusCode != 200 {
 			t.Errorf("the key: %d", got.StatusCode)
 		}
 		first := newestEvent(t, s)
-		succeeds(t, palmares(t, restored, "import", synthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 6})))
-		in.wait(t, had+1, 20*time.Second)
-		time.Sleep(300 * time.Millisecond)
+		blackbox.Succeeds(t, blackbox.Command(t, restored, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 6})))
+		last := first
+		wait.Until(t, "the release is served", func() bool { last = newestEvent(t, s); return last != first })
+		wait.Until(t, "its last event has come", func() bool {
+			return slices.ContainsFunc(in.all()[had:], func(h http.Header) bool { return h.Get("webhook-id") == last })
+		})
 		for _, header := range in.all()[had:] {
 			if id := header.Get("webhook-id"); number(t, id) <= number(t, first) {
 				t.Errorf("%s is told again, after %s", id, first)
@@ -140,25 +156,25 @@ func TestBackupHasEverything(t *testing.T) {
 func fillWithEverything(t *testing.T, cfg store.Config, in *inbox) (key string) {
 	t.Helper()
 	smtp := testdb.StartSMTP(t)
-	s := startServer(t, cfg, "--smtp-url", smtp.URL, "--mail-from", "palmares <hello@example.com>", "--stripe-secret-key", "sk_test_123",
+	s := blackbox.Serve(t, cfg, "--smtp-url", smtp.URL, "--mail-from", "palmares <hello@example.com>", "--stripe-secret-key", "sk_test_123",
 		"--stripe-webhook-secret", "whsec_test", "--stripe-price", "price_123", "--stripe-api-base", testdb.StartStripeMock(t))
-	succeeds(t, palmares(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
-	key = strings.TrimSpace(succeeds(t, palmares(t, cfg, "keys", "create", "pro@example.com", "--name", "laptop")).out)
-	succeeds(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 40, Seed: 1})))
-	succeeds(t, palmares(t, cfg, "webhooks", "add", "pro@example.com", in.URL))
+	blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
+	key = strings.TrimSpace(blackbox.Succeeds(t, blackbox.Command(t, cfg, "keys", "create", "pro@example.com", "--name", "laptop")).Out)
+	blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1})))
+	blackbox.Succeeds(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", in.URL))
 	// What one does not take waits to be sent again.
-	succeeds(t, palmares(t, cfg, "webhooks", "add", "pro@example.com", "http://"+freeAddress(t)))
-	succeeds(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 3})))
-	in.wait(t, 5, time.Minute)
+	blackbox.Succeeds(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", "http://"+blackbox.FreeAddress(t)))
+	blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 3})))
+	in.wait(t, 5)
 
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	visitor := &http.Client{Jar: jar, Timeout: 20 * time.Second}
+	visitor := &http.Client{Jar: jar, Timeout: wait.Limit}
 	post := func(path string, form url.Values) {
 		t.Helper()
-		got, err := visitor.PostForm("http://"+s.address+path, form)
+		got, err := visitor.PostForm("http://"+s.Address+path, form)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,11 +186,11 @@ func fillWithEverything(t *testing.T, cfg store.Config, in *inbox) (key string) 
 	post("/account/plan/subscribe", nil) // which makes a customer
 	visitor.CloseIdleConnections()
 	for range 5 {
-		s.call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key)
+		s.Call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key)
 	}
 	http.DefaultClient.CloseIdleConnections()
-	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	s.ends(t)
+	_ = s.Cmd.Process.Signal(syscall.SIGTERM)
+	s.Ends(t)
 	return key
 }
 
@@ -242,9 +258,9 @@ func texts(t *testing.T, db *sql.DB, query string) (all []string) {
 }
 
 // anEmbedding is a slug that only a key opens.
-func anEmbedding(t *testing.T, s *server) string {
+func anEmbedding(t *testing.T, s *blackbox.Server) string {
 	t.Helper()
-	page := readAll(t, s.call(t, http.MethodGet, "/api/v1/tools?limit=1", "").Body)
+	page := blackbox.ReadAll(t, s.Call(t, http.MethodGet, "/api/v1/tools?limit=1", "").Body)
 	slug := regexp.MustCompile(`"slug":\s*"([^"]+)"`).FindStringSubmatch(page)
 	if slug == nil {
 		t.Fatalf("no tool: %s", page)
@@ -253,9 +269,9 @@ func anEmbedding(t *testing.T, s *server) string {
 }
 
 // newestEvent is the id of the last that was told.
-func newestEvent(t *testing.T, s *server) string {
+func newestEvent(t *testing.T, s *blackbox.Server) string {
 	t.Helper()
-	answer := readAll(t, s.call(t, http.MethodPost, "/graphql", `{"query":"{changes(first: 1, order: newest_first) {nodes {id}}}"}`).Body)
+	answer := blackbox.ReadAll(t, s.Call(t, http.MethodPost, "/graphql", `{"query":"{changes(first: 1, order: newest_first) {nodes {id}}}"}`).Body)
 	id := regexp.MustCompile(`evt_\w+`).FindString(answer)
 	if id == "" {
 		t.Fatalf("no event: %s", answer)
@@ -277,9 +293,9 @@ func TestBackupWhileAllWrite(t *testing.T) {
 	t.Parallel()
 	feeds, exports := twoCatalogs(t, 300)
 	testdb.Each(t, func(t *testing.T, cfg store.Config) {
-		succeeds(t, shipped(t, cfg, "import", feeds[0]))
-		s := startServer(t, cfg)
-		key := newKey(t, cfg, "pro")
+		blackbox.Succeeds(t, blackbox.Shipped(t, cfg, "import", feeds[0]))
+		s := blackbox.Serve(t, cfg)
+		key := blackbox.NewKey(t, cfg, "pro")
 		end := make(chan struct{})
 		var writing sync.WaitGroup
 		writing.Go(func() {
@@ -288,8 +304,8 @@ func TestBackupWhileAllWrite(t *testing.T) {
 				case <-end:
 					return
 				default:
-					if r := runs(t, shipped(t, cfg, "import", "--force", feeds[i%2])); r.code != 0 {
-						t.Errorf("an import beside a backup: %s", r.err)
+					if r := blackbox.Runs(t, blackbox.Shipped(t, cfg, "import", "--force", feeds[i%2])); r.Code != 0 {
+						t.Errorf("an import beside a backup: %s", r.Err)
 					}
 				}
 			}
@@ -300,7 +316,7 @@ func TestBackupWhileAllWrite(t *testing.T) {
 				case <-end:
 					return
 				case <-time.After(5 * time.Millisecond):
-					if got := s.call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key); got.StatusCode != 200 {
+					if got := s.Call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key); got.StatusCode != 200 {
 						t.Errorf("a request beside a backup: %d", got.StatusCode)
 					}
 				}
@@ -309,14 +325,14 @@ func TestBackupWhileAllWrite(t *testing.T) {
 		for i := range 2 {
 			// What was there before it began is in it, wherever it was kept.
 			latest := fmt.Sprintf("latest-%d@example.com", i)
-			succeeds(t, palmares(t, cfg, "accounts", "create", latest))
+			blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "create", latest))
 			restored := restore(t, cfg, backUp(t, cfg))
-			succeeds(t, palmares(t, restored, "accounts", "show", latest))
-			got := succeeds(t, shipped(t, restored, "export")).out
+			blackbox.Succeeds(t, blackbox.Command(t, restored, "accounts", "show", latest))
+			got := blackbox.Succeeds(t, blackbox.Shipped(t, restored, "export")).Out
 			if withoutHistory(got) != withoutHistory(exports[0]) && withoutHistory(got) != withoutHistory(exports[1]) {
 				t.Error("the catalog is neither of the two")
 			}
-			succeeds(t, palmares(t, restored, "doctor", "--listen", "127.0.0.1:0"))
+			blackbox.Succeeds(t, blackbox.Command(t, restored, "doctor", "--listen", "127.0.0.1:0"))
 		}
 		close(end)
 		writing.Wait()
@@ -324,30 +340,31 @@ func TestBackupWhileAllWrite(t *testing.T) {
 }
 
 func TestBackupCommand(t *testing.T) {
+	t.Parallel()
 	cfg := testdb.SQLite(t)
 	file := filepath.Join(t.TempDir(), "backup.db")
-	if r := runs(t, palmares(t, cfg, "backup", file)); r.code != 1 || !strings.Contains(r.err, "there is no database in") {
-		t.Errorf("of nothing: exit %d: %s", r.code, r.err)
+	if r := blackbox.Runs(t, blackbox.Command(t, cfg, "backup", file)); r.Code != 1 || !strings.Contains(r.Err, "there is no database in") {
+		t.Errorf("of nothing: exit %d: %s", r.Code, r.Err)
 	}
-	fill(t, cfg)
+	blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "demo.ndjson", demo.Catalog)))
 	for range 2 { // the second replaces the first
-		succeeds(t, palmares(t, cfg, "backup", file))
+		blackbox.Succeeds(t, blackbox.Command(t, cfg, "backup", file))
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("others may read it: %v %v", info.Mode(), err)
 	}
-	if r := runs(t, palmares(t, cfg, "backup", store.File(cfg.DataDir))); r.code != 1 || !strings.Contains(r.err, "cannot be put there") {
-		t.Errorf("onto itself: exit %d: %s", r.code, r.err)
+	if r := blackbox.Runs(t, blackbox.Command(t, cfg, "backup", store.File(cfg.DataDir))); r.Code != 1 || !strings.Contains(r.Err, "cannot be put there") {
+		t.Errorf("onto itself: exit %d: %s", r.Code, r.Err)
 	}
 	small := testdb.SmallDisk(t, 128<<10)
-	if r := runs(t, palmares(t, cfg, "backup", filepath.Join(small, "backup.db"))); r.code != 1 || !strings.Contains(r.err, "full") {
-		t.Errorf("to a full disk: exit %d: %s", r.code, r.err)
+	if r := blackbox.Runs(t, blackbox.Command(t, cfg, "backup", filepath.Join(small, "backup.db"))); r.Code != 1 || !strings.Contains(r.Err, "full") {
+		t.Errorf("to a full disk: exit %d: %s", r.Code, r.Err)
 	}
 	if left, _ := os.ReadDir(small); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
-	if r := runs(t, palmares(t, testdb.Postgres(t), "backup", file)); r.code != 1 || !strings.Contains(r.err, "use pg_dump") {
-		t.Errorf("of PostgreSQL: exit %d: %s", r.code, r.err)
+	if r := blackbox.Runs(t, blackbox.Command(t, testdb.Postgres(t), "backup", file)); r.Code != 1 || !strings.Contains(r.Err, "use pg_dump") {
+		t.Errorf("of PostgreSQL: exit %d: %s", r.Code, r.Err)
 	}
 }
 
@@ -357,7 +374,7 @@ func TestExportIsTheCatalog(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, cfg store.Config) {
 		for _, revision := range []int{0, 3} { // with a history
-			succeeds(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 60, Seed: 1, Revision: revision})))
+			blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 60, Seed: 1, Revision: revision})))
 		}
 		other := testdb.SQLite(t)
 		if cfg.DatabaseURL == "" {
@@ -367,13 +384,13 @@ func TestExportIsTheCatalog(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "catalog.ndjson.gz")
 		doAs(t, cfg, lines[0], "CATALOG="+file)
 		doAs(t, other, lines[1], "CATALOG="+file)
-		if a, b := succeeds(t, palmares(t, cfg, "export")).out, succeeds(t, palmares(t, other, "export")).out; a != b {
+		if a, b := blackbox.Succeeds(t, blackbox.Command(t, cfg, "export")).Out, blackbox.Succeeds(t, blackbox.Command(t, other, "export")).Out; a != b {
 			t.Error("the exports differ")
 		}
-		one, two := startServer(t, cfg), startServer(t, other)
+		one, two := blackbox.Serve(t, cfg), blackbox.Serve(t, other)
 		for _, path := range []string{"/api/v1/tools", "/api/v1/tools?page=2&limit=7&sort=name_asc", "/api/v1/pricing", "/api/v1/comparatifs", "/api/v1/cimetiere", "/api/v1/categories", "/api/v1/stats"} {
-			a, b := readAll(t, one.call(t, http.MethodGet, path, "").Body), readAll(t, two.call(t, http.MethodGet, path, "").Body)
-			b = strings.ReplaceAll(b, two.address, one.address)
+			a, b := blackbox.ReadAll(t, one.Call(t, http.MethodGet, path, "").Body), blackbox.ReadAll(t, two.Call(t, http.MethodGet, path, "").Body)
+			b = strings.ReplaceAll(b, two.Address, one.Address)
 			if a != b || len(a) < 50 {
 				t.Errorf("%s:\n%.500s\n%.500s", path, a, b)
 			}

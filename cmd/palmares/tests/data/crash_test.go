@@ -1,4 +1,4 @@
-package main
+package data_test
 
 import (
 	"database/sql"
@@ -14,6 +14,7 @@ import (
 	"palmares/internal/feed/synth"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/blackbox"
 )
 
 // twoCatalogs are two large states of one catalog, as feeds and as exports.
@@ -21,9 +22,9 @@ func twoCatalogs(t *testing.T, tools int) (feeds, exports [2]string) {
 	t.Helper()
 	cfg := testdb.SQLite(t) // one for both: the history of prices comes from having seen the first
 	for i := range feeds {
-		feeds[i] = synthFile(t, synth.Options{Tools: tools, Seed: 5, Revision: 10 * i})
-		succeeds(t, shipped(t, cfg, "import", feeds[i]))
-		exports[i] = succeeds(t, shipped(t, cfg, "export")).out
+		feeds[i] = blackbox.SynthFile(t, synth.Options{Tools: tools, Seed: 5, Revision: 10 * i})
+		blackbox.Succeeds(t, blackbox.Shipped(t, cfg, "import", feeds[i]))
+		exports[i] = blackbox.Succeeds(t, blackbox.Shipped(t, cfg, "export")).Out
 	}
 	return feeds, exports
 }
@@ -31,19 +32,20 @@ func twoCatalogs(t *testing.T, tools int) (feeds, exports [2]string) {
 // TestKillDuringImport kills imports at random moments. Afterwards the catalog
 // is the old one whole or the new one whole.
 func TestKillDuringImport(t *testing.T) {
+	t.Parallel()
 	const kills = 20
 	feeds, exports := twoCatalogs(t, 1500)
 	testdb.Each(t, func(t *testing.T, old store.Config) {
-		succeeds(t, shipped(t, old, "import", feeds[0]))
+		blackbox.Succeeds(t, blackbox.Shipped(t, old, "import", feeds[0]))
 		length := duration(t, old, feeds[1])
 		cfg := testdb.Copy(t, old)
 		killed, finished := 0, 0
 		for killed < kills {
-			if finished > kills {
+			if finished > 20*kills { // the time it takes is guessed from the last one
 				t.Fatalf("only %d of %d imports could be killed in time", killed, killed+finished)
 			}
-			died, took := killAfter(t, shipped(t, cfg, "import", feeds[1]), time.Duration(rand.Int64N(int64(length))))
-			got := succeeds(t, shipped(t, cfg, "export")).out
+			died, took := killAfter(t, blackbox.Shipped(t, cfg, "import", feeds[1]), time.Duration(rand.Int64N(int64(length))))
+			got := blackbox.Succeeds(t, blackbox.Shipped(t, cfg, "export")).Out
 			if got != exports[0] && got != exports[1] {
 				t.Fatal("the catalog is neither the old nor the new one")
 			}
@@ -66,7 +68,7 @@ func duration(t *testing.T, cfg store.Config, feed string) time.Duration {
 	t.Helper()
 	cfg = testdb.Copy(t, cfg)
 	start := time.Now()
-	succeeds(t, shipped(t, cfg, "import", feed))
+	blackbox.Succeeds(t, blackbox.Shipped(t, cfg, "import", feed))
 	return time.Since(start)
 }
 
@@ -85,29 +87,30 @@ func killAfter(t *testing.T, cmd *exec.Cmd, after time.Duration) (died bool, too
 }
 
 func TestImportsAtOnceNeverMix(t *testing.T) {
+	t.Parallel()
 	const importers = 4
 	var feeds [importers]string
 	whole := map[string]bool{}
 	for i := range feeds {
 		// Catalogs with nothing in common but a few slugs.
-		feeds[i] = synthFile(t, synth.Options{Tools: 300, Seed: uint64(i)})
+		feeds[i] = blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: uint64(i)})
 		alone := testdb.SQLite(t)
-		succeeds(t, shipped(t, alone, "import", feeds[i]))
-		whole[withoutHistory(succeeds(t, shipped(t, alone, "export")).out)] = true
+		blackbox.Succeeds(t, blackbox.Shipped(t, alone, "import", feeds[i]))
+		whole[withoutHistory(blackbox.Succeeds(t, blackbox.Shipped(t, alone, "export")).Out)] = true
 	}
 	testdb.Each(t, func(t *testing.T, cfg store.Config) {
-		succeeds(t, shipped(t, cfg, "migrate", "up"))
+		blackbox.Succeeds(t, blackbox.Shipped(t, cfg, "migrate", "up"))
 		var all sync.WaitGroup
 		for _, feed := range feeds {
-			cmd := shipped(t, cfg, "import", "--force", feed)
+			cmd := blackbox.Shipped(t, cfg, "import", "--force", feed)
 			all.Go(func() {
-				if r := runs(t, cmd); r.code != 0 && !strings.Contains(r.err, "another import or migration is still running: try again when it has ended") {
-					t.Errorf("exit %d: %s", r.code, r.err)
+				if r := blackbox.Runs(t, cmd); r.Code != 0 && !strings.Contains(r.Err, "another import or migration is still running: try again when it has ended") {
+					t.Errorf("exit %d: %s", r.Code, r.Err)
 				}
 			})
 		}
 		all.Wait()
-		if got := succeeds(t, shipped(t, cfg, "export")).out; !whole[withoutHistory(got)] {
+		if got := blackbox.Succeeds(t, blackbox.Shipped(t, cfg, "export")).Out; !whole[withoutHistory(got)] {
 			t.Error("the catalog is a mix")
 		}
 	})

@@ -1,4 +1,4 @@
-package main
+package web_test
 
 import (
 	"compress/gzip"
@@ -11,6 +11,7 @@ import (
 
 	"palmares/internal/feed/synth"
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/blackbox"
 	"palmares/internal/testdb/browser"
 )
 
@@ -36,22 +37,22 @@ func looksRight(t *testing.T, p *browser.Page, name string) {
 
 func TestSiteIsAccessible(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, testdb.SQLite(t), "--demo")
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	chrome := browser.Start(t)
 	for _, look := range everyLook {
-		p := chrome.Open(t, look, "http://"+s.address+"/")
+		p := chrome.Open(t, look, "http://"+s.Address+"/")
 		for name, path := range map[string]string{
 			"home": "/", "tools": "/tools", "tools-filtered": "/tools?category=code&sort=name_asc", "tools-none": "/tools?q=nobodyhasthis",
 			"tool": "/tools/plume", "tool-untested": "/tools/apostille", "comparisons": "/comparatifs", "comparison": "/comparatifs/plume-vs-ecritoire-cie",
 			"categories": "/categories", "status": "/status", "graveyard": "/cimetiere", "tool-unknown": "/tools/plmue", "page-unknown": "/toosl", "tools-bad": "/tools?sort=best",
 		} {
-			p.Go("http://" + s.address + path)
+			p.Go("http://" + s.Address + path)
 			if unknown := strings.Contains(name, "unknown"); (p.Status() == 404) != unknown {
 				t.Errorf("%s: %d", path, p.Status())
 			}
 			looksRight(t, p, fmt.Sprintf("site-%s-%s", name, lookName(look)))
 		}
-		p.Go("http://" + s.address + "/cimetiere")
+		p.Go("http://" + s.Address + "/cimetiere")
 		p.Click(".duels a")
 		looksRight(t, p, "site-retired-"+lookName(look))
 	}
@@ -62,9 +63,9 @@ func TestSiteIsAccessible(t *testing.T) {
 func TestSiteByKeyboard(t *testing.T) {
 	t.Parallel()
 	cfg := testdb.SQLite(t)
-	succeeds(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 300, Seed: 1})))
-	s := startServer(t, cfg)
-	base := "http://" + s.address
+	blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: 1})))
+	s := blackbox.Serve(t, cfg)
+	base := "http://" + s.Address
 	p := browser.Start(t).Open(t, browser.Look{NoScript: true, Width: 360}, base+"/")
 	to := func(id string) {
 		t.Helper()
@@ -105,7 +106,7 @@ var inPage = regexp.MustCompile(`(?:href|src)="(/assets/[^"]+)"`)
 // A first visit takes little: the page, and all that it asks for.
 func TestPagesAreLight(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, testdb.SQLite(t), "--demo")
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	const most = 50_000
 	for _, path := range []string{"/", "/tools/plume"} {
 		page, size := packed(t, s, path)
@@ -121,9 +122,9 @@ func TestPagesAreLight(t *testing.T) {
 }
 
 // packed is a body, and how many bytes it took on the way.
-func packed(t *testing.T, s *server, path string) (string, int) {
+func packed(t *testing.T, s *blackbox.Server, path string) (string, int) {
 	t.Helper()
-	request, err := http.NewRequest(http.MethodGet, "http://"+s.address+path, nil)
+	request, err := http.NewRequest(http.MethodGet, "http://"+s.Address+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +134,7 @@ func packed(t *testing.T, s *server, path string) (string, int) {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	sent := readAll(t, response.Body)
+	sent := blackbox.ReadAll(t, response.Body)
 	if response.Header.Get("Content-Encoding") != "gzip" {
 		return sent, len(sent)
 	}

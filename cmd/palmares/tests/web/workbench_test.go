@@ -1,4 +1,4 @@
-package main
+package web_test
 
 import (
 	"bytes"
@@ -12,22 +12,23 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"palmares/internal/store"
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/blackbox"
 	"palmares/internal/testdb/browser"
+	"palmares/internal/testdb/wait"
 	"palmares/internal/workbench"
 )
 
 // startWorkbench starts a server that carries the explorer and the reference
 // as they are now.
-func startWorkbench(t *testing.T) *server {
+func startWorkbench(t *testing.T) *blackbox.Server {
 	t.Helper()
-	return startWorkbenchOn(t, testdb.SQLite(t))
+	return startWorkbenchOn(t, blackbox.Demo(t))
 }
 
-func startWorkbenchOn(t *testing.T, cfg store.Config) *server {
+func startWorkbenchOn(t *testing.T, cfg store.Config) *blackbox.Server {
 	t.Helper()
 	manifest, err := os.ReadFile(filepath.Join(testdb.Assets(t), "manifest.json"))
 	if err != nil {
@@ -37,9 +38,9 @@ func startWorkbenchOn(t *testing.T, cfg store.Config) *server {
 	if err := json.Unmarshal(manifest, &built); err != nil {
 		t.Fatal(err)
 	}
-	s := startServer(t, cfg, "--demo")
+	s := blackbox.Serve(t, cfg, "--demo")
 	for page, script := range map[string]string{"/explorer": built["explorer.js"], "/docs": built["reference.js"]} {
-		body, err := io.ReadAll(s.call(t, http.MethodGet, page, "").Body)
+		body, err := io.ReadAll(s.Call(t, http.MethodGet, page, "").Body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,18 +51,27 @@ func startWorkbenchOn(t *testing.T, cfg store.Config) *server {
 	return s
 }
 
-// shows waits until an element says something. Editors write their spaces as
-// ones that do not break.
+// shows waits until an element says something.
 func shows(t *testing.T, p *browser.Page, selector, want string) {
 	t.Helper()
-	var said string
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		said = strings.ReplaceAll(p.Text(selector), "\u00a0", " ")
-		if strings.Contains(said, want) {
-			return
+	p.Shows(selector, want)
+}
+
+// stored waits until GraphiQL, which stores what is in its tabs a moment later,
+// has stored so many, the current one with a text in its query.
+func stored(t *testing.T, p *browser.Page, tabs int, query string) {
+	t.Helper()
+	wait.Until(t, fmt.Sprintf("GraphiQL stores %d tabs, one with %q", tabs, query), func() bool {
+		var state struct {
+			Tabs  int
+			Query string
 		}
-	}
-	t.Fatalf("%s never says %q, but %q", selector, want, said)
+		p.Eval(`(state => ({tabs: state?.tabs?.length ?? 0, query: state?.tabs?.[state.activeTabIndex]?.query ?? ""}))(JSON.parse(localStorage.getItem("graphiql:tabState")))`, &state)
+		if query == "" {
+			return state.Tabs == tabs && state.Query == ""
+		}
+		return state.Tabs == tabs && strings.Contains(state.Query, query)
+	})
 }
 
 const (
@@ -82,7 +92,7 @@ func explorerOf(path string) string { return "/explorer?path=" + url.QueryEscape
 func TestExplorerBuildsAQueryByClicks(t *testing.T) {
 	t.Parallel()
 	s := startWorkbench(t)
-	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.address+"/explorer")
+	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/explorer")
 	shows(t, p, inQuery, "query BestTools")
 	if text := p.Text(".result-window"); strings.Contains(text, "data") {
 		t.Errorf("something ran by itself: %s", text)
@@ -111,7 +121,7 @@ func TestExplorerBuildsAQueryByClicks(t *testing.T) {
 func TestExplorerOpensExamples(t *testing.T) {
 	t.Parallel()
 	s := startWorkbench(t)
-	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.address+"/explorer")
+	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/explorer")
 	shows(t, p, inQuery, "query BestTools")
 	p.Fill("#example", "2")
 	p.Click("#examples button")
@@ -127,13 +137,13 @@ func TestExplorerOpensExamples(t *testing.T) {
 // Every example is a query that a dashboard can use as it is.
 func TestExamplesRun(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, testdb.SQLite(t), "--demo")
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	for _, example := range workbench.Examples {
 		query, err := json.Marshal(map[string]string{"query": example.Query})
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := s.call(t, http.MethodPost, "/graphql", string(query), "Content-Type", "application/json")
+		got := s.Call(t, http.MethodPost, "/graphql", string(query), "Content-Type", "application/json")
 		body, err := io.ReadAll(got.Body)
 		if err != nil || got.StatusCode != 200 || bytes.Contains(body, []byte(`"errors"`)) || len(body) < 100 {
 			t.Errorf("%s: %d %s %v", example.Title, got.StatusCode, body, err)
@@ -145,7 +155,7 @@ func TestExamplesRun(t *testing.T) {
 func TestExplorerOpensPaths(t *testing.T) {
 	t.Parallel()
 	s := startWorkbench(t)
-	base := "http://" + s.address
+	base := "http://" + s.Address
 	p := browser.Start(t).Open(t, browser.Look{}, base+explorerOf("/api/v1/tools?category=code"))
 	shows(t, p, inQuery, "query tools(")
 	shows(t, p, inVariables, `"category": [`)
@@ -182,7 +192,7 @@ func TestExplorerOpensPaths(t *testing.T) {
 func TestExplorerOpensWhatWasLeft(t *testing.T) {
 	t.Parallel()
 	s := startWorkbench(t)
-	base := "http://" + s.address
+	base := "http://" + s.Address
 	for _, c := range []struct {
 		name   string
 		before []string
@@ -192,10 +202,10 @@ func TestExplorerOpensWhatWasLeft(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := browser.Start(t).Open(t, browser.Look{}, base+"/docs")
-			for _, path := range c.before {
+			for i, path := range c.before {
 				p.Go(base + path)
 				shows(t, p, inQuery, "query ")
-				time.Sleep(time.Second) // GraphiQL writes down what it keeps half a second later
+				stored(t, p, i+1, "query ")
 			}
 			for range 2 {
 				p.Go(base + "/explorer")
@@ -208,17 +218,17 @@ func TestExplorerOpensWhatWasLeft(t *testing.T) {
 				if p.Eval("document.querySelectorAll('.graphiql-tab').length", &tabs); tabs != len(c.before) {
 					t.Errorf("there are %d tabs", tabs)
 				}
-				time.Sleep(time.Second)
+				stored(t, p, len(c.before), "query tools(")
 			}
 			p.Click(".graphiql-tab-add")
-			time.Sleep(time.Second)
+			stored(t, p, len(c.before)+1, "")
 			p.Go(base + "/explorer")
 			p.Text(inAnswer)
 			if text := p.Text(inQuery); strings.TrimSpace(text) != "" {
 				t.Errorf("an empty tab has %q", text)
 			}
 			for _, kept := range []string{"{oops", "7", `{"activeTabIndex": 3, "tabs": [null]}`, `{"activeTabIndex": 0, "tabs": [{"query": 7, "variables": {}}]}`} {
-				time.Sleep(time.Second)
+				p.Go(base + "/docs") // where GraphiQL stores nothing over it
 				p.Eval("localStorage.setItem('graphiql:tabState', "+strconv.Quote(kept)+")", nil)
 				p.Go(base + "/explorer")
 				shows(t, p, inQuery, "query BestTools")
@@ -231,11 +241,11 @@ func TestExplorerOpensWhatWasLeft(t *testing.T) {
 func TestExplorerHasTheVisitorsKey(t *testing.T) {
 	t.Parallel()
 	s := startWorkbench(t)
-	base := "http://" + s.address
+	base := "http://" + s.Address
 	p := browser.Start(t).Open(t, browser.Look{}, base+"/login")
 	p.Fill("#email", "kay@example.com")
 	p.Click("main button")
-	link, _ := s.printed(t, "kay@example.com", 0)
+	link, _ := s.Printed(t, "kay@example.com", 0)
 	p.Go(link)
 	p.Click("main button")
 	p.Go(base + explorerOf("/api/embeddings/plume"))
@@ -245,7 +255,17 @@ func TestExplorerHasTheVisitorsKey(t *testing.T) {
 	shows(t, p, inVariables, `"Authorization": "Bearer pal_`)
 	runQuery(p)
 	shows(t, p, inAnswer, `"chunk_count": `)
-	time.Sleep(time.Second) // GraphiQL writes down what it keeps half a second later
+	stored(t, p, 1, "query embeddings(")
+	// Its history misses a query that is answered before the page is drawn again.
+	wait.Until(t, "the query is in the history", func() bool {
+		var history string
+		if p.Eval(`localStorage.getItem("graphiql:queries") ?? ""`, &history); strings.Contains(history, "embeddings") {
+			return true
+		}
+		runQuery(p)
+		shows(t, p, inAnswer, `"chunk_count": `)
+		return false
+	})
 	var kept string
 	if p.Eval("JSON.stringify(localStorage)", &kept); strings.Contains(kept, "pal_") || !strings.Contains(kept, "embeddings") {
 		t.Errorf("the browser keeps %s", kept)
@@ -254,6 +274,7 @@ func TestExplorerHasTheVisitorsKey(t *testing.T) {
 	p.Go(base + "/explorer")
 	shows(t, p, inQuery, "query embeddings(")
 	p.Click("button[aria-label='Show History']")
+	p.Shows(".graphiql-history", "embeddings")
 	p.Click(".graphiql-history-item-label")
 	runQuery(p)
 	shows(t, p, inAnswer, `"chunk_count": `)
@@ -265,7 +286,7 @@ func TestWorkbenchIsAccessible(t *testing.T) {
 	chrome := browser.Start(t)
 	for _, look := range everyLook {
 		t.Run(lookName(look), func(t *testing.T) {
-			p := chrome.Open(t, look, "http://"+s.address+explorerOf("/api/v1/tools?category=code"))
+			p := chrome.Open(t, look, "http://"+s.Address+explorerOf("/api/v1/tools?category=code"))
 			shows(t, p, "#same-call", "GET /api/v1/tools?category=code")
 			runQuery(p)
 			shows(t, p, inAnswer, `"slug"`)
@@ -277,7 +298,7 @@ func TestWorkbenchIsAccessible(t *testing.T) {
 				}
 			}
 			p.Screenshot("explorer-plugin-" + lookName(look))
-			p.Go("http://" + s.address + "/docs")
+			p.Go("http://" + s.Address + "/docs")
 			shows(t, p, "#reference", "/api/v1/tools/{slug}")
 			shows(t, p, "#reference", "Test Request")
 			shows(t, p, "#reference", "Free of rights") // the last to be seen
@@ -300,7 +321,7 @@ func TestWorkbenchAssetsArePacked(t *testing.T) {
 		if name == "manifest.json" {
 			continue
 		}
-		got := s.call(t, http.MethodGet, "/assets/workbench/"+name, "", "Accept-Encoding", "br")
+		got := s.Call(t, http.MethodGet, "/assets/workbench/"+name, "", "Accept-Encoding", "br")
 		body, err := io.ReadAll(got.Body)
 		if err != nil || got.StatusCode != 200 || !strings.Contains(got.Header.Get("Cache-Control"), "immutable") {
 			t.Errorf("%s: %d %v", name, got.StatusCode, err)

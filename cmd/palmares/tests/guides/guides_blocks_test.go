@@ -1,4 +1,4 @@
-package main
+package guides_test
 
 import (
 	"encoding/json"

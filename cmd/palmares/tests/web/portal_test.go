@@ -1,7 +1,6 @@
-package main
+package web_test
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -14,39 +13,21 @@ import (
 	"palmares/internal/quota"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/blackbox"
 	"palmares/internal/testdb/browser"
+	"palmares/internal/testdb/wait"
 )
 
 // codeInLetter stands alone on its line.
 var codeInLetter = regexp.MustCompile(`(?m)^ +(\d{6})\r?$`)
 
-var printedLink = regexp.MustCompile(`"to":"([^"]+)".*"link":"([^"]+)","code":"(\d{6})"`)
-
-// printed waits for the letter to an address that the server prints to its
-// log, and takes the newest.
-func (s *server) printed(t testing.TB, to string, after int) (link, code string) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		var letters [][]string
-		for _, found := range printedLink.FindAllStringSubmatch(s.log.String(), -1) {
-			if found[1] == to {
-				letters = append(letters, found)
-			}
-		}
-		if len(letters) > after {
-			return letters[after][2], letters[after][3]
-		}
-	}
-	t.Fatalf("no letter %d to %s is printed:\n%s", after+1, to, s.log)
-	return "", ""
-}
-
 // The way of a new user: from an address to a key, a document and its count.
 func TestPortalPath(t *testing.T) {
+	t.Parallel()
 	chrome := browser.Start(t)
 	testdb.Each(t, func(t *testing.T, cfg store.Config) {
-		s := startServer(t, cfg, "--demo")
-		base := "http://" + s.address
+		s := blackbox.Serve(t, cfg, "--demo")
+		base := "http://" + s.Address
 		kind := "sqlite"
 		if cfg.DatabaseURL != "" {
 			kind = "postgres"
@@ -64,8 +45,8 @@ func TestPortalPath(t *testing.T) {
 			t.Fatalf("after asking for a message: %s", text)
 		}
 		shot(p, "2-code")
-		link, _ := s.printed(t, "nina@example.com", 0)
-		if got := s.call(t, http.MethodHead, strings.TrimPrefix(link, base), ""); got.StatusCode != 200 {
+		link, _ := s.Printed(t, "nina@example.com", 0)
+		if got := s.Call(t, http.MethodHead, strings.TrimPrefix(link, base), ""); got.StatusCode != 200 {
 			t.Errorf("a scanner's HEAD: %d", got.StatusCode)
 		}
 		p.Go(link)
@@ -83,13 +64,14 @@ func TestPortalPath(t *testing.T) {
 		}
 		shot(p, "5-key")
 		p.Click("[data-copy=key]")
-		if said := p.Text("[data-copy=key]"); said != "Copied" && said != "Selected" {
-			t.Errorf("the copy button says %q", said)
-		}
+		wait.Until(t, "the copy button says what it did", func() bool {
+			said := p.Text("[data-copy=key]")
+			return said == "Copied" || said == "Selected"
+		})
 
 		document := strings.TrimSpace(p.Text("#curl")[strings.LastIndex(p.Text("#curl"), " ")+1:])
 		day := quota.DayOf(time.Now())
-		got := s.call(t, http.MethodGet, strings.TrimPrefix(document, base), "", "Authorization", "Bearer "+key)
+		got := s.Call(t, http.MethodGet, strings.TrimPrefix(document, base), "", "Authorization", "Bearer "+key)
 		if got.StatusCode != 200 {
 			body, _ := io.ReadAll(got.Body)
 			t.Fatalf("the document: %d %s", got.StatusCode, body)
@@ -98,18 +80,11 @@ func TestPortalPath(t *testing.T) {
 		if row := p.Text("tbody"); !strings.Contains(row, "laptop") || strings.Contains(row, key) {
 			t.Errorf("the list of keys: %s", row)
 		}
-		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		wait.Until(t, "the request is counted", func() bool {
 			p.Go(base + "/account/usage")
-			if p.Text("#today") == "1" {
-				break
-			}
-			if quota.DayOf(time.Now()) != day && strings.Contains(p.Text("main"), "The last 30 days: 1 request") {
-				break // it was yesterday's
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("the count is %s", p.Text("#today"))
-			}
-		}
+			return p.Text("#today") == "1" ||
+				quota.DayOf(time.Now()) != day && strings.Contains(p.Text("main"), "The last 30 days: 1 request") // it was yesterday's
+		})
 		shot(p, "6-usage")
 
 		p.Go(base + "/account")
@@ -118,7 +93,7 @@ func TestPortalPath(t *testing.T) {
 		if !strings.Contains(p.Text("main"), "The key is revoked") {
 			t.Errorf("after revoking: %s", p.Text("main"))
 		}
-		if got := s.call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key); got.StatusCode != 401 {
+		if got := s.Call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key); got.StatusCode != 401 {
 			t.Errorf("a revoked key: %d", got.StatusCode)
 		}
 		p.Click(".who button")
@@ -130,8 +105,9 @@ func TestPortalPath(t *testing.T) {
 
 // Everything can be reached and done with a keyboard, and without a script.
 func TestPortalByKeyboard(t *testing.T) {
-	s := startServer(t, testdb.SQLite(t), "--demo")
-	base := "http://" + s.address
+	t.Parallel()
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
+	base := "http://" + s.Address
 	p := browser.Start(t).Open(t, browser.Look{NoScript: true, Width: 360}, base+"/login")
 	tabTo := func(what string) {
 		t.Helper()
@@ -151,7 +127,7 @@ func TestPortalByKeyboard(t *testing.T) {
 	tabTo("input#email")
 	write("kim@example.com")
 	p.Press("Enter")
-	_, code := s.printed(t, "kim@example.com", 0)
+	_, code := s.Printed(t, "kim@example.com", 0)
 	tabTo("input#code")
 	write(code)
 	p.Press("Enter")
@@ -176,27 +152,26 @@ func TestPortalByKeyboard(t *testing.T) {
 // Subscribing leads to Stripe, with what it sells set up there, and an event
 // of Stripe's comes in where it should.
 func TestSubscribing(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, cfg store.Config) {
 		smtp := testdb.StartSMTP(t)
-		s := startServer(t, cfg, "--demo", "--smtp-url", smtp.URL, "--mail-from", "palmares <hello@example.com>",
+		s := blackbox.Serve(t, cfg, "--demo", "--smtp-url", smtp.URL, "--mail-from", "palmares <hello@example.com>",
 			"--stripe-secret-key", "sk_test_123", "--stripe-webhook-secret", "whsec_test", "--stripe-price", "price_123",
 			"--stripe-api-base", testdb.StartStripeMock(t))
-		base := "http://" + s.address
+		base := "http://" + s.Address
 		jar, err := cookiejar.New(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		visitor := &http.Client{Jar: jar, CheckRedirect: func(r *http.Request, _ []*http.Request) error {
-			if r.URL.Host != s.address {
+			if r.URL.Host != s.Address {
 				return http.ErrUseLastResponse
 			}
 			return nil
 		}}
 		post := func(path string, form url.Values) *http.Response {
 			t.Helper()
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-			defer cancel()
-			r, err := http.NewRequestWithContext(ctx, http.MethodPost, base+path, strings.NewReader(form.Encode()))
+			r, err := http.NewRequestWithContext(wait.Context(t), http.MethodPost, base+path, strings.NewReader(form.Encode()))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -226,15 +201,15 @@ func TestSubscribing(t *testing.T) {
 		if got := post("/account/plan/manage", nil); got.StatusCode != 303 || !strings.HasPrefix(got.Header.Get("Location"), "https://") {
 			t.Errorf("managing: %d to %s", got.StatusCode, got.Header.Get("Location"))
 		}
-		shown := succeeds(t, palmares(t, cfg, "accounts", "show", "paul@example.com"))
-		if !strings.Contains(shown.out, "pro") {
-			t.Errorf("the account: %s", shown.out)
+		shown := blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "show", "paul@example.com"))
+		if !strings.Contains(shown.Out, "pro") {
+			t.Errorf("the account: %s", shown.Out)
 		}
-		if got := s.call(t, http.MethodPost, "/billing/stripe", `{"id":"evt_1"}`, "Stripe-Signature", "t=1,v1=00"); got.StatusCode != 400 {
+		if got := s.Call(t, http.MethodPost, "/billing/stripe", `{"id":"evt_1"}`, "Stripe-Signature", "t=1,v1=00"); got.StatusCode != 400 {
 			t.Errorf("a forged event: %d", got.StatusCode)
 		}
 		for _, secret := range []string{`["= ]` + code + `["& ]`, "sk_test_123", "whsec_test"} { // six digits are in many a number
-			if regexp.MustCompile(secret).MatchString(s.log.String()) {
+			if regexp.MustCompile(secret).MatchString(s.Log.String()) {
 				t.Errorf("the log has %s", secret)
 			}
 		}

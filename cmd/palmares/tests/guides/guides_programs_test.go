@@ -1,4 +1,4 @@
-package main
+package guides_test
 
 import (
 	"bytes"
@@ -16,7 +16,8 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"palmares/internal/feed/demo"
-	"palmares/internal/testdb"
+	"palmares/internal/testdb/blackbox"
+	"palmares/internal/testdb/wait"
 )
 
 // receive starts one of the receivers of webhooks, lets palmares send to it,
@@ -28,7 +29,7 @@ func (r *reader) receive(b block) error {
 	if err != nil {
 		return err
 	}
-	address := freeAddress(r)
+	address := blackbox.FreeAddress(r)
 	_, port, _ := net.SplitHostPort(address)
 	if strings.Count(string(code), "8000") != 1 {
 		return fmt.Errorf("%s does not say once where it listens", file)
@@ -37,20 +38,20 @@ func (r *reader) receive(b block) error {
 		return err
 	}
 	owner := strings.ReplaceAll(file, ".", "-") + "@example.com"
-	succeeds(r, palmares(r, r.cfg, "accounts", "create", owner, "--plan", "pro"))
-	added := succeeds(r, palmares(r, r.cfg, "webhooks", "add", owner, "http://"+address, "--events", "catalog.published"))
-	endpoint := regexp.MustCompile(`Endpoint (\d+)`).FindStringSubmatch(added.err)
+	blackbox.Succeeds(r, blackbox.Command(r, r.cfg, "accounts", "create", owner, "--plan", "pro"))
+	added := blackbox.Succeeds(r, blackbox.Command(r, r.cfg, "webhooks", "add", owner, "http://"+address, "--events", "catalog.published"))
+	endpoint := regexp.MustCompile(`Endpoint (\d+)`).FindStringSubmatch(added.Err)
 	if endpoint == nil {
-		return fmt.Errorf("no endpoint was added: %s", added.err)
+		return fmt.Errorf("no endpoint was added: %s", added.Err)
 	}
-	secret := strings.TrimSpace(added.out)
+	secret := strings.TrimSpace(added.Out)
 	p := r.start(strings.ReplaceAll(b.text, "YOUR_SECRET", "'"+secret+"'"))
 	defer p.stop()
 	if err := p.waitFor(b.Until); err != nil {
 		return err
 	}
-	if sent := runs(r, palmares(r, r.cfg, "webhooks", "test", endpoint[1])); !strings.Contains(sent.out, "It has arrived: status 204") {
-		return fmt.Errorf("what palmares sends is refused: %s%s", sent.out, sent.err)
+	if sent := blackbox.Runs(r, blackbox.Command(r, r.cfg, "webhooks", "test", endpoint[1])); !strings.Contains(sent.Out, "It has arrived: status 204") {
+		return fmt.Errorf("what palmares sends is refused: %s%s", sent.Out, sent.Err)
 	}
 	r.attack(address, secret)
 	if err := p.waitFor("got webhook.test"); err != nil {
@@ -139,9 +140,9 @@ func (r *reader) attack(address, secret string) {
 func TestGuidesAfterARelease(t *testing.T) {
 	t.Parallel()
 	haveTools(t)
-	cfg := testdb.SQLite(t)
-	s := startServer(t, cfg, "--demo")
-	key := newKey(t, cfg, "developer")
+	cfg := blackbox.Demo(t)
+	s := blackbox.Serve(t, cfg, "--demo")
+	key := blackbox.NewKey(t, cfg, "developer")
 	embeddings := newReader(t, cfg, s, "embeddings").saveAll("sync.py")
 	embeddings.key = key
 	dashboards := newReader(t, cfg, s, "dashboards").saveAll("live.mjs")
@@ -164,14 +165,11 @@ func TestGuidesAfterARelease(t *testing.T) {
 	webhooks.shell("python3 catchup.py", "")
 	says(caching, "node cached.mjs", "", "8 categories, just fetched")
 
-	succeeds(t, palmares(t, cfg, "import", writeFile(t, "feed.ndjson", revised(t))))
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if _, body := s.get(t, "/readyz"); body["release"] == 2.0 {
-			break
-		} else if time.Now().After(deadline) {
-			t.Fatal("the release is not served")
-		}
-	}
+	blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "feed.ndjson", revised(t))))
+	wait.Until(t, "the release is served", func() bool {
+		_, body := s.Get(t, "/readyz")
+		return body["release"] == 2.0
+	})
 	says(embeddings, sync, "", "1 vectorised, 1 forgotten, 16 as before")
 	says(embeddings, sync, "", "0 vectorised, 0 forgotten, 17 as before")
 	says(dashboards, "node live.mjs", "tools", "release 2 of 2026-11-11: 47 tools")
@@ -185,13 +183,10 @@ func TestGuidesAfterARelease(t *testing.T) {
 
 func waitForFile(t *testing.T, path string) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if _, err := os.Stat(path); err == nil {
-			return
-		} else if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
+	wait.Until(t, "there is a file "+path, func() bool {
+		_, err := os.Stat(path)
+		return err == nil
+	})
 }
 
 // revised is the demo catalog a day later: the review of one tool is another,
@@ -217,11 +212,11 @@ func revised(t *testing.T) []byte {
 func TestGuidesWithoutQuota(t *testing.T) {
 	t.Parallel()
 	haveTools(t)
-	cfg := testdb.SQLite(t)
-	s := startServer(t, cfg, "--demo")
+	cfg := blackbox.Demo(t)
+	s := blackbox.Serve(t, cfg, "--demo")
 	quotas := newReader(t, cfg, s, "quotas").saveAll("polite.py")
 	for range 100 {
-		s.call(t, http.MethodGet, "/api/v1/stats", "")
+		s.Call(t, http.MethodGet, "/api/v1/stats", "")
 	}
 	p := quotas.start("env -u API_KEY python3 polite.py")
 	defer p.stop()

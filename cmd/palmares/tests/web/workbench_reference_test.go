@@ -1,4 +1,4 @@
-package main
+package web_test
 
 import (
 	"encoding/json"
@@ -7,10 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/blackbox"
 	"palmares/internal/testdb/browser"
+	"palmares/internal/testdb/wait"
 )
 
 // tried is a path of the document, and the address that it is tried at.
@@ -20,7 +21,7 @@ type tried struct {
 }
 
 // triedBy are all paths of the document that a server gives of itself.
-func triedBy(t *testing.T, s *server) []tried {
+func triedBy(t *testing.T, s *blackbox.Server) []tried {
 	t.Helper()
 	var document struct {
 		Paths map[string]struct {
@@ -31,7 +32,7 @@ func triedBy(t *testing.T, s *server) []tried {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(readAll(t, s.call(t, http.MethodGet, "/api/v1/openapi.json", "").Body)), &document); err != nil {
+	if err := json.Unmarshal([]byte(blackbox.ReadAll(t, s.Call(t, http.MethodGet, "/api/v1/openapi.json", "").Body)), &document); err != nil {
 		t.Fatal(err)
 	}
 	var all []tried
@@ -56,9 +57,9 @@ func triedBy(t *testing.T, s *server) []tried {
 func TestReferenceTriesPaths(t *testing.T) {
 	t.Parallel()
 	cfg := testdb.SQLite(t)
-	key := newKey(t, cfg, "developer")
+	key := blackbox.NewKey(t, cfg, "developer")
 	s := startWorkbenchOn(t, cfg)
-	base := "http://" + s.address
+	base := "http://" + s.Address
 	p := browser.Start(t).Open(t, browser.Look{}, base+"/docs")
 	shows(t, p, "#reference", "/api/v1/tools/{slug}")
 	shows(t, p, "main .bench", "Guides")
@@ -94,12 +95,10 @@ func TestReferenceTriesPaths(t *testing.T) {
 // in its query.
 func statusOf(t *testing.T, p *browser.Page, address string) (status int) {
 	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); status == 0; time.Sleep(20 * time.Millisecond) {
+	wait.Until(t, "the page has asked for "+address, func() bool {
 		p.Eval(fmt.Sprintf("performance.getEntriesByType('resource').find(({name}) => name.split('?')[0] === %q)?.responseStatus ?? 0", address), &status)
-		if time.Now().After(deadline) {
-			t.Fatalf("%s was never asked for", address)
-		}
-	}
+		return status != 0
+	})
 	return status
 }
 
@@ -107,7 +106,7 @@ func statusOf(t *testing.T, p *browser.Page, address string) (status int) {
 func TestReferenceShowsHowToCall(t *testing.T) {
 	t.Parallel()
 	s := startWorkbench(t)
-	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.address+"/docs")
+	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/docs")
 	shows(t, p, "#reference", "Test Request")
 	p.Click("#reference .client-libraries__select")
 	shows(t, p, "[role=listbox]", "Curl")

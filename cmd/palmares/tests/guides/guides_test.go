@@ -1,4 +1,4 @@
-package main
+package guides_test
 
 import (
 	"bytes"
@@ -20,6 +20,7 @@ import (
 	"palmares/internal/guide"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/blackbox"
 )
 
 // Every block of every guide is run as a reader would run it: in the order in
@@ -28,14 +29,14 @@ import (
 func TestGuides(t *testing.T) {
 	t.Parallel()
 	haveTools(t)
-	cfg := testdb.SQLite(t)
-	s := startServer(t, cfg, "--demo")
+	cfg := blackbox.Demo(t)
+	s := blackbox.Serve(t, cfg, "--demo")
 	for _, name := range guide.Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newReader(t, cfg, s, name)
 			if r.mentions("YOUR_KEY") {
-				r.key = newKey(t, cfg, "developer")
+				r.key = blackbox.NewKey(t, cfg, "developer")
 			}
 			r.follow()
 		})
@@ -56,7 +57,7 @@ func haveTools(t *testing.T) {
 type reader struct {
 	*testing.T
 	cfg    store.Config
-	server *server
+	server *blackbox.Server
 	blocks []block
 	dir    string
 	key    string
@@ -64,10 +65,10 @@ type reader struct {
 }
 
 // newReader opens a guide, as it is served.
-func newReader(t *testing.T, cfg store.Config, s *server, name string) *reader {
+func newReader(t *testing.T, cfg store.Config, s *blackbox.Server, name string) *reader {
 	t.Helper()
-	answer := s.call(t, http.MethodGet, "/guides/"+name+".md", "")
-	text := readAll(t, answer.Body)
+	answer := s.Call(t, http.MethodGet, "/guides/"+name+".md", "")
+	text := blackbox.ReadAll(t, answer.Body)
 	if answer.StatusCode != http.StatusOK || strings.Contains(text, "{{") {
 		t.Fatalf("%d: %s", answer.StatusCode, text)
 	}
@@ -166,8 +167,8 @@ func (r *reader) query(b block) error {
 	if err != nil {
 		return err
 	}
-	answer := r.server.call(r, http.MethodPost, "/graphql", string(body))
-	r.last = readAll(r, answer.Body)
+	answer := r.server.Call(r, http.MethodPost, "/graphql", string(body))
+	r.last = blackbox.ReadAll(r, answer.Body)
 	if answer.StatusCode != http.StatusOK || strings.Contains(r.last, `"errors"`) {
 		return fmt.Errorf("%d: %s", answer.StatusCode, r.last)
 	}
@@ -176,7 +177,7 @@ func (r *reader) query(b block) error {
 
 // checkEvent holds an event against its schema.
 func (r *reader) checkEvent(b block) error {
-	answer := r.server.call(r, http.MethodGet, "/schemas/events/"+b.Name+".json", "")
+	answer := r.server.Call(r, http.MethodGet, "/schemas/events/"+b.Name+".json", "")
 	schema, err := jsonschema.UnmarshalJSON(answer.Body)
 	if err != nil {
 		return err
@@ -208,11 +209,11 @@ type process struct {
 // of it is left.
 func (r *reader) start(command string) *process {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), processLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), blackbox.Limit)
 	p := &process{cmd: exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", strings.ReplaceAll(command, "YOUR_KEY", r.key)), done: make(chan error, 1)}
 	p.cmd.Dir = r.dir
 	// As palmares is built for tests, so that no library is compiled twice.
-	p.cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "PYTHONUNBUFFERED=1")
+	p.cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath", "GOWORK=off", "PYTHONUNBUFFERED=1")
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.err
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.cmd.Cancel = func() error { return syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
@@ -259,17 +260,17 @@ func (p *process) waitFor(said string) error {
 // there.
 func TestGuidesLeadSomewhere(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, testdb.SQLite(t), "--demo")
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	var all bytes.Buffer
 	for _, path := range []string{"/llms.txt", "/llms-full.txt"} {
-		answer := s.call(t, http.MethodGet, path, "")
+		answer := s.Call(t, http.MethodGet, path, "")
 		if answer.StatusCode != http.StatusOK {
 			t.Fatalf("%s: %d", path, answer.StatusCode)
 		}
-		all.WriteString(readAll(t, answer.Body))
+		all.WriteString(blackbox.ReadAll(t, answer.Body))
 	}
 	seen := map[string]bool{}
-	for _, rest := range strings.Split(all.String(), "](http://"+s.address)[1:] {
+	for _, rest := range strings.Split(all.String(), "](http://"+s.Address)[1:] {
 		path, _, _ := strings.Cut(rest, ")")
 		path, _, _ = strings.Cut(path, "#")
 		if seen[path] {
@@ -277,7 +278,7 @@ func TestGuidesLeadSomewhere(t *testing.T) {
 		}
 		seen[path] = true
 		// Pages of the account send strangers to sign in.
-		if answer := s.call(t, http.MethodGet, path, ""); answer.StatusCode != http.StatusOK {
+		if answer := s.Call(t, http.MethodGet, path, ""); answer.StatusCode != http.StatusOK {
 			t.Errorf("%s: %d", path, answer.StatusCode)
 		}
 	}

@@ -1,8 +1,9 @@
-package main
+package data_test
 
 import (
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +18,8 @@ import (
 	"palmares/internal/feed/synth"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/blackbox"
+	"palmares/internal/testdb/wait"
 )
 
 // inbox is a receiver of events.
@@ -59,19 +62,9 @@ func (in *inbox) all() []http.Header {
 	return slices.Clone(in.got)
 }
 
-func (in *inbox) wait(t *testing.T, n int, within time.Duration) []http.Header {
+func (in *inbox) wait(t *testing.T, n int) {
 	t.Helper()
-	in.waitUntil(t, fmt.Sprintf("%d have arrived", n), within, func(got []http.Header) bool { return len(got) >= n })
-	return in.all()
-}
-
-func (in *inbox) waitUntil(t *testing.T, what string, within time.Duration, is func(got []http.Header) bool) {
-	t.Helper()
-	for deadline := time.Now().Add(within); !is(in.all()); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("it does not come to pass within %s, with %d that came: %s", within, len(in.all()), what)
-		}
-	}
+	wait.Until(t, fmt.Sprintf("%d have arrived", n), func() bool { return len(in.all()) >= n })
 }
 
 // latest is when each event was sent last, by its id.
@@ -109,30 +102,31 @@ func jobsLater(t *testing.T, db *store.Store, seconds int) {
 // A server that dies while it sends has what it sent sent again by the next:
 // under the same id, at another time.
 func TestKillInMidDelivery(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, cfg store.Config) {
 		t.Parallel()
 		in := newInbox(t)
-		succeeds(t, palmares(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
-		succeeds(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 40, Seed: 1})))
-		secret := succeeds(t, palmares(t, cfg, "webhooks", "add", "pro@example.com", in.URL, "--events", "catalog.published,tool.updated,price.changed"))
-		if !strings.HasPrefix(secret.out, "whsec_") || strings.Contains(secret.err, "whsec_") {
-			t.Errorf("printed %q and %q", secret.out, secret.err)
+		blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
+		blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1})))
+		secret := blackbox.Succeeds(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", in.URL, "--events", "catalog.published,tool.updated,price.changed"))
+		if !strings.HasPrefix(secret.Out, "whsec_") || strings.Contains(secret.Err, "whsec_") {
+			t.Errorf("printed %q and %q", secret.Out, secret.Err)
 		}
 		in.takes(make(chan struct{})) // never
-		first := startServer(t, cfg)
-		succeeds(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 3})))
-		in.wait(t, 2, 2*time.Minute)
-		_ = first.cmd.Process.Kill()
-		<-first.done
-		time.Sleep(1100 * time.Millisecond) // timestamps are in seconds
+		first := blackbox.Serve(t, cfg)
+		blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 3})))
+		in.wait(t, 2)
+		_ = first.Cmd.Process.Kill()
+		<-first.Done
 		cut := latest(t, in.all())
+		last := slices.Max(slices.Collect(maps.Values(cut)))
+		wait.Until(t, "the next second, for timestamps to differ", func() bool { return time.Now().Unix() > int64(last) })
 
 		jobsLater(t, testdb.Open(t, cfg), 60)
 		in.takes(nil)
-		start := time.Now()
-		second := startServer(t, cfg)
-		in.waitUntil(t, "all is sent again, under its id and at another time", 2*time.Minute, func(got []http.Header) bool {
-			now := latest(t, got)
+		second := blackbox.Serve(t, cfg)
+		wait.Until(t, "all is sent again, under its id and at another time", func() bool {
+			now := latest(t, in.all())
 			for id, was := range cut {
 				if now[id] <= was {
 					return false
@@ -140,9 +134,8 @@ func TestKillInMidDelivery(t *testing.T) {
 			}
 			return true
 		})
-		t.Logf("%d sent again after %s", len(cut), time.Since(start))
-		for _, s := range []*server{first, second} {
-			if strings.Contains(s.log.String(), "whsec_") {
+		for _, s := range []*blackbox.Server{first, second} {
+			if strings.Contains(s.Log.String(), "whsec_") {
 				t.Error("a secret is logged")
 			}
 		}
@@ -151,13 +144,14 @@ func TestKillInMidDelivery(t *testing.T) {
 
 // An import that dies at any moment leaves its release with its job, or neither.
 func TestKilledImportLeavesItsJob(t *testing.T) {
+	t.Parallel()
 	const kills = 10
 	var feeds [2]string
 	for i := range feeds {
-		feeds[i] = synthFile(t, synth.Options{Tools: 300, Seed: 5, Revision: 10 * i})
+		feeds[i] = blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: 5, Revision: 10 * i})
 	}
 	testdb.Each(t, func(t *testing.T, cfg store.Config) {
-		succeeds(t, shipped(t, cfg, "import", feeds[0]))
+		blackbox.Succeeds(t, blackbox.Shipped(t, cfg, "import", feeds[0]))
 		length := duration(t, cfg, feeds[1])
 		db := testdb.Open(t, cfg)
 		killed := 0
@@ -165,7 +159,7 @@ func TestKilledImportLeavesItsJob(t *testing.T) {
 			// Both ways, so that there is always something to change. Late is
 			// when it is interesting.
 			after := length/2 + time.Duration(rand.Int64N(int64(length)))
-			died, took := killAfter(t, shipped(t, cfg, "import", "--force", feeds[turn%2]), after)
+			died, took := killAfter(t, blackbox.Shipped(t, cfg, "import", "--force", feeds[turn%2]), after)
 			if died {
 				killed++
 			} else {
@@ -206,21 +200,22 @@ func announced(t *testing.T, db *store.Store) (releases []int) {
 }
 
 func TestWebhooksCommands(t *testing.T) {
+	t.Parallel()
 	cfg := testdb.SQLite(t)
 	in := newInbox(t)
-	succeeds(t, palmares(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
-	succeeds(t, palmares(t, cfg, "accounts", "create", "free@example.com"))
-	succeeds(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 5, Seed: 1})))
+	blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
+	blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "create", "free@example.com"))
+	blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 5, Seed: 1})))
 	refused := func(want string, args ...string) {
 		t.Helper()
-		if r := runs(t, palmares(t, cfg, append([]string{"webhooks"}, args...)...)); r.code == 0 || !strings.Contains(r.err, want) {
-			t.Errorf("%v: exit %d, %q", args, r.code, r.err)
+		if r := blackbox.Runs(t, blackbox.Command(t, cfg, append([]string{"webhooks"}, args...)...)); r.Code == 0 || !strings.Contains(r.Err, want) {
+			t.Errorf("%v: exit %d, %q", args, r.Code, r.Err)
 		}
 	}
 	says := func(want string, args ...string) {
 		t.Helper()
-		if r := succeeds(t, palmares(t, cfg, append([]string{"webhooks"}, args...)...)); !strings.Contains(r.out, want) || strings.Contains(r.err, "whsec_") {
-			t.Errorf("%v: %q %q", args, r.out, r.err)
+		if r := blackbox.Succeeds(t, blackbox.Command(t, cfg, append([]string{"webhooks"}, args...)...)); !strings.Contains(r.Out, want) || strings.Contains(r.Err, "whsec_") {
+			t.Errorf("%v: %q %q", args, r.Out, r.Err)
 		}
 	}
 	refused("Pro plan", "add", "free@example.com", in.URL)
@@ -233,7 +228,7 @@ func TestWebhooksCommands(t *testing.T) {
 	says("whsec_", "add", "pro@example.com", in.URL, "--events", "tool.created", "--categories", "code,voix")
 	says("active", "list")
 	says("tool.created", "list", "pro@example.com")
-	if r := succeeds(t, palmares(t, cfg, "webhooks", "list")); strings.Contains(r.out, "whsec_") {
+	if r := blackbox.Succeeds(t, blackbox.Command(t, cfg, "webhooks", "list")); strings.Contains(r.Out, "whsec_") {
 		t.Error("the secret is shown again")
 	}
 	says("It has arrived: status 200", "test", "1")

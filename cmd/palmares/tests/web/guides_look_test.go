@@ -1,23 +1,23 @@
-package main
+package web_test
 
 import (
 	"testing"
-	"time"
 
 	"palmares/internal/guide"
-	"palmares/internal/testdb"
+	"palmares/internal/testdb/blackbox"
 	"palmares/internal/testdb/browser"
+	"palmares/internal/testdb/wait"
 )
 
 func TestGuidesAreAccessible(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, testdb.SQLite(t), "--demo")
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	chrome := browser.Start(t)
 	for _, look := range everyLook {
-		p := chrome.Open(t, look, "http://"+s.address+"/guides")
+		p := chrome.Open(t, look, "http://"+s.Address+"/guides")
 		looksRight(t, p, "guides-"+lookName(look))
 		for _, name := range append(guide.Names(), "quota") { // which nobody has
-			p.Go("http://" + s.address + "/guides/" + name)
+			p.Go("http://" + s.Address + "/guides/" + name)
 			looksRight(t, p, "guide-"+name+"-"+lookName(look))
 		}
 	}
@@ -27,17 +27,13 @@ func TestGuidesAreAccessible(t *testing.T) {
 // would do nothing.
 func TestGuidesAreCopied(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, testdb.SQLite(t), "--demo")
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	chrome := browser.Start(t)
 	const button = `button[data-copy="code-1"]`
-	p := chrome.Open(t, browser.Look{}, "http://"+s.address+"/guides/quick-start")
+	p := chrome.Open(t, browser.Look{}, "http://"+s.Address+"/guides/quick-start")
 	p.Click(button)
-	for deadline := time.Now().Add(5 * time.Second); p.Text(button) == "Copy"; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the button says nothing")
-		}
-	}
-	p = chrome.Open(t, browser.Look{NoScript: true, Width: 360}, "http://"+s.address+"/guides/quick-start")
+	wait.Until(t, "the button says what it did", func() bool { return p.Text(button) != "Copy" })
+	p = chrome.Open(t, browser.Look{NoScript: true, Width: 360}, "http://"+s.Address+"/guides/quick-start")
 	if !p.Exists(button + "[hidden]") {
 		t.Error("a button is there that does nothing")
 	}

@@ -1,4 +1,4 @@
-package main
+package web_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"palmares/internal/quota"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/blackbox"
 	"palmares/internal/testdb/browser"
 )
 
@@ -17,7 +18,7 @@ import (
 type viewing struct {
 	*testing.T
 	chrome *browser.Browser
-	server *server
+	server *blackbox.Server
 	base   string
 	db     *store.Store
 }
@@ -27,7 +28,7 @@ type viewing struct {
 func (v *viewing) signIn(email string) *browser.Page {
 	v.Helper()
 	p := v.ask(email)
-	link, _ := v.server.printed(v, email, 0)
+	link, _ := v.server.Printed(v, email, 0)
 	p.Go(link)
 	p.Click("main button")
 	return p
@@ -76,13 +77,14 @@ func (v *viewing) set(err error) {
 
 // Every page, and every state of it, is one that everybody can read.
 func TestPortalIsAccessible(t *testing.T) {
-	cfg := testdb.SQLite(t)
-	s := startServer(t, cfg, "--demo", "--stripe-secret-key", "sk_test_123", "--stripe-webhook-secret", "whsec_test",
+	t.Parallel()
+	cfg := blackbox.Demo(t)
+	s := blackbox.Serve(t, cfg, "--demo", "--stripe-secret-key", "sk_test_123", "--stripe-webhook-secret", "whsec_test",
 		"--stripe-price", "price_123", "--stripe-api-base", testdb.StartStripeMock(t))
-	base := "http://" + s.address
+	base := "http://" + s.Address
 	db := testdb.Open(t, cfg)
 	v := &viewing{T: t, chrome: browser.Start(t), server: s, base: base, db: db}
-	notSelling := "http://" + startServer(t, cfg).address // who is signed in at one is at the other
+	notSelling := "http://" + blackbox.Serve(t, cfg).Address // who is signed in at one is at the other
 
 	stranger := v.chrome.Open(t, browser.Look{}, base+"/login")
 	v.inEachLook(stranger, "login", "/login")
@@ -93,7 +95,7 @@ func TestPortalIsAccessible(t *testing.T) {
 	stranger.Fill("#code", "000 000")
 	stranger.Click("main button")
 	v.check(stranger, "code-wrong")
-	link, _ := s.printed(t, "ola@example.com", 0)
+	link, _ := s.Printed(t, "ola@example.com", 0)
 	v.inEachLook(stranger, "link", strings.TrimPrefix(link, base))
 	stranger.Go(link)
 	stranger.Click("main button")
@@ -175,7 +177,7 @@ func TestPortalIsAccessible(t *testing.T) {
 		}
 		v.inEachLook(p, "webhooks-none", "/account/webhooks")
 		p.Go(base + "/account/webhooks")
-		p.Fill("#url", "http://"+s.address+"/nobody-is-here")
+		p.Fill("#url", "http://"+s.Address+"/nobody-is-here")
 		p.Click("main section button")
 		v.check(p, "webhook-secret")
 		p.Click("main a.button")
@@ -192,14 +194,14 @@ func (v *viewing) changingAddress(p *browser.Page) {
 	p.Fill("#email", "olga@example.com")
 	p.Click("main form button")
 	v.inEachLook(p, "address-code", "/account/email/code")
-	link, _ := v.server.printed(v, "olga@example.com", 0)
+	link, _ := v.server.Printed(v, "olga@example.com", 0)
 	v.inEachLook(p, "address-link", strings.TrimPrefix(link, v.base))
 }
 
 // messagesThatEnded are those whose code was guessed at, or who came too late.
 func (v *viewing) messagesThatEnded() {
 	p := v.ask("late@example.com")
-	link, _ := v.server.printed(v, "late@example.com", 0)
+	link, _ := v.server.Printed(v, "late@example.com", 0)
 	v.set(v.db.Write.Confirmation.Update().SetTries(5).Exec(v.Context()))
 	v.inEachLook(p, "code-locked", "/login/code")
 	_, err := v.db.Write.ExecContext(v.Context(), "UPDATE confirmations SET expires_at = $1", time.Now().UTC().Add(-time.Second))
@@ -237,7 +239,7 @@ func (v *viewing) justPaid() {
 func (v *viewing) closedSignUp() {
 	selling := v.base
 	defer func() { v.base = selling }()
-	v.base = "http://" + startClosed(v.T).address
+	v.base = "http://" + blackbox.ServeClosed(v.T).Address
 	v.inEachLook(v.chrome.Open(v, browser.Look{}, v.base+"/login"), "login-closed", "/login")
 }
 

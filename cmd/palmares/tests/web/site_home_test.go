@@ -1,4 +1,4 @@
-package main
+package web_test
 
 import (
 	"encoding/json"
@@ -8,9 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"palmares/internal/testdb"
+	"palmares/internal/testdb/blackbox"
 	"palmares/internal/testdb/browser"
 )
 
@@ -19,7 +18,7 @@ var ownLink = regexp.MustCompile(`href="(/[^"#]*)"`)
 // Every way that leads on from the first page leads somewhere.
 func TestHomeLeadsOn(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, testdb.SQLite(t), "--demo")
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	home, _ := packed(t, s, "/")
 	var links []string
 	for _, match := range ownLink.FindAllStringSubmatch(home, -1) {
@@ -31,7 +30,7 @@ func TestHomeLeadsOn(t *testing.T) {
 		t.Fatalf("only %d links: %v", len(links), links)
 	}
 	for _, link := range links {
-		response, err := http.Get("http://" + s.address + link) // the account's leads on to where one signs in
+		response, err := http.Get("http://" + s.Address + link) // the account's leads on to where one signs in
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,11 +44,11 @@ func TestHomeLeadsOn(t *testing.T) {
 // Who goes too far is led back, also to pages that are not the catalog's.
 func TestPagesAbove(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, testdb.SQLite(t), "--demo")
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	for path, above := range map[string]string{
 		"/docs/x": "/docs", "/explorer/x/y": "/explorer", "/status/x": "/status", "/tools/plume/x": "/tools/plume", "/categories/code": "/categories",
 	} {
-		request, err := http.NewRequest(http.MethodGet, "http://"+s.address+path, nil)
+		request, err := http.NewRequest(http.MethodGet, "http://"+s.Address+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +57,7 @@ func TestPagesAbove(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, suggested, _ := strings.Cut(readAll(t, response.Body), "Did you mean")
+		_, suggested, _ := strings.Cut(blackbox.ReadAll(t, response.Body), "Did you mean")
 		_ = response.Body.Close()
 		if response.StatusCode != http.StatusNotFound || !strings.Contains(suggested, `<li><a href="`+above+`"`) {
 			t.Errorf("%s: %d does not lead to %s", path, response.StatusCode, above)
@@ -69,8 +68,8 @@ func TestPagesAbove(t *testing.T) {
 // The first call works as it is written, and its button copies all of it.
 func TestFirstCall(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, testdb.SQLite(t), "--demo")
-	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.address+"/")
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
+	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/")
 	line := p.Text("#curl")
 	out, err := exec.Command("sh", "-c", line).Output()
 	if err != nil {
@@ -85,11 +84,7 @@ func TestFirstCall(t *testing.T) {
 	// No page may read the clipboard, so we listen on the way there.
 	p.Eval(`(write => navigator.clipboard.writeText = text => { document.body.dataset.copied = text; return write(text) })(navigator.clipboard.writeText.bind(navigator.clipboard)), 0`, nil)
 	p.Click(button)
-	for deadline := time.Now().Add(5 * time.Second); p.Text(button) != "Copied"; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the button says %q", p.Text(button))
-		}
-	}
+	p.Shows(button, "Copied")
 	var copied string
 	if p.Eval("document.body.dataset.copied", &copied); copied != line {
 		t.Errorf("copied: %q", copied)
@@ -99,11 +94,11 @@ func TestFirstCall(t *testing.T) {
 // Without a script a tool's page is the same, word for word and line for line.
 func TestToolWithoutScripts(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, testdb.SQLite(t), "--demo")
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	chrome := browser.Start(t)
 	const path = "/tools/plume"
-	with := chrome.Open(t, browser.Look{}, "http://"+s.address+path)
-	without := chrome.Open(t, browser.Look{NoScript: true}, "http://"+s.address+path)
+	with := chrome.Open(t, browser.Look{}, "http://"+s.Address+path)
+	without := chrome.Open(t, browser.Look{NoScript: true}, "http://"+s.Address+path)
 	if text := without.Text("main"); text != with.Text("main") {
 		t.Errorf("without a script it says\n%s", text)
 	}
