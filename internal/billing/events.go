@@ -36,7 +36,8 @@ var Events = []stripe.EventType{
 }
 
 const (
-	maxEvent = 1 << 20
+	// MaxEvent is the size of the largest event that is read, in bytes.
+	MaxEvent = 1 << 20
 	// eventTime is well within what Stripe waits for an answer.
 	eventTime = 15 * time.Second
 	// signatureTolerance bounds how far a signature's timestamp may be from
@@ -64,9 +65,9 @@ func (b *Billing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (b *Billing) take(r *http.Request) error {
-	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxEvent))
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, MaxEvent))
 	if err != nil {
-		return problem.New(problem.TooLarge, "The event could not be read, or is larger than %d bytes.", maxEvent)
+		return problem.New(problem.TooLarge, "The event could not be read, or is larger than %d bytes.", MaxEvent)
 	}
 	signature := r.Header.Get("Stripe-Signature")
 	event, err := webhook.ConstructEventWithOptions(body, signature, b.WebhookSecret,

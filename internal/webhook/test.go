@@ -11,6 +11,7 @@ import (
 	"palmares/ent/account"
 	"palmares/ent/attempt"
 	"palmares/ent/endpoint"
+	"palmares/internal/middleware"
 	"palmares/internal/problem"
 	"palmares/internal/store"
 )
@@ -55,7 +56,9 @@ func (w *Webhooks) Test(ctx context.Context, e *ent.Endpoint) (*ent.Attempt, err
 	if err != nil {
 		return nil, err
 	}
+	resume := middleware.PauseDeadline(ctx) // the receiver has a limit of its own
 	o := w.send(ctx, e, id, body, func() {})
+	resume()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
