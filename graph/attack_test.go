@@ -174,7 +174,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 		status  int
 		message string
 	}{
-		"a large body":             {post(`{"query":"` + strings.Repeat(" ", 20<<20) + `"}`), 413, "The body has more than 100000 bytes."},
+		"a large body":             {post(`{"query":"` + strings.Repeat(" ", 20<<20) + `"}`), 413, "The request body is larger than 100000 bytes."},
 		"malformed, with a secret": {post(`{"query":"{feed}","password":"geheim" oops`), 400, "The body is not valid JSON."},
 		"a batch":                  {post(`[` + good + `,` + good + `]`), 400, "The body must be one JSON object: batches are not served."},
 		"nothing":                  {post(``), 400, "The body is empty."},

@@ -49,13 +49,17 @@ func sentText(w http.ResponseWriter, r *http.Request, limit int64) (string, *htt
 	if !isJSON(r.Header.Get("Content-Type")) {
 		return "", &httpProblem{http.StatusUnsupportedMediaType, problem.New(problem.BadInput, "The body must be application/json in UTF-8.")}
 	}
+	tooLarge := &httpProblem{http.StatusRequestEntityTooLarge, problem.New(problem.TooLarge, "The request body is larger than %d bytes.", limit)}
+	if r.ContentLength > limit {
+		return "", tooLarge // before reading, which makes net/http send "100 Continue"
+	}
 	var body strings.Builder
-	body.Grow(int(min(max(r.ContentLength, 0), limit)))
+	body.Grow(int(max(r.ContentLength, 0)))
 	_, err := io.Copy(&body, http.MaxBytesReader(w, r.Body, limit))
-	var tooLarge *http.MaxBytesError
+	var cut *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLarge):
-		return "", &httpProblem{http.StatusRequestEntityTooLarge, problem.New(problem.TooLarge, "The body has more than %d bytes.", limit)}
+	case errors.As(err, &cut):
+		return "", tooLarge
 	case err != nil:
 		return "", badRequest("The body cannot be read.")
 	}

@@ -144,7 +144,7 @@ func TestOtherOrigins(t *testing.T) {
 	preflight := serve(handler, request("OPTIONS", "/api/v1/tools", "Origin", "https://elsewhere.example", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "authorization"))
 	for name, want := range map[string]string{
 		"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": "GET, HEAD, POST",
-		"Access-Control-Allow-Headers": "Authorization, Content-Type, If-None-Match",
+		"Access-Control-Allow-Headers": "Authorization, Content-Type, If-None-Match, Last-Event-ID, traceparent, apollographql-client-name, apollographql-client-version",
 	} {
 		if got := preflight.Header().Get(name); preflight.Code != 204 || got != want {
 			t.Errorf("preflight: %d, %s is %q", preflight.Code, name, got)

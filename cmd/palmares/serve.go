@@ -209,6 +209,7 @@ func (p *program) handler() (http.Handler, error) {
 		middleware.When(shared, middleware.OpenToAll),     // before anything is refused: a browser must be able to read why
 		middleware.When(counted, p.gate.keyring.Identify), // before the count, which is each caller's own
 		middleware.When(counted, p.gate.quota.Count),      // before any work: who has had enough costs nothing
+		p.bound, // last: a request that is refused for its size or time is counted, too
 	), nil
 }
 

@@ -15,10 +15,11 @@ import (
 
 type webhooksCommand struct {
 	List    webhooksListCommand    `cmd:"" help:"List endpoints."`
-	Add     webhooksAddCommand     `cmd:"" help:"Add an endpoint, and print its secret: it is shown this once."`
-	Test    webhooksTestCommand    `cmd:"" help:"Send something to an endpoint now, and tell what it answers."`
-	Replay  webhooksReplayCommand  `cmd:"" help:"Send one event again, or all since a time."`
-	Disable webhooksDisableCommand `cmd:"" help:"Send nothing more to an endpoint."`
+	Add     webhooksAddCommand     `cmd:"" help:"Add an endpoint and print its secret, which is shown only once."`
+	Test    webhooksTestCommand    `cmd:"" help:"Send a test event to an endpoint and print its response. At most 10 a minute for each account."`
+	Replay  webhooksReplayCommand  `cmd:"" help:"Send one event again, or all events since a time."`
+	Disable webhooksDisableCommand `cmd:"" help:"Stop sending events to an endpoint."`
+	Resume  webhooksResumeCommand  `cmd:"" help:"Resume a paused or disabled endpoint. Events published from now on are sent; use replay for earlier ones."`
 }
 
 // withWebhooks opens the database for a command about endpoints. Whether they
@@ -165,6 +166,21 @@ func (c *webhooksDisableCommand) Run(ctx context.Context, s *settings, term term
 			return err
 		}
 		fmt.Fprintln(term.out, "Nothing more is sent to it.")
+		return nil
+	})
+}
+
+type webhooksResumeCommand struct {
+	ID int `arg:"" help:"The endpoint's id, as list shows it."`
+}
+
+// Run resumes an endpoint.
+func (c *webhooksResumeCommand) Run(ctx context.Context, s *settings, term terminal) error {
+	return withEndpoint(ctx, s, term, c.ID, func(hooks *webhook.Webhooks, endpoint *ent.Endpoint) error {
+		if err := hooks.Resume(ctx, endpoint); err != nil {
+			return err
+		}
+		fmt.Fprintf(term.out, "Endpoint %d is active. Events published from now on are sent to it; use replay for earlier ones.\n", c.ID)
 		return nil
 	})
 }

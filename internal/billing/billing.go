@@ -18,6 +18,7 @@ import (
 	"palmares/ent"
 	"palmares/ent/customer"
 	"palmares/internal/mail"
+	"palmares/internal/middleware"
 	"palmares/internal/problem"
 	"palmares/internal/store"
 )
@@ -57,7 +58,7 @@ func New(cfg Config) *Billing {
 		return b
 	}
 	backend := &stripe.BackendConfig{
-		HTTPClient:        &http.Client{Timeout: callTime},
+		HTTPClient:        &http.Client{Timeout: callTime, Transport: middleware.PausingTransport{RoundTripper: http.DefaultTransport}},
 		LeveledLogger:     &stripe.LeveledLogger{Level: stripe.LevelNull}, // we log ourselves, and no secrets
 		MaxNetworkRetries: stripe.Int64(retries),
 		EnableTelemetry:   stripe.Bool(false),

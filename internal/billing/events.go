@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/stripe/stripe-go/v86"
@@ -34,9 +36,14 @@ var Events = []stripe.EventType{
 }
 
 const (
-	maxEvent = 1 << 20
+	// MaxEvent is the size of the largest event that is read, in bytes.
+	MaxEvent = 1 << 20
 	// eventTime is well within what Stripe waits for an answer.
 	eventTime = 15 * time.Second
+	// signatureTolerance bounds how far a signature's timestamp may be from
+	// now in either direction; an event could be replayed for as long as its
+	// signature is dated ahead.
+	signatureTolerance = 5 * time.Minute
 )
 
 // ServeHTTP takes an event of Stripe's.
@@ -58,17 +65,20 @@ func (b *Billing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (b *Billing) take(r *http.Request) error {
-	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxEvent))
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, MaxEvent))
 	if err != nil {
-		return problem.New(problem.TooLarge, "The event could not be read, or is larger than %d bytes.", maxEvent)
+		return problem.New(problem.TooLarge, "The event could not be read, or is larger than %d bytes.", MaxEvent)
 	}
-	event, err := webhook.ConstructEventWithOptions(body, r.Header.Get("Stripe-Signature"), b.WebhookSecret,
-		webhook.ConstructEventOptions{IgnoreAPIVersionMismatch: true}) // we only take ids from it
+	signature := r.Header.Get("Stripe-Signature")
+	event, err := webhook.ConstructEventWithOptions(body, signature, b.WebhookSecret,
+		webhook.ConstructEventOptions{IgnoreAPIVersionMismatch: true, Tolerance: signatureTolerance}) // we only take ids from it
 	switch {
 	case errors.Is(err, webhook.ErrTooOld):
-		return problem.New(problem.BadInput, "The event's signature is too old.")
+		return problem.New(problem.BadInput, "The event's signature is more than %.0f minutes old.", signatureTolerance.Minutes())
 	case err != nil || event.ID == "":
-		return problem.New(problem.BadInput, "The event is not signed as it should be.")
+		return problem.New(problem.BadInput, "The event's signature is missing or not valid.")
+	case time.Until(signedAt(signature)) > signatureTolerance:
+		return problem.New(problem.BadInput, "The event's signature is dated more than %.0f minutes in the future: check the clocks.", signatureTolerance.Minutes())
 	}
 	about := customerOf(&event)
 	if about == "" {
@@ -89,6 +99,19 @@ func (b *Billing) take(r *http.Request) error {
 		return b.unlink(r.Context(), about)
 	}
 	return nil
+}
+
+// signedAt returns the timestamp of a signature that Stripe's library has
+// verified. The library checks only that it is not too old, and takes the last
+// "t" where there are several.
+func signedAt(signature string) time.Time {
+	var seconds int64
+	for part := range strings.SplitSeq(signature, ",") {
+		if value, found := strings.CutPrefix(part, "t="); found {
+			seconds, _ = strconv.ParseInt(value, 10, 64)
+		}
+	}
+	return time.Unix(seconds, 0)
 }
 
 // unlink forgets whose a customer was that Stripe no longer has: the next

@@ -71,7 +71,7 @@ func TestNoEvents(t *testing.T) {
 		for _, payload := range []string{"not JSON", `{"object":"event"}`, `[]`, `{"object":"v2.core.event","id":"evt_thin"}`} {
 			s.wantAnswer(s.send([]byte(payload)), http.StatusBadRequest)
 		}
-		s.wantAnswer(s.send(bytes.Repeat([]byte("x"), maxEvent+1)), http.StatusRequestEntityTooLarge)
+		s.wantAnswer(s.send(bytes.Repeat([]byte("x"), MaxEvent+1)), http.StatusRequestEntityTooLarge)
 	})
 }
 

@@ -104,17 +104,29 @@ func (p *Portal) fail(v *visit, err error) {
 		err = &problem.Problem{Code: problem.Unavailable, Message: said, Cause: cmp.Or(fault.Cause, err)}
 	}
 	said := problem.Of(err)
-	data := trouble{Title: title(err), Text: said.Message, AskAgain: said.Code == problem.Gone}
-	status := said.Code.Status()
-	if status >= http.StatusInternalServerError {
-		data.RequestID = problem.RequestID(v.Context())
+	if said.Code.Status() >= http.StatusInternalServerError && v.Context().Err() == nil {
 		cause := said.Cause
 		if cause == nil {
 			cause = err
 		}
-		if v.Context().Err() == nil {
-			p.Log.ErrorContext(v.Context(), "a page could not be shown", "path", v.URL.Path, "cause", cause, "request_id", data.RequestID)
-		}
+		p.Log.ErrorContext(v.Context(), "a page could not be shown", "path", v.URL.Path, "cause", cause, "request_id", problem.RequestID(v.Context()))
+	}
+	p.showTrouble(v, err)
+}
+
+// Refuse writes the error page for a request that was refused before it
+// reached the portal. It logs nothing.
+func (p *Portal) Refuse(w http.ResponseWriter, r *http.Request, err error) {
+	p.guard(w.Header())
+	p.showTrouble(&visit{Request: r, w: w}, err)
+}
+
+func (p *Portal) showTrouble(v *visit, err error) {
+	said := problem.Of(err)
+	data := trouble{Title: title(err), Text: said.Message, AskAgain: said.Code == problem.Gone}
+	status := said.Code.Status()
+	if status >= http.StatusInternalServerError {
+		data.RequestID = problem.RequestID(v.Context())
 	}
 	if status == http.StatusServiceUnavailable {
 		v.w.Header().Set("Retry-After", "60")

@@ -178,8 +178,8 @@ type visit struct {
 	account *ent.Account // nil where nobody is signed in
 }
 
-// Forms are small.
-const maxForm = 16 << 10
+// MaxForm is the size of the largest form that is read, in bytes.
+const MaxForm = 16 << 10
 
 // serve sends a page to whoever may see it, and others to sign in.
 func (p *Portal) serve(w http.ResponseWriter, r *http.Request, who access, handle handler) {
@@ -203,11 +203,11 @@ func (p *Portal) receive(v *visit) (err error) {
 	if v.account, err = p.sessions.Find(v.Context(), p.cookie(v, sessionCookie)); err != nil {
 		return err
 	}
-	v.Body = http.MaxBytesReader(v.w, v.Body, maxForm)
+	v.Body = http.MaxBytesReader(v.w, v.Body, MaxForm)
 	if err := v.ParseForm(); err != nil {
 		var large *http.MaxBytesError
 		if errors.As(err, &large) {
-			return problem.New(problem.TooLarge, "This form is larger than %d bytes.", maxForm)
+			return problem.New(problem.TooLarge, "The form is larger than %d bytes.", MaxForm)
 		}
 		return problem.New(problem.BadInput, "This form cannot be read.")
 	}

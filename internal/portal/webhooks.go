@@ -2,6 +2,7 @@ package portal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -146,6 +147,11 @@ func (p *Portal) testHook(v *visit) error {
 		return p.showHookWith(v, e, nil, problem.New(problem.Forbidden, "Webhooks are part of the Pro plan."))
 	}
 	tried, err := p.Hooks.Test(v.Context(), e)
+	var limit *webhook.TestLimitError
+	if errors.As(err, &limit) {
+		v.w.Header().Set("Retry-After", strconv.Itoa(limit.Seconds()))
+		return p.showHookWith(v, e, nil, err)
+	}
 	if err != nil {
 		return err
 	}

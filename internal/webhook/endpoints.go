@@ -232,7 +232,7 @@ func sending(e *ent.Endpoint) error {
 	case e.Edges.Account == nil: // deleted between two statements
 		return errNoEndpoint
 	case e.State != endpoint.StateActive:
-		return problem.New(problem.BadInput, "This endpoint is %s: resume it first.", e.State)
+		return problem.New(problem.BadInput, "This endpoint is %s. Resume it before you replay events.", e.State)
 	case !auth.Plan(e.Edges.Account.Plan).Terms().Webhooks:
 		return problem.New(problem.Forbidden, "Webhooks are part of the Pro plan.")
 	}

@@ -116,6 +116,7 @@ func TestNamesThatStandForThisMachine(t *testing.T) {
 	r.StartTLS()
 	port := r.URL[strings.LastIndexByte(r.URL, ':'):]
 	s.Loopback = false
+	s.stopClock()
 	for _, host := range []string{"localhost", "LocalHost"} {
 		e := s.add(Wish{URL: "https://" + host + port})
 		attempt, err := s.Test(t.Context(), e)
@@ -133,6 +134,7 @@ func TestNamesThatStandForThisMachine(t *testing.T) {
 	for _, host := range append(forbiddenHosts, "2130706433", "0x7f000001", "127.1", "localhost.", "１２７.0.0.1", "127。0。0。1", "①②⑦.0.0.1", "127.0.0.1.") {
 		e := s.add(Wish{URL: "https://hooks.example"})
 		e.URL = "https://" + host + port
+		s.clock.pass(testWindow)
 		attempt, err := s.Test(t.Context(), e)
 		if err != nil {
 			t.Fatal(err)
@@ -153,6 +155,7 @@ func TestNamesThatStandForThisMachine(t *testing.T) {
 func TestRedirects(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, testdb.Open(t, testdb.SQLite(t)))
+	s.stopClock()
 	inside, r := newReceiver(t), newReceiver(t)
 	for _, status := range []int{301, 302, 303, 307, 308, 300, 304} {
 		for _, to := range []string{inside.URL, "http://169.254.169.254/latest/meta-data", "/here", "file:///etc/passwd"} {
@@ -161,6 +164,7 @@ func TestRedirects(t *testing.T) {
 				w.WriteHeader(status)
 			})
 			e := s.add(Wish{URL: r.URL})
+			s.clock.pass(testWindow)
 			attempt, err := s.Test(t.Context(), e)
 			if err != nil || attempt.Delivered || attempt.Status != status {
 				t.Errorf("%d: %v %v", status, attempt, err)

@@ -41,6 +41,7 @@ type Webhooks struct {
 	workers  int        // of each queue
 	reading  sync.Mutex // of events: texts may be long, and are in memory several times while they become a body
 	busy     sync.Map   // endpoints that this process is at work for
+	tests    testCounter
 
 	Counts Counts
 }

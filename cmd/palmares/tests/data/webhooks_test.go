@@ -238,7 +238,7 @@ func TestWebhooksCommands(t *testing.T) {
 	refused("is not an event's id", "replay", "1", "--event", "9999")
 	refused("", "replay", "1")
 	says("Nothing more", "disable", "1", "--why", "too slow")
-	refused("resume it first", "replay", "1", "--since", "2026-01-01T00:00:00Z")
+	refused("This endpoint is disabled. Resume it before you replay events.", "replay", "1", "--since", "2026-01-01T00:00:00Z")
 	in.Close()
 	refused("the connection was refused", "test", "1")
 }

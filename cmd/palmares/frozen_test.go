@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stripe/stripe-go/v86/webhook"
+
+	"palmares/internal/store"
+	"palmares/internal/testdb"
+)
+
+// visitor is a browser without a screen. Its requests end after minutes, long
+// after the server has given up its own.
+func visitor(t *testing.T) *http.Client {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{
+		Jar: jar, Timeout: 5 * time.Minute, Transport: &http.Transport{},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	t.Cleanup(client.CloseIdleConnections)
+	return client
+}
+
+// submit sends a form, or a GET without a body, as a browser does.
+func submit(client *http.Client, method, address string, values url.Values) (status int, header http.Header, body string, err error) {
+	r, err := http.NewRequest(method, address, strings.NewReader(values.Encode()))
+	if err != nil {
+		return 0, nil, "", err
+	}
+	if method == http.MethodGet {
+		r.Body, r.ContentLength = nil, 0
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Accept", "text/html")
+	response, err := client.Do(r)
+	if err != nil {
+		return 0, nil, "", err
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	return response.StatusCode, response.Header, string(data), err
+}
+
+// While PostgreSQL is frozen, with its connections open, every page responds,
+// and once it is back all of them work again.
+func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
+	bin, err := testdb.PostgreSQL.Ensure()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := testdb.StartCluster(t.Context(), bin, "fsync=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Stop)
+	cfg := store.Config{DatabaseURL: cluster.URL, DataDir: t.TempDir()}
+	cmd := palmares(t, cfg, "serve", "--listen", "127.0.0.1:0", "--demo")
+	cmd.Env = append(cmd.Env, "STRIPE_SECRET_KEY=sk_test_x", "STRIPE_WEBHOOK_SECRET=whsec_x", "STRIPE_API_BASE=http://127.0.0.1:1")
+	s := serving(t, cmd)
+	base := "http://" + s.address
+
+	// Somebody who is signed in, has a key and an endpoint.
+	client := visitor(t)
+	succeeds(t, palmares(t, cfg, "accounts", "create", "ana@example.com", "--plan", "pro"))
+	if status, _, body, err := submit(client, "POST", base+"/login", url.Values{"email": {"ana@example.com"}}); err != nil || status != http.StatusSeeOther {
+		t.Fatalf("sign-in: got %d %v %s, want 303", status, err, body)
+	}
+	link, _ := s.printed(t, "ana@example.com", 0)
+	parsed, err := url.Parse(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := url.Values{"token": {parsed.Query().Get("token")}}
+	if status, _, body, err := submit(client, "POST", base+"/login/confirm", token); err != nil || status != http.StatusSeeOther {
+		t.Fatalf("confirmation: got %d %v %s, want 303", status, err, body)
+	}
+	in := newInbox(t)
+	if status, _, body, err := submit(client, "POST", base+"/account/webhooks", url.Values{"url": {in.URL}}); err != nil || status != http.StatusOK {
+		t.Fatalf("adding an endpoint: got %d %v %s, want 200", status, err, body)
+	}
+	if status, _, body, err := submit(client, "GET", base+"/account/export", nil); err != nil || status != http.StatusOK || !strings.Contains(body, "ana@example.com") {
+		t.Fatalf("export: got %d %v %s, want 200", status, err, body)
+	}
+
+	if err := cluster.Halt(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cluster.GoOn() }) // before it is stopped
+	stranger := visitor(t)
+	const unavailable, busy = http.StatusServiceUnavailable, http.StatusTooManyRequests // catalog pages have only so many places for one network
+	requests := []struct {
+		method, path string
+		client       *http.Client
+		form         url.Values
+		status       []int
+	}{
+		{"POST", "/login", stranger, url.Values{"email": {"ben@example.com"}}, []int{unavailable}},
+		{"POST", "/login/confirm", stranger, token, []int{unavailable}},
+		{"GET", "/login/confirm?" + token.Encode(), stranger, nil, []int{unavailable}},
+		{"GET", "/login", stranger, nil, []int{http.StatusOK}}, // needs no database
+		{"GET", "/login", client, nil, []int{unavailable}},
+		{"POST", "/login/code", client, url.Values{"code": {"123456"}}, []int{unavailable}},
+		{"GET", "/account", client, nil, []int{unavailable}},
+		{"GET", "/account/usage", client, nil, []int{unavailable}},
+		{"GET", "/account/plan", client, nil, []int{unavailable}},
+		{"POST", "/account/plan/subscribe", client, nil, []int{unavailable}},
+		{"POST", "/account/plan/manage", client, nil, []int{unavailable}},
+		{"GET", "/account/plan/done", client, nil, []int{unavailable}},
+		{"GET", "/account/settings", client, nil, []int{unavailable}},
+		{"POST", "/account/email", client, url.Values{"email": {"new@example.com"}}, []int{unavailable}},
+		{"GET", "/account/export", client, nil, []int{unavailable}},
+		{"GET", "/account/delete", client, nil, []int{unavailable}},
+		{"POST", "/account/keys", client, url.Values{"name": {"x"}}, []int{unavailable}},
+		{"GET", "/account/webhooks", client, nil, []int{unavailable}},
+		{"POST", "/account/webhooks", client, url.Values{"url": {in.URL}}, []int{unavailable}},
+		{"GET", "/account/webhooks/1", client, nil, []int{unavailable}},
+		{"POST", "/account/webhooks/1/test", client, nil, []int{unavailable}},
+		{"POST", "/account/webhooks/1/replay", client, url.Values{"since": {"2026-01-01T00:00"}}, []int{unavailable}},
+		{"POST", "/account/webhooks/1/rotate", client, nil, []int{unavailable}},
+		{"POST", "/account/webhooks/1/pause", client, nil, []int{unavailable}},
+		{"POST", "/account/webhooks/1/resume", client, nil, []int{unavailable}},
+		{"POST", "/account/webhooks/1/remove", client, nil, []int{unavailable}},
+		{"POST", "/logout", client, nil, []int{unavailable}},
+		{"GET", "/", stranger, nil, []int{http.StatusOK, unavailable, busy}},
+		{"GET", "/tools?page=2", stranger, nil, []int{unavailable, busy}},
+		{"GET", "/tools/no-such-tool", stranger, nil, []int{unavailable, busy}},
+		{"GET", "/comparatifs?page=3", stranger, nil, []int{unavailable, busy}},
+		{"GET", "/categories", stranger, nil, []int{http.StatusOK, unavailable, busy}},
+		{"GET", "/cimetiere?page=4", stranger, nil, []int{unavailable, busy}},
+		{"GET", "/nowhere", stranger, nil, []int{http.StatusNotFound, unavailable}},
+		{"GET", "/feeds/prices.atom", stranger, nil, []int{unavailable}},
+		{"GET", "/readyz", stranger, nil, []int{unavailable}},
+		{"GET", "/healthz", stranger, nil, []int{http.StatusOK}},
+		{"GET", "/guides", stranger, nil, []int{http.StatusOK}},
+		{"GET", "/docs", stranger, nil, []int{http.StatusOK, unavailable}},
+		{"GET", "/explorer", client, nil, []int{http.StatusOK, unavailable}},
+		{"GET", "/llms.txt", stranger, nil, []int{http.StatusOK}},
+		{"GET", "/robots.txt", stranger, nil, []int{http.StatusOK}},
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		event := webhook.GenerateTestSignedPayload(&webhook.UnsignedPayload{
+			Payload: []byte(`{"object":"event","id":"evt_1","type":"customer.subscription.created","data":{"object":{"object":"subscription","id":"sub_1","customer":"cus_1"}}}`),
+			Secret:  "whsec_x",
+		})
+		r, err := http.NewRequest("POST", base+"/billing/stripe", bytes.NewReader(event.Payload))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		r.Header.Set("Stripe-Signature", event.Header)
+		response, err := stranger.Do(r)
+		if err != nil {
+			t.Errorf("POST /billing/stripe: got %v, want a response", err)
+			return
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != unavailable {
+			t.Errorf("POST /billing/stripe: got %d, want 503", response.StatusCode)
+		}
+	})
+	for _, request := range requests {
+		all.Go(func() {
+			name := fmt.Sprint(request.method, " ", request.path)
+			status, header, body, err := submit(request.client, request.method, base+request.path, request.form)
+			switch {
+			case err != nil:
+				t.Errorf("%s: got %v, want a response", name, err)
+			case !slices.Contains(request.status, status):
+				t.Errorf("%s: got %d %s, want %v", name, status, body, request.status)
+			case status == unavailable && header.Get("Retry-After") == "" && request.path != "/readyz":
+				t.Errorf("%s: got no Retry-After", name)
+			case status == unavailable && inPortal(request.path) && (!strings.Contains(body, "</html>") || header.Get("Cache-Control") != "no-store"):
+				t.Errorf("%s: got %s, Cache-Control %q, want an error page that is not stored", name, body, header.Get("Cache-Control"))
+			}
+		})
+	}
+	all.Wait()
+
+	if err := cluster.GoOn(); err != nil {
+		t.Fatal(err)
+	}
+	// Abandoned requests were let go with the database: nothing is left over.
+	for _, path := range []string{"/account/usage", "/account/export", "/tools?page=2", "/feeds/prices.atom", "/readyz"} {
+		var status int
+		for deadline := time.Now().Add(2 * time.Minute); status != http.StatusOK && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+			if status, _, _, err = submit(client, "GET", base+path, nil); err != nil {
+				t.Fatal(err)
+			}
+			if status == http.StatusSeeOther { // signed out by the frozen POST /logout, which came through after all
+				status = http.StatusOK
+			}
+		}
+		if status != http.StatusOK {
+			t.Errorf("GET %s after the freeze: got %d, want 200", path, status)
+		}
+	}
+}

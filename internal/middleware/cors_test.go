@@ -1,0 +1,50 @@
+package middleware
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// listed splits a header's comma-separated names, in lower case.
+func listed(value string) (names []string) {
+	for name := range strings.SplitSeq(value, ",") {
+		names = append(names, strings.ToLower(strings.TrimSpace(name)))
+	}
+	return names
+}
+
+func TestPreflightAllowsTheHeadersOfClients(t *testing.T) {
+	r := httptest.NewRequest(http.MethodOptions, "/graphql", nil)
+	r.Header.Set("Origin", "https://dashboard.example")
+	r.Header.Set("Access-Control-Request-Method", http.MethodPost)
+	w := httptest.NewRecorder()
+	OpenToAll(http.NotFoundHandler()).ServeHTTP(w, r)
+	if w.Code != http.StatusNoContent {
+		t.Errorf("got status %d, want 204", w.Code)
+	}
+	allowed := listed(w.Header().Get("Access-Control-Allow-Headers"))
+	for _, want := range []string{
+		"authorization", "content-type", "if-none-match", "last-event-id", "traceparent", "apollographql-client-name", "apollographql-client-version",
+	} {
+		if !slices.Contains(allowed, want) {
+			t.Errorf("got allowed headers %q, want %s among them", allowed, want)
+		}
+	}
+}
+
+func TestResponseHeadersAreExposed(t *testing.T) {
+	w := httptest.NewRecorder()
+	OpenToAll(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/tools", nil))
+	exposed := listed(w.Header().Get("Access-Control-Expose-Headers"))
+	for _, want := range []string{
+		"allow", "content-disposition", "content-location", "etag", "link", "retry-after", "www-authenticate", "x-graphql-cost", "x-graphql-cost-limit",
+		"x-ratelimit-remaining", "x-ratelimit-reset", "x-ratelimit-tier", "x-request-id", "x-service-release", "x-service-updated-at", "x-total-count",
+	} {
+		if !slices.Contains(exposed, want) {
+			t.Errorf("got exposed headers %q, want %s among them", exposed, want)
+		}
+	}
+}
