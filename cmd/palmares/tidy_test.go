@@ -26,7 +26,7 @@ func TestTidyComparesClocks(t *testing.T) {
 		}
 		expires("expired", now.Add(-time.Minute))
 		expires("valid", now.Add(24*time.Hour))
-		db.Write.CountBatch.Create().SetID("old").SetDay(quota.DayOf(now.AddDate(0, 0, -3)).String()).SetCounts(nil).ExecX(t.Context())
+		db.Write.CountBatch.Create().SetID("old").SetDay(quota.DayOf(now.AddDate(0, 0, -3)).String()).SetCounts([]byte{}).ExecX(t.Context())
 		left := func() int {
 			return db.Write.Session.Query().CountX(t.Context()) + db.Write.CountBatch.Query().CountX(t.Context())
 		}
