@@ -181,6 +181,7 @@ func (p *program) handler() (http.Handler, error) {
 	pages.HandleFunc("GET /healthz", p.health.alive)
 	pages.HandleFunc("GET /readyz", p.health.ready)
 	p.graphql = graph.NewHandler(p.executor, p.answers)
+	p.graphql.ConfigureStreams(p.gate.streams())
 	pages.Handle("/graphql", p.graphql)
 	pages.Handle(journal.SchemasPath, journal.SchemaHandler())
 	pages.Handle(atom.Path, atom.New(atom.Config{
