@@ -172,6 +172,7 @@ func (p *program) fillDemo(ctx context.Context) error {
 func (p *program) handler() (http.Handler, error) {
 	p.executor = graph.NewExecutor(graph.Config{
 		Catalog: p.store, Credit: p.settings.credit(), Limits: p.settings.graphLimits(), Log: p.log, Trace: p.watch.operations(),
+		Healthy: p.minutes.Healthy,
 	})
 	api, err := rest.NewHandler(p.settings.rest(), p.executor, p.answers)
 	if err != nil {
@@ -196,7 +197,7 @@ func (p *program) handler() (http.Handler, error) {
 		return nil, err
 	}
 
-	observers := append([]func(middleware.Observed){p.minutes.Observe}, p.watch.observers()...)
+	observers := p.watch.observers()
 	return middleware.Chain(apart(api, pages),
 		p.closeWhenDraining,                               // first, so that every answer of a server that ends says so
 		middleware.RequestID,                              // before the log, which tells it
