@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,9 @@ const (
 	lookupTime = 800 * time.Millisecond
 	keptKeys   = 10_000
 	notedEvery = time.Minute
+	// Ids that no key has are remembered apart from the keys, so that a flood
+	// of them evicts no key: about 1 MB at most.
+	keptUnknown = 10_000
 )
 
 // Keyring knows the keys that are in use.
@@ -39,7 +43,10 @@ type Keyring struct {
 	now   func() time.Time
 	wait  time.Duration // for the database
 	known *lru.Cache[string, *knownKey]
-	asked singleflight.Group
+	// unknown are the ids that no key had when they were last looked up, and
+	// when that was, in nanoseconds.
+	unknown *lru.Cache[string, int64]
+	asked   singleflight.Group
 
 	usedMu sync.Mutex
 	used   map[string]time.Time // to be written down
@@ -61,7 +68,11 @@ func NewKeyring(s *store.Store, log *slog.Logger) *Keyring {
 	if err != nil {
 		panic(err) // the size above is wrong
 	}
-	return &Keyring{store: s, log: log, now: time.Now, wait: lookupTime, known: known, used: map[string]time.Time{}}
+	unknown, err := lru.New[string, int64](keptUnknown)
+	if err != nil {
+		panic(err)
+	}
+	return &Keyring{store: s, log: log, now: time.Now, wait: lookupTime, known: known, unknown: unknown, used: map[string]time.Time{}}
 }
 
 var noSharing = []string{"private, no-store"}
@@ -94,7 +105,7 @@ func (k *Keyring) caller(r *http.Request) (Caller, error) {
 	case err != nil:
 		return Caller{}, err
 	case known.hash == nil || !key.opens(known.hash):
-		return Caller{}, problem.New(problem.Unauthenticated, "The API key is unknown.")
+		return Caller{}, errUnknown
 	case known.refused != nil:
 		return Caller{}, known.refused
 	}
@@ -108,15 +119,18 @@ func (k *Keyring) caller(r *http.Request) (Caller, error) {
 func (k *Keyring) find(ctx context.Context, id string) (*knownKey, error) {
 	known, before := k.known.Get(id)
 	if !before {
+		if k.recentlyUnknown(id) {
+			return noKey, nil
+		}
 		fresh, err := k.ask(ctx, id)
 		if err != nil {
 			k.log.ErrorContext(ctx, "a key could not be looked up", "cause", err, "request_id", problem.RequestID(ctx))
 			return nil, problem.New(problem.Unavailable, "Keys cannot be checked at the moment.")
 		}
-		k.known.Add(id, fresh)
+		k.remember(id, fresh)
 		return fresh, nil
 	}
-	switch age := time.Duration(k.now().UnixNano() - known.checked.Load()).Abs(); { // the clock may have been set back
+	switch age := k.age(known.checked.Load()); {
 	case age < trustedFor:
 		return known, nil
 	case age < stillTrusted:
@@ -126,6 +140,38 @@ func (k *Keyring) find(ctx context.Context, id string) (*knownKey, error) {
 		return known, nil
 	}
 	return k.again(ctx, id, known), nil
+}
+
+// noKey is what is known of an id that no key has.
+var noKey = &knownKey{}
+
+// remember caches what a look-up found. The id is copied, or it would retain
+// the whole header that it was sent in.
+func (k *Keyring) remember(id string, found *knownKey) {
+	id = strings.Clone(id)
+	if found.hash == nil {
+		k.unknown.Add(id, found.checked.Load())
+		k.known.Remove(id)
+		return
+	}
+	k.known.Add(id, found)
+}
+
+// recentlyUnknown reports whether an id was looked up within the last second
+// and no key had it.
+func (k *Keyring) recentlyUnknown(id string) bool {
+	checked, there := k.unknown.Peek(id) // the oldest leave first, however often they are sent
+	return there && k.age(checked) < trustedFor
+}
+
+// age is how long ago something was checked. After the clock was set back,
+// everything is too old to be trusted.
+func (k *Keyring) age(checked int64) time.Duration {
+	age := time.Duration(k.now().UnixNano() - checked)
+	if age < 0 {
+		return stillTrusted
+	}
+	return age
 }
 
 // again asks anew for a key that was known before.
@@ -138,7 +184,7 @@ func (k *Keyring) again(ctx context.Context, id string, known *knownKey) *knownK
 	}
 	fresh.noted.CompareAndSwap(0, known.noted.Load())
 	if latest, there := k.known.Peek(id); there && latest == known { // and was not forgotten meanwhile
-		k.known.Add(id, fresh)
+		k.remember(id, fresh)
 	}
 	return fresh
 }
@@ -221,6 +267,7 @@ func (k *Keyring) lookAmongSessions(ctx context.Context, id string, known *known
 }
 
 var (
+	errUnknown   = problem.New(problem.Unauthenticated, "The API key is unknown.")
 	errRevoked   = problem.New(problem.Unauthenticated, "The API key was revoked.")
 	errSuspended = problem.New(problem.Unauthenticated, "The API key is suspended: its account has more keys than its plan, and older ones go first.")
 )
@@ -230,7 +277,35 @@ var (
 func (k *Keyring) Forget(ids ...string) {
 	for _, id := range ids {
 		k.known.Remove(id)
+		k.unknown.Remove(id)
 	}
+}
+
+// Recheck returns the caller of an earlier request as its key identifies it
+// now, with the plan that its account has by now, or the reason why the key is
+// refused. It looks the key up at most once a second. While keys cannot be
+// looked up, callers remain what they were.
+func (k *Keyring) Recheck(ctx context.Context, caller Caller) (Caller, error) {
+	if caller.Key == "" {
+		return caller, nil
+	}
+	known, there := k.known.Get(caller.Key)
+	var err error
+	switch {
+	case !there:
+		known, err = k.find(ctx, caller.Key)
+	case k.age(known.checked.Load()) >= trustedFor:
+		known = k.again(ctx, caller.Key, known)
+	}
+	switch {
+	case err != nil:
+		return caller, nil
+	case known.hash == nil:
+		return Caller{}, errUnknown
+	case known.refused != nil:
+		return Caller{}, known.refused
+	}
+	return known.caller, nil
 }
 
 // note remembers that a key was used, at most once a minute.

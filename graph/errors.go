@@ -3,6 +3,7 @@ package graph
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/vektah/gqlparser/v2/gqlerror"
@@ -24,7 +25,9 @@ func present(ctx context.Context, log *slog.Logger, err error) *gqlerror.Error {
 		return withRequestID(ctx, already)
 	}
 	p := problem.Of(err)
-	if p.Cause != nil && !errors.Is(err, context.Canceled) {
+	// An operation that runs out of time fails as a whole, and is logged then
+	// if that is our own fault.
+	if p.Cause != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		log.ErrorContext(ctx, "a field failed", "code", p.Code, "cause", p.Cause, "request_id", problem.RequestID(ctx))
 	}
 	presented := refused(p)[0]
@@ -32,6 +35,16 @@ func present(ctx context.Context, log *slog.Logger, err error) *gqlerror.Error {
 		presented.Path, presented.Locations = already.Path, already.Locations
 	}
 	return withRequestID(ctx, presented)
+}
+
+// timedOut is the problem of a caller's query that took too long: the caller's
+// own, unless the database is unavailable.
+func (e *Executor) timedOut(cause error) *problem.Problem {
+	if e.healthy != nil && !e.healthy() {
+		return &problem.Problem{Code: problem.Unavailable, Message: "The catalog cannot be read at the moment.", Cause: cause}
+	}
+	return &problem.Problem{Code: problem.QueryTimeout, Cause: cause,
+		Message: fmt.Sprintf("The query took longer than %s: request fewer items or use simpler filters.", e.limits.Time)}
 }
 
 // refused is a problem as GraphQL tells it.

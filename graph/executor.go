@@ -44,6 +44,9 @@ type Config struct {
 	// Trace is told when an operation begins, by the name of one of ours, and
 	// returns what is told the code of its failure, or "". Nil for nobody.
 	Trace func(ctx context.Context, name string) (context.Context, func(failed string))
+	// Healthy reports whether the database is available, so that a timeout is
+	// not blamed on a caller while it is not. Nil means that it always is.
+	Healthy func() bool
 }
 
 // Executor answers operations, for GraphQL callers and for REST alike.
@@ -54,6 +57,7 @@ type Executor struct {
 	log       *slog.Logger
 	trace     func(context.Context, string) (context.Context, func(string))
 	cache     *cache.Cache
+	healthy   func() bool
 	documents *documents
 	counts    *cache.Table[int]
 	waypoints *cache.Table[[][]any]
@@ -96,7 +100,7 @@ func NewExecutor(cfg Config) *Executor {
 		cfg.Cache = cache.New(ownCacheSize, nil, cfg.Log)
 	}
 	e := &Executor{
-		catalog: cfg.Catalog, credit: cfg.Credit, limits: cfg.Limits, log: cfg.Log, trace: cfg.Trace, cache: cfg.Cache,
+		catalog: cfg.Catalog, credit: cfg.Credit, limits: cfg.Limits, log: cfg.Log, trace: cfg.Trace, cache: cfg.Cache, healthy: cfg.Healthy,
 		documents: newDocuments(schema.Schema(), cfg.Limits, cfg.Cache),
 		counts:    cache.NewTable[int](cfg.Cache, "counts"),
 		waypoints: cache.NewTable[[][]any](cfg.Cache, "waypoints"),
@@ -219,10 +223,13 @@ func (e *Executor) run(ctx context.Context, opCtx *graphql.OperationContext, cos
 		return answer
 	}
 	p := problem.Of(err)
-	if p.Code == problem.Internal {
+	switch {
+	case p.Code == problem.Internal:
 		p = &problem.Problem{Code: problem.Unavailable, Message: "The catalog cannot be read at the moment.", Cause: err}
+	case p.Code == problem.Timeout && opCtx.RawQuery != "": // our own operations have no text
+		p = e.timedOut(err)
 	}
-	if !errors.Is(err, context.Canceled) {
+	if !errors.Is(err, context.Canceled) && p.Code != problem.QueryTimeout {
 		e.log.ErrorContext(ctx, "an operation failed", "code", p.Code, "cause", err, "request_id", problem.RequestID(ctx))
 	}
 	failed := e.refuse(ctx, refused(p))

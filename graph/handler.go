@@ -262,7 +262,7 @@ func statusOf(answer *Answer, media string) int {
 	default:
 		status = problem.Code(code).Status()
 	}
-	if media == mediaJSON && status < http.StatusInternalServerError {
+	if media == mediaJSON && status < http.StatusInternalServerError && status != http.StatusUnprocessableEntity { // a query that timed out was executed
 		return http.StatusOK
 	}
 	return status

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"testing"
 
 	"palmares/auth"
@@ -24,7 +25,10 @@ func newExecutor(c graph.Catalog) *graph.Executor {
 }
 
 func newHandler(e *graph.Executor) *graph.Handler {
-	return graph.NewHandler(e, cache.New(1<<20, nil, slog.New(slog.DiscardHandler)))
+	h := graph.NewHandler(e, cache.New(1<<20, nil, slog.New(slog.DiscardHandler)))
+	// Each connection is a caller of its own.
+	h.ConfigureStreams(graph.StreamConfig{Network: func(r *http.Request) string { return r.RemoteAddr }})
+	return h
 }
 
 // publish imports a feed.

@@ -73,29 +73,36 @@ const newsTimeout = 5 * time.Second
 
 // publicationsAfter reads what was published after an event, oldest first.
 // Streams that wait for the same share one reading.
-func (e *Executor) publicationsAfter(after int) ([]*journal.Event, error) {
-	return e.readPublications(journal.Query{After: after, Limit: publicationsAtOnce})
+func (e *Executor) publicationsAfter(ctx context.Context, after int) ([]*journal.Event, error) {
+	return e.readPublications(ctx, journal.Query{After: after, Limit: publicationsAtOnce})
 }
 
 // lastPublication is the number of the newest event that tells of a release; 0
 // before the first.
-func (e *Executor) lastPublication() (int, error) {
-	events, err := e.readPublications(journal.Query{NewestFirst: true, Limit: 1})
+func (e *Executor) lastPublication(ctx context.Context) (int, error) {
+	events, err := e.readPublications(ctx, journal.Query{NewestFirst: true, Limit: 1})
 	if err != nil || len(events) == 0 {
 		return 0, err
 	}
 	return events[0].Number, nil
 }
 
-func (e *Executor) readPublications(q journal.Query) ([]*journal.Event, error) {
+// readPublications waits no longer than newsTimeout, and no longer than its
+// caller: a query to a frozen database ignores deadlines.
+func (e *Executor) readPublications(ctx context.Context, q journal.Query) ([]*journal.Event, error) {
 	q.Types = []string{journal.EventCatalogPublished}
-	// A reading that began before an announcement must not serve those who
-	// heard it.
-	found, err, _ := e.news.reads.Do(fmt.Sprint(q, e.news.heard()), func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), newsTimeout) // no caller's own: others wait for it, too
+	// A read that started before an announcement must not serve streams that
+	// were woken by it.
+	reading := e.news.reads.DoChan(fmt.Sprint(q, e.news.heard()), func() (_ any, err error) {
+		defer func() {
+			if caught := recover(); caught != nil { // it would end the process: no caller can recover it
+				err = fmt.Errorf("panic: %v", caught)
+			}
+		}()
+		ctx, cancel := context.WithTimeout(context.Background(), newsTimeout) // not the caller's: others wait for it, too
 		defer cancel()
 		var events []*journal.Event
-		err := e.catalog.Reading(ctx, func(ctx context.Context, release *ent.Release) (err error) {
+		err = e.catalog.Reading(ctx, func(ctx context.Context, release *ent.Release) (err error) {
 			if events = nil; release == nil {
 				return nil
 			}
@@ -105,8 +112,17 @@ func (e *Executor) readPublications(q journal.Query) ([]*journal.Event, error) {
 		})
 		return events, err
 	})
-	if err != nil {
-		return nil, err
+	patience := time.NewTimer(newsTimeout)
+	defer patience.Stop()
+	select {
+	case found := <-reading:
+		if found.Err != nil {
+			return nil, found.Err
+		}
+		return found.Val.([]*journal.Event), nil
+	case <-patience.C:
+		return nil, context.DeadlineExceeded
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	return found.([]*journal.Event), nil
 }

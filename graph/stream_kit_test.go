@@ -129,8 +129,12 @@ func (l *listening) open(t *testing.T, headers ...string) *stream {
 	go func() {
 		defer close(s.lines)
 		defer response.Body.Close()
+		hint := false // of when and where to reconnect, which is no event
 		for scanner := bufio.NewScanner(response.Body); scanner.Scan(); {
-			s.lines <- scanner.Text()
+			line := scanner.Text()
+			if hint = hint && line != "" || strings.HasPrefix(line, "retry: "); !hint {
+				s.lines <- line
+			}
 		}
 	}()
 	return s

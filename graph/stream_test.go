@@ -178,7 +178,7 @@ func TestTooManyStreams(t *testing.T) {
 	l.open(t)
 	third := l.open(t)
 	body := strings.Join(collect(third), "")
-	if third.StatusCode != 503 || third.Header.Get("Retry-After") == "" || !strings.Contains(body, `"code":"UNAVAILABLE"`) {
+	if third.StatusCode != 429 || third.Header.Get("Retry-After") != "30" || !strings.Contains(body, `"code":"TOO_MANY_REQUESTS"`) {
 		t.Errorf("%d %s", third.StatusCode, body)
 	}
 	first.leave()
@@ -204,7 +204,7 @@ func TestStreamsEnd(t *testing.T) {
 	l.Handler.Close()
 	l.Handler.Close()
 	one.ends(t)
-	expect(t, "none begins", l.open(t).StatusCode, 503)
+	expect(t, "none begins", l.open(t).StatusCode, 429)
 	if err := l.server.Config.Shutdown(wait.Context(t)); err != nil {
 		t.Error(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"palmares/auth"
+	"palmares/graph"
 	"palmares/internal/atom"
 	"palmares/internal/journal"
 	"palmares/internal/quota"
@@ -61,6 +62,15 @@ func shared(r *http.Request) bool {
 	path := r.URL.Path
 	return path == "/api" || strings.HasPrefix(path, "/api/") || path == "/graphql" || path == "/healthz" || path == "/readyz" ||
 		strings.HasPrefix(path, atom.Path) || strings.HasPrefix(path, journal.SchemasPath)
+}
+
+// streams counts streams by the callers that requests are counted by, and ends
+// them with their keys.
+func (g *gate) streams() graph.StreamConfig {
+	return graph.StreamConfig{
+		Network: func(r *http.Request) string { return quota.Network(quota.ClientAddress(r, g.quota.Trusted)) },
+		Recheck: g.keyring.Recheck,
+	}
 }
 
 // usedEvery is how often the uses of keys are written down.

@@ -23,7 +23,7 @@ func (p *program) registerPages(mux *http.ServeMux) error {
 	}
 	catalog.Register(mux)
 	mux.Handle(availability.Path, availability.NewPage(availability.Config{
-		PublicURL: p.settings.PublicURL, ServiceName: p.settings.ServiceName, Credit: p.settings.credit(), Store: p.store, Log: p.log,
+		PublicURL: p.settings.PublicURL, ServiceName: p.settings.ServiceName, Credit: p.settings.credit(), Store: p.store, Log: p.log, Healthy: p.minutes.Healthy,
 	}))
 	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.Own, site.Assets, availability.Assets, guide.Assets, workbench.Assets))
 	return nil

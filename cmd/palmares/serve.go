@@ -176,6 +176,7 @@ func (p *program) fillDemo(ctx context.Context) error {
 func (p *program) handler() (http.Handler, error) {
 	p.executor = graph.NewExecutor(graph.Config{
 		Catalog: p.store, Credit: p.settings.credit(), Limits: p.settings.graphLimits(), Log: p.log, Cache: p.answers, Trace: p.watch.operations(),
+		Healthy: p.minutes.Healthy,
 	})
 	api, err := rest.NewHandler(p.settings.rest(), p.executor, p.answers)
 	if err != nil {
@@ -185,6 +186,7 @@ func (p *program) handler() (http.Handler, error) {
 	pages.HandleFunc("GET /healthz", p.health.alive)
 	pages.HandleFunc("GET /readyz", p.health.ready)
 	p.graphql = graph.NewHandler(p.executor, p.answers)
+	p.graphql.ConfigureStreams(p.gate.streams())
 	pages.Handle("/graphql", p.graphql)
 	pages.Handle(journal.SchemasPath, journal.SchemaHandler())
 	pages.Handle(atom.Path, atom.New(atom.Config{
@@ -199,7 +201,7 @@ func (p *program) handler() (http.Handler, error) {
 		return nil, err
 	}
 
-	observers := append([]func(middleware.Observed){p.minutes.Observe}, p.watch.observers()...)
+	observers := p.watch.observers()
 	return middleware.Chain(apart(api, pages),
 		p.closeWhenDraining,                               // first, so that every answer of a server that ends says so
 		middleware.RequestID,                              // before the log, which tells it

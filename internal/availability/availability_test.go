@@ -2,6 +2,7 @@ package availability
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -9,102 +10,140 @@ import (
 	"testing"
 	"time"
 
-	"palmares/internal/middleware"
+	"palmares/ent/minute"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
-	"palmares/internal/testdb/wait"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// clock is a recorder's, and a page's.
-type clock struct{ time.Time }
+// clock is a recorder's, and a page's. Its time elapses as it is moved, or
+// jumps as it is set.
+type clock struct {
+	time.Time
+	elapsed time.Duration
+}
 
 func (c *clock) now() time.Time { return c.Time }
 
-func observe(r *Recorder, path string, status, times int) {
-	for range times {
-		r.Observe(middleware.Observed{Request: httptest.NewRequest("GET", path, nil), Status: status})
+func (c *clock) pass(d time.Duration) {
+	c.Time = c.Add(d)
+	c.elapsed += d
+}
+
+// newRecorder has a clock of the test's, and a database that fails as the test
+// wants.
+func newRecorder(s *store.Store, c *clock, failure *error) *Recorder {
+	r := NewRecorder(s, quiet)
+	r.probeTime = time.Minute // for a busy machine
+	r.clock = &steadyClock{wall: c.now, elapsed: func() time.Duration { return c.elapsed }}
+	read := r.read
+	r.read = func(ctx context.Context) error {
+		if *failure != nil {
+			return *failure
+		}
+		return read(ctx)
+	}
+	return r
+}
+
+// checkFor checks as often as a running server does, and writes.
+func checkFor(t *testing.T, c *clock, d time.Duration, recorders ...*Recorder) {
+	t.Helper()
+	for end := c.elapsed + d; c.elapsed < end; c.pass(30 * time.Second) {
+		for _, r := range recorders {
+			r.check(t.Context())
+			r.write(t.Context(), false)
+		}
 	}
 }
 
 func TestMinutes(t *testing.T) {
 	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
-		at := &clock{time.Date(2026, 11, 15, 12, 0, 30, 0, time.UTC)}
-		one, two := NewRecorder(s, quiet), NewRecorder(s, quiet)
-		one.now, two.now = at.now, at.now
+		at := &clock{Time: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)}
+		var failure error
+		one, two := newRecorder(s, at, &failure), newRecorder(s, at, &failure)
 
-		// Two servers in one minute, which is good together.
-		observe(one, "/api/v1/tools", 200, 150)
-		observe(two, "/graphql", 503, 1)
-		observe(two, "/graphql", 404, 49)
-		observe(one, "/readyz", 503, 100) // a probe is nobody's request
-		at.Time = at.Add(time.Minute)
-		one.write(t.Context(), minuteOf(at.Time))
-		two.write(t.Context(), minuteOf(at.Time))
-
-		// A bad one, one without a server, a silent one.
-		observe(one, "/", 200, 10)
-		observe(one, "/", 500, 1)
-		at.Time = at.Add(2 * time.Minute)
-		one.at(minuteOf(at.Time))
-		at.Time = at.Add(time.Minute)
-		one.write(t.Context(), minuteOf(at.Time))
+		// Two servers for two minutes, one of them in a third, which fails once.
+		checkFor(t, at, 2*time.Minute, one, two)
+		failure = errors.New("lost")
+		one.check(t.Context())
+		if one.Healthy() || !two.Healthy() {
+			t.Errorf("got %v and %v, want the first to be unhealthy", one.Healthy(), two.Healthy())
+		}
+		failure = nil
+		checkFor(t, at, time.Minute, one)
+		if !one.Healthy() {
+			t.Error("got unhealthy, want healthy")
+		}
+		// Nothing runs for a minute, and then one again.
+		at.pass(time.Minute)
+		checkFor(t, at, time.Minute, one)
+		one.write(t.Context(), true)
+		at.pass(writtenBy)
 
 		all, whole, err := days(t.Context(), s, at.Time)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, week, err := lastDays(t.Context(), s, at.Time, 7); err != nil || week != whole || week.Share() != 0.5 {
-			t.Errorf("a week: %+v %v", week, err)
-		}
 		today := all[len(all)-1]
-		if len(all) != shownDays || today.Minutes != 4 || today.Good != 2 || today.Requests != 211 || today.Failed != 2 {
-			t.Errorf("today: %+v of %d days", today, len(all))
+		if len(all) != shownDays || today.Minutes != 5 || today.Good != 3 {
+			t.Errorf("got %+v of %d days, want 3 good minutes of 5", today, len(all))
 		}
-		if whole != (Day{Minutes: 4, Good: 2, Requests: 211, Failed: 2}) || whole.Percent() != "50.00\u00a0%" {
-			t.Errorf("together: %+v, %s", whole, whole.Percent())
+		if whole != (Day{Minutes: 5, Good: 3}) || whole.Percent() != "60.00\u00a0%" {
+			t.Errorf("got %+v, %s, want 3 good minutes of 5", whole, whole.Percent())
+		}
+		if _, week, err := lastDays(t.Context(), s, at.Time, 7); err != nil || week != whole {
+			t.Errorf("got %+v, %v for a week, want %+v", week, err, whole)
 		}
 		if all[0].Known() || all[0].Percent() != "not known" || all[0].Date.Format(time.DateOnly) != "2026-08-18" {
-			t.Errorf("the first day: %+v", all[0])
+			t.Errorf("got %+v for the first day, want it to be unknown", all[0])
+		}
+		if row := s.Read.Minute.Query().Order(minute.ByID()).FirstX(t.Context()); row.Requests != 4 || row.Failed != 0 {
+			t.Errorf("got %d checks, %d failed, want 4 of both servers", row.Requests, row.Failed)
 		}
 
-		// A day later the rest of today counts as down, and in time all is
-		// forgotten.
+		// A day later the rest of today counts as down.
 		all, _, err = days(t.Context(), s, at.AddDate(0, 0, 1))
-		if err != nil || all[shownDays-2].Minutes != 12*60 || all[shownDays-2].Good != 2 || all[shownDays-1].Good != 0 {
-			t.Errorf("yesterday: %+v, %v", all[shownDays-2], err)
-		}
-		at.Time = at.AddDate(0, 0, keptDays+1)
-		one.at(minuteOf(at.Time))
-		at.Time = at.Add(time.Minute)
-		one.write(t.Context(), minuteOf(at.Time))
-		if n := s.Read.Minute.Query().CountX(t.Context()); n != 1 {
-			t.Errorf("%d minutes are kept", n)
+		if err != nil || all[shownDays-2].Minutes != 12*60 || all[shownDays-2].Good != 3 || all[shownDays-1].Good != 0 {
+			t.Errorf("got %+v, %v for yesterday, want 3 good minutes of 720", all[shownDays-2], err)
 		}
 	})
 }
 
-// What cannot be written is not lost.
+// Minutes that cannot be written are written later.
 func TestMinutesWait(t *testing.T) {
 	s := testdb.Open(t, testdb.SQLite(t))
-	at := &clock{time.Date(2026, 11, 15, 12, 0, 30, 0, time.UTC)}
-	r := NewRecorder(s, quiet)
-	r.now = at.now
-	observe(r, "/", 200, 3)
+	at := &clock{Time: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)}
+	var failure error
+	r := newRecorder(s, at, &failure)
+	checks := func(times int) {
+		for range times {
+			r.check(t.Context())
+		}
+	}
+	checks(3)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	r.write(ended, minuteOf(at.Time)+1)
-	observe(r, "/", 200, 2)
-	r.write(t.Context(), minuteOf(at.Time)+1)
+	r.write(ended, true)
+	checks(2)
+	r.write(t.Context(), true)
 	if row := s.Read.Minute.Query().OnlyX(t.Context()); row.Requests != 5 {
-		t.Errorf("kept: %+v", row)
+		t.Errorf("got %d checks, want 5", row.Requests)
 	}
-	// At the end, also the minute that is not over is written.
-	observe(r, "/", 200, 1)
+	// At the end, the minute that is not over is written, too.
+	checks(1)
 	r.Run(ended)
 	if row := s.Read.Minute.Query().OnlyX(t.Context()); row.Requests != 6 {
-		t.Errorf("kept at the end: %+v", row)
+		t.Errorf("got %d checks at the end, want 6", row.Requests)
+	}
+	// Only so many wait.
+	for i := range mostWaiting + 10 {
+		r.minutes[i+1] = &counts{1, 0}
+	}
+	r.write(ended, true)
+	if _, oldest := r.minutes[11]; len(r.minutes) != mostWaiting || !oldest {
+		t.Errorf("got %d minutes that wait, want %d", len(r.minutes), mostWaiting)
 	}
 }
 
@@ -121,7 +160,7 @@ func TestPercent(t *testing.T) {
 
 func TestPage(t *testing.T) {
 	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
-		at := &clock{time.Date(2026, 11, 15, 0, 10, 0, 0, time.UTC)}
+		at := &clock{Time: time.Date(2026, 11, 15, 0, 10, 0, 0, time.UTC)}
 		p := NewPage(Config{ServiceName: "palmares", Credit: "Source : palmares", Store: s, Log: quiet})
 		p.now = at.now
 		get := func() *httptest.ResponseRecorder {
@@ -136,13 +175,13 @@ func TestPage(t *testing.T) {
 		s.Write.Minute.Create().SetID(minuteOf(at.Time) - 1).SetRequests(10).SetFailed(9).ExecX(t.Context())
 		at.Time = at.Add(freshFor)
 		body := get().Body.String()
-		for _, text := range []string{"<strong>50.00\u00a0%</strong>", "20 requests, 9 failed", `class="bad"`, "2026-11-15: 50.00\u00a0%", "the target is 99\u00a0%"} {
+		for _, text := range []string{"<strong>50.00\u00a0%</strong>", `class="bad"`, "2026-11-15: 50.00\u00a0%", "the target is 99\u00a0%"} {
 			if !strings.Contains(body, text) {
 				t.Errorf("the page does not say %q", text)
 			}
 		}
 		// The table tells what each bar shows.
-		row := `<tr><th scope="row"><time datetime="2026-11-15">2026-11-15</time></th><td class="number">50.00 %</td><td class="number">20</td><td class="number">9</td></tr>`
+		row := `<tr><th scope="row"><time datetime="2026-11-15">2026-11-15</time></th><td class="number">50.00 %</td></tr>`
 		bar := `<rect class="bad" x="890" y="40" width="7" height="40" rx="1">`
 		if !strings.Contains(body, row) || !strings.Contains(body, bar) {
 			t.Errorf("today is not drawn and told: %s", body)
@@ -152,8 +191,10 @@ func TestPage(t *testing.T) {
 		}
 		s.Close()
 		at.Time = at.Add(time.Hour)
-		if got := get(); got.Code != 200 || got.Body.String() != body {
-			t.Errorf("without a database: %d", got.Code)
+		got := get()
+		if text := got.Body.String(); got.Code != 200 || !strings.Contains(text, row) || !strings.Contains(text, "The database is unavailable") ||
+			!strings.Contains(text, "2026-11-15 00:10 UTC") || got.Header().Get("Cache-Control") != "no-store" {
+			t.Errorf("got %d %s without a database, want what was read before", got.Code, text)
 		}
 	})
 }
@@ -167,7 +208,7 @@ func TestPageOfTrouble(t *testing.T) {
 			status int
 			text   string
 		}{
-			http.MethodGet:  {503, "Our database does not answer at the moment"},
+			http.MethodGet:  {503, "Our database is unavailable at the moment"},
 			http.MethodPost: {405, "It does nothing with POST"},
 		} {
 			w := httptest.NewRecorder()
@@ -183,26 +224,4 @@ func TestPageOfTrouble(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A database that hangs holds up one visitor, not a queue of them.
-func TestPageWhileTheDatabaseHangs(t *testing.T) {
-	s := testdb.Open(t, testdb.SQLite(t))
-	at := &clock{time.Date(2026, 11, 15, 0, 10, 0, 0, time.UTC)}
-	p := NewPage(Config{ServiceName: "palmares", Store: s, Log: quiet})
-	p.now = at.now
-	if _, err := p.read(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	at.Time = at.Add(time.Hour)
-	p.reading.Lock() // somebody waits for the database
-	defer p.reading.Unlock()
-	done := make(chan error)
-	go func() {
-		_, err := p.read(t.Context())
-		done <- err
-	}()
-	if err := wait.Receive(t, "whoever comes later does not wait", done); err != nil {
-		t.Error(err)
-	}
 }

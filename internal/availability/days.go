@@ -5,17 +5,14 @@ import (
 	"fmt"
 	"time"
 
-	"palmares/ent"
-	"palmares/ent/minute"
 	"palmares/internal/store"
 )
 
 // Day is how a day went.
 type Day struct {
-	Date             time.Time
-	Minutes          int // those that count: since the first that was kept, until now
-	Good             int
-	Requests, Failed int
+	Date    time.Time
+	Minutes int // that count: from the first that was recorded until now
+	Good    int
 }
 
 // Known tells whether the day has a minute that counts.
@@ -43,15 +40,15 @@ func (d Day) Percent() string {
 	}
 }
 
-// A minute is good if a server was up, and at most one request in a hundred
-// failed.
-const summed = `SELECT id / 1440, count(*), sum(CASE WHEN failed * 100 <= requests THEN 1 ELSE 0 END), sum(requests), sum(failed)
+// A minute is good if a server was running and its checks succeeded. Earlier
+// versions counted requests, of which one in a hundred was allowed to fail.
+const summed = `SELECT id / 1440, sum(CASE WHEN failed * 100 <= requests THEN 1 ELSE 0 END), min(id)
 	FROM minutes WHERE id >= %d AND id < %d GROUP BY id / 1440`
 
 // Share is the part of the minutes of the last days, today among them, that
 // were good; false while none is known.
 func Share(ctx context.Context, s *store.Store, number int) (float64, bool, error) {
-	_, whole, err := lastDays(ctx, s, time.Now(), min(number, keptDays))
+	_, whole, err := lastDays(ctx, s, time.Now(), min(number, shownDays))
 	return whole.Share(), whole.Known(), err
 }
 
@@ -60,54 +57,37 @@ func days(ctx context.Context, s *store.Store, now time.Time) (all []Day, whole 
 	return lastDays(ctx, s, now, shownDays)
 }
 
-// lastDays are the last ones, oldest first, and all of them together.
+// lastDays returns the last days, oldest first, and their total. They count
+// from the first minute that was recorded in them; what a clock that was set
+// wrong recorded before or after them is left out.
 func lastDays(ctx context.Context, s *store.Store, now time.Time, shown int) (all []Day, whole Day, err error) {
-	end := minuteOf(now.Add(-writtenBy)) // which is not over, or may not be written down yet
-	today := end / minutesADay
-	first, known, err := firstMinute(ctx, s)
-	if err != nil {
-		return nil, whole, err
-	}
-	all = make([]Day, shown)
-	for i := range all {
-		number := today - shown + 1 + i
-		begin := number * minutesADay
-		all[i].Date = time.Unix(int64(begin)*60, 0).UTC()
-		if known {
-			all[i].Minutes = max(0, min(begin+minutesADay, end)-max(begin, first))
-		}
-	}
-	rows, err := s.Current().QueryContext(ctx, fmt.Sprintf(summed, (today-shown+1)*minutesADay, end))
+	end := minuteOf(now.Add(-writtenBy)) // which is not over, or may not be written yet
+	oldest := end/minutesADay - shown + 1
+	// Readers' connections may all be taken by callers' long queries.
+	rows, err := s.Keys.QueryContext(ctx, fmt.Sprintf(summed, oldest*minutesADay, end))
 	if err != nil {
 		return nil, whole, store.Explain(err)
 	}
 	defer rows.Close()
+	all = make([]Day, shown)
+	first := end
 	for rows.Next() {
-		var number, up, good, requests, failed int
-		if err := rows.Scan(&number, &up, &good, &requests, &failed); err != nil {
+		var number, good, earliest int
+		if err := rows.Scan(&number, &good, &earliest); err != nil {
 			return nil, whole, store.Explain(err)
 		}
-		if i := number - (today - shown + 1); i >= 0 && i < len(all) {
-			all[i].Good, all[i].Requests, all[i].Failed = good, requests, failed
-		}
+		all[number-oldest].Good = good
+		first = min(first, earliest)
 	}
-	for _, day := range all {
-		whole.Minutes += day.Minutes
-		whole.Good += day.Good
-		whole.Requests += day.Requests
-		whole.Failed += day.Failed
+	if err := rows.Err(); err != nil {
+		return nil, whole, store.Explain(err)
 	}
-	return all, whole, store.Explain(rows.Err())
-}
-
-// firstMinute is the oldest that is kept.
-func firstMinute(ctx context.Context, s *store.Store) (int, bool, error) {
-	row, err := s.Current().Minute.Query().Order(minute.ByID()).First(ctx)
-	if ent.IsNotFound(err) {
-		return 0, false, nil
+	for i := range all {
+		begin := (oldest + i) * minutesADay
+		all[i].Date = time.Unix(int64(begin)*60, 0).UTC()
+		all[i].Minutes = max(0, min(begin+minutesADay, end)-max(begin, first))
+		whole.Minutes += all[i].Minutes
+		whole.Good += all[i].Good
 	}
-	if err != nil {
-		return 0, false, store.Explain(err)
-	}
-	return row.ID, true, nil
+	return all, whole, nil
 }

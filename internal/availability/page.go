@@ -3,13 +3,15 @@ package availability
 import (
 	"context"
 	"embed"
+	"fmt"
 	"html/template"
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 
 	"palmares/internal/cache"
 	"palmares/internal/page"
@@ -25,6 +27,9 @@ type Config struct {
 	PublicURL, ServiceName, Credit string
 	Store                          *store.Store
 	Log                            *slog.Logger
+	// Healthy reports whether the database is available at the moment; nil if
+	// only reading from it can show that.
+	Healthy func() bool
 }
 
 // Page shows how the last days went.
@@ -32,8 +37,8 @@ type Page struct {
 	Config
 	now func() time.Time
 
-	reading sync.Mutex // one is enough
-	known   atomic.Pointer[shown]
+	reads singleflight.Group // one at a time is enough
+	known atomic.Pointer[shown]
 }
 
 // shown is the data of the page.
@@ -44,7 +49,11 @@ type shown struct {
 	Target float64
 	Width  int
 	Since  time.Time // the first day that is known
-	at     time.Time // when it was read, or last tried
+	Read   time.Time
+	tried  time.Time // to read it again
+	failed bool
+	// Unavailable is shown beside what was read before.
+	Unavailable bool
 }
 
 type bar struct {
@@ -63,7 +72,8 @@ var assetFiles embed.FS
 var Assets = page.MustAssets(assetFiles, "assets")
 
 var templates = page.MustTemplates(templateFiles, "templates", template.FuncMap{
-	"date": func(t time.Time) string { return t.Format(time.DateOnly) },
+	"date":   func(t time.Time) string { return t.Format(time.DateOnly) },
+	"minute": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
 })
 
 // NewPage makes the page.
@@ -74,14 +84,16 @@ const (
 	target = 99.0
 	// freshFor is how long what was read is shown again.
 	freshFor = 30 * time.Second
+	// readTime is how long a visitor waits for the database.
+	readTime = 3 * time.Second
 
 	barStep = 10
 	barWide = 7
 	barHigh = 80.0
 )
 
-// ServeHTTP shows the page. While the database is away, it is the one from
-// before.
+// ServeHTTP shows the page. While the database is unavailable, it says so and
+// shows what was read before.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	page.Guard(w.Header(), page.Plain+"; form-action 'self'", strings.HasPrefix(p.PublicURL, "https://"))
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -91,16 +103,20 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	data, err := p.read(r.Context())
 	if err != nil {
-		p.Log.ErrorContext(r.Context(), "the days cannot be read", "cause", err, "request_id", problem.RequestID(r.Context()))
+		p.Log.ErrorContext(r.Context(), "reading the days failed", "cause", err, "request_id", problem.RequestID(r.Context()))
 		w.Header().Set("Retry-After", "60")
-		p.fail(w, r, problem.New(problem.Unavailable, "Our database does not answer at the moment. Try again in a minute."), "The status is not known")
+		p.fail(w, r, problem.New(problem.Unavailable, "Our database is unavailable at the moment. Try again in a minute."), "The status is not known")
 		return
+	}
+	caching := "public, max-age=30"
+	if data.Unavailable {
+		caching = "no-store"
 	}
 	body, err := templates.Render("status", p.content(data))
 	if err == nil {
 		err = cache.NewEntry(body, http.Header{
 			"Content-Type":  {"text/html; charset=utf-8"},
-			"Cache-Control": {"public, max-age=30"},
+			"Cache-Control": {caching},
 			"Vary":          {"Accept-Encoding"},
 		}).Write(w, r)
 	}
@@ -128,40 +144,77 @@ func (p *Page) fail(w http.ResponseWriter, r *http.Request, said *problem.Proble
 	}
 }
 
-// read is what is known, read again by one of those who ask when it is no
-// longer fresh. The others get what was known before, and so do all while the
-// database is away.
+// read returns what to show: what was read a short while ago, or what is read
+// now, once for all visitors. No visitor waits longer than readTime, since a
+// query to a frozen database ignores its deadline: they see what was read before.
 func (p *Page) read(ctx context.Context) (*shown, error) {
 	known := p.known.Load()
 	if known != nil {
-		if p.now().Sub(known.at) < freshFor || !p.reading.TryLock() {
-			return known, nil
-		}
-	} else {
-		p.reading.Lock()
-		if known = p.known.Load(); known != nil { // somebody was faster
-			p.reading.Unlock()
-			return known, nil
+		if age := p.now().Sub(known.tried); age >= 0 && age < freshFor {
+			return p.with(known), nil
 		}
 	}
-	defer p.reading.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	reading := p.reads.DoChan("", func() (any, error) { return p.refresh(known) })
+	if known != nil && p.Healthy != nil && !p.Healthy() {
+		return p.with(known), nil // waiting would be in vain
+	}
+	patience := time.NewTimer(readTime)
+	defer patience.Stop()
+	err := context.DeadlineExceeded
+	select {
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-patience.C:
+	case result := <-reading:
+		if result.Err == nil {
+			return p.with(result.Val.(*shown)), nil
+		}
+		err = result.Err
+	}
+	if known == nil {
+		return nil, err
+	}
+	late := *known
+	late.failed = true
+	return p.with(&late), nil
+}
+
+// with adds whether the database is available by now.
+func (p *Page) with(known *shown) *shown {
+	now := *known
+	now.Unavailable = known.failed
+	if p.Healthy != nil {
+		now.Unavailable = !p.Healthy()
+	}
+	return &now
+}
+
+// refresh reads the days. Where that fails, what was known remains, and the
+// next attempt is due when that is no longer fresh.
+func (p *Page) refresh(known *shown) (_ *shown, err error) {
+	defer func() {
+		if caught := recover(); caught != nil { // it would end the process: no visitor can recover it
+			err = fmt.Errorf("panic: %v", caught)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	now := p.now()
 	all, whole, err := days(ctx, p.Store, now)
-	switch {
-	case err == nil:
-		fresh := draw(all, whole)
-		fresh.at = now
-		p.known.Store(fresh)
-		return fresh, nil
-	case known != nil:
+	if err != nil {
+		if known == nil {
+			return nil, err
+		}
+		p.Log.Warn("reading the days failed", "cause", err)
 		again := *known
-		again.at = now
+		again.tried, again.failed = p.now(), true
 		p.known.Store(&again)
-		return known, nil
+		return &again, nil
 	}
-	return nil, err
+	fresh := draw(all, whole)
+	fresh.Read, fresh.tried = now, now
+	p.known.Store(fresh)
+	return fresh, nil
 }
 
 func draw(all []Day, whole Day) *shown {

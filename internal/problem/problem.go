@@ -27,7 +27,8 @@ const (
 	TooMany         Code = "TOO_MANY_REQUESTS"
 	TooLarge        Code = "REQUEST_TOO_LARGE"
 	TooComplex      Code = "QUERY_TOO_COMPLEX"
-	Timeout         Code = "TIMEOUT"
+	QueryTimeout    Code = "QUERY_TIMEOUT" // of a caller's own query
+	Timeout         Code = "TIMEOUT"       // of an operation of ours
 	Unavailable     Code = "UNAVAILABLE"
 	Internal        Code = "INTERNAL_SERVER_ERROR"
 )
@@ -44,6 +45,7 @@ var statuses = map[Code]int{
 	TooMany:         http.StatusTooManyRequests,
 	TooLarge:        http.StatusRequestEntityTooLarge,
 	TooComplex:      http.StatusBadRequest,
+	QueryTimeout:    http.StatusUnprocessableEntity,
 	Timeout:         http.StatusServiceUnavailable,
 	Unavailable:     http.StatusServiceUnavailable,
 	Internal:        http.StatusInternalServerError,

@@ -1,0 +1,275 @@
+package graph_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"palmares/auth"
+	"palmares/ent"
+	"palmares/graph"
+	"palmares/internal/quota"
+	"palmares/internal/store"
+	"palmares/internal/testdb"
+)
+
+// streaming is a server of streams that identifies callers as the real one
+// does.
+type streaming struct {
+	*listening
+	accounts *auth.Accounts
+	checks   atomic.Int64
+	upgrades atomic.Int64 // that checks have seen
+}
+
+func newStreaming(t *testing.T, s *store.Store, config graph.StreamConfig) *streaming {
+	t.Helper()
+	keyring := auth.NewKeyring(s, slog.New(slog.DiscardHandler))
+	l := &streaming{listening: &listening{executor: newExecutor(s), store: s}, accounts: auth.NewAccounts(s)}
+	l.Handler = newHandler(l.executor)
+	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	config.Network = func(r *http.Request) string { return quota.Network(quota.ClientAddress(r, loopback)) }
+	config.Recheck = func(ctx context.Context, caller auth.Caller) (auth.Caller, error) {
+		now, err := keyring.Recheck(ctx, caller)
+		if now.Plan.Terms().Streams > caller.Plan.Terms().Streams {
+			l.upgrades.Add(1)
+		}
+		l.checks.Add(1)
+		return now, err
+	}
+	l.ConfigureStreams(config)
+	l.server = httptest.NewServer(keyring.Identify(l.Handler))
+	t.Cleanup(l.server.Close)
+	t.Cleanup(l.Handler.Close)
+	return l
+}
+
+// account creates an account and as many keys for it as its plan allows.
+func (l *streaming) account(t *testing.T, email string, plan auth.Plan) (keys []string) {
+	t.Helper()
+	acc, err := l.accounts.Create(t.Context(), email, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range plan.Terms().Keys {
+		key, _, err := l.accounts.CreateKey(t.Context(), acc, fmt.Sprint(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// as opens a stream as an address, or with a key.
+func (l *streaming) as(t *testing.T, caller string) *stream {
+	t.Helper()
+	if strings.HasPrefix(caller, "pal_") {
+		return l.open(t, "Authorization", "Bearer "+caller)
+	}
+	return l.open(t, "X-Forwarded-For", caller)
+}
+
+func wantRefused(t *testing.T, s *stream, retryAfter, says string) {
+	t.Helper()
+	if s.StatusCode != 429 {
+		t.Fatalf("got %d, want 429: %s", s.StatusCode, says)
+	}
+	body := strings.Join(collect(s), "")
+	if s.Header.Get("Retry-After") != retryAfter || !strings.Contains(body, `"code":"TOO_MANY_REQUESTS"`) || !strings.Contains(body, says) {
+		t.Errorf("got %d, Retry-After %q, %s, want 429 after %s: %s", s.StatusCode, s.Header.Get("Retry-After"), body, retryAfter, says)
+	}
+}
+
+func TestStreamsPerCaller(t *testing.T) {
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		l := newStreaming(t, s, graph.StreamConfig{})
+		developer, pro := l.account(t, "developer@example.com", auth.Developer), l.account(t, "pro@example.com", auth.Pro)
+		another := l.account(t, "another@example.com", auth.Developer)
+		open := 0
+		for _, c := range []struct {
+			name    string
+			callers []string // who are counted as one
+			limit   int
+			other   string
+			says    string
+		}{
+			{"anonymous", []string{"192.0.2.1"}, 5, "192.0.2.2", "without an API key, 5 may be open"},
+			{"IPv6", []string{"2001:db8::1", "2001:db8::2:0:0:3"}, 5, "2001:db8:0:1::1", "without an API key, 5 may be open"},
+			{"developer", developer, 20, another[0], "your plan allows 20"},
+			{"pro", pro, 100, another[1], "your plan allows 100"},
+		} {
+			var first *stream
+			for i := range c.limit {
+				one := l.as(t, c.callers[i%len(c.callers)])
+				if one.StatusCode != 200 {
+					t.Fatalf("%s: got %d for stream %d, want 200", c.name, one.StatusCode, i+1)
+				}
+				if first == nil {
+					first = one
+				}
+			}
+			for _, caller := range c.callers {
+				wantRefused(t, l.as(t, caller), "60", c.says)
+			}
+			if got := l.as(t, c.other).StatusCode; got != 200 {
+				t.Errorf("%s: got %d for another caller, want 200", c.name, got)
+			}
+			open += c.limit + 1
+			expect(t, "open", l.Streams(), open)
+			first.leave()
+			eventually(t, "the place of a stream that ended is taken", func() bool { return l.Streams() == open-1 })
+			expect(t, "again", l.as(t, c.callers[0]).StatusCode, 200)
+		}
+		// The limit of the whole server comes on top.
+		l.MaxStreams = l.Streams()
+		wantRefused(t, l.as(t, "192.0.2.3"), "30", "The server has no room for more streams")
+		l.Handler.Close()
+		wantRefused(t, l.as(t, "192.0.2.3"), "5", "The server is restarting.")
+	})
+}
+
+func TestStreamsEndWithTheirKey(t *testing.T) {
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		l := newStreaming(t, s, graph.StreamConfig{CheckEvery: 50 * time.Millisecond})
+		l.publish(t)
+		revoked, deleted := l.account(t, "revoked@example.com", auth.Pro), l.account(t, "deleted@example.com", auth.Developer)
+		ended, upgraded := l.account(t, "ended@example.com", auth.Pro), l.account(t, "upgraded@example.com", auth.Developer)
+		goOn := []*stream{l.as(t, revoked[1]), l.as(t, upgraded[0]), l.as(t, "192.0.2.1")}
+		find := func(email string) *ent.Account {
+			t.Helper()
+			acc, err := l.accounts.Find(t.Context(), email)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return acc
+		}
+		succeed := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		one, two := l.as(t, revoked[0]), l.as(t, revoked[0])
+		succeed(l.accounts.Revoke(t.Context(), revoked[0]))
+		one.ends(t)
+		two.ends(t)
+		expect(t, "with a revoked key", l.as(t, revoked[0]).StatusCode, 401)
+
+		one = l.as(t, deleted[0])
+		succeed(l.accounts.Delete(t.Context(), find("deleted@example.com")))
+		one.ends(t)
+		expect(t, "with a deleted account", l.as(t, deleted[0]).StatusCode, 401)
+
+		var many []*stream
+		for range auth.Developer.Terms().Streams + 1 {
+			many = append(many, l.as(t, ended[0]))
+		}
+		succeed(l.accounts.SetPlan(t.Context(), find("ended@example.com"), auth.Developer))
+		for _, one := range many {
+			one.ends(t)
+		}
+		for range auth.Developer.Terms().Streams {
+			expect(t, "under the new plan", l.as(t, ended[0]).StatusCode, 200)
+		}
+		wantRefused(t, l.as(t, ended[0]), "60", "your plan allows 20")
+
+		// A larger plan ends nothing.
+		succeed(l.accounts.SetPlan(t.Context(), find("upgraded@example.com"), auth.Pro))
+		eventually(t, "the larger plan is not seen", func() bool { return l.upgrades.Load() > 0 })
+		until := l.checks.Load() + 200
+		eventually(t, "callers are not checked any more", func() bool { return l.checks.Load() > until })
+		l.publish(t)
+		l.executor.Announce()
+		for _, one := range goOn {
+			if got := one.events(t, 1)[0]; !strings.Contains(got, `"release":2}`) {
+				t.Errorf("got %s, want release 2", got)
+			}
+		}
+	})
+}
+
+// A stream ends after its time with a hint to reconnect, and continues there
+// without a gap.
+func TestStreamsEndInTime(t *testing.T) {
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		l := newStreaming(t, s, graph.StreamConfig{Time: 50 * time.Millisecond})
+		l.publish(t)
+		l.publish(t)
+		ids := publications(t, s)
+		read := func(headers ...string) string {
+			r := post(`{"query":"`+subscribe+`"}`, "text/event-stream")
+			for i := 0; i < len(headers); i += 2 {
+				r.Header.Set(headers[i], headers[i+1])
+			}
+			return serve(l.Handler, r).Body.String() // until it ends
+		}
+		const begin, end = "retry: 2000\nid: %s\n\n", "retry: 2000\n: reconnect to continue\n\n"
+		event := "event: next\nid: %s\ndata: {\"data\":{\"catalogPublished\":{\"release\":%d}}}\n\n"
+		expect(t, "first", read(), fmt.Sprintf(begin, ids[1])+end)
+		l.publish(t) // while nobody is connected
+		ids = publications(t, s)
+		want := fmt.Sprintf(begin, ids[1]) + fmt.Sprintf(event, ids[2], 3) + end
+		eventually(t, "the stream does not continue", func() bool { // a slow machine needs more than one stream for it
+			got := read("Last-Event-ID", ids[1])
+			return got == want
+		})
+		expect(t, "open", l.Streams(), 0)
+	})
+}
+
+// A client that reads nothing does not keep its stream open.
+func TestStreamsOfClientsThatDoNotRead(t *testing.T) {
+	l := newStreaming(t, testdb.Open(t, testdb.SQLite(t)), graph.StreamConfig{})
+	l.Heartbeat = time.Millisecond
+	w := &stuckWriter{ResponseRecorder: httptest.NewRecorder(), stuck: make(chan struct{}), released: make(chan struct{})}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		l.Handler.ServeHTTP(w, post(`{"query":"`+subscribe+`"}`, "text/event-stream"))
+	}()
+	<-w.stuck
+	l.Handler.Close()
+	select {
+	case <-ended:
+	case <-time.After(5 * time.Minute):
+		t.Fatal("the stream does not end")
+	}
+	expect(t, "open", l.Streams(), 0)
+}
+
+// stuckWriter blocks once the headers are sent, until its deadline is moved.
+type stuckWriter struct {
+	*httptest.ResponseRecorder
+	writes          atomic.Int64
+	stuck, released chan struct{}
+}
+
+func (w *stuckWriter) Write(p []byte) (int, error) {
+	switch w.writes.Add(1) {
+	case 1:
+		return w.ResponseRecorder.Write(p)
+	case 2:
+		close(w.stuck)
+	}
+	<-w.released
+	return 0, os.ErrDeadlineExceeded
+}
+
+func (w *stuckWriter) SetWriteDeadline(time.Time) error {
+	select {
+	case <-w.stuck:
+		close(w.released)
+	default:
+	}
+	return nil
+}
