@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -27,11 +26,6 @@ import (
 
 func TestAnswers(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, testdb.Open(t, testdb.SQLite(t)))
-	s.times.attempt = 5 * time.Second // for those that do not end; the others must also manage on a busy machine
-	start, minutes := time.Now(), atomic.Int64{}
-	s.now = func() time.Time { return start.Add(time.Duration(minutes.Add(1)) * testWindow) } // there are more cases than test events in a minute
-	e := s.add(Wish{URL: "https://hooks.example"})
 	var all sync.WaitGroup
 	hang := func(r *http.Request) { <-r.Context().Done() }
 	for name, test := range map[string]struct {
@@ -64,11 +58,13 @@ func TestAnswers(t *testing.T) {
 	} {
 		r := newReceiver(t)
 		r.answers(func(_ int, w http.ResponseWriter, req *http.Request) { test.answer(w, req) })
-		there := *e
-		there.URL = r.URL
+		// Each has a database of its own: there are more than an account may test in a minute.
+		s := newSite(t, testdb.Open(t, testdb.SQLite(t)))
+		s.times.attempt = 5 * time.Second // for those that do not end; the others must also manage on a busy machine
+		e := s.add(Wish{URL: r.URL})
 		all.Go(func() {
 			start := time.Now()
-			attempt, err := s.Test(t.Context(), &there)
+			attempt, err := s.Test(t.Context(), e)
 			if err != nil {
 				t.Error(err)
 				return
