@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -29,15 +28,6 @@ import (
 
 func TestAnswers(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, testdb.Open(t, testdb.SQLite(t)))
-	s.times.attempt = wait.Limit
-	hurries := newSite(t, testdb.Open(t, testdb.SQLite(t))) // for receivers that never end
-	hurries.times.attempt = 5 * time.Second
-	start, minutes := time.Now(), atomic.Int64{}
-	for _, one := range []*site{s, hurries} { // there are more cases than test events in a minute
-		one.now = func() time.Time { return start.Add(time.Duration(minutes.Add(1)) * testWindow) }
-	}
-	endpoints := map[*site]*ent.Endpoint{s: s.add(Wish{URL: "https://hooks.example"}), hurries: hurries.add(Wish{URL: "https://hooks.example"})}
 	var all sync.WaitGroup
 	hang := func(r *http.Request) { <-r.Context().Done() }
 	for name, test := range map[string]struct {
@@ -70,14 +60,15 @@ func TestAnswers(t *testing.T) {
 	} {
 		r := newReceiver(t)
 		r.answers(func(_ int, w http.ResponseWriter, req *http.Request) { test.answer(w, req) })
-		sender := s
-		if slices.Contains([]string{"silent", "endless 500", "dripping"}, name) {
-			sender = hurries
+		// Each has a database of its own: there are more than an account may test in a minute.
+		s := newSite(t, testdb.Open(t, testdb.SQLite(t)))
+		s.times.attempt = wait.Limit
+		if slices.Contains([]string{"silent", "endless 500", "dripping"}, name) { // they never end
+			s.times.attempt = 5 * time.Second
 		}
-		there := *endpoints[sender]
-		there.URL = r.URL
+		e := s.add(Wish{URL: r.URL})
 		all.Go(func() {
-			attempt, err := sender.Test(t.Context(), &there)
+			attempt, err := s.Test(t.Context(), e)
 			if err != nil {
 				t.Error(err)
 				return
