@@ -33,12 +33,19 @@ func (a *Accounts) Create(ctx context.Context, email string, plan Plan) (*ent.Ac
 	if err != nil {
 		return nil, err
 	}
-	created, err := a.store.Write.Account.Create().SetEmail(email).SetPlan(account.Plan(plan)).
-		SetPlanByHand(plan != Developer).SetCreatedAt(a.now().UTC()).Save(ctx)
+	var created *ent.Account
+	err = a.store.Update(ctx, func(tx *ent.Tx) error {
+		create, err := newAccount(ctx, tx, email, plan, a.now().UTC())
+		if err != nil {
+			return err
+		}
+		created, err = create.SetPlanByHand(plan != Developer).Save(ctx)
+		return err
+	})
 	if ent.IsConstraintError(err) {
 		return nil, problem.New(problem.BadInput, "There is an account for %s already.", email)
 	}
-	return created, store.Explain(err)
+	return created, err
 }
 
 // Find is the account of an address.
@@ -66,16 +73,28 @@ func (a *Accounts) SetPlan(ctx context.Context, acc *ent.Account, plan Plan) err
 	return store.Explain(a.store.Write.Account.UpdateOne(acc).SetPlan(account.Plan(plan)).SetPlanByHand(true).Exec(ctx))
 }
 
-// Usage is what was counted on an account's latest days, newest first.
+// Usage returns what was counted on an account's latest days, newest first.
+// Days after today were counted while a clock was wrong, and are left out.
 func (a *Accounts) Usage(ctx context.Context, acc *ent.Account, days int) ([]*ent.Usage, error) {
-	rows, err := a.store.Current().Usage.Query().Where(usage.AccountID(acc.ID)).Order(usage.ByDay(entsql.OrderDesc())).Limit(days).All(ctx)
+	rows, err := a.store.Current().Usage.Query().Where(usage.AccountID(acc.ID), usage.DayLTE(dayOf(a.now()))).Order(usage.ByDay(entsql.OrderDesc())).Limit(days).All(ctx)
 	return rows, store.Explain(err)
 }
 
-// Delete ends an account and forgets all of it but what billing must keep: its
-// keys and sessions end at once.
+// Delete deletes an account with its keys, sessions and usage. What stays is
+// the customer record that billing must retain, and until midnight UTC the
+// day's usage under a hash of the address.
 func (a *Accounts) Delete(ctx context.Context, acc *ent.Account) error {
 	return a.store.InTurn(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
+		current, err := tx.Account.Get(ctx, acc.ID) // its address may have changed since acc was read
+		if ent.IsNotFound(err) {
+			return nil // it was deleted a moment ago
+		}
+		if err != nil {
+			return err
+		}
+		if err := rememberDeleted(ctx, tx, current, a.now()); err != nil {
+			return err
+		}
 		if err := tx.Customer.Update().Where(customer.AccountID(acc.ID)).ClearAccountID().SetEmail("").Exec(ctx); err != nil {
 			return err
 		}
@@ -88,10 +107,10 @@ func (a *Accounts) Delete(ctx context.Context, acc *ent.Account) error {
 		if _, err := tx.Session.Delete().Where(session.AccountID(acc.ID)).Exec(ctx); err != nil {
 			return err
 		}
-		if err := endMessages(ctx, tx, acc, a.now().UTC()); err != nil {
+		if err := endMessages(ctx, tx, current, a.now().UTC()); err != nil {
 			return err
 		}
-		_, err := tx.Account.Delete().Where(account.ID(acc.ID)).Exec(ctx)
+		_, err = tx.Account.Delete().Where(account.ID(acc.ID)).Exec(ctx)
 		return err
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"palmares/ent"
 	"palmares/ent/confirmation"
+	"palmares/ent/predicate"
 	"palmares/internal/problem"
 	"palmares/internal/store"
 )
@@ -85,7 +86,7 @@ func (c *Confirmations) ask(ctx context.Context, purpose confirmation.Purpose, e
 
 // withinBounds fails where one more message would be too many.
 func withinBounds(ctx context.Context, tx *ent.Tx, email string, from Sender, now time.Time) error {
-	recent := tx.Confirmation.Query().Where(confirmation.CreatedAtGT(now.Add(-messageWindow)))
+	recent := tx.Confirmation.Query().Where(sentWithin(messageWindow, now))
 	to, err := recent.Clone().Where(confirmation.Mailbox(mailbox(email))).Count(ctx)
 	if err != nil {
 		return err
@@ -105,6 +106,13 @@ func withinBounds(ctx context.Context, tx *ent.Tx, email string, from Sender, no
 		return ErrSenderBusy
 	}
 	return nil
+}
+
+// sentWithin matches the messages of the time before now. A clock may have been
+// ahead when a message was sent: it counts if it is as far in the future, and
+// not for as long as it takes the time to get there.
+func sentWithin(window time.Duration, now time.Time) predicate.Confirmation {
+	return confirmation.And(confirmation.CreatedAtGT(now.Add(-window)), confirmation.CreatedAtLT(now.Add(window)))
 }
 
 // Withdraw forgets a message that could not be sent: it counts for nobody.

@@ -10,6 +10,10 @@ type Caller struct {
 	Plan    Plan
 	Account int    // 0 for an anonymous caller
 	Key     string // the public id of the key that was sent
+	// Carried is how many requests of deleted accounts with the same email
+	// address count against the quota on CarriedDay, written YYYY-MM-DD.
+	Carried    int
+	CarriedDay string
 }
 
 // MayReadEmbeddings tells whether the caller has the plan for it.

@@ -57,7 +57,7 @@ func (c *Confirmations) Locked(ctx context.Context, found *ent.Confirmation) (bo
 // triesLeft is how many more wrong codes a message can take, and its mailbox.
 func (c *Confirmations) triesLeft(ctx context.Context, messages *ent.ConfirmationClient, found *ent.Confirmation) (int, error) {
 	tried, err := messages.Query().Where(
-		confirmation.Mailbox(found.Mailbox), confirmation.CreatedAtGT(c.now().UTC().Add(-confirmationKept)), confirmation.TriesGT(0),
+		confirmation.Mailbox(found.Mailbox), sentWithin(confirmationKept, c.now().UTC()), confirmation.TriesGT(0),
 	).All(ctx)
 	if err != nil {
 		return 0, err

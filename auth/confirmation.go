@@ -73,7 +73,7 @@ func (c *Confirmations) find(ctx context.Context, query *ent.ConfirmationQuery) 
 		return nil, store.Explain(err)
 	case found.UsedAt != nil:
 		return found, ErrUsed
-	case !c.now().Before(found.ExpiresAt):
+	case !c.now().Before(found.ExpiresAt), found.CreatedAt.After(c.now().Add(ConfirmTime)): // a clock was ahead when it was sent
 		return found, ErrExpired
 	}
 	return found, nil
@@ -98,11 +98,15 @@ func (c *Confirmations) SignIn(ctx context.Context, found *ent.Confirmation) (to
 	}
 	now := c.now().UTC()
 	err = c.store.Update(ctx, func(tx *ent.Tx) error {
+		// The account first, as Delete does: else each could wait for the other.
+		create, err := newAccount(ctx, tx, found.Email, Developer, now)
+		if err != nil {
+			return err
+		}
 		if err := use(ctx, tx, found, now); err != nil {
 			return err
 		}
-		id, err := tx.Account.Create().SetEmail(found.Email).SetPlan(account.PlanDeveloper).SetCreatedAt(now).
-			OnConflictColumns(account.FieldEmail).Ignore().ID(ctx)
+		id, err := create.OnConflictColumns(account.FieldEmail).Ignore().ID(ctx)
 		if err != nil {
 			return err
 		}
@@ -124,14 +128,21 @@ func (c *Confirmations) ChangeEmail(ctx context.Context, found *ent.Confirmation
 	if found.Email == by.Email {
 		return ErrSameAddress
 	}
-	err := c.store.Update(ctx, func(tx *ent.Tx) error {
+	err := c.store.InTurn(ctx, account.Table, by.ID, func(tx *ent.Tx) error {
 		if err := use(ctx, tx, found, c.now().UTC()); err != nil {
+			return err
+		}
+		before, err := tx.Account.Get(ctx, by.ID)
+		if err != nil {
+			return err
+		}
+		if err := rememberChanged(ctx, tx, before, c.now()); err != nil {
 			return err
 		}
 		if err := tx.Account.UpdateOneID(by.ID).SetEmail(found.Email).Exec(ctx); err != nil {
 			return err
 		}
-		_, err := tx.Session.Delete().Where(session.AccountID(by.ID), session.IDNEQ(hashed(current))).Exec(ctx)
+		_, err = tx.Session.Delete().Where(session.AccountID(by.ID), session.IDNEQ(hashed(current))).Exec(ctx)
 		return err
 	})
 	if ent.IsConstraintError(err) {

@@ -116,7 +116,7 @@ func (k *Keyring) find(ctx context.Context, id string) (*knownKey, error) {
 		k.known.Add(id, fresh)
 		return fresh, nil
 	}
-	switch age := time.Duration(k.now().UnixNano() - known.checked.Load()); {
+	switch age := time.Duration(k.now().UnixNano() - known.checked.Load()).Abs(); { // the clock may have been set back
 	case age < trustedFor:
 		return known, nil
 	case age < stillTrusted:
@@ -190,7 +190,8 @@ func (k *Keyring) look(ctx context.Context, id string) (*knownKey, error) {
 		return known, nil
 	}
 	known.hash = row.SecretHash
-	known.caller = Caller{Plan: Plan(row.Edges.Account.Plan), Account: row.AccountID, Key: id}
+	known.caller = Caller{Plan: Plan(row.Edges.Account.Plan), Account: row.AccountID, Key: id,
+		Carried: row.Edges.Account.CarriedRequests, CarriedDay: row.Edges.Account.CarriedDay}
 	if row.RevokedAt != nil {
 		known.refused = errRevoked
 		return known, nil
@@ -204,7 +205,7 @@ func (k *Keyring) look(ctx context.Context, id string) (*knownKey, error) {
 
 // lookAmongSessions finds the key of a browser that is signed in.
 func (k *Keyring) lookAmongSessions(ctx context.Context, id string, known *knownKey) error {
-	row, err := k.store.Keys.Session.Query().Where(session.KeyID(id), session.ExpiresAtGT(k.now().UTC())).WithAccount().Only(ctx)
+	row, err := k.store.Keys.Session.Query().Where(session.KeyID(id), validAt(k.now())).WithAccount().Only(ctx)
 	switch {
 	case ent.IsNotFound(err):
 		return nil
@@ -214,7 +215,8 @@ func (k *Keyring) lookAmongSessions(ctx context.Context, id string, known *known
 		return nil
 	}
 	known.hash = row.KeyHash
-	known.caller = Caller{Plan: Plan(row.Edges.Account.Plan), Account: row.AccountID, Key: id}
+	known.caller = Caller{Plan: Plan(row.Edges.Account.Plan), Account: row.AccountID, Key: id,
+		Carried: row.Edges.Account.CarriedRequests, CarriedDay: row.Edges.Account.CarriedDay}
 	return nil
 }
 
@@ -235,7 +237,7 @@ func (k *Keyring) Forget(ids ...string) {
 func (k *Keyring) note(id string, known *knownKey) {
 	now := k.now()
 	last := known.noted.Load()
-	if now.UnixNano()-last < int64(notedEvery) || !known.noted.CompareAndSwap(last, now.UnixNano()) {
+	if time.Duration(now.UnixNano()-last).Abs() < notedEvery || !known.noted.CompareAndSwap(last, now.UnixNano()) {
 		return
 	}
 	k.usedMu.Lock()

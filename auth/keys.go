@@ -88,7 +88,8 @@ func (a *Accounts) CreateKey(ctx context.Context, acc *ent.Account, name string)
 		if most := Plan(owner.Plan).Terms().Keys; count >= most {
 			return problem.New(problem.BadInput, "The %s plan has %d keys, and all are made: revoke one first.", owner.Plan, most)
 		}
-		recent, err := tx.APIKey.Query().Where(apikey.AccountID(acc.ID), apikey.CreatedAtGT(a.now().UTC().Add(-24*time.Hour))).Count(ctx)
+		recent, err := tx.APIKey.Query().Where(apikey.AccountID(acc.ID),
+			apikey.CreatedAtGT(a.now().UTC().Add(-24*time.Hour)), apikey.CreatedAtLT(a.now().UTC().Add(24*time.Hour))).Count(ctx) // a clock may have been ahead
 		if err != nil {
 			return err
 		}

@@ -8,12 +8,24 @@ import (
 	"time"
 
 	"palmares/ent"
+	"palmares/ent/predicate"
 	"palmares/ent/session"
 	"palmares/internal/store"
 )
 
-// SessionTime is how long somebody stays signed in.
-const SessionTime = 30 * 24 * time.Hour
+const (
+	// SessionTime is how long somebody stays signed in.
+	SessionTime = 30 * 24 * time.Hour
+	// clockSlack is how far in the future a session may have started: the
+	// clock may have been set back since.
+	clockSlack = 24 * time.Hour
+)
+
+// validAt matches sessions that are neither expired nor from a time when a
+// clock was far ahead, which would last that much longer.
+func validAt(now time.Time) predicate.Session {
+	return session.And(session.ExpiresAtGT(now.UTC()), session.CreatedAtLT(now.UTC().Add(clockSlack)))
+}
 
 // Sessions are the browsers in which somebody has signed in.
 type Sessions struct {
@@ -30,7 +42,7 @@ func (s *Sessions) Find(ctx context.Context, token string) (*ent.Account, error)
 		return nil, nil
 	}
 	found, err := s.store.Current().Session.Query().
-		Where(session.ID(hashed(token)), session.ExpiresAtGT(s.now().UTC())).WithAccount().Only(ctx)
+		Where(session.ID(hashed(token)), validAt(s.now())).WithAccount().Only(ctx)
 	if ent.IsNotFound(err) {
 		return nil, nil
 	}
@@ -42,7 +54,7 @@ func (s *Sessions) Find(ctx context.Context, token string) (*ent.Account, error)
 
 // Of lists an account's, newest first.
 func (s *Sessions) Of(ctx context.Context, acc *ent.Account) ([]*ent.Session, error) {
-	all, err := s.store.Current().Session.Query().Where(session.AccountID(acc.ID), session.ExpiresAtGT(s.now().UTC())).
+	all, err := s.store.Current().Session.Query().Where(session.AccountID(acc.ID), validAt(s.now())).
 		Order(ent.Desc(session.FieldCreatedAt)).All(ctx)
 	return all, store.Explain(err)
 }

@@ -19,7 +19,7 @@ func (s *Sessions) Key(ctx context.Context, token string) (string, error) {
 	if token == "" {
 		return "", nil
 	}
-	found, err := s.store.Current().Session.Query().Where(session.ID(hashed(token)), session.ExpiresAtGT(s.now().UTC())).Only(ctx)
+	found, err := s.store.Current().Session.Query().Where(session.ID(hashed(token)), validAt(s.now())).Only(ctx)
 	if ent.IsNotFound(err) {
 		return "", nil
 	}

@@ -22,7 +22,7 @@ import (
 func TestOneAnswerForOneDocument(t *testing.T) {
 	s := testdb.Open(t, testdb.SQLite(t))
 	publish(t, s, demo.Catalog)
-	answers := cache.New(1<<20, slog.New(slog.DiscardHandler))
+	answers := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
 	handler := graph.NewHandler(newExecutor(s), answers)
 	misses := func(r *http.Request, want string) int64 {
 		t.Helper()

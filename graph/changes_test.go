@@ -164,7 +164,7 @@ func TestWrongChanges(t *testing.T) {
 			`after: "evt_99999999999999999999"`: notACursor,
 			`after: "` + cursorOf(`{"l":"comparisons","p":["2026-01-01","a"]}`) + `"`: notACursor,
 			`category: "a\u0000"`: "category: holds a NUL character.",
-			`types: [` + strings.Repeat("tool_created ", 101) + `]`: "types: has more than 100 values.",
+			`types: [` + strings.Repeat("tool_created ", 101) + `]`: "The document has a list of more than 100 values.",
 		} {
 			refusedWith(t, execute(t, e, auth.Developer, `{changes(`+arguments+`) {nodes {id}}}`), "BAD_USER_INPUT", message)
 		}
@@ -288,7 +288,7 @@ func storedEvents(t *testing.T, s *store.Store, types ...string) []string {
 func TestChangesAreKeptForARelease(t *testing.T) {
 	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, demo.Catalog)
-		answers := cache.New(1<<20, slog.New(slog.DiscardHandler))
+		answers := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
 		h := graph.NewHandler(newExecutor(s), answers)
 		const body = `{"query":"{changes(order: newest_first, first: 1) {nodes {release}}}"}`
 		for range 2 {

@@ -12,7 +12,6 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/99designs/gqlgen/graphql/executor"
 	"github.com/99designs/gqlgen/graphql/handler/extension"
-	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
@@ -39,6 +38,9 @@ type Config struct {
 	Credit  string // the line that reuse of the data must show
 	Limits  Limits
 	Log     *slog.Logger
+	// Cache is where parsed documents and counts are cached, beside responses;
+	// nil for a small one of its own.
+	Cache *cache.Cache
 	// Trace is told when an operation begins, by the name of one of ours, and
 	// returns what is told the code of its failure, or "". Nil for nobody.
 	Trace func(ctx context.Context, name string) (context.Context, func(failed string))
@@ -51,9 +53,10 @@ type Executor struct {
 	limits    Limits
 	log       *slog.Logger
 	trace     func(context.Context, string) (context.Context, func(string))
+	cache     *cache.Cache
 	documents *documents
-	counts    *lru.Cache[countKey, int]
-	waypoints *lru.Cache[waypointsKey, [][]any]
+	counts    *cache.Table[int]
+	waypoints *cache.Table[[][]any]
 	gqlgen    *executor.Executor
 	news      news
 }
@@ -83,29 +86,23 @@ type Answer struct {
 // Refused tells that nothing was executed.
 func (a *Answer) Refused() bool { return a.Data == nil }
 
-const (
-	keptCounts    = 10_000
-	keptWaypoints = 200
-)
+// ownCacheSize is for executors that share no cache.
+const ownCacheSize = 16 << 20
 
 // NewExecutor builds the one executor.
 func NewExecutor(cfg Config) *Executor {
-	schema := generated.NewExecutableSchema(generated.Config{Resolvers: &Resolver{}})
-	counts, err := lru.New[countKey, int](keptCounts)
-	if err != nil {
-		panic(err) // the size above is wrong
-	}
-	waypoints, err := lru.New[waypointsKey, [][]any](keptWaypoints)
-	if err != nil {
-		panic(err)
+	schema := generated.NewExecutableSchema(generated.Config{Resolvers: &Resolver{}, Schema: Schema()})
+	if cfg.Cache == nil {
+		cfg.Cache = cache.New(ownCacheSize, nil, cfg.Log)
 	}
 	e := &Executor{
-		waypoints: waypoints,
-		catalog:   cfg.Catalog, credit: cfg.Credit, limits: cfg.Limits, log: cfg.Log, trace: cfg.Trace,
-		documents: newDocuments(schema.Schema(), cfg.Limits), counts: counts,
-		gqlgen: executor.New(schema),
+		catalog: cfg.Catalog, credit: cfg.Credit, limits: cfg.Limits, log: cfg.Log, trace: cfg.Trace, cache: cfg.Cache,
+		documents: newDocuments(schema.Schema(), cfg.Limits, cfg.Cache),
+		counts:    cache.NewTable[int](cfg.Cache, "counts"),
+		waypoints: cache.NewTable[[][]any](cfg.Cache, "waypoints"),
+		gqlgen:    executor.New(schema),
 	}
-	e.gqlgen.SetQueryCache(handed{})
+	e.gqlgen.SetQueryCache(parsedDocument{})
 	e.gqlgen.Use(extension.Introspection{})
 	e.gqlgen.SetErrorPresenter(func(ctx context.Context, err error) *gqlerror.Error { return present(ctx, e.log, err) })
 	e.gqlgen.SetRecoverFunc(func(ctx context.Context, caught any) error {
@@ -153,11 +150,11 @@ func (e *Executor) execute(ctx context.Context, req Request) *Answer {
 // prepare checks an operation up to where it can be executed, and prices it.
 func (e *Executor) prepare(ctx context.Context, req Request) (context.Context, *graphql.OperationContext, int, *Answer) {
 	ctx = graphql.StartOperationTrace(ctx)
-	doc, op, errs := e.find(req)
+	doc, op, errs := e.find(ctx, req)
 	if errs != nil {
 		return ctx, nil, 0, e.refuse(ctx, errs)
 	}
-	ctx = withDocument(ctx, doc.QueryDocument)
+	ctx = withDocument(ctx, doc)
 	variables, wrong := readVariables(e.documents.schema, op, req.Variables)
 	if wrong != nil {
 		return ctx, nil, 0, e.refuse(ctx, refused(wrong))
@@ -184,6 +181,7 @@ func (e *Executor) prepare(ctx context.Context, req Request) (context.Context, *
 		answer.Cost = cost
 		return ctx, nil, cost, answer
 	}
+	e.documents.keep(doc)
 	return ctx, opCtx, cost, nil
 }
 
@@ -204,11 +202,12 @@ func (e *Executor) run(ctx context.Context, opCtx *graphql.OperationContext, cos
 		return answer
 	}
 	var reading *reading
+	edition := e.cache.Edition() // before anything is read
 	err := e.catalog.Reading(ctx, func(ctx context.Context, release *ent.Release) error {
 		if release != nil {
 			answer.Release, answer.UpdatedAt = release.ID, release.FeedDate
 		}
-		reading = newReading(release, e)
+		reading = newReading(release, e, edition)
 		dispatch(withReading(ctx, reading))
 		return reading.failed // half an answer is none
 	})
@@ -238,46 +237,71 @@ func (e *Executor) refuse(ctx context.Context, errs gqlerror.List) *Answer {
 	return &Answer{Errors: errs}
 }
 
-// find is the operation that a request asks for.
-func (e *Executor) find(req Request) (*document, *ast.OperationDefinition, gqlerror.List) {
+// find returns the operation of a request, and the document that it is in.
+func (e *Executor) find(ctx context.Context, req Request) (*document, *ast.OperationDefinition, gqlerror.List) {
 	if own := req.Operation; own != nil {
 		return &own.document, own.Definition(), nil
 	}
-	doc, errs := e.documents.get(req.Query)
-	if errs != nil {
-		return nil, nil, errs
+	doc := documentFrom(ctx) // of the same request, parsed a moment ago
+	if doc == nil || doc.text != req.Query {
+		var errs gqlerror.List
+		if doc, errs = e.documents.get(req.Query); errs != nil {
+			return nil, nil, errs
+		}
 	}
 	op, errs := operationOf(doc.QueryDocument, req.OperationName)
 	return doc, op, errs
 }
 
-// sound checks a request: the operation that it asks for, and the one form of
-// it, however it was written, with nothing that does not belong to it. It is
-// false for a request that has no answer but errors.
-func (e *Executor) sound(req Request) (op *ast.OperationDefinition, pure Request, q cache.Question, ok bool) {
-	doc, op, errs := e.find(req)
-	if errs != nil {
-		return nil, req, q, false
+// understand checks a request up to where it can be executed, and brings it into
+// the one form that stands for all ways to write it.
+func (e *Executor) understand(ctx context.Context, req Request) (*understood, *Answer) {
+	ctx, opCtx, _, refusal := e.prepare(ctx, req)
+	if refusal != nil {
+		return nil, refusal
 	}
-	variables, wrong := readVariables(e.documents.schema, op, req.Variables)
-	if wrong != nil {
-		return op, req, q, false
+	variables, wrong := readVariables(e.documents.schema, opCtx.Operation, req.Variables)
+	written, err := json.Marshal(variables) // sorted by name
+	if wrong != nil || err != nil {
+		return nil, e.refuse(ctx, refused(problem.New(problem.BadInput, "The variables do not fit the operation.")))
 	}
-	written, err := json.Marshal(variables) // in the order of their names
-	if err != nil {
-		return op, req, q, false
-	}
-	pure = Request{Query: req.Query, OperationName: req.OperationName, Variables: variables}
-	return op, pure, cache.Question{Operation: req.OperationName + "\n" + doc.normal, Variables: string(written)}, true
+	doc := documentFrom(ctx)
+	return &understood{
+		request:  Request{Query: req.Query, OperationName: req.OperationName, Variables: variables},
+		question: cache.Question{Operation: req.OperationName + "\n" + doc.id, Variables: string(written)},
+		stream:   opCtx.Operation.Operation == ast.Subscription,
+		document: doc,
+	}, nil
 }
 
-// Forget drops counts that were kept, where release numbers begin anew, and
-// ends streams, whose place is no more: their readers come again.
-func (e *Executor) Forget() {
-	e.counts.Purge()
-	e.waypoints.Purge()
-	e.news.restart()
+// weight is what a request takes in memory.
+func (r Request) weight() int { return len(r.Query) + len(r.OperationName) + weightOf(r.Variables) }
+
+// weightOf is what a decoded JSON value takes in memory.
+func weightOf(value any) int {
+	const header, perItem, perObject = 32, 16, 300
+	switch v := value.(type) {
+	case string:
+		return header + len(v)
+	case []any:
+		weight := header
+		for _, item := range v {
+			weight += perItem + weightOf(item)
+		}
+		return weight
+	case map[string]any:
+		weight := perObject
+		for name, item := range v {
+			weight += header + len(name) + perItem + weightOf(item)
+		}
+		return weight
+	}
+	return header
 }
+
+// Forget ends streams where release numbers start again: the position of their
+// readers no longer exists, and they reconnect.
+func (e *Executor) Forget() { e.news.restart() }
 
 // operationOf picks the operation that a request names.
 func operationOf(doc *ast.QueryDocument, name string) (*ast.OperationDefinition, gqlerror.List) {

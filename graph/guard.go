@@ -1,6 +1,8 @@
 package graph
 
 import (
+	"strings"
+
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"palmares/internal/problem"
@@ -61,7 +63,61 @@ func checkSize(doc *ast.QueryDocument, limits Limits) *problem.Problem {
 			return problem.New(problem.TooComplex, "The document has more than %d %s.", over.limit, over.what)
 		}
 	}
+	return g.checkRepeats(doc)
+}
+
+const (
+	// maxRepeats is how often a field may stand in the same place: validation
+	// compares each with each.
+	maxRepeats = 50
+	// maxSteps ends the walk through fragments that spread each other in a
+	// circle, which validation refuses.
+	maxSteps = 10_000
+)
+
+// checkRepeats counts fields of the same response name in the same place. It is
+// called for documents with a bounded number of fields, fragments written out.
+func (g *guard) checkRepeats(doc *ast.QueryDocument) *problem.Problem {
+	r := &repeats{guard: g, counts: map[string]int{}}
+	for _, op := range doc.Operations {
+		r.count(op.SelectionSet, op.Name)
+	}
+	for _, f := range doc.Fragments {
+		r.count(f.SelectionSet, "fragment "+f.Name)
+	}
+	for place, n := range r.counts {
+		if n > maxRepeats {
+			return problem.New(problem.TooComplex, "The document repeats the field %s more than %d times in the same place.",
+				place[strings.LastIndexByte(place, '/')+1:], maxRepeats)
+		}
+	}
 	return nil
+}
+
+type repeats struct {
+	guard  *guard
+	counts map[string]int // by place: the response names down to the field
+	steps  int
+}
+
+func (r *repeats) count(set ast.SelectionSet, place string) {
+	for _, selection := range set {
+		if r.steps++; r.steps > maxSteps {
+			return
+		}
+		switch s := selection.(type) {
+		case *ast.Field:
+			within := place + "/" + s.Alias
+			r.counts[within]++
+			r.count(s.SelectionSet, within)
+		case *ast.InlineFragment:
+			r.count(s.SelectionSet, place)
+		case *ast.FragmentSpread:
+			if definition := r.guard.fragments[s.Name]; definition != nil {
+				r.count(definition.SelectionSet, place)
+			}
+		}
+	}
 }
 
 // beside adds what stands next to it.

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -9,7 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
@@ -18,12 +18,12 @@ import (
 	"palmares/internal/problem"
 )
 
-// Handler answers GraphQL over HTTP as the draft of that name says.
+// Handler serves GraphQL over HTTP as the draft of that name specifies.
 type Handler struct {
 	executor  *Executor
-	persisted *persisted
-	answers   *cache.Cache
-	asked     *lru.Cache[sent, *asked]
+	persisted persisted
+	responses *cache.Cache
+	requests  *cache.Table[*understood]
 	streams   streams
 
 	// Heartbeat is how long a stream is silent at the most; MaxStreams is how
@@ -32,32 +32,26 @@ type Handler struct {
 	MaxStreams int
 }
 
-// sent is a request word for word; asked is what it asks for.
-type sent struct {
-	post bool
-	text string
-}
-
-type asked struct {
-	request  Request        // without what it says beside: kept answers hold on to it
-	question cache.Question // without what the caller may read, and wants it written as
-	sound    bool           // or it has no answer but errors
+// understood is a request that was read, validated and priced.
+type understood struct {
+	request  Request        // without anything that does not belong to it: cached responses hold on to it
+	question cache.Question // except for the media type and what the caller may read
 	stream   bool           // it is a subscription
+
+	hash     string         // of its document, if that is a persisted query
+	sent     cache.Question // where it is cached
+	document *document      // until then
 }
 
-const (
-	keptRequests = 2_000
-	allowed      = "GET, HEAD, POST, OPTIONS"
-)
+const allowed = "GET, HEAD, POST, OPTIONS"
 
-// NewHandler serves an executor, and what it answered before.
-func NewHandler(e *Executor, answers *cache.Cache) *Handler {
-	known, err := lru.New[sent, *asked](keptRequests)
-	if err != nil {
-		panic(err) // the size above is wrong
-	}
+// NewHandler serves an executor, with a cache for its responses.
+func NewHandler(e *Executor, responses *cache.Cache) *Handler {
 	return &Handler{
-		executor: e, persisted: newPersisted(), answers: answers, asked: known, streams: streams{ended: make(chan struct{})},
+		executor: e, responses: responses,
+		persisted: persisted{cache.NewTable[string](responses, "persisted queries")},
+		requests:  cache.NewTable[*understood](responses, "requests"),
+		streams:   streams{ended: make(chan struct{})},
 		Heartbeat: defaultHeartbeat, MaxStreams: defaultMaxStreams,
 	}
 }
@@ -89,23 +83,24 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	text, refusal := sentText(w, r, h.executor.limits.Body)
-	var request *asked
-	if refusal == nil {
-		request, refusal = h.understand(sent{r.Method == http.MethodPost, text})
-	}
 	if refusal != nil {
+		h.fail(w, r, media, refusal.status, refusal.problem)
+		return
+	}
+	request, answer, refusal := h.understand(r, text)
+	switch {
+	case refusal != nil:
 		if refusal.status == http.StatusMethodNotAllowed {
 			header.Set("Allow", "POST")
 		}
 		h.fail(w, r, media, refusal.status, refusal.problem)
-		return
-	}
-	switch {
+	case answer != nil:
+		h.tell(w, answer, media)
 	case request.stream && streaming:
 		h.stream(w, r, request.request, media)
 	case request.stream:
 		h.fail(w, r, media, http.StatusNotAcceptable, notAStream)
-	case request.sound && !acceptable:
+	case !acceptable:
 		h.unacceptable(w, r)
 	default:
 		h.answer(w, r, request, media)
@@ -117,68 +112,90 @@ func (h *Handler) unacceptable(w http.ResponseWriter, r *http.Request) {
 		"Only %s and %s are served.", mediaResponse, mediaJSON))
 }
 
-// understand reads a request, unless the very same came before.
-func (h *Handler) understand(s sent) (*asked, *httpProblem) {
-	if known, ok := h.asked.Get(s); ok {
-		return known, nil
+// understand reads a request, unless exactly the same was executed before. It
+// returns an answer where the request is valid HTTP, and refused as GraphQL.
+func (h *Handler) understand(r *http.Request, text string) (*understood, *Answer, *httpProblem) {
+	post := r.Method == http.MethodPost
+	sum := sha256.Sum256([]byte(text))
+	sent := cache.Question{Operation: string(sum[:]), Keyed: post}
+	if known, ok := h.requests.Get(cache.Timeless, sent); ok {
+		return known, nil, nil
+	}
+	if cache.CachedOnly(r.Context()) {
+		return nil, nil, badRequest("The request is not cached.")
 	}
 	read := requestFromURL
-	if s.post {
+	if post {
 		read = func(body string) (*httpRequest, *httpProblem) { return requestFromBody([]byte(body)) }
 	}
-	request, refusal := read(s.text)
-	if refusal == nil {
-		refusal = h.persisted.fill(request)
-	}
+	request, refusal := read(text)
 	if refusal != nil {
-		return nil, refusal
+		return nil, nil, refusal
 	}
-	op, pure, question, ok := h.executor.sound(request.Request)
-	if ok && !s.post && op.Operation == ast.Mutation {
-		return nil, &httpProblem{http.StatusMethodNotAllowed, problem.New(problem.BadInput, "Only queries may be sent with GET.")}
+	hash, refusal := h.persisted.fill(request)
+	if refusal != nil {
+		return nil, nil, refusal
 	}
-	a := &asked{pure, question, ok, ok && op.Operation == ast.Subscription}
-	if ok {
-		h.persisted.remember(request)
-		if len(s.text) <= maxKept {
-			h.asked.Add(s, a)
-		}
+	u, answer := h.executor.understand(r.Context(), request.Request)
+	switch {
+	case answer != nil:
+		return nil, answer, nil
+	case !post && u.document.Operations.ForName(u.request.OperationName).Operation == ast.Mutation:
+		return nil, nil, &httpProblem{http.StatusMethodNotAllowed, problem.New(problem.BadInput, "Only queries may be sent with GET.")}
 	}
-	return a, nil
+	u.hash, u.sent = hash, sent
+	if u.stream {
+		h.keep(u)
+	}
+	return u, nil, nil
 }
 
-// answer finds the answer, or has it worked out. What has errors is not kept.
-func (h *Handler) answer(w http.ResponseWriter, r *http.Request, a *asked, media string) {
-	if !a.sound {
-		h.tell(w, h.executor.Execute(r.Context(), a.request), media)
-		return
+// keep caches a request that was executed.
+func (h *Handler) keep(u *understood) {
+	if u.document == nil {
+		return // it comes from there
 	}
-	question := a.question
+	cached := *u
+	cached.document = nil // which has a place and a weight of its own
+	h.requests.Put(cache.Timeless, u.sent, &cached, u.request.weight())
+	if u.hash != "" {
+		h.persisted.keep(u.hash, u.request.Query)
+	}
+}
+
+// answer sends the cached response, or executes the request. Responses with
+// errors are not cached.
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, u *understood, media string) {
+	question := u.question
 	question.Operation = media + question.Operation
 	question.Keyed = auth.CallerFrom(r.Context()).MayReadEmbeddings()
-	entry, err := h.answers.Get(r.Context(), question, func(ctx context.Context) (*cache.Entry, int, error) {
-		answer := h.executor.Execute(ctx, a.request)
+	ctx, request := r.Context(), u.request
+	if u.document != nil {
+		ctx = withDocument(ctx, u.document)
+	}
+	response, err := h.responses.Get(ctx, question, func(ctx context.Context) (*cache.Entry, int, error) {
+		answer := h.executor.Execute(ctx, request)
 		if len(answer.Errors) > 0 {
 			return nil, answer.Release, &failure{answer}
 		}
 		release := answer.Release
 		if answer.Timeless {
-			release = h.answers.Newest()
+			release = h.responses.Newest()
 		}
-		return cache.NewEntry(encodeAnswer(answer), headersOf(answer, media)), release, nil
+		return cache.NewEntry(encodeAnswer(answer), headersOf(answer, media)).Holding(request.weight()), release, nil
 	})
+	if err == nil {
+		h.keep(u)
+		err = response.Write(w, r)
+	}
 	var failed *failure
 	switch {
-	case r.Context().Err() != nil:
-		return // nobody waits any more
+	case err == nil:
+	case r.Context().Err() != nil: // the caller has left
 	case errors.As(err, &failed):
 		h.tell(w, failed.answer.to(r.Context()), media)
-	case err != nil:
-		h.fail(w, r, media, problem.Of(err).Code.Status(), problem.Of(err))
 	default:
-		if err := entry.Write(w, r); err != nil {
-			h.fail(w, r, media, problem.Of(err).Code.Status(), problem.Of(err))
-		}
+		h.fail(w, r, media, problem.Of(err).Code.Status(), problem.Of(err))
 	}
 }
 

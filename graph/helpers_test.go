@@ -24,7 +24,7 @@ func newExecutor(c graph.Catalog) *graph.Executor {
 }
 
 func newHandler(e *graph.Executor) *graph.Handler {
-	return graph.NewHandler(e, cache.New(1<<20, slog.New(slog.DiscardHandler)))
+	return graph.NewHandler(e, cache.New(1<<20, nil, slog.New(slog.DiscardHandler)))
 }
 
 // publish imports a feed.

@@ -2,6 +2,8 @@ package graph
 
 import (
 	"fmt"
+	"maps"
+	"sync"
 
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/parser"
@@ -31,16 +33,20 @@ func NewOperation(text string) (*Operation, error) {
 	if errs := validator.ValidateWithRules(Schema(), doc, rules.NewDefaultRules()); len(errs) > 0 {
 		return nil, errs
 	}
-	return &Operation{text, document{QueryDocument: doc}}, nil
+	return &Operation{text, document{QueryDocument: doc, text: text}}, nil
 }
 
 // Definition is what the operation asks for, with its types.
 func (o *Operation) Definition() *ast.OperationDefinition { return o.document.Operations[0] }
 
 // Schema is the public model, for what is derived from it.
-func Schema() *ast.Schema {
-	return generated.NewExecutableSchema(generated.Config{}).Schema()
-}
+var Schema = sync.OnceValue(func() *ast.Schema {
+	schema := *generated.NewExecutableSchema(generated.Config{}).Schema()
+	schema.Directives = maps.Clone(schema.Directives)
+	// gqlgen adds @defer, which needs responses in parts. They are not served.
+	delete(schema.Directives, "defer")
+	return &schema
+})
 
 // Problem is what went wrong, for those who answer in another way than
 // GraphQL does; nil if nothing did.

@@ -6,69 +6,54 @@ import (
 	"encoding/json"
 	"net/http"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
+	"palmares/internal/cache"
 	"palmares/internal/problem"
 )
 
-// persisted keeps documents by their hash, so that clients need not send them
+// persisted caches documents by their hash, so that clients need not send them
 // again: automatic persisted queries.
-type persisted struct{ kept *lru.Cache[string, string] }
+type persisted struct{ queries *cache.Table[string] }
 
 const codeNotPersisted problem.Code = "PERSISTED_QUERY_NOT_FOUND"
 
-func newPersisted() *persisted {
-	kept, err := lru.New[string, string](keptDocuments)
-	if err != nil {
-		panic(err) // the size is wrong
-	}
-	return &persisted{kept}
-}
-
-// fill finds the document that a request only names, and checks the name of
-// one that it brings.
-func (p *persisted) fill(req *httpRequest) *httpProblem {
-	hash, asked, refusal := hashOf(req)
-	if !asked || refusal != nil {
-		return refusal
+// fill finds the document that a request only names, and checks the hash of
+// one that it brings. It returns the hash, or "" for other requests.
+func (p persisted) fill(req *httpRequest) (hash string, refusal *httpProblem) {
+	hash, refusal = hashOf(req)
+	if hash == "" || refusal != nil {
+		return "", refusal
 	}
 	if req.Query != "" {
-		if hash != hashText(req.Query) {
-			return badRequest("persistedQuery: sha256Hash is not the hash of the query.")
+		if sum := sha256.Sum256([]byte(req.Query)); hash != hex.EncodeToString(sum[:]) {
+			return "", badRequest("persistedQuery: sha256Hash is not the hash of the query.")
 		}
-		return nil
+		return hash, nil
 	}
-	query, known := p.kept.Get(hash)
+	query, known := p.queries.Get(cache.Timeless, cache.Question{Operation: hash})
 	if !known {
-		// Clients recognise this very message, and send the document.
-		return &httpProblem{http.StatusOK, &problem.Problem{Code: codeNotPersisted, Message: "PersistedQueryNotFound"}}
+		// Clients recognise exactly this message, and send the document.
+		return "", &httpProblem{http.StatusOK, &problem.Problem{Code: codeNotPersisted, Message: "PersistedQueryNotFound"}}
 	}
 	req.Query = query
-	return nil
+	return hash, nil
 }
 
-// remember keeps a sound document that came with its hash.
-func (p *persisted) remember(req *httpRequest) {
-	if hash, asked, _ := hashOf(req); asked && len(req.Query) <= maxKept {
-		p.kept.Add(hash, req.Query)
-	}
+// keep caches the document of a request that was executed.
+func (p persisted) keep(hash, query string) {
+	p.queries.Put(cache.Timeless, cache.Question{Operation: hash}, query, len(query))
 }
 
-func hashOf(req *httpRequest) (hash string, asked bool, refusal *httpProblem) {
-	extension, asked := req.Extensions["persistedQuery"]
-	if !asked || extension == nil {
-		return "", false, nil
+// hashOf is the hash that a request names, or "" for none.
+func hashOf(req *httpRequest) (string, *httpProblem) {
+	extension := req.Extensions["persistedQuery"]
+	if extension == nil {
+		return "", nil
 	}
 	object, _ := extension.(map[string]any)
 	version, _ := object["version"].(json.Number)
-	hash, _ = object["sha256Hash"].(string)
+	hash, _ := object["sha256Hash"].(string)
 	if version != "1" || len(hash) != hex.EncodedLen(sha256.Size) {
-		return "", true, badRequest("persistedQuery: must have version 1 and a sha256Hash.")
+		return "", badRequest("persistedQuery: must have version 1 and a sha256Hash.")
 	}
-	return hash, true, nil
-}
-
-func hashText(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
+	return hash, nil
 }

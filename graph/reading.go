@@ -7,6 +7,7 @@ import (
 
 	"palmares/ent"
 	"palmares/graph/model"
+	"palmares/internal/cache"
 	"palmares/internal/problem"
 )
 
@@ -15,21 +16,25 @@ type reading struct {
 	// Root fields are resolved side by side, but a reading is one sequence of
 	// statements: it answers one of them at a time.
 	mu       sync.Mutex
-	failed   error        // the first that the database did, not the caller
-	release  *ent.Release // nil before the first import
+	failed   error         // the first that the database did, not the caller
+	release  *ent.Release  // nil before the first import
+	edition  cache.Edition // of the release, for what is cached
 	executor *Executor
 	catalog  Catalog
 	client   *ent.Client
-	counted  map[countKey]int // held back until the release is known to be right
+	counted  map[string]int // held back until the release is known to be right
 	passed   map[waypointsKey][][]any
 	searches map[string][]string // what was found, by text
 	// categoryTools are lists asked for with arguments, by who asks.
 	categoryTools map[categoryToolsKey][]*model.Tool
 }
 
-func newReading(release *ent.Release, e *Executor) *reading {
+func newReading(release *ent.Release, e *Executor, begun cache.Edition) *reading {
+	if release != nil {
+		begun = begun.Of(release.ID)
+	}
 	return &reading{
-		release: release, executor: e, catalog: e.catalog, client: e.catalog.Client(),
+		release: release, edition: begun, executor: e, catalog: e.catalog, client: e.catalog.Client(),
 		categoryTools: map[categoryToolsKey][]*model.Tool{},
 	}
 }
@@ -53,40 +58,36 @@ func read[T any](ctx context.Context, do func(*reading) (T, error)) (T, error) {
 	return result, err
 }
 
-// countKey names a count that holds as long as its release.
-type countKey struct {
-	release int
-	what    string
-}
-
-// count asks once for each release and filter, however many pages are read.
-func (r *reading) count(what string, ask func() (int, error)) (int, error) {
+// count counts once for each release and filter, however many pages are read.
+func (r *reading) count(what string, query func() (int, error)) (int, error) {
 	if r.release == nil {
 		return 0, nil
 	}
-	key := countKey{r.release.ID, what}
-	if n, ok := r.executor.counts.Get(key); ok {
+	if n, ok := r.executor.counts.Get(r.edition, cache.Question{Operation: what}); ok {
 		return n, nil
 	}
-	if n, ok := r.counted[key]; ok {
+	if n, ok := r.counted[what]; ok {
 		return n, nil
 	}
-	n, err := ask()
+	n, err := query()
 	if err == nil {
 		if r.counted == nil {
-			r.counted = map[countKey]int{}
+			r.counted = map[string]int{}
 		}
-		r.counted[key] = n
+		r.counted[what] = n
 	}
 	return n, err
 }
 
-// keep is called once everything read is known to be of the release.
+// waypointWeight is what one waypoint takes in memory.
+const waypointWeight = 200
+
+// keep caches what was read, once all of it is known to be of the release.
 func (r *reading) keep() {
 	for key, waypoints := range r.passed {
-		r.executor.waypoints.Add(key, waypoints)
+		r.executor.waypoints.Put(r.edition, key.question(), waypoints, waypointWeight*len(waypoints))
 	}
-	for key, n := range r.counted {
-		r.executor.counts.Add(key, n)
+	for what, n := range r.counted {
+		r.executor.counts.Put(r.edition, cache.Question{Operation: what}, n, 0)
 	}
 }

@@ -3,6 +3,7 @@ package graph
 import (
 	"encoding/json"
 	"math"
+	"slices"
 
 	"github.com/vektah/gqlparser/v2/ast"
 
@@ -20,6 +21,8 @@ func readVariables(schema *ast.Schema, op *ast.OperationDefinition, given map[st
 	for _, definition := range op.VariableDefinitions {
 		value, there := given[definition.Variable]
 		switch {
+		case there && hasLongList(value):
+			return nil, problem.New(problem.BadInput, "$%s: has a list of more than %d values.", definition.Variable, maxListed)
 		case there:
 			fitting, ok := fit(schema, definition.Type, value)
 			if !ok {
@@ -31,6 +34,22 @@ func readVariables(schema *ast.Schema, op *ast.OperationDefinition, given map[st
 		}
 	}
 	return read, nil
+}
+
+// hasLongList reports whether a list in a value is longer than any argument
+// allows, before it is converted and cached.
+func hasLongList(value any) bool {
+	switch v := value.(type) {
+	case []any:
+		return len(v) > maxListed || slices.ContainsFunc(v, hasLongList)
+	case map[string]any:
+		for _, member := range v {
+			if hasLongList(member) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // fit is a value as its type has it.

@@ -12,6 +12,7 @@ import (
 	"palmares/ent/predicate"
 	"palmares/ent/tool"
 	"palmares/graph/model"
+	"palmares/internal/cache"
 )
 
 // A page deep in a long list would step over everything before it. So a list
@@ -23,9 +24,12 @@ const stride = 1_000
 
 // waypointsKey names the waypoints of a list.
 type waypointsKey struct {
-	release int
-	filter  string
-	sort    model.ToolSort
+	filter string
+	sort   model.ToolSort
+}
+
+func (k waypointsKey) question() cache.Question {
+	return cache.Question{Operation: k.filter, Variables: string(k.sort)}
 }
 
 // deepPage is a numbered page of tools, read from the nearest waypoint, or
@@ -36,7 +40,7 @@ func (r *reading) deepPage(ctx context.Context, filter *model.ToolFilter, where 
 	if near.offset <= stride || r.release == nil || r.catalog.Dialect() == dialect.SQLite {
 		return near, nil
 	}
-	waypoints, err := r.waypoints(ctx, waypointsKey{r.release.ID, filterKey(filter), sort}, where)
+	waypoints, err := r.waypoints(ctx, waypointsKey{filterKey(filter), sort}, where)
 	if err != nil {
 		return near, err
 	}
@@ -51,7 +55,7 @@ func (r *reading) deepPage(ctx context.Context, filter *model.ToolFilter, where 
 }
 
 func (r *reading) waypoints(ctx context.Context, key waypointsKey, where []predicate.Tool) ([][]any, error) {
-	if known, ok := r.executor.waypoints.Get(key); ok {
+	if known, ok := r.executor.waypoints.Get(r.edition, key.question()); ok {
 		return known, nil
 	}
 	o := toolOrders[key.sort]

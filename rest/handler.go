@@ -6,8 +6,6 @@ import (
 	"net/url"
 	"strings"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
 	"palmares/auth"
 	"palmares/graph"
 	"palmares/internal/cache"
@@ -31,8 +29,8 @@ type Handler struct {
 	endpoints   []*endpoint // all of them
 	whereabouts *graph.Operation
 	sampling    *graph.Operation
-	targets     *lru.Cache[target, *asked]
-	openapi     *cache.Entry // for where there is no catalog to take examples from
+	requests    *cache.Table[*asked]
+	document    []byte // OpenAPI, for where there is no catalog to take examples from
 }
 
 // NewHandler checks the table of routes against the schema. An error is a
@@ -47,17 +45,11 @@ func NewHandler(cfg Config, executor *graph.Executor, answers *cache.Cache) (*Ha
 		return nil, err
 	}
 	itself := &endpoint{segments: strings.Split(DocumentPath, "/")}
-	targets, err := lru.New[target, *asked](keptTargets)
-	if err != nil {
-		return nil, err
-	}
-	header := headers()
-	header["Cache-Control"] = []string{"no-store"} // there will be a catalog
 	return &Handler{
-		executor: executor, cache: answers, cfg: cfg, targets: targets,
+		executor: executor, cache: answers, cfg: cfg, document: document,
 		paths: endpoints, itself: itself, endpoints: append(endpoints, itself),
 		whereabouts: operations["whereabouts"], sampling: operations["samples"],
-		openapi: cache.NewEntry(document, header),
+		requests: cache.NewTable[*asked](answers, "REST requests"),
 	}, nil
 }
 
@@ -94,11 +86,11 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	if asked.keyed && !auth.CallerFrom(r.Context()).MayReadEmbeddings() {
 		return problem.New(problem.Unauthenticated, "Embeddings need an API key.")
 	}
-	entry, err := h.cache.Get(r.Context(), asked.question, asked.answer)
+	response, err := h.cache.Get(r.Context(), asked.question, asked.answer)
 	if err != nil {
 		return err
 	}
-	return entry.Write(w, r)
+	return response.Write(w, r)
 }
 
 // asked is what an address asks for.
@@ -110,25 +102,20 @@ type asked struct {
 	wrong     error // with its parameters
 }
 
-// target is an address word for word.
-type target struct{ path, query string }
+// askedWeight is what an understood address takes in memory, beside its texts.
+const askedWeight = 1_000
 
-const (
-	keptTargets   = 5_000
-	longestTarget = 500
-)
-
-// understand reads an address, unless the very same came before.
+// understand reads an address, unless exactly the same was read before.
 func (h *Handler) understand(u *url.URL) (*asked, error) {
-	t := target{u.EscapedPath(), u.RawQuery}
-	if known, ok := h.targets.Get(t); ok {
+	sent := cache.Question{Operation: u.EscapedPath(), Variables: u.RawQuery}
+	if known, ok := h.requests.Get(cache.Timeless, sent); ok {
 		return known, nil
 	}
-	e, slug, err := h.find(t.path)
+	e, slug, err := h.find(sent.Operation)
 	if err != nil {
 		return nil, err
 	}
-	variables, wrong := readArguments(e.arguments, t.query)
+	variables, wrong := readArguments(e.arguments, sent.Variables)
 	if wrong != nil {
 		return &asked{endpoint: e, wrong: wrong}, nil
 	}
@@ -141,29 +128,27 @@ func (h *Handler) understand(u *url.URL) (*asked, error) {
 		question:  cache.Question{Operation: e.query, Variables: slug + "?" + canonical(e.arguments, variables), Keyed: e.keyed},
 		answer:    func(ctx context.Context) (*cache.Entry, int, error) { return h.answer(ctx, e, variables) },
 	}
-	if len(t.path)+len(t.query) <= longestTarget {
-		h.targets.Add(t, a)
-	}
+	h.requests.Put(cache.Timeless, sent, a, askedWeight+len(a.question.Variables)+len(slug))
 	return a, nil
 }
 
 // describeItself serves the document, whether or not there is a catalog.
 func (h *Handler) describeItself(w http.ResponseWriter, r *http.Request) error {
-	entry, err := h.cache.Get(r.Context(), cache.Question{Operation: "openapi"}, h.describe)
+	response, err := h.cache.Get(r.Context(), cache.Question{Operation: "openapi"}, h.describe)
 	if err != nil {
-		entry = h.openapi // which is of use without a database, too
+		return h.withoutExamples().Write(w, r) // which is useful without a database, too
 	}
-	return entry.Write(w, r)
+	return response.Write(w, r)
 }
 
-// describe is the document with examples that the newest release answers.
+// describe is the document with examples from the newest release.
 func (h *Handler) describe(ctx context.Context) (*cache.Entry, int, error) {
 	try, answer, err := h.samples(ctx)
 	switch {
 	case err != nil:
 		return nil, 0, err
 	case answer.Release == 0:
-		return h.openapi, 0, nil
+		return h.withoutExamples(), 0, nil
 	}
 	document, err := describe(h.paths, h.cfg, try)
 	if err != nil {
@@ -172,4 +157,10 @@ func (h *Handler) describe(ctx context.Context) (*cache.Entry, int, error) {
 	header := headers()
 	header["X-Service-Updated-At"] = []string{answer.UpdatedAt}
 	return cache.NewEntry(document, header), answer.Release, nil
+}
+
+func (h *Handler) withoutExamples() *cache.Entry {
+	header := headers()
+	header["Cache-Control"] = []string{"no-store"} // a catalog will follow
+	return cache.NewEntry(h.document, header)
 }

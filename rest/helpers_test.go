@@ -40,7 +40,7 @@ func serving(t testing.TB, catalog graph.Catalog) http.Handler {
 func handlerOver(t testing.TB, catalog graph.Catalog) (*rest.Handler, *cache.Cache) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	answers := cache.New(1<<20, log)
+	answers := cache.New(1<<20, nil, log)
 	handler, err := rest.NewHandler(config, graph.NewExecutor(graph.Config{Catalog: catalog, Limits: graph.DefaultLimits, Log: log}), answers)
 	if err != nil {
 		t.Fatal(err)

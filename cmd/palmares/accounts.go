@@ -101,9 +101,10 @@ func (c *accountsShowCommand) Run(ctx context.Context, s *settings, term termina
 		if terms.DailyQuota > 0 {
 			bound = fmt.Sprint(terms.DailyQuota)
 		}
-		today := 0
-		if len(days) > 0 && days[0].Day == quota.DayOf(time.Now()).String() {
-			today = days[0].Requests
+		date := quota.DayOf(time.Now()).String()
+		today := auth.Carried(account, date)
+		if len(days) > 0 && days[0].Day == date {
+			today += days[0].Requests
 		}
 		by := ""
 		if account.PlanByHand {

@@ -14,10 +14,10 @@ import (
 	"sync"
 	"time"
 
-	"palmares/auth"
 	"palmares/ent"
 	"palmares/ent/tool"
 	"palmares/internal/billing"
+	"palmares/internal/clock"
 	"palmares/internal/mail"
 	"palmares/internal/portal"
 	"palmares/internal/store"
@@ -136,9 +136,6 @@ func (p *people) example(ctx context.Context) string {
 	return "/api/embeddings/" + slug
 }
 
-// tidyEvery is how often what is over is forgotten.
-const tidyEvery = 10 * time.Minute
-
 // run sends mail, keeps subscriptions in line and tidies up until ctx ends.
 func (p *people) run(ctx context.Context) {
 	var working sync.WaitGroup
@@ -148,12 +145,10 @@ func (p *people) run(ctx context.Context) {
 	working.Go(func() { p.hooks.Run(ctx) })
 	ticker := time.NewTicker(tidyEvery)
 	defer ticker.Stop()
+	steady := clock.NewSteady()
 	for {
-		if err := auth.Tidy(ctx, p.store, time.Now()); err != nil && ctx.Err() == nil {
-			p.log.Warn("old sessions and messages were not forgotten", "cause", err)
-		}
-		if err := p.hooks.Tidy(ctx); err != nil && ctx.Err() == nil {
-			p.log.Warn("old attempts of webhooks were not forgotten", "cause", err)
+		if now, trusted := steady.Now(); trusted {
+			p.tidy(ctx, now)
 		}
 		select {
 		case <-ctx.Done():

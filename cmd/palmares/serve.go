@@ -112,7 +112,11 @@ func (p *program) open(ctx context.Context, fillDemo bool) (err error) {
 		return err
 	}
 	p.health.release.Store(release)
-	p.answers = cache.New(int64(s.CacheMB)<<20, p.log)
+	secret, err := p.store.Secret(ctx, "etag")
+	if err != nil {
+		return err
+	}
+	p.answers = cache.New(int64(s.CacheMB)<<20, secret, p.log)
 	if release != nil {
 		p.answers.Publish(release.ID)
 	}
@@ -171,7 +175,7 @@ func (p *program) fillDemo(ctx context.Context) error {
 // handler is the way every request takes. The order is the policy.
 func (p *program) handler() (http.Handler, error) {
 	p.executor = graph.NewExecutor(graph.Config{
-		Catalog: p.store, Credit: p.settings.credit(), Limits: p.settings.graphLimits(), Log: p.log, Trace: p.watch.operations(),
+		Catalog: p.store, Credit: p.settings.credit(), Limits: p.settings.graphLimits(), Log: p.log, Cache: p.answers, Trace: p.watch.operations(),
 	})
 	api, err := rest.NewHandler(p.settings.rest(), p.executor, p.answers)
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: bench PALMARES [imports] [graphql] [http] [webhooks] [large] | profile | soak")
+		fmt.Fprintln(os.Stderr, "usage: bench PALMARES [imports] [graphql] [http] [webhooks] [large] [memory] | profile | soak")
 		os.Exit(2)
 	}
 	var err error
@@ -102,6 +102,11 @@ func run(ctx context.Context, binary string, parts []string) error {
 	}
 	if wanted("webhooks") {
 		if err := errors.Join(b.webhooks(ctx), b.printPosts(os.Stdout)); err != nil {
+			return err
+		}
+	}
+	if wanted("memory") {
+		if err := b.memory(ctx); err != nil {
 			return err
 		}
 	}

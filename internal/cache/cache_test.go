@@ -15,7 +15,7 @@ import (
 )
 
 func newCache() *Cache {
-	c := New(1<<20, slog.New(slog.DiscardHandler))
+	c := New(1<<20, nil, slog.New(slog.DiscardHandler))
 	c.Publish(1)
 	return c
 }
@@ -30,7 +30,7 @@ func making(times *atomic.Int64, release *atomic.Int64) Make {
 	}
 }
 
-func body(e *Entry) string { return string(e.forms[identity].body) }
+func body(r Response) string { return string(r.forms[identity].body) }
 
 // However many wait for one answer, it is worked out once.
 func TestMadeOnce(t *testing.T) {
@@ -97,7 +97,7 @@ func TestOneGoesAway(t *testing.T) {
 func waiting(c *Cache) int {
 	c.flightsMu.Lock()
 	defer c.flightsMu.Unlock()
-	if f := c.flights[Key{c.newest(), tools}]; f != nil {
+	if f := c.flights[key{edition: c.Edition(), question: tools}]; f != nil {
 		return f.waiting
 	}
 	return 0
@@ -122,7 +122,7 @@ func TestAllGoAway(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("who left: %v", err)
 	}
-	if entry, err := c.Get(t.Context(), tools, func(context.Context) (*Entry, int, error) { return NewEntry([]byte("x"), nil), 1, nil }); err != nil || entry == nil {
+	if entry, err := c.Get(t.Context(), tools, func(context.Context) (*Entry, int, error) { return NewEntry([]byte("x"), nil), 1, nil }); err != nil || entry.Entry == nil {
 		t.Errorf("who comes later: %v", err)
 	}
 	wait.Receive(t, "work for nobody stops", stopped)
@@ -131,7 +131,7 @@ func TestAllGoAway(t *testing.T) {
 // Errors and panics are told to all who wait, and not kept.
 func TestFailuresAreNotKept(t *testing.T) {
 	var said strings.Builder
-	c := New(1<<20, slog.New(slog.NewTextHandler(&said, nil)))
+	c := New(1<<20, nil, slog.New(slog.NewTextHandler(&said, nil)))
 	c.Publish(1)
 	for _, fails := range []Make{
 		func(context.Context) (*Entry, int, error) { return nil, 0, errors.New("no") },
@@ -153,7 +153,7 @@ func TestFailuresAreNotKept(t *testing.T) {
 
 // What is not of any release is never kept for one.
 func TestNothingBeforeTheFirstRelease(t *testing.T) {
-	c := New(1<<20, slog.New(slog.DiscardHandler))
+	c := New(1<<20, nil, slog.New(slog.DiscardHandler))
 	var times, release atomic.Int64
 	for range 2 {
 		if _, err := c.Get(t.Context(), tools, making(&times, &release)); err != nil {
@@ -176,7 +176,7 @@ func TestWeight(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.entries.CleanUp()
+	c.items.CleanUp()
 	if w := c.Weight(); w > 1<<20 || w < 1<<19 {
 		t.Errorf("%d bytes are kept", w)
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// coding is a way to write a body.
+// coding is a content coding.
 type coding int
 
-// The codings that are served, the best last.
+// The codings that are served.
 const (
 	identity coding = iota
 	gzipped
@@ -27,17 +27,17 @@ var codingNames = [numberOfCodings]string{"identity", "gzip", "br", "zstd"}
 
 func (c coding) String() string { return codingNames[c] }
 
-// tiny bodies gain nothing: they fit one packet as they are.
+// tiny bodies gain nothing from compression: they fit one packet.
 const tiny = 1000
 
-// Entries are encoded once and sent often, but somebody waits for the first:
+// Entries are encoded once and sent often, but the first caller waits for it:
 // these levels take well under a millisecond for a page of 50 tools.
 const (
 	gzipLevel   = 6
 	brotliLevel = 5
 )
 
-// zstdWriter is used for whole bodies only, which it does side by side.
+// zstdWriter encodes whole bodies only, which is safe concurrently.
 var zstdWriter = func() *zstd.Encoder {
 	w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(1<<20))
 	if err != nil {
@@ -62,24 +62,28 @@ func (c coding) encode(body []byte) []byte {
 	return out.Bytes()
 }
 
-// negotiate picks the coding that a caller likes best, and among equals the
-// one that we do. It fails where even the plain body is refused.
-func negotiate(headers []string, size int) (coding, bool) {
+// negotiate picks the coding that a caller prefers. Among equals, brotli is the
+// smallest; whether gzip or zstd comes next depends on the body. It fails where
+// even the plain body is refused.
+func (e *Entry) negotiate(headers []string) (coding, bool) {
 	wanted := qualities(headers)
 	best, found := identity, wanted[identity] > 0
-	for c := gzipped; c < numberOfCodings; c++ {
+	for _, c := range [...]coding{brotlied, gzipped, zstandard} {
 		switch {
 		case wanted[c] <= 0:
-		case !found, size > tiny && wanted[c] >= wanted[best]:
+		case !found:
 			best, found = c, true
+		case len(e.forms[identity].body) <= tiny || wanted[c] < wanted[best]:
+		case wanted[c] > wanted[best] || best == identity || best == gzipped && len(e.in(c).body) < len(e.in(best).body):
+			best = c
 		}
 	}
 	return best, found
 }
 
-// qualities reads Accept-Encoding: how much each coding is wanted, from 0 to 1.
+// qualities reads Accept-Encoding: the weight of each coding, from 0 to 1.
 func qualities(headers []string) (wanted [numberOfCodings]float64) {
-	wanted[identity] = least // unless something is said of it
+	wanted[identity] = least // unless the header mentions it
 	var named [numberOfCodings]bool
 	any, anyNamed := 0.0, false
 	for _, header := range headers {
@@ -108,10 +112,10 @@ func qualities(headers []string) (wanted [numberOfCodings]float64) {
 	return wanted
 }
 
-// least is wanted, but less than anything that is named.
+// least is the weight of a coding that is acceptable, but less than any that is named.
 const least = 0.0001
 
-// quality reads a q-value; what is none is as good as none given.
+// quality reads a q-value; an invalid one counts as absent.
 func quality(params string) float64 {
 	for param := range strings.SplitSeq(params, ";") {
 		name, value, _ := strings.Cut(param, "=")

@@ -1,48 +1,51 @@
 package cache
 
-// edition is a release as the cache counts them. Where a backup is restored,
-// releases begin anew, and editions go on: what is still worked out from before
-// cannot be taken for newer.
-type edition int64
+// Edition is a release as the cache numbers them. Release numbers start again
+// when a backup is restored, and editions do not: a response that was still
+// executing at that time cannot be mistaken for a newer one.
+type Edition int64
 
-const lifeBits = 32
+// Timeless is the edition of what no release changes.
+const Timeless Edition = 0
 
-// of is a release in the same life.
-func (e edition) of(release int) edition { return e>>lifeBits<<lifeBits | edition(release) }
+const epochBits = 32
 
-// anew is a release in the next one.
-func (e edition) anew(release int) edition { return (e>>lifeBits+1)<<lifeBits | edition(release) }
+// Of is the edition of a release in the same epoch.
+func (e Edition) Of(release int) Edition { return e>>epochBits<<epochBits | Edition(release) }
 
-func (e edition) release() int { return int(int32(e)) }
+// next is the edition of a release in the next epoch.
+func (e Edition) next(release int) Edition { return (e>>epochBits+1)<<epochBits | Edition(release) }
 
-// newest is what is served.
-func (c *Cache) newest() edition { return edition(c.served.Load()) }
+func (e Edition) release() int { return int(int32(e)) }
+
+// Edition is the newest edition, which is the one that is served.
+func (c *Cache) Edition() Edition { return Edition(c.served.Load()) }
 
 // publish makes older editions unreachable. One that is not newer changes
-// nothing: somebody was slow.
-func (c *Cache) publish(e edition) {
+// nothing: its reader was slow.
+func (c *Cache) publish(e Edition) {
 	for {
-		now := c.newest()
+		now := c.Edition()
 		if e <= now || c.served.CompareAndSwap(int64(now), int64(e)) {
 			return
 		}
 	}
 }
 
-// Newest is the release whose answers are served.
-func (c *Cache) Newest() int { return c.newest().release() }
+// Newest is the release whose responses are served.
+func (c *Cache) Newest() int { return c.Edition().release() }
 
-// Publish serves a release, unless it is older than what is served.
-func (c *Cache) Publish(release int) { c.publish(c.newest().of(release)) }
+// Publish serves a release, unless it is older than the one that is served.
+func (c *Cache) Publish(release int) { c.publish(c.Edition().Of(release)) }
 
-// Restart forgets everything, where release numbers begin anew: a backup was
+// Restart drops everything, where release numbers start again: a backup was
 // restored.
 func (c *Cache) Restart(release int) {
 	for {
-		now := c.newest()
-		if c.served.CompareAndSwap(int64(now), int64(now.anew(release))) {
+		now := c.Edition()
+		if c.served.CompareAndSwap(int64(now), int64(now.next(release))) {
 			break
 		}
 	}
-	c.entries.InvalidateAll()
+	c.items.InvalidateAll()
 }

@@ -40,16 +40,18 @@ func TestEncodings(t *testing.T) {
 		"deflate":                          "",
 		"br":                               "br",
 		"zstd":                             "zstd",
-		"gzip, deflate, br, zstd":          "zstd",
+		"gzip, deflate, br, zstd":          "br",
 		"gzip, deflate, br":                "br",
 		"gzip;q=1, br;q=0.5":               "gzip",
+		"gzip, br;q=0.5, zstd;q=0.9":       "gzip",
+		"gzip;q=0.9, br;q=0.9, zstd":       "zstd",
 		"gzip;q=0.5, identity;q=0.8":       "",
 		"gzip;q=0.5, identity;q=0.5":       "gzip",
-		"*":                                "zstd",
+		"*":                                "br",
 		"*;q=0.1, zstd;q=0":                "br",
 		"gzip;q=0":                         "",
 		"identity;q=0, gzip":               "gzip",
-		"identity;q=0, *":                  "zstd",
+		"identity;q=0, *":                  "br",
 		"gzip;q=nonsense":                  "gzip",
 		" gzip ; q = 0.5 ":                 "gzip",
 		"gzip;q=0, br;q=0, zstd;q=0":       "",
@@ -131,21 +133,22 @@ func TestTags(t *testing.T) {
 
 func TestNotModified(t *testing.T) {
 	tag := answer(long, http.MethodGet).Header().Get("ETag")
-	var fifty []string
-	for i := range 50 {
-		fifty = append(fifty, fmt.Sprintf(`W/"%d"`, i))
+	var sixteen []string
+	for i := range mostTags {
+		sixteen = append(sixteen, fmt.Sprintf(`W/"%d"`, i))
 	}
 	for header, want := range map[string]int{
-		tag:                                    304,
-		"W/" + tag:                             304,
-		"*":                                    304,
-		`"other", ` + tag:                      304,
-		`"other",` + tag + `,"more"`:           304,
-		strings.Join(fifty, ", ") + ", " + tag: 304,
-		strings.Join(fifty, ","):               200,
-		`"with, comma", ` + tag:                304,
-		strings.Trim(tag, `"`):                 200,
-		strings.TrimSuffix(tag, `"`):           200,
+		tag:                          304,
+		"W/" + tag:                   304,
+		"*":                          304,
+		`"other", ` + tag:            304,
+		`"other",` + tag + `,"more"`: 304,
+		strings.Join(sixteen[1:], ", ") + ", " + tag:   304,
+		strings.Join(sixteen, ", ") + ", " + tag:       200, // only so many are compared
+		strings.Join(sixteen, ","):                     200,
+		`"with, comma", ` + tag:                        304,
+		strings.Trim(tag, `"`):                         200,
+		strings.TrimSuffix(tag, `"`):                   200,
 		`"` + strings.ToUpper(tag[1:len(tag)-1]) + `"`: 200,
 		"*xyz":             200,
 		`"x", *`:           200,

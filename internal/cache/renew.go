@@ -9,33 +9,33 @@ import (
 	"palmares/internal/problem"
 )
 
-// The busiest answers are worked out again before a release is served, but
-// nobody waits long for the news.
+// The most requested responses are executed again before a release is served,
+// but the release does not wait long for them.
 const (
 	mostRenewed = 100
 	renewTime   = 500 * time.Millisecond
-	// Some are worked out at a time, so that a long one holds up nobody.
+	// Some are executed at a time, so that a slow one does not hold up the others.
 	renewers = 4
 )
 
-// Renew works out again what was asked most, and then publishes the release:
-// its first readers need not wait. It does so after a while at the latest,
-// whatever is left by then; but not where the database fails meanwhile. Then
-// what is kept goes on being served, whole and of one release, and somebody
-// has to try again.
-func (c *Cache) Renew(release int) error { return c.renew(c.newest().of(release), false) }
+// Renew executes the most requested questions again, and then publishes the
+// release, so that its first readers need not wait. It publishes after
+// renewTime at the latest, unless the database fails: then the cached release
+// stays, complete and consistent, and the caller has to try again.
+func (c *Cache) Renew(release int) error { return c.renew(c.Edition().Of(release), false) }
 
-// renew is told whether the database has shown that it is there.
-func (c *Cache) renew(e edition, there bool) error {
-	if e <= c.newest() {
+// renew is Renew for an edition; healthy is whether the database has just
+// responded.
+func (c *Cache) renew(e Edition, healthy bool) error {
+	if e <= c.Edition() {
 		return nil
 	}
 	c.renewing.Lock()
 	defer c.renewing.Unlock()
-	if e <= c.newest() {
-		return nil // while we waited
+	if e <= c.Edition() {
+		return nil // published while this one waited
 	}
-	if err := c.warm(c.busiest(c.newest(), c.renewed), there); err != nil {
+	if err := c.warm(c.busiest(c.Edition(), c.renewed), healthy); err != nil {
 		return err
 	}
 	c.publish(e)
@@ -43,12 +43,12 @@ func (c *Cache) renew(e edition, there bool) error {
 	return nil
 }
 
-// warm works out answers again until all are, or the time is over. It fails
-// where the database does: one answer at least must show that it is there.
-func (c *Cache) warm(all []busy, there bool) error {
+// warm executes questions until all are done, or the time is over. It fails
+// where the database does: at least one response must show that it is healthy.
+func (c *Cache) warm(all []busy, healthy bool) error {
 	ended := make(chan struct{})
 	defer close(ended)
-	done := c.inTurn(all, ended)
+	done := c.executeAll(all, ended)
 	deadline, patience := time.After(renewTime), time.After(longestWait)
 	var failed error
 	late := false
@@ -58,10 +58,10 @@ func (c *Cache) warm(all []busy, there bool) error {
 			left--
 			switch {
 			case err == nil:
-				there = true
+				healthy = true
 			case problem.Of(err).Code == problem.Unavailable:
 				return err
-			default: // the database, or only what was asked of it, is slow
+			default: // the database, or only this question, is slow
 				failed = err
 			}
 		case <-deadline:
@@ -69,19 +69,19 @@ func (c *Cache) warm(all []busy, there bool) error {
 		case <-patience:
 			return problem.New(problem.Timeout, "The request took too long.")
 		}
-		if there && late {
+		if healthy && late {
 			return nil
 		}
 	}
-	if there {
+	if healthy {
 		return nil
 	}
-	return failed // nil where there was nothing to work out
+	return failed // nil where there was nothing to execute
 }
 
-// inTurn works answers out again, some at a time, until ended; it tells of each
-// how that went.
-func (c *Cache) inTurn(all []busy, ended <-chan struct{}) <-chan error {
+// executeAll executes questions again, some at a time, until ended, and reports
+// the result of each.
+func (c *Cache) executeAll(all []busy, ended <-chan struct{}) <-chan error {
 	next, done := make(chan busy), make(chan error, len(all))
 	go func() {
 		defer close(next)
@@ -96,20 +96,20 @@ func (c *Cache) inTurn(all []busy, ended <-chan struct{}) <-chan error {
 	for range renewers {
 		go func() {
 			for b := range next {
-				done <- c.again(b)
+				done <- c.execute(b)
 			}
 		}()
 	}
 	return done
 }
 
-// again works out an answer that was asked before. It fails only where the
-// database does: what was asked may be gone with the new release. It is done
-// for nobody in particular, and not with what somebody's request may do.
-func (c *Cache) again(b busy) (err error) {
+// execute executes a question again. It fails only where the database does:
+// its subject may no longer exist in the new release. It runs without any
+// request's context, and so without the rights of its caller.
+func (c *Cache) execute(b busy) (err error) {
 	defer func() {
 		if caught := recover(); caught != nil {
-			c.log.Error("working out an answer again panicked", "operation", name(b.question), "panic", caught)
+			c.log.Error("renewing a response panicked", "operation", name(b.question), "panic", caught)
 		}
 	}()
 	_, _, err = c.make(context.Background(), b.question, b.work)
@@ -125,23 +125,23 @@ type busy struct {
 	uses     int64
 }
 
-// busiest are the questions that were asked most often of an edition.
-func (c *Cache) busiest(e edition, most int) []busy {
+// busiest are the most requested questions of an edition.
+func (c *Cache) busiest(e Edition, most int) []busy {
 	var all []busy
-	for key, value := range c.entries.All() {
-		if key.edition == e {
-			all = append(all, busy{key.question, value.work, value.uses.Load()})
+	for k, value := range c.items.All() {
+		if k.edition == e && value.work != nil {
+			all = append(all, busy{k.question, value.work, value.uses.Load()})
 		}
 	}
 	slices.SortFunc(all, func(a, b busy) int { return cmp.Compare(b.uses, a.uses) })
 	return all[:min(len(all), most)]
 }
 
-// forget makes room at once: nobody can ask for older editions any more.
-func (c *Cache) forget(e edition) {
-	for key := range c.entries.Keys() {
-		if key.edition < e {
-			c.entries.Invalidate(key)
+// forget makes room at once: older editions can no longer be requested.
+func (c *Cache) forget(e Edition) {
+	for k := range c.items.Keys() {
+		if k.edition < e && k.edition != Timeless {
+			c.items.Invalidate(k)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func TestNewRelease(t *testing.T) {
 	if c.Newest() != 2 {
 		t.Errorf("release %d is served", c.Newest())
 	}
-	for key := range c.entries.Keys() {
+	for key := range c.items.Keys() {
 		if key.edition.release() != 2 {
 			t.Errorf("release %d takes room", key.edition.release())
 		}

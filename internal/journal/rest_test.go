@@ -128,7 +128,7 @@ func shownByREST(t *testing.T, s *store.Store) map[string]string {
 	t.Helper()
 	silent := slog.New(slog.DiscardHandler)
 	executor := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: silent})
-	api, err := rest.NewHandler(rest.Config{}, executor, cache.New(1<<20, silent))
+	api, err := rest.NewHandler(rest.Config{}, executor, cache.New(1<<20, nil, silent))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ type dayUse struct {
 // allowance is what is left of the day's quota.
 type allowance struct {
 	Requests, Quota int // no quota for no bound
+	Carried         int // requests of deleted accounts among them
 	ResetsAt        time.Time
 }
 
@@ -31,7 +32,8 @@ func (a allowance) Spent() bool { return a.Quota > 0 && a.Requests >= a.Quota }
 
 // leftOn is what an account has left of a day.
 func leftOn(day dayUse, acc *ent.Account) allowance {
-	return allowance{Requests: day.Requests, Quota: auth.Plan(acc.Plan).Terms().DailyQuota, ResetsAt: day.Day.AddDate(0, 0, 1)}
+	carried := auth.Carried(acc, quota.DayOf(day.Day).String())
+	return allowance{Requests: day.Requests + carried, Carried: carried, Quota: auth.Plan(acc.Plan).Terms().DailyQuota, ResetsAt: day.Day.AddDate(0, 0, 1)}
 }
 
 // usagePage is the data of the page of usage.

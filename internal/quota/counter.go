@@ -7,20 +7,24 @@ import (
 
 const (
 	shards = 64
-	// maxSubjects bounds the memory that a day of many addresses takes, to
-	// some 150 MB.
+	// maxSubjects limits the memory for one day of many addresses to some
+	// 150 MB; all days together take no more than two full ones.
 	maxSubjects = 4 << 20
+	// daysInMemory is enough for today, yesterday and two days that a wrong
+	// clock jumped to.
+	daysInMemory = 4
 	// looked is how many subjects are compared to find one to forget.
 	looked = 8
 )
 
-// Counter counts in the process. It keeps two days, so that a clock that steps
-// back over midnight finds the counts of the day before.
+// Counter counts in the process. It retains the days that were used last, in
+// whatever order the clock visits them: a clock that jumps forward or back
+// counts on another day, and finds the counts of the right day on its return.
 type Counter struct{ shards [shards]shard }
 
 type shard struct {
 	mu      sync.Mutex
-	days    [2]dayCounts // the newer first
+	days    [daysInMemory]dayCounts // the most recently used first
 	changed map[change]int
 }
 
@@ -42,31 +46,64 @@ func (c *Counter) shard(s Subject) *shard {
 	return &c.shards[uint64(s)*0x9E3779B97F4A7C15>>58] // Fibonacci hashing: neighbours lie apart
 }
 
-// on is the counts of a day. A new day puts the last but one out; a day from
-// before both is taken for the older.
+// on returns the counts of a day. A day without counts replaces the least
+// recently used one.
 func (s *shard) on(day Day) *dayCounts {
-	switch newest := &s.days[0]; {
-	case newest.counts == nil || day > newest.day:
-		s.days[1] = s.days[0]
-		s.days[0] = dayCounts{day, map[Subject]int32{}}
-		return &s.days[0]
-	case day == newest.day:
-		return newest
-	case s.days[1].counts == nil:
-		s.days[1] = dayCounts{day, map[Subject]int32{}}
+	first := &s.days[0]
+	if first.day == day && first.counts != nil {
+		return first
 	}
-	return &s.days[1]
+	found := dayCounts{day: day}
+	at := len(s.days) - 1
+	for i, known := range s.days {
+		if known.day == day && known.counts != nil {
+			found, at = known, i
+		}
+	}
+	if found.counts == nil {
+		found.counts = map[Subject]int32{}
+	}
+	copy(s.days[1:at+1], s.days[:at])
+	*first = found
+	return first
+}
+
+// peek returns a subject's count without making room for its day.
+func (s *shard) peek(subject Subject, day Day) int {
+	for _, known := range s.days {
+		if known.day == day {
+			return int(known.counts[subject])
+		}
+	}
+	return 0
 }
 
 // add changes a count, and returns what it is then.
 func (s *shard) add(subject Subject, on *dayCounts, n int) int {
 	count, known := on.counts[subject]
-	if !known && len(on.counts) >= maxSubjects/shards {
-		on.forgetOne()
+	if !known {
+		s.makeRoom(on)
 	}
 	count = max(0, count+int32(n))
 	on.counts[subject] = count
 	return int(count)
+}
+
+// makeRoom keeps the shard within its share of the memory before a subject is
+// added to a day. Where other days take too much, the least recently used one
+// goes as a whole, because a Go map never shrinks.
+func (s *shard) makeRoom(on *dayCounts) {
+	const most = maxSubjects / shards
+	if len(on.counts) >= most {
+		on.forgetOne()
+	}
+	total := 0
+	for i := range s.days {
+		if total += len(s.days[i].counts); total >= 2*most {
+			clear(s.days[i:])
+			return
+		}
+	}
 }
 
 // forgetOne makes room where more addresses came on a day than can be kept:
@@ -74,7 +111,7 @@ func (s *shard) add(subject Subject, on *dayCounts, n int) int {
 func (d *dayCounts) forgetOne() {
 	var least Subject
 	lowest, seen := int32(0), 0
-	for subject, count := range d.counts { // which Go begins anywhere
+	for subject, count := range d.counts { // in random order
 		if seen == 0 || count < lowest {
 			least, lowest = subject, count
 		}
@@ -101,7 +138,7 @@ func (c *Counter) Take(_ context.Context, subject Subject, day Day, quota int) i
 	if count := int(on.counts[subject]); quota > 0 && count >= quota {
 		return max(count, quota) + 1
 	}
-	s.note(subject, on.day, 1)
+	s.note(subject, day, 1)
 	return s.add(subject, on, 1)
 }
 
@@ -110,10 +147,9 @@ func (c *Counter) GiveBack(_ context.Context, subject Subject, day Day) {
 	s := c.shard(subject)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	on := s.on(day)
-	if on.counts[subject] > 0 {
-		s.add(subject, on, -1)
-		s.note(subject, on.day, -1)
+	if s.peek(subject, day) > 0 {
+		s.add(subject, s.on(day), -1)
+		s.note(subject, day, -1)
 	}
 }
 
@@ -152,7 +188,7 @@ func (c *Counter) count(subject Subject, day Day) int {
 	s := c.shard(subject)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return int(s.on(day).counts[subject])
+	return s.peek(subject, day)
 }
 
 // observe takes over a count from another store, which counted one more if
@@ -169,7 +205,7 @@ func (c *Counter) observe(subject Subject, day Day, count int, granted bool) (kn
 		s.add(subject, on, count-known)
 	}
 	if granted {
-		s.note(subject, on.day, 1)
+		s.note(subject, day, 1)
 	}
 	return known
 }

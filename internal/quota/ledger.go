@@ -11,6 +11,9 @@ import (
 	"slices"
 	"time"
 
+	entsql "entgo.io/ent/dialect/sql"
+
+	"palmares/auth"
 	"palmares/ent"
 	"palmares/ent/account"
 	"palmares/ent/countbatch"
@@ -57,21 +60,57 @@ func NewLedger(s *store.Store, c *Counter, addresses bool, log *slog.Logger) *Le
 	return &Ledger{store: s, counter: c, log: log, addresses: addresses, server: rand.Text()}
 }
 
-// Load reads what was counted today, before anything is counted.
+// Load restores the counts of today, and of the latest other days in the
+// database: the clock may be wrong now and right in a moment. Nothing may be
+// counted before.
 func (l *Ledger) Load(ctx context.Context, today Day) error {
-	rows, err := l.store.Write.Usage.Query().Where(usage.Day(today.String())).All(ctx)
+	days, err := l.days(ctx, today)
+	if err != nil {
+		return err
+	}
+	for _, day := range days {
+		if err := l.load(ctx, day); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// days returns the days to restore: today last, so that it is the most
+// recently used one.
+func (l *Ledger) days(ctx context.Context, today Day) ([]Day, error) {
+	var stored []string
+	err := l.store.Write.CountBatch.Query().Where(countbatch.DayNEQ(today.String())).Unique(true).
+		Order(countbatch.ByDay(entsql.OrderDesc())).Limit(daysInMemory-1).Select(countbatch.FieldDay).Scan(ctx, &stored)
+	if err != nil {
+		return nil, err
+	}
+	days := []Day{today}
+	for _, text := range stored {
+		date, err := time.Parse(time.DateOnly, text)
+		if err != nil {
+			return nil, err
+		}
+		days = append(days, DayOf(date))
+	}
+	slices.Reverse(days)
+	return days, nil
+}
+
+func (l *Ledger) load(ctx context.Context, day Day) error {
+	rows, err := l.store.Write.Usage.Query().Where(usage.Day(day.String())).All(ctx)
 	if err != nil {
 		return err
 	}
 	for _, row := range rows {
-		l.counter.restore(Account(row.AccountID), today, row.Requests)
+		l.counter.restore(Account(row.AccountID), day, row.Requests)
 	}
 	if !l.addresses {
 		return nil
 	}
-	total, err := l.merge(ctx, today)
+	total, err := l.merge(ctx, day)
 	for subject, n := range total {
-		l.counter.restore(subject, today, n)
+		l.counter.restore(subject, day, n)
 	}
 	return err
 }
@@ -165,26 +204,26 @@ func (l *Ledger) write(ctx context.Context, b batch) error {
 	})
 }
 
-// addUsage adds to an account's day. An account that is gone has none.
+// addUsage adds to an account's day, also if it was deleted since: signing up
+// again with its address does not reset the quota.
 func addUsage(ctx context.Context, tx *ent.Tx, id int, day Day, n int) error {
 	there, err := tx.Account.Query().Where(account.ID(id)).Exist(ctx)
-	if err != nil || !there {
+	if err != nil {
 		return err
+	}
+	if !there {
+		return auth.AddFormerUsage(ctx, tx, id, day.String(), n)
 	}
 	return tx.Usage.Create().SetAccountID(id).SetDay(day.String()).SetRequests(n).
 		OnConflictColumns(usage.FieldAccountID, usage.FieldDay).
 		Update(func(u *ent.UsageUpsert) { u.AddRequests(n) }).Exec(ctx)
 }
 
-// merge sums up a day's batches into one, and removes those of days that are
-// over. It returns the sum.
+// merge sums up a day's batches into one, and returns the sum.
 func (l *Ledger) merge(ctx context.Context, day Day) (map[Subject]int, error) {
 	var total map[Subject]int
 	err := l.store.Update(ctx, func(tx *ent.Tx) error {
 		total = map[Subject]int{}
-		if _, err := tx.CountBatch.Delete().Where(countbatch.DayLT((day - 1).String())).Exec(ctx); err != nil {
-			return err
-		}
 		rows, err := tx.CountBatch.Query().Where(countbatch.Day(day.String())).All(ctx)
 		if err != nil {
 			return err
@@ -215,6 +254,15 @@ func (l *Ledger) merge(ctx context.Context, day Day) (map[Subject]int, error) {
 		return tx.CountBatch.Create().SetID(fmt.Sprintf("%s-%d", l.server, l.number)).SetDay(day.String()).SetCounts(l.encode(total)).Exec(ctx)
 	})
 	return total, err
+}
+
+// Tidy deletes the batches of all days but today and its neighbours: earlier
+// days are over, and later ones are from a time when the clock was wrong. The
+// caller makes sure that the clock can be trusted: see clock.Steady.
+func Tidy(ctx context.Context, s *store.Store, today Day) error {
+	_, err := s.Write.CountBatch.Delete().
+		Where(countbatch.Or(countbatch.DayLT((today - 1).String()), countbatch.DayGT((today + 1).String()))).Exec(ctx)
+	return store.Explain(err)
 }
 
 // encode writes the counts of addresses: eight bytes of subject and a number

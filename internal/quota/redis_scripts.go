@@ -80,10 +80,11 @@ func (b births) changed(who change, now taken) bool {
 	return known && before != now.birth
 }
 
-// forget makes room: days that are over go, and if that is not enough, all.
+// forget makes room: other days go, whether they are over or the clock was
+// wrong, and if that is not enough, everything.
 func (b births) forget(today Day) {
 	for who := range b {
-		if who.day < today {
+		if who.day != today {
 			delete(b, who)
 		}
 	}

@@ -31,6 +31,10 @@ func Address(address netip.Addr) Subject {
 	return Subject(binary.BigEndian.Uint64(bytes[:8]))
 }
 
+// refunds is the subject under which the executed 304s of a subject are counted.
+// It lies in a part of the IPv6 space that is not assigned to anybody.
+func (s Subject) refunds() Subject { return s ^ 1<<62 }
+
 // account is the account's id, or false for an address.
 func (s Subject) account() (int, bool) {
 	return int(uint32(s)), s >= accounts && s < endOfOurs

@@ -27,7 +27,7 @@ func visited(t *testing.T, s *store.Store) (*Site, string) {
 	log := slog.New(slog.DiscardHandler)
 	site, err := New(Config{
 		PublicURL: "http://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (http://palmares.example)",
-		Executor: graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log}), Answers: cache.New(1<<20, log), Log: log,
+		Executor: graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log}), Answers: cache.New(1<<20, nil, log), Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -193,3 +193,12 @@ func interrupted(ctx context.Context, err error) error {
 	}
 	return err
 }
+
+// Secret returns a random value that all servers of the database share.
+func (s *Store) Secret(ctx context.Context, name string) ([]byte, error) {
+	row, err := s.Write.Secret.Get(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("read the secret %s: %w", name, err)
+	}
+	return row.Value, nil
+}

@@ -36,7 +36,7 @@ func TestLongBody(t *testing.T) {
 		t.Fatalf("%d came", len(got))
 	}
 	executor := graph.NewExecutor(graph.Config{Catalog: s.Store, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler)})
-	api := graph.NewHandler(executor, cache.New(1<<20, slog.New(slog.DiscardHandler)))
+	api := graph.NewHandler(executor, cache.New(1<<20, nil, slog.New(slog.DiscardHandler)))
 	for i, one := range got {
 		var body struct {
 			ID, Type, Slug string

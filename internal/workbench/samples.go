@@ -21,7 +21,7 @@ func (w *Workbench) sampled(ctx context.Context, name string, show func(context.
 	if err != nil {
 		return show(ctx, w.Operations)
 	}
-	return entry, nil
+	return entry.Entry, nil
 }
 
 // trying are the operations with other paths to try.

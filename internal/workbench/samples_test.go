@@ -16,7 +16,7 @@ import (
 func TestSamplesAreOfTheRelease(t *testing.T) {
 	for path, files := range map[string]fstest.MapFS{MarkdownPath: dressed, ReferencePath: bare} {
 		asked, release, failure := 0, 1, error(nil)
-		answers := cache.New(1<<20, slog.New(slog.DiscardHandler))
+		answers := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
 		handler := servingSamples(files, "", answers, func(context.Context) (map[string]string, int, error) {
 			asked++
 			return map[string]string{"/api/v1/tools/{slug}": "/api/v1/tools/of-" + string(rune('0'+release))}, release, failure

@@ -39,7 +39,7 @@ var (
 
 func serving(files fstest.MapFS, key string) *http.ServeMux {
 	log := slog.New(slog.DiscardHandler)
-	return servingSamples(files, key, cache.New(1<<20, log), func(context.Context) (map[string]string, int, error) {
+	return servingSamples(files, key, cache.New(1<<20, nil, log), func(context.Context) (map[string]string, int, error) {
 		return map[string]string{"/api/v1/tools/{slug}": "/api/v1/tools/bosco"}, 1, nil
 	})
 }

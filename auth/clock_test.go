@@ -1,0 +1,209 @@
+package auth
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"palmares/internal/store"
+	"palmares/internal/testdb"
+)
+
+const year = 365 * 24 * time.Hour
+
+// clockJumps are how far a wrong clock is off.
+var clockJumps = []time.Duration{3 * time.Hour, -3 * time.Hour, year, -year}
+
+// eachJump runs a test for each jump on each database. The clock is right at
+// first.
+func eachJump(t *testing.T, test func(t *testing.T, a *asking, jump time.Duration)) {
+	t.Parallel()
+	for _, jump := range clockJumps {
+		t.Run(jump.String(), func(t *testing.T) {
+			testdb.EachStore(t, func(t *testing.T, s *store.Store) { test(t, newAsking(t, s), jump) })
+		})
+	}
+}
+
+// sessionState returns whether a session and its API key are accepted.
+func sessionState(t *testing.T, a *asking, sessions *Sessions, token, key string) string {
+	t.Helper()
+	keyring := newKeyring(a.store)
+	keyring.now = a.now
+	return fmt.Sprintf("session %t, key %t", whose(t, sessions, token) != "", tried(keyring, key) == "")
+}
+
+func TestSessionsWithAWrongClock(t *testing.T) {
+	eachJump(t, func(t *testing.T, a *asking, jump time.Duration) {
+		sessions := NewSessions(a.store)
+		sessions.now = a.now
+		start := func(email string) (token, key string) {
+			token = signedIn(a, email)
+			key, err := sessions.Key(t.Context(), token)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return token, key
+		}
+		want := func(when, token, key, want string) {
+			t.Helper()
+			if got := sessionState(t, a, sessions, token, key); got != want {
+				t.Errorf("%s: got %s, want %s", when, got, want)
+			}
+		}
+		right := a.time
+		before, beforeKey := start("ana@example.com")
+		a.time = right.Add(jump)
+		during, duringKey := start("ben@example.com")
+		want("started now, clock wrong", during, duringKey, "session true, key true")
+
+		a.time = right.Add(time.Minute)
+		want("started before, clock set right", before, beforeKey, "session true, key true")
+		valid := "session true, key true"
+		if jump == year || jump == -year { // it would last until then, or has expired
+			valid = "session false, key false"
+		}
+		want("started meanwhile, clock set right", during, duringKey, valid)
+
+		// No session lasts longer than its 30 days and the slack, even where
+		// nothing is deleted. Nothing comes back a year later.
+		for _, later := range []time.Duration{SessionTime + clockSlack, year, year + time.Minute} {
+			a.time = right.Add(later)
+			tidy(t, a.store, right.Add(min(later, 2*SessionTime)))
+			want(later.String()+" later", before, beforeKey, "session false, key false")
+			want(later.String()+" later", during, duringKey, "session false, key false")
+		}
+	})
+}
+
+// Messages count against the limits once the clock is right again, and those
+// of a wrong time for no longer than the window.
+func TestMessageLimitsWithAWrongClock(t *testing.T) {
+	eachJump(t, func(t *testing.T, a *asking, jump time.Duration) {
+		right := a.time
+		fill := func(email string) (asked Asked) {
+			for range messagesToOne {
+				asked = a.signIn(email)
+			}
+			_, err := a.AskSignIn(t.Context(), email, Sender{Network: "x"})
+			wants(t, "one more", err, ErrMailboxFull)
+			return asked
+		}
+		fill("ana@example.com")
+		a.time = right.Add(jump)
+		asked := fill("ben@example.com")
+
+		a.time = right.Add(time.Minute)
+		_, err := a.AskSignIn(t.Context(), "ana@example.com", Sender{Network: "x"})
+		wants(t, "sent before", err, ErrMailboxFull)
+		a.signIn("ben@example.com")
+		if _, err = a.Look(t.Context(), asked.Link); err != ErrExpired {
+			t.Errorf("link of a wrong time: got %v, want %v", err, ErrExpired)
+		}
+		_, err = a.Try(t.Context(), signingIn, asked.Browser, asked.Code)
+		wants(t, "code of a wrong time", err, ErrExpired)
+	})
+}
+
+func TestWrongCodesWithAWrongClock(t *testing.T) {
+	eachJump(t, func(t *testing.T, a *asking, jump time.Duration) {
+		right := a.time
+		lock := func(email string) {
+			for range maxWrong / maxTries {
+				asked := a.signIn(email)
+				for i := range maxTries {
+					if _, err := a.Try(t.Context(), signingIn, asked.Browser, otherThan(asked.Code, i)); err == nil {
+						t.Fatal("got a wrong code accepted, want it refused")
+					}
+				}
+			}
+		}
+		try := func(email string) error {
+			asked := a.signIn(email)
+			_, err := a.Try(t.Context(), signingIn, asked.Browser, asked.Code)
+			return err
+		}
+		lock("ana@example.com")
+		a.time = right.Add(jump)
+		lock("ben@example.com")
+		a.time = right.Add(time.Minute)
+		wants(t, "locked before", try("ana@example.com"), ErrLocked)
+		a.time = right.Add(confirmationKept + 3*time.Hour)
+		if err := try("ben@example.com"); err != nil {
+			t.Errorf("a day later: got %v, want the code accepted", err)
+		}
+	})
+}
+
+func TestKeyLimitWithAWrongClock(t *testing.T) {
+	t.Parallel()
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		accounts := NewAccounts(s)
+		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+		accounts.now = func() time.Time { return now.Add(year) }
+		acc, err := accounts.Create(t.Context(), "ana@example.com", Developer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range keysInADay {
+			_, key, err := accounts.CreateKey(t.Context(), acc, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := accounts.RevokeOf(t.Context(), acc, key.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		accounts.now = func() time.Time { return now }
+		if _, _, err := accounts.CreateKey(t.Context(), acc, ""); err != nil {
+			t.Errorf("clock set right: got %v, want a key", err)
+		}
+	})
+}
+
+// A key that was looked up while the clock was ahead is not trusted until the
+// time gets there.
+func TestRevokedKeyAfterAWrongClock(t *testing.T) {
+	t.Parallel()
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		_, texts := made(t, s, "ana@example.com", Developer, 1)
+		keyring := newKeyring(s)
+		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+		keyring.now = func() time.Time { return now }
+		for _, jump := range []time.Duration{3 * time.Hour, year} {
+			now = now.Add(jump)
+			if got := tried(keyring, texts[0]); got != "" {
+				t.Fatalf("got %s, want the key accepted", got)
+			}
+			now = now.Add(-jump)
+		}
+		if err := keyring.WriteUsed(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := NewAccounts(s).Revoke(t.Context(), texts[0]); err != nil {
+			t.Fatal(err)
+		}
+		if got := tried(keyring, texts[0]); !strings.Contains(got, "revoked") {
+			t.Errorf("got %q, want the key refused as revoked", got)
+		}
+	})
+}
+
+// Days that were counted while the clock was ahead are not the latest ones.
+func TestUsageAfterAWrongClock(t *testing.T) {
+	t.Parallel()
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		a := newAsking(t, s)
+		acc := a.account("ana@example.com")
+		for _, day := range []string{"2026-02-28", "2026-03-01", "2027-03-01"} {
+			s.Write.Usage.Create().SetAccountID(acc.ID).SetDay(day).SetRequests(1).ExecX(t.Context())
+		}
+		accounts := NewAccounts(s)
+		accounts.now = a.now
+		days, err := accounts.Usage(t.Context(), acc, 2)
+		if err != nil || len(days) != 2 || days[0].Day != "2026-03-01" || days[1].Day != "2026-02-28" {
+			t.Errorf("got %v, %v, want today and the day before", days, err)
+		}
+	})
+}

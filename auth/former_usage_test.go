@@ -1,0 +1,292 @@
+package auth_test
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"palmares/auth"
+	"palmares/ent"
+	"palmares/ent/formerusage"
+	"palmares/internal/quota"
+	"palmares/internal/store"
+	"palmares/internal/testdb"
+)
+
+// service is a server with a clock of its own, whose counts are written down
+// when a test says so.
+type service struct {
+	t        *testing.T
+	store    *store.Store
+	now      time.Time
+	accounts *auth.Accounts
+	messages *auth.Confirmations
+	ledger   *quota.Ledger
+	handler  http.Handler
+}
+
+const daily = 1000 // requests of the Developer plan
+
+func newService(t *testing.T, db *store.Store) *service {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	s := &service{
+		t: t, store: db, now: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC),
+		accounts: auth.NewAccounts(db), messages: auth.NewConfirmations(db),
+	}
+	clock := func() time.Time { return s.now }
+	keyring, counter := auth.NewKeyring(db, log), quota.NewCounter()
+	auth.SetClock(clock, s.accounts, s.messages, keyring)
+	s.ledger = quota.NewLedger(db, counter, true, log)
+	gate := &quota.Gate{Store: counter, Now: clock}
+	s.handler = keyring.Identify(gate.Count(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+	return s
+}
+
+// signUp signs in with an address, and returns its account with a new key.
+func (s *service) signUp(email string) (*ent.Account, string) {
+	s.t.Helper()
+	asked, err := s.messages.AskSignIn(s.t.Context(), email, auth.Sender{Network: email})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	found, err := s.messages.Look(s.t.Context(), asked.Link)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := s.messages.SignIn(s.t.Context(), found); err != nil {
+		s.t.Fatal(err)
+	}
+	return s.withKey(email)
+}
+
+func (s *service) withKey(email string) (*ent.Account, string) {
+	s.t.Helper()
+	acc, err := s.accounts.Find(s.t.Context(), email)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	key, _, err := s.accounts.CreateKey(s.t.Context(), acc, "")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return acc, key
+}
+
+func (s *service) changeEmail(acc *ent.Account, email string) {
+	s.t.Helper()
+	asked, err := s.messages.AskChange(s.t.Context(), acc, email, auth.Sender{Network: email})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	found, err := s.messages.Look(s.t.Context(), asked.Link)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.messages.ChangeEmail(s.t.Context(), found, acc, ""); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *service) delete(acc *ent.Account) {
+	s.t.Helper()
+	if err := s.accounts.Delete(s.t.Context(), acc); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *service) request(key string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodGet, "/api/v1/tools", nil)
+	r.Header.Set("Authorization", "Bearer "+key)
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r)
+	return w
+}
+
+// spend sends requests, and writes their counts down.
+func (s *service) spend(key string, n int) {
+	s.t.Helper()
+	for i := range n {
+		if got := s.request(key).Code; got != http.StatusOK {
+			s.t.Fatalf("request %d: got status %d, want 200", i+1, got)
+		}
+	}
+	s.ledger.Write(s.t.Context())
+}
+
+// wantLeft checks how many requests a key has left by using them up.
+func (s *service) wantLeft(key string, want int) {
+	s.t.Helper()
+	for left := want - 1; left >= 0; left-- {
+		w := s.request(key)
+		if w.Code != http.StatusOK || left == want-1 && w.Header().Get("X-Ratelimit-Remaining") != strconv.Itoa(left) {
+			s.t.Fatalf("got status %d with %s left, want 200 with %d", w.Code, w.Header().Get("X-Ratelimit-Remaining"), left)
+		}
+	}
+	w := s.request(key)
+	if w.Code != http.StatusTooManyRequests || w.Header().Get("X-Ratelimit-Remaining") != "0" || w.Header().Get("Retry-After") == "" {
+		s.t.Errorf("after %d requests: got status %d, headers %v, want 429", want, w.Code, w.Header())
+	}
+	if !strings.Contains(w.Body.String(), "1000") {
+		s.t.Errorf("got %s, want the quota of the plan", w.Body)
+	}
+	s.ledger.Write(s.t.Context())
+}
+
+func eachService(t *testing.T, test func(t *testing.T, s *service)) {
+	t.Parallel()
+	testdb.EachStore(t, func(t *testing.T, db *store.Store) { test(t, newService(t, db)) })
+}
+
+func TestSpentQuotaOutlivesTheAccount(t *testing.T) {
+	eachService(t, func(t *testing.T, s *service) {
+		acc, key := s.signUp("ana@example.com")
+		s.wantLeft(key, daily)
+		s.delete(acc)
+		_, key = s.signUp(" ANA@Example.com")
+		s.wantLeft(key, 0)
+		_, other := s.signUp("ben@example.com")
+		s.wantLeft(other, daily)
+		s.now = s.now.Add(24 * time.Hour)
+		s.wantLeft(key, daily)
+	})
+}
+
+func TestChainOfDeletions(t *testing.T) {
+	eachService(t, func(t *testing.T, s *service) {
+		for range 3 {
+			acc, key := s.signUp("ana@example.com")
+			s.spend(key, 300)
+			s.delete(acc)
+		}
+		if _, err := s.accounts.Create(t.Context(), "ana@example.com", auth.Developer); err != nil { // as an operator
+			t.Fatal(err)
+		}
+		acc, key := s.withKey("ana@example.com")
+		if acc.CarriedRequests != 900 {
+			t.Errorf("got %d requests carried, want 900", acc.CarriedRequests)
+		}
+		s.wantLeft(key, 100)
+		if err := s.accounts.SetPlan(t.Context(), acc, auth.Pro); err != nil {
+			t.Fatal(err)
+		}
+		s.now = s.now.Add(time.Minute) // the plan is looked up again
+		s.spend(key, 1)
+	})
+}
+
+// Servers write counts a moment later, when the account may be gone.
+func TestCountsWrittenAfterDeletion(t *testing.T) {
+	eachService(t, func(t *testing.T, s *service) {
+		acc, key := s.signUp("ana@example.com")
+		s.spend(key, 200)
+		for range 300 {
+			s.request(key)
+		}
+		s.delete(acc)
+		s.ledger.Write(t.Context())
+		_, key = s.signUp("ana@example.com")
+		s.wantLeft(key, 500)
+	})
+}
+
+// The address is changed before the account is deleted, in each order with
+// what it spends.
+func TestQuotaOfAChangedAddress(t *testing.T) {
+	eachService(t, func(t *testing.T, s *service) {
+		acc, key := s.signUp("ana@example.com")
+		s.spend(key, 100)
+		s.changeEmail(acc, "anna@example.com")
+		s.spend(key, 200)
+		acc, err := s.accounts.Find(t.Context(), "anna@example.com")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.changeEmail(acc, "hannah@example.com")
+		for range 300 {
+			s.request(key)
+		}
+		s.delete(acc) // as it was before it changed again
+		s.ledger.Write(t.Context())
+
+		_, hannah := s.signUp("hannah@example.com")
+		s.wantLeft(hannah, 400)
+		_, ana := s.signUp("ana@example.com")
+		s.wantLeft(ana, 400)
+	})
+}
+
+// Two addresses of one person, changed in turn, have two quotas and no more.
+func TestChangingAddressesInTurn(t *testing.T) {
+	eachService(t, func(t *testing.T, s *service) {
+		granted := 0
+		for range 4 {
+			acc, key := s.signUp("ana@example.com")
+			s.changeEmail(acc, "ben@example.com")
+			for s.request(key).Code == http.StatusOK {
+				granted++
+			}
+			s.ledger.Write(t.Context())
+			s.delete(acc)
+		}
+		if granted != daily {
+			t.Errorf("got %d requests granted, want %d", granted, daily)
+		}
+	})
+}
+
+// An address whose account is being deleted cannot get a new one that knows
+// nothing of it.
+func TestSigningUpDuringDeletion(t *testing.T) {
+	eachService(t, func(t *testing.T, s *service) {
+		const used = 700
+		for i := range 10 {
+			email := "ana" + strconv.Itoa(i) + "@example.com"
+			acc, err := s.accounts.Create(t.Context(), email, auth.Developer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.store.Write.Usage.Create().SetAccountID(acc.ID).SetDay("2026-11-15").SetRequests(used).ExecX(t.Context())
+			var both sync.WaitGroup
+			both.Go(func() { s.delete(acc) })
+			both.Go(func() {
+				created, err := s.accounts.Create(t.Context(), email, auth.Developer)
+				if err == nil && created.CarriedRequests != used {
+					t.Errorf("got %d requests carried, want %d", created.CarriedRequests, used)
+				}
+			})
+			both.Wait()
+		}
+	})
+}
+
+// What stays of a deleted account is a hash, until the day is over.
+func TestFormerUsageIsDeleted(t *testing.T) {
+	eachService(t, func(t *testing.T, s *service) {
+		acc, key := s.signUp("ana@example.com")
+		s.spend(key, 5)
+		s.delete(acc)
+		row := s.store.Write.FormerUsage.Query().OnlyX(t.Context())
+		if len(row.EmailHash) != 64 || row.Day != "2026-11-15" || row.Requests != 5 || row.AccountID != acc.ID {
+			t.Errorf("got %v, want 5 requests under a hash", row)
+		}
+		s.store.Write.FormerUsage.Create().SetEmailHash("x").SetAccountID(99).SetDay("2027-11-15").SetRequests(1).ExecX(t.Context())
+		if err := auth.Tidy(t.Context(), s.store, s.now); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.store.Write.FormerUsage.Query().Where(formerusage.Day("2026-11-15")).CountX(t.Context()); got != 1 {
+			t.Errorf("got %d rows of today, want 1", got)
+		}
+		if err := auth.Tidy(t.Context(), s.store, s.now.Add(12*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.store.Write.FormerUsage.Query().CountX(t.Context()); got != 0 {
+			t.Errorf("got %d rows after midnight, want 0", got)
+		}
+	})
+}

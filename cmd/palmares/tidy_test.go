@@ -1,0 +1,49 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"palmares/internal/quota"
+	"palmares/internal/store"
+	"palmares/internal/testdb"
+	"palmares/internal/webhook"
+)
+
+// What is past its date is deleted, unless the database has another time.
+func TestTidyComparesClocks(t *testing.T) {
+	testdb.EachStore(t, func(t *testing.T, db *store.Store) {
+		var said bytes.Buffer
+		log := slog.New(slog.NewTextHandler(&said, nil))
+		p := &people{store: db, log: log, hooks: webhook.New(webhook.Config{Store: db, Log: log})}
+		acc := db.Write.Account.Create().SetEmail("ana@example.com").SetPlan("developer").SaveX(t.Context())
+		now := time.Now().UTC()
+		expires := func(id string, at time.Time) {
+			db.Write.Session.Create().SetID(id).SetAccountID(acc.ID).SetExpiresAt(at).ExecX(t.Context())
+		}
+		expires("expired", now.Add(-time.Minute))
+		expires("valid", now.Add(24*time.Hour))
+		db.Write.CountBatch.Create().SetID("old").SetDay(quota.DayOf(now.AddDate(0, 0, -3)).String()).SetCounts(nil).ExecX(t.Context())
+		left := func() int {
+			return db.Write.Session.Query().CountX(t.Context()) + db.Write.CountBatch.Query().CountX(t.Context())
+		}
+		if db.Describe() == "PostgreSQL" {
+			for _, wrong := range []time.Time{now.AddDate(1, 0, 0), now.AddDate(-1, 0, 0), now.Add(2 * time.Hour)} {
+				p.tidy(t.Context(), wrong)
+				if got := left(); got != 3 {
+					t.Errorf("%s: got %d rows, want 3", wrong, got)
+				}
+			}
+			if got := strings.Count(said.String(), "cleanup skipped"); got != 3 {
+				t.Errorf("got %d warnings, want 3", got)
+			}
+		}
+		p.tidy(t.Context(), now)
+		if got := left(); got != 1 {
+			t.Errorf("got %d rows, want the valid session alone", got)
+		}
+	})
+}

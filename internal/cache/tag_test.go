@@ -1,0 +1,155 @@
+package cache
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// tagOf is the tag of a response that a cache with a secret made.
+func tagOf(t *testing.T, secret, body string, q Question) string {
+	t.Helper()
+	c := New(1<<20, []byte(secret), slog.New(slog.DiscardHandler))
+	response, err := c.Get(t.Context(), q, func(context.Context) (*Entry, int, error) { return NewEntry([]byte(body), nil), 1, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	if err := response.Write(w, httptest.NewRequest(http.MethodGet, "/", nil)); err != nil {
+		t.Fatal(err)
+	}
+	return w.Header().Get("ETag")
+}
+
+// A tag depends on the secret, the body and the question, so that it cannot be
+// computed from a guessed body; and on nothing else, so that restarts, servers
+// and callers see the same one.
+func TestTagsCannotBeGuessed(t *testing.T) {
+	q := Question{Operation: "tool", Variables: "plume"}
+	first := tagOf(t, "secret", "body", q)
+	if again := tagOf(t, "secret", "body", q); again != first {
+		t.Errorf("after a restart: got %s, want %s", again, first)
+	}
+	keyed := q
+	keyed.Keyed = true
+	if got := tagOf(t, "secret", "body", keyed); got != first {
+		t.Errorf("with a key: got %s, want %s", got, first)
+	}
+	for name, other := range map[string]string{
+		"another secret":        tagOf(t, "other", "body", q),
+		"another body":          tagOf(t, "secret", "other", q),
+		"another operation":     tagOf(t, "secret", "body", Question{Operation: "tools", Variables: "plume"}),
+		"other variables":       tagOf(t, "secret", "body", Question{Operation: "tool", Variables: "plumes"}),
+		"parts joined together": tagOf(t, "secret", "body", Question{Operation: "toolplume"}),
+	} {
+		if other == first {
+			t.Errorf("%s: got the same tag %s", name, other)
+		}
+	}
+}
+
+// executions records what a response reports to its writer.
+type executions struct {
+	http.ResponseWriter
+	reported int
+}
+
+func (e *executions) ReportExecution() { e.reported++ }
+
+type wrapped struct{ http.ResponseWriter }
+
+func (w wrapped) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// A writer learns whether a response was executed, and a context can rule that
+// out.
+func TestExecutionIsReported(t *testing.T) {
+	c := newCache()
+	work := func(context.Context) (*Entry, int, error) { return NewEntry([]byte("x"), nil), 1, nil }
+	if _, err := c.Get(WithCachedOnly(t.Context()), tools, work); err == nil {
+		t.Error("cached only: got a response that was never executed")
+	}
+	c.Publish(1)
+	for i, want := range []int{1, 0, 0} {
+		ctx := t.Context()
+		if i == 2 {
+			ctx = WithCachedOnly(ctx)
+		}
+		response, err := c.Get(ctx, tools, work)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &executions{ResponseWriter: httptest.NewRecorder()}
+		if err := response.Write(wrapped{w}, httptest.NewRequest(http.MethodGet, "/", nil)); err != nil {
+			t.Fatal(err)
+		}
+		if w.reported != want {
+			t.Errorf("request %d: got %d executions reported, want %d", i, w.reported, want)
+		}
+	}
+}
+
+// Between gzip and zstd, the smaller one is sent.
+func TestSmallerEncoding(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	words := make([]string, 2_000)
+	for i := range words {
+		words[i] = strings.Repeat(string(rune('a'+random.IntN(26))), 1+random.IntN(3))
+	}
+	bodies := map[string][]byte{"repetitive": []byte(strings.Repeat("every tool has a name; ", 20_000)), "random": []byte(strings.Join(words, " "))}
+	seen := map[string]bool{}
+	for name, body := range bodies {
+		e := NewEntry(body, nil)
+		want := "gzip"
+		if len(e.in(zstandard).body) < len(e.in(gzipped).body) {
+			want = "zstd"
+		}
+		for _, accept := range []string{"gzip, zstd", "zstd, gzip"} {
+			if got := answer(body, http.MethodGet, "Accept-Encoding", accept).Header().Get("Content-Encoding"); got != want {
+				t.Errorf("%s, %s: got %q, want %q", name, accept, got, want)
+			}
+		}
+		seen[want] = true
+	}
+	if len(seen) != 2 {
+		t.Errorf("got only %v, want a body for each", seen)
+	}
+}
+
+// Tables share the budget with responses, and survive a release unless they
+// belong to one.
+func TestTables(t *testing.T) {
+	c := newCache()
+	c.Publish(1)
+	documents, counts := NewTable[string](c, "documents"), NewTable[int](c, "counts")
+	q := Question{Operation: "x"}
+	documents.Put(Timeless, q, "parsed", 100)
+	counts.Put(c.Edition(), q, 7, 0)
+	if n, ok := counts.Get(c.Edition(), q); !ok || n != 7 {
+		t.Errorf("got %d %t, want 7", n, ok)
+	}
+	old := c.Edition()
+	if err := c.Renew(2); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := counts.Get(old, q); ok {
+		t.Error("got the count of an older release")
+	}
+	if doc, ok := documents.Get(Timeless, q); !ok || doc != "parsed" {
+		t.Errorf("got %q %t, want the document", doc, ok)
+	}
+	for i := range 1_000 {
+		documents.Put(Timeless, Question{Operation: "x", Variables: strings.Repeat("y", i)}, "parsed", 10_000)
+	}
+	c.items.CleanUp()
+	if w := c.Weight(); w > 1<<20 {
+		t.Errorf("got %d bytes, want at most %d", w, 1<<20)
+	}
+	c.Restart(1)
+	if _, ok := documents.Get(Timeless, q); ok {
+		t.Error("got a document after a restart of the release numbers")
+	}
+}

@@ -1,0 +1,80 @@
+package clock
+
+import (
+	"testing"
+	"time"
+)
+
+// machine is a clock that can be set, and an uptime that cannot.
+type machine struct {
+	clock time.Time
+	up    time.Duration
+}
+
+func (m *machine) pass(d time.Duration) { m.clock, m.up = m.clock.Add(d), m.up+d }
+
+func newMachine() (*machine, *Steady) {
+	m := &machine{clock: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)}
+	return m, newSteady(func() time.Time { return m.clock }, func() time.Duration { return m.up })
+}
+
+// trustedWithin reads the clock every ten minutes, and returns how often it was
+// trusted.
+func trustedWithin(m *machine, s *Steady, d time.Duration) (times int) {
+	for end := m.up + d; m.up < end; m.pass(10 * time.Minute) {
+		if now, trusted := s.Now(); trusted && now.Equal(m.clock) {
+			times++
+		}
+	}
+	return times
+}
+
+func TestSteadyAfterSixHours(t *testing.T) {
+	m, s := newMachine()
+	if n := trustedWithin(m, s, steadyFor); n != 0 {
+		t.Errorf("got %d trusted readings in the first six hours, want 0", n)
+	}
+	if n := trustedWithin(m, s, 24*time.Hour); n != 24*6 {
+		t.Errorf("got %d trusted readings on the next day, want %d", n, 24*6)
+	}
+}
+
+func TestJumpsAreNotTrusted(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	for _, jump := range []time.Duration{2 * time.Hour, -2 * time.Hour, year, -year} {
+		for _, lasts := range []time.Duration{10 * time.Minute, time.Hour, steadyFor - 10*time.Minute} {
+			m, s := newMachine()
+			trustedWithin(m, s, 24*time.Hour)
+			m.clock = m.clock.Add(jump)
+			if n := trustedWithin(m, s, lasts); n != 0 {
+				t.Errorf("%v for %v: got %d trusted readings while the clock was wrong, want 0", jump, lasts, n)
+			}
+			m.clock = m.clock.Add(-jump)
+			if n := trustedWithin(m, s, steadyFor); n != 0 {
+				t.Errorf("%v for %v: got %d trusted readings after the clock was set right, want 0", jump, lasts, n)
+			}
+			if n := trustedWithin(m, s, time.Hour); n != 6 {
+				t.Errorf("%v for %v: got %d trusted readings six hours later, want 6", jump, lasts, n)
+			}
+		}
+	}
+}
+
+// A time service adjusts the clock a little all the time.
+func TestSmallAdjustmentsAreTrusted(t *testing.T) {
+	m, s := newMachine()
+	for range 100 {
+		trustedWithin(m, s, 10*time.Minute)
+		m.clock = m.clock.Add(20 * time.Second)
+	}
+	if _, trusted := s.Now(); !trusted {
+		t.Error("got a clock that is never trusted, want one that is")
+	}
+}
+
+func TestSystemClock(t *testing.T) {
+	now, trusted := NewSteady().Now()
+	if trusted || time.Since(now).Abs() > time.Hour {
+		t.Errorf("got %v, trusted %t, want the time, not trusted yet", now, trusted)
+	}
+}
