@@ -107,7 +107,7 @@ func restore(t *testing.T, like store.Config, file string) store.Config {
 func TestBackupHasEverything(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, cfg store.Config) {
-		in := newInbox(t)
+		in := blackbox.NewInbox(t)
 		key := fillWithEverything(t, cfg, in)
 		before := contents(t, cfg)
 		for _, table := range []string{"accounts", "api_keys", "sessions", "customers", "endpoints", "deliveries", "attempts", "journal_entries", "price_changes", "usages", "tools", "sections", "comparisons", "releases", "river_job", "schema_migrations"} {
@@ -131,7 +131,7 @@ func TestBackupHasEverything(t *testing.T) {
 			t.Error("the catalog is another")
 		}
 
-		had := len(in.all())
+		had := len(in.All())
 		s := blackbox.Serve(t, restored)
 		if got := s.Call(t, http.MethodGet, "/api/embeddings/"+anEmbedding(t, s), "", "Authorization", "Bearer "+key); got.StatusCode != 200 {
 			t.Errorf("the key: %d", got.StatusCode)
@@ -141,9 +141,9 @@ func TestBackupHasEverything(t *testing.T) {
 		last := first
 		wait.Until(t, "the release is served", func() bool { last = newestEvent(t, s); return last != first })
 		wait.Until(t, "its last event has come", func() bool {
-			return slices.ContainsFunc(in.all()[had:], func(h http.Header) bool { return h.Get("webhook-id") == last })
+			return slices.ContainsFunc(in.All()[had:], func(h http.Header) bool { return h.Get("webhook-id") == last })
 		})
-		for _, header := range in.all()[had:] {
+		for _, header := range in.All()[had:] {
 			if id := header.Get("webhook-id"); number(t, id) <= number(t, first) {
 				t.Errorf("%s is told again, after %s", id, first)
 			}
@@ -153,7 +153,7 @@ func TestBackupHasEverything(t *testing.T) {
 
 // fillWithEverything lets a server and commands write to every part of the
 // database, and ends when nobody writes any more.
-func fillWithEverything(t *testing.T, cfg store.Config, in *inbox) (key string) {
+func fillWithEverything(t *testing.T, cfg store.Config, in *blackbox.Inbox) (key string) {
 	t.Helper()
 	smtp := testdb.StartSMTP(t)
 	s := blackbox.Serve(t, cfg, "--smtp-url", smtp.URL, "--mail-from", "palmares <hello@example.com>", "--stripe-secret-key", "sk_test_123",
@@ -165,7 +165,7 @@ func fillWithEverything(t *testing.T, cfg store.Config, in *inbox) (key string) 
 	// What one does not take waits to be sent again.
 	blackbox.Succeeds(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", "http://"+blackbox.FreeAddress(t)))
 	blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 3})))
-	in.wait(t, 5)
+	in.Wait(t, 5)
 
 	jar, err := cookiejar.New(nil)
 	if err != nil {

@@ -2,15 +2,12 @@ package data_test
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,51 +18,6 @@ import (
 	"palmares/internal/testdb/blackbox"
 	"palmares/internal/testdb/wait"
 )
-
-// inbox is a receiver of events.
-type inbox struct {
-	*httptest.Server
-	mu   sync.Mutex
-	got  []http.Header
-	hold chan struct{} // answers wait for it to be closed, if not nil
-}
-
-func newInbox(t *testing.T) *inbox {
-	in := &inbox{}
-	in.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // else the end of the connection is not seen
-		in.mu.Lock()
-		in.got = append(in.got, r.Header)
-		hold := in.hold
-		in.mu.Unlock()
-		if hold != nil {
-			select {
-			case <-hold:
-			case <-r.Context().Done():
-			}
-		}
-	}))
-	t.Cleanup(in.Close)
-	return in
-}
-
-// takes lets the following answers wait, or not.
-func (in *inbox) takes(hold chan struct{}) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.hold = hold
-}
-
-func (in *inbox) all() []http.Header {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return slices.Clone(in.got)
-}
-
-func (in *inbox) wait(t *testing.T, n int) {
-	t.Helper()
-	wait.Until(t, fmt.Sprintf("%d have arrived", n), func() bool { return len(in.all()) >= n })
-}
 
 // latest is when each event was sent last, by its id.
 func latest(t *testing.T, got []http.Header) map[string]int {
@@ -105,28 +57,28 @@ func TestKillInMidDelivery(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, cfg store.Config) {
 		t.Parallel()
-		in := newInbox(t)
+		in := blackbox.NewInbox(t)
 		blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
 		blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1})))
 		secret := blackbox.Succeeds(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", in.URL, "--events", "catalog.published,tool.updated,price.changed"))
 		if !strings.HasPrefix(secret.Out, "whsec_") || strings.Contains(secret.Err, "whsec_") {
 			t.Errorf("printed %q and %q", secret.Out, secret.Err)
 		}
-		in.takes(make(chan struct{})) // never
+		in.Hold(make(chan struct{})) // never
 		first := blackbox.Serve(t, cfg)
 		blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 3})))
-		in.wait(t, 2)
+		in.Wait(t, 2)
 		_ = first.Cmd.Process.Kill()
 		<-first.Done
-		cut := latest(t, in.all())
+		cut := latest(t, in.All())
 		last := slices.Max(slices.Collect(maps.Values(cut)))
 		wait.Until(t, "the next second, for timestamps to differ", func() bool { return time.Now().Unix() > int64(last) })
 
 		jobsLater(t, testdb.Open(t, cfg), 60)
-		in.takes(nil)
+		in.Hold(nil)
 		second := blackbox.Serve(t, cfg)
 		wait.Until(t, "all is sent again, under its id and at another time", func() bool {
-			now := latest(t, in.all())
+			now := latest(t, in.All())
 			for id, was := range cut {
 				if now[id] <= was {
 					return false
@@ -202,7 +154,7 @@ func announced(t *testing.T, db *store.Store) (releases []int) {
 func TestWebhooksCommands(t *testing.T) {
 	t.Parallel()
 	cfg := testdb.SQLite(t)
-	in := newInbox(t)
+	in := blackbox.NewInbox(t)
 	blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
 	blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "create", "free@example.com"))
 	blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 5, Seed: 1})))
