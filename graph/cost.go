@@ -110,6 +110,7 @@ const (
 	deepWork      = 300 // stepping over half of an index
 	deepFrom      = 1_000
 	citedWork     = 600   // comparisons by the category of their tools
+	typeWork      = 1_000 // events of one type, which may all be far away
 	journalWork   = 1_500 // events by category, of which there may be none
 	filterWork    = 2_000 // going through all tools, to count and to list
 	scoresWork    = 600   // going through the index of scores
@@ -145,6 +146,7 @@ func (p *pricing) work(f *ast.Field) int {
 			work += citedWork
 		}
 	case "changes":
+		work += p.distinct(f, "types") * typeWork
 		if category {
 			work += journalWork
 		}
@@ -161,6 +163,27 @@ func (p *pricing) work(f *ast.Field) int {
 		work += deepWork // there may be nothing between them
 	}
 	return work
+}
+
+// distinct is how many different values a list in an argument has.
+func (p *pricing) distinct(f *ast.Field, name string) int {
+	argument := f.Arguments.ForName(name)
+	if argument == nil {
+		return 0
+	}
+	value, _ := argument.Value.Value(p.vars)
+	if value == nil {
+		return 0
+	}
+	values, several := value.([]any)
+	if !several {
+		return 1
+	}
+	different := map[any]bool{}
+	for _, v := range values {
+		different[v] = true
+	}
+	return len(different)
 }
 
 // filterOf is what a filter takes, and its search apart.

@@ -115,16 +115,17 @@ func TestCosts(t *testing.T) {
 		`{tools(limit: 3, filter: {search: "a"}) {items {slug}}}`:              1 + 1 + 3 + 5 + 2000 + 1500,
 		"{tools(limit: 200, page: 7, filter: {icps: [mixte]}) {items {slug}}}": 1 + 1 + 200 + 5 + 2000 + 2000,
 		// A statement reads for all tools at once, so it is not multiplied.
-		"{tools(limit: 100) {items {category {slug}}}}":                      1 + 1 + 100*2 + 5 + 5,
-		"{categories {a: tools(limit: 1) {slug} b: tools(limit: 1) {slug}}}": 1 + 20*4 + 3*5,
-		"{toolGroups(by: tier) {key}}":                                       1 + 20 + 5 + 2500,
-		"{scoreHistogram {count}}":                                           1 + 10 + 5 + 600,
-		"{scoreHistogram(filter: {tierless: 1}) {count}}":                    0, // refused before it is priced
-		"{scoreHistogram(filter: {scoreMin: 1, search: \"e\"}) {count}}":     1 + 10 + 5 + 2000 + 1500,
-		"{priceChangeCounts {count}}":                                        1 + 100 + 5 + 6500,
-		`{comparisons(limit: 1, category: "code") {items {slug}}}`:           1 + 1 + 1 + 5 + 600,
-		`{changes(first: 1, category: "code") {nodes {id}}}`:                 1 + 1 + 1 + 5 + 1500,
-		`{retiredTools(limit: 1, category: "code") {items {slug}}}`:          1 + 1 + 1 + 5 + 100,
+		"{tools(limit: 100) {items {category {slug}}}}":                                        1 + 1 + 100*2 + 5 + 5,
+		"{categories {a: tools(limit: 1) {slug} b: tools(limit: 1) {slug}}}":                   1 + 20*4 + 3*5,
+		"{toolGroups(by: tier) {key}}":                                                         1 + 20 + 5 + 2500,
+		"{scoreHistogram {count}}":                                                             1 + 10 + 5 + 600,
+		"{scoreHistogram(filter: {tierless: 1}) {count}}":                                      0, // refused before it is priced
+		"{scoreHistogram(filter: {scoreMin: 1, search: \"e\"}) {count}}":                       1 + 10 + 5 + 2000 + 1500,
+		"{priceChangeCounts {count}}":                                                          1 + 100 + 5 + 6500,
+		`{comparisons(limit: 1, category: "code") {items {slug}}}`:                             1 + 1 + 1 + 5 + 600,
+		`{changes(first: 1, category: "code") {nodes {id}}}`:                                   1 + 1 + 1 + 5 + 1500,
+		`{changes(first: 1, types: [tool_created, price_changed, tool_created]) {nodes {id}}}`: 1 + 1 + 1 + 5 + 2000,
+		`{retiredTools(limit: 1, category: "code") {items {slug}}}`:                            1 + 1 + 1 + 5 + 100,
 	} {
 		if got := execute(t, e, "", query).Cost; got != want {
 			t.Errorf("%s: got %d, want %d", query, got, want)
