@@ -74,6 +74,34 @@ func TestListsDoNotReadEveryTool(t *testing.T) {
 	})
 }
 
+// A cursor leads to its place in an order by score, which has tools with and
+// without one: nothing before it is stepped over.
+func TestCursorsLeadToTheirPlace(t *testing.T) {
+	data := synthetic(t, synth.Options{Tools: 3300, Seed: 3})
+	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, data)
+		if _, err := s.Write.ExecContext(t.Context(), "ANALYZE tools"); s.Describe() == "PostgreSQL" && err != nil {
+			t.Fatal(err)
+		}
+		r := &recording{Store: s}
+		for list, want := range map[string][]string{
+			"sort: score_desc, first: 5, after":   {"untested=? AND score<?", "(score <= "},
+			"sort: score_asc, last: 5, before":    {"untested=? AND score<?", "(score <= "},
+			"sort: score_asc, first: 5, after":    {"untested=? AND score>?", "(score >= "},
+			"sort: updated_desc, first: 5, after": {"updated_at<?", "(updated_at <= "},
+		} {
+			sort, _, _ := strings.Cut(list, ",")
+			cursor := decoded[struct {
+				ToolConnection struct{ PageInfo struct{ EndCursor string } }
+			}](t, ask(t, newExecutor(s), "{toolConnection("+sort+", first: 200) {pageInfo {endCursor}}}")).ToolConnection.PageInfo.EndCursor
+			plan := r.plan(t, fmt.Sprintf("{toolConnection(%s: %q) {nodes {slug}}}", list, cursor))
+			if !strings.Contains(plan, want[0]) && !strings.Contains(plan, want[1]) || !strings.Contains(plan, "tools_by_") {
+				t.Errorf("%s: want a search in an index in\n%s", list, plan)
+			}
+		}
+	})
+}
+
 // SQLite goes through the table for what no index has, and not through an
 // index of something else.
 func TestFiltersReadTheTableInItsOrder(t *testing.T) {
