@@ -64,7 +64,7 @@ fuzz: ## Look for feeds and requests that break their readers, for FUZZTIME (def
 	$(GO) test ./internal/near -run '^$$' -fuzz FuzzNames -fuzztime $(or $(FUZZTIME),1m)
 
 .PHONY: bench
-bench: build ## Measure imports, GraphQL and HTTP on both databases (PARTS="imports graphql http webhooks large")
+bench: build ## Measure imports, GraphQL and HTTP on both databases (PARTS="imports graphql http webhooks large", or prices)
 	$(GO) build -o bin/bench ./internal/bench
 	$(WITH_POSTGRES) -durable bin/bench ./bin/palmares $(PARTS)
 

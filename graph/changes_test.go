@@ -171,7 +171,7 @@ func TestWrongChanges(t *testing.T) {
 		expect(t, "the largest cursor", len(changesOf(t, e, `after: "evt_9223372036854775807", order: newest_first, first: 3`).Changes.Nodes), 3)
 		expect(t, "the most at once", len(changesOf(t, e, `first: 200`).Changes.Nodes) > 50, true)
 		answer := execute(t, e, auth.Developer, `{changes(first: 200, category: "code") {nodes {id type before after}}}`)
-		expect(t, "cost", answer.Cost, 1+100+1+200*4)
+		expect(t, "cost", answer.Cost, 1+1+200*4+5+1500)
 	})
 }
 

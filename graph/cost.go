@@ -1,14 +1,20 @@
 package graph
 
 import (
+	"strings"
+
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"palmares/internal/problem"
 )
 
-// The cost of an operation is roughly how many fields its answer can hold:
-// each field costs 1, and what a list holds is counted as often as the list
-// may be long. It is worked out before anything is read.
+// The cost of an operation is worked out before anything is read, from two
+// parts. Each field costs 1, and what a list holds counts as often as the list
+// may be long: that is roughly how many fields the response can hold. On top
+// comes the work of finding them, which is done once however many items there
+// are: statements, counts, searches, and pages far from both ends of a list.
+// A unit stands for at most 100 µs of CPU time in a catalog of 100,000 tools;
+// `make bench PARTS=prices` measures it.
 
 // listSizes are the lengths to expect of lists that no argument bounds.
 var listSizes = map[string]int{
@@ -24,7 +30,7 @@ const defaultSlice = 50
 // the list it stands in.
 type pricing struct {
 	vars  map[string]any
-	known map[pricedFragment]int
+	known map[pricedFragment]cost
 	keyed bool   // something in it needs an API key
 	null  string // an argument that is null and must not be
 }
@@ -34,29 +40,37 @@ type pricedFragment struct {
 	size int
 }
 
+// cost has the fields of a response and the work of finding them apart: only
+// the fields are multiplied by the lists around them.
+type cost struct{ fields, work int }
+
+func (c cost) plus(other cost) cost {
+	return cost{sum(c.fields, other.fields), sum(c.work, other.work)}
+}
+
 // price works out the cost of an operation, and what else only its whole
 // tells.
-func price(op *ast.OperationDefinition, vars map[string]any) (cost int, p *pricing) {
-	p = &pricing{vars: vars, known: map[pricedFragment]int{}}
-	return p.selections(op.SelectionSet, 1), p
+func price(op *ast.OperationDefinition, vars map[string]any) (int, *pricing) {
+	p := &pricing{vars: vars, known: map[pricedFragment]cost{}}
+	whole := p.selections(op.SelectionSet, 1)
+	return sum(whole.fields, whole.work), p
 }
 
 func checkCost(cost int, limits Limits) *problem.Problem {
 	if cost > limits.Cost {
-		return problem.New(problem.TooComplex, "The operation costs %d, more than %d: ask for fewer items or fields at once.", cost, limits.Cost)
+		return problem.New(problem.TooComplex, "The operation costs %d, more than %d: request fewer items, fields or filtered lists at once.", cost, limits.Cost)
 	}
 	return nil
 }
 
 // selections prices what stands in a page or connection of a given size.
-func (p *pricing) selections(set ast.SelectionSet, size int) int {
-	cost := 0
+func (p *pricing) selections(set ast.SelectionSet, size int) (all cost) {
 	for _, selection := range set {
 		switch s := selection.(type) {
 		case *ast.Field:
-			cost = sum(cost, p.field(s, size))
+			all = all.plus(p.field(s, size))
 		case *ast.InlineFragment:
-			cost = sum(cost, p.selections(s.SelectionSet, size))
+			all = all.plus(p.selections(s.SelectionSet, size))
 		case *ast.FragmentSpread:
 			key := pricedFragment{s.Name, size}
 			inner, known := p.known[key]
@@ -64,19 +78,19 @@ func (p *pricing) selections(set ast.SelectionSet, size int) int {
 				inner = p.selections(s.Definition.SelectionSet, size)
 				p.known[key] = inner
 			}
-			cost = sum(cost, inner)
+			all = all.plus(inner)
 		}
 	}
-	return cost
+	return all
 }
 
-func (p *pricing) field(f *ast.Field, size int) int {
+func (p *pricing) field(f *ast.Field, size int) cost {
 	if f.Definition == nil {
-		return 1
+		return cost{fields: 1}
 	}
 	p.checkNulls(f)
 	if len(f.SelectionSet) == 0 {
-		return 1
+		return cost{fields: 1}
 	}
 	if f.Definition.Type.Name() == "EmbeddingsDocument" {
 		p.keyed = true
@@ -85,21 +99,118 @@ func (p *pricing) field(f *ast.Field, size int) int {
 	if f.Definition.Type.NamedType == "" {
 		times = p.length(f, size)
 	}
-	return min(1+scanCost(f)+times*p.selections(f.SelectionSet, p.sizeOf(f)), enough)
+	inner := p.selections(f.SelectionSet, p.sizeOf(f))
+	return cost{min(1+times*inner.fields, enough), sum(p.work(f), inner.work)}
 }
 
-// scanCosts are what root fields cost for the rows that they go through, on
-// top of those that they give.
-var scanCosts = map[string]int{"toolGroups": 300, "scoreHistogram": 300, "priceChangeCounts": 600}
+// What it takes to find something, in units of cost.
+const (
+	statementWork = 5   // a statement that reads few rows by a key
+	rangeWork     = 100 // counting part of an index, such as one category
+	deepWork      = 300 // stepping over half of an index
+	deepFrom      = 1_000
+	citedWork     = 600   // comparisons by the category of their tools
+	typeWork      = 1_000 // events of one type, which may all be far away
+	journalWork   = 1_500 // events by category, of which there may be none
+	filterWork    = 2_000 // going through all tools, to count and to list
+	scoresWork    = 600   // going through the index of scores
+	groupWork     = 2_500 // going through all tools, to add them up
+	searchWork    = 1_500 // going through the texts of all tools
+	pricesWork    = 6_500 // going through all changes of prices and their tools
+)
 
-// filteredCost is for a list that has to be counted.
-const filteredCost = 100
+// readsNothing are the fields with fields of their own that are read together
+// with what they are in.
+var readsNothing = map[string]bool{
+	"items": true, "edges": true, "nodes": true, "node": true, "meta": true, "pageInfo": true,
+	"chunks": true, "metadata": true, "events": true, "feed": true, "stats": true, "__schema": true, "__type": true,
+}
 
-func scanCost(f *ast.Field) int {
-	if f.Arguments.ForName("filter") != nil || f.Arguments.ForName("category") != nil {
-		return scanCosts[f.Name] + filteredCost
+// work is what a field takes besides writing it.
+func (p *pricing) work(f *ast.Field) int {
+	if readsNothing[f.Name] || f.ObjectDefinition != nil && strings.HasPrefix(f.ObjectDefinition.Name, "__") {
+		return 0
 	}
-	return scanCosts[f.Name]
+	filter, searching := p.filterOf(f)
+	category := f.Arguments.ForName("category") != nil
+	work := statementWork + searching
+	switch f.Name {
+	case "toolGroups":
+		return work + groupWork
+	case "scoreHistogram":
+		return work + max(scoresWork, filter)
+	case "priceChangeCounts":
+		return work + pricesWork
+	case "comparisons", "comparisonConnection":
+		if category {
+			work += citedWork
+		}
+	case "changes":
+		work += p.distinct(f, "types") * typeWork
+		if category {
+			work += journalWork
+		}
+	case "retiredTools", "retiredToolConnection":
+		if category {
+			work += rangeWork
+		}
+	}
+	work += filter
+	if page, _ := p.number(f, "page", maxPage); page > 1 && (page-1)*p.sizeOf(f) > deepFrom {
+		work += max(deepWork, filter)
+	}
+	if f.Arguments.ForName("after") != nil && f.Arguments.ForName("before") != nil {
+		work += deepWork // there may be nothing between them
+	}
+	return work
+}
+
+// distinct is how many different values a list in an argument has.
+func (p *pricing) distinct(f *ast.Field, name string) int {
+	argument := f.Arguments.ForName(name)
+	if argument == nil {
+		return 0
+	}
+	value, _ := argument.Value.Value(p.vars)
+	if value == nil {
+		return 0
+	}
+	values, several := value.([]any)
+	if !several {
+		return 1
+	}
+	different := map[any]bool{}
+	for _, v := range values {
+		different[v] = true
+	}
+	return len(different)
+}
+
+// filterOf is what a filter takes, and its search apart.
+func (p *pricing) filterOf(f *ast.Field) (work, searching int) {
+	argument := f.Arguments.ForName("filter")
+	if argument == nil {
+		return 0, 0
+	}
+	value, _ := argument.Value.Value(p.vars)
+	given, _ := value.(map[string]any)
+	conditions := 0
+	for _, condition := range given {
+		if condition != nil {
+			conditions++
+		}
+	}
+	if given["search"] != nil {
+		searching = searchWork
+	}
+	categories, several := given["categories"].([]any)
+	switch {
+	case conditions == 0:
+		return 0, 0
+	case conditions == 1 && given["categories"] != nil && (!several || len(categories) <= 1):
+		return rangeWork, 0
+	}
+	return filterWork, searching
 }
 
 // checkNulls finds a variable that is null where an argument must not be: the
@@ -141,8 +252,11 @@ func (p *pricing) sizeOf(f *ast.Field) int {
 	return defaultSlice
 }
 
-// argument is an integer argument, within what it may be at all.
-func (p *pricing) argument(f *ast.Field, name string) (int, bool) {
+// argument is the size of a list, within what it may be at all.
+func (p *pricing) argument(f *ast.Field, name string) (int, bool) { return p.number(f, name, maxSlice) }
+
+// number is an integer argument, at most so large.
+func (p *pricing) number(f *ast.Field, name string, most int) (int, bool) {
 	definition := f.Definition.Arguments.ForName(name)
 	if definition == nil {
 		return 0, false
@@ -162,5 +276,5 @@ func (p *pricing) argument(f *ast.Field, name string) (int, bool) {
 		return 0, false
 	}
 	n, ok := wholeNumber(raw)
-	return max(0, min(n, maxSlice)), ok
+	return max(0, min(n, most)), ok
 }

@@ -60,7 +60,6 @@ type Executor struct {
 	healthy   func() bool
 	documents *documents
 	counts    *cache.Table[int]
-	waypoints *cache.Table[[][]any]
 	gqlgen    *executor.Executor
 	news      news
 }
@@ -103,11 +102,11 @@ func NewExecutor(cfg Config) *Executor {
 		catalog: cfg.Catalog, credit: cfg.Credit, limits: cfg.Limits, log: cfg.Log, trace: cfg.Trace, cache: cfg.Cache, healthy: cfg.Healthy,
 		documents: newDocuments(schema.Schema(), cfg.Limits, cfg.Cache),
 		counts:    cache.NewTable[int](cfg.Cache, "counts"),
-		waypoints: cache.NewTable[[][]any](cfg.Cache, "waypoints"),
 		gqlgen:    executor.New(schema),
 	}
 	e.gqlgen.SetQueryCache(parsedDocument{})
 	e.gqlgen.Use(extension.Introspection{})
+	e.gqlgen.AroundRootFields(limitResponse)
 	e.gqlgen.SetErrorPresenter(func(ctx context.Context, err error) *gqlerror.Error { return present(ctx, e.log, err) })
 	e.gqlgen.SetRecoverFunc(func(ctx context.Context, caught any) error {
 		return &problem.Problem{Code: problem.Internal, Message: "Something went wrong on our side.",
@@ -148,7 +147,7 @@ func (e *Executor) execute(ctx context.Context, req Request) *Answer {
 	case opCtx.Operation.Operation == ast.Subscription:
 		return e.refuse(ctx, refused(notAStream))
 	}
-	return e.run(ctx, opCtx, cost)
+	return e.run(ctx, opCtx, cost, req.Operation == nil)
 }
 
 // prepare checks an operation up to where it can be executed, and prices it.
@@ -189,35 +188,46 @@ func (e *Executor) prepare(ctx context.Context, req Request) (context.Context, *
 	return ctx, opCtx, cost, nil
 }
 
-// run executes an operation that is known to be good, within its time.
-func (e *Executor) run(ctx context.Context, opCtx *graphql.OperationContext, cost int) *Answer {
+// run executes a valid operation, within its time and, if it is a caller's
+// own, within the size of a response.
+func (e *Executor) run(ctx context.Context, opCtx *graphql.OperationContext, cost int, limited bool) *Answer {
 	ctx, cancel := context.WithTimeout(ctx, e.limits.Time)
 	defer cancel()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	answer := &Answer{Cost: cost}
 	dispatch := func(ctx context.Context) {
+		if limited {
+			ctx = withResponseSize(ctx, &responseSize{limit: e.limits.Response, end: end})
+		}
 		handler, ctx := e.gqlgen.DispatchOperation(ctx, opCtx)
 		if response := handler(ctx); response != nil {
 			answer.Data, answer.Errors = response.Data, response.Errors
 		}
 	}
-	if !readsCatalog(opCtx.Operation) {
-		answer.Timeless = true
-		dispatch(ctx)
-		return answer
-	}
 	var reading *reading
 	edition := e.cache.Edition() // before anything is read
-	err := e.catalog.Reading(ctx, func(ctx context.Context, release *ent.Release) error {
-		if release != nil {
-			answer.Release, answer.UpdatedAt = release.ID, release.FeedDate
-		}
-		reading = newReading(release, e, edition)
-		dispatch(withReading(ctx, reading))
-		return reading.failed // half an answer is none
-	})
+	var err error
+	if answer.Timeless = !readsCatalog(opCtx.Operation); answer.Timeless {
+		dispatch(ctx)
+	} else {
+		err = e.catalog.Reading(ctx, func(ctx context.Context, release *ent.Release) error {
+			if release != nil {
+				answer.Release, answer.UpdatedAt = release.ID, release.FeedDate
+			}
+			reading = newReading(release, e, edition)
+			dispatch(withReading(ctx, reading))
+			return reading.failed // half an answer is none
+		})
+	}
+	var tooLarge *problem.Problem
 	switch {
+	case errors.As(context.Cause(ctx), &tooLarge):
+		err = tooLarge
 	case ctx.Err() != nil:
 		err = ctx.Err() // whatever it looked like to the database
+	case err == nil && answer.Timeless:
+		return answer
 	case err == nil && answer.Data != nil:
 		reading.keep()
 		return answer
@@ -229,7 +239,7 @@ func (e *Executor) run(ctx context.Context, opCtx *graphql.OperationContext, cos
 	case p.Code == problem.Timeout && opCtx.RawQuery != "": // our own operations have no text
 		p = e.timedOut(err)
 	}
-	if !errors.Is(err, context.Canceled) && p.Code != problem.QueryTimeout {
+	if !errors.Is(err, context.Canceled) && p.Code != problem.ResponseTooLarge && p.Code != problem.QueryTimeout {
 		e.log.ErrorContext(ctx, "an operation failed", "code", p.Code, "cause", err, "request_id", problem.RequestID(ctx))
 	}
 	failed := e.refuse(ctx, refused(p))

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
+
 	"palmares/ent/predicate"
 	"palmares/ent/tool"
 	"palmares/graph/model"
@@ -32,7 +35,7 @@ func toolsWhere(filter *model.ToolFilter) ([]predicate.Tool, error) {
 		add(tool.IcpIn(mapped(filter.Icps, func(i model.Icp) tool.Icp { return tool.Icp(icpCodes[i]) })...))
 	}
 	if filter.ScoreMin != nil || filter.ScoreMax != nil {
-		add(tool.Untested(false)) // leads the index that the bounds below narrow
+		add(untestedIs(false))
 	}
 	bound := func(value *float64, by func(float64) predicate.Tool) {
 		if value != nil {
@@ -49,6 +52,50 @@ func toolsWhere(filter *model.ToolFilter) ([]predicate.Tool, error) {
 		add(tool.UpdatedAtGTE(*filter.UpdatedSince))
 	}
 	return where, nil
+}
+
+// untestedIs leads the index that bounds of the score narrow. It is spelled
+// out: SQLite does not look up NOT untested in an index.
+func untestedIs(untested bool) predicate.Tool {
+	return func(s *entsql.Selector) {
+		s.Where(entsql.ExprP(fmt.Sprintf("%s = %t", s.C(tool.FieldUntested), untested)))
+	}
+}
+
+// scanned has SQLite go through the table in its own order. With any condition
+// that no index has, it would otherwise walk one of the indexes of active tools
+// and look each of them up, which takes four times as long.
+func (r *reading) scanned(where []predicate.Tool) []predicate.Tool {
+	if r.catalog.Dialect() != dialect.SQLite {
+		return where
+	}
+	active := func(s *entsql.Selector) {
+		s.Where(entsql.ExprP("+" + s.C(tool.FieldRetiredAt) + " IS NULL")) // the plus keeps indexes out
+	}
+	return append([]predicate.Tool{active}, where[1:]...)
+}
+
+// inOneCategory reports whether a filter is one category and nothing else:
+// every order has an index for that.
+func inOneCategory(filter *model.ToolFilter) bool {
+	return filter != nil && len(filter.Categories) == 1 && hasIndex(filter)
+}
+
+// hasIndex reports whether an index alone decides which tools pass a filter.
+func hasIndex(filter *model.ToolFilter) bool {
+	if filter == nil {
+		return true
+	}
+	conditions := 0
+	for _, given := range []bool{
+		filter.Categories != nil, filter.ScoreMin != nil || filter.ScoreMax != nil, filter.PriceMax != nil, filter.UpdatedSince != nil,
+	} {
+		if given {
+			conditions++
+		}
+	}
+	return conditions <= 1 && filter.Pricings == nil && filter.Icps == nil &&
+		filter.VerifiabilityMin == nil && filter.VerifiabilityMax == nil && filter.ObsolescenceMax == nil && filter.Search == nil
 }
 
 func checkFilter(filter *model.ToolFilter) error {

@@ -109,7 +109,7 @@ func TestMediaTypes(t *testing.T) {
 func TestHeaders(t *testing.T) {
 	got := serve(demoHandler(t), post(`{"query":"{tools(limit: 3) {items {slug name}}}"}`, "")).Header()
 	for name, want := range map[string]string{
-		"X-GraphQL-Cost": "8", "X-GraphQL-Cost-Limit": "20000", "X-Service-Updated-At": "2026-11-10", "X-Content-Type-Options": "nosniff",
+		"X-GraphQL-Cost": "13", "X-GraphQL-Cost-Limit": "20000", "X-Service-Updated-At": "2026-11-10", "X-Content-Type-Options": "nosniff",
 	} {
 		expect(t, name, got.Get(name), want)
 	}

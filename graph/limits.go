@@ -11,6 +11,7 @@ type Limits struct {
 	Aliases    int           // aliased fields, fragments written out
 	Directives int           // directives, fragments written out
 	Cost       int           // see cost.go
+	Response   int64         // bytes of a response
 	Time       time.Duration // for one operation
 }
 
@@ -23,5 +24,6 @@ var DefaultLimits = Limits{
 	Aliases:    50,
 	Directives: 50,
 	Cost:       20_000,
+	Response:   2_000_000,
 	Time:       5 * time.Second,
 }

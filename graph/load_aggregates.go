@@ -44,7 +44,7 @@ func (r *reading) toolGroups(ctx context.Context, by model.ToolGroupKey, filter 
 		Min    *float64 `sql:"group_min"`
 		Max    *float64 `sql:"group_max"`
 	}
-	err = r.client.Tool.Query().Where(where...).GroupBy(groupColumns[by]).Aggregate(
+	err = r.client.Tool.Query().Where(r.scanned(where)...).GroupBy(groupColumns[by]).Aggregate(
 		as("group_count", func(*entsql.Selector) string { return entsql.Count("*") }),
 		as("group_tested", score(entsql.Count)),
 		as("group_sum", score(entsql.Sum)), as("group_min", score(entsql.Min)), as("group_max", score(entsql.Max)),
@@ -77,7 +77,10 @@ func (r *reading) scoreHistogram(ctx context.Context, filter *model.ToolFilter) 
 		Score float64 `sql:"score"`
 		Count int     `sql:"count"`
 	}
-	err = r.client.Tool.Query().Where(where...).Where(tool.Untested(false)).GroupBy(tool.FieldScore).Aggregate(ent.Count()).Scan(ctx, &rows)
+	if len(where) > 1 {
+		where = r.scanned(where)
+	}
+	err = r.client.Tool.Query().Where(append(where, untestedIs(false))...).GroupBy(tool.FieldScore).Aggregate(ent.Count()).Scan(ctx, &rows)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +106,7 @@ func (r *reading) priceChangeCounts(ctx context.Context, filter *model.ToolFilte
 		Category string `sql:"category_slug"`
 		Count    int    `sql:"change_count"`
 	}
-	err = r.client.Tool.Query().Where(where...).GroupBy(tool.FieldCategorySlug).Aggregate(func(s *entsql.Selector) string {
+	err = r.client.Tool.Query().Where(r.scanned(where)...).GroupBy(tool.FieldCategorySlug).Aggregate(func(s *entsql.Selector) string {
 		changes := entsql.Table(pricechange.Table)
 		s.Join(changes).On(s.C(tool.FieldID), changes.C(pricechange.FieldToolSlug))
 		if since != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"entgo.io/ent/dialect"
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
 
@@ -104,29 +105,23 @@ func (r *reading) readCategoryTools(ctx context.Context, categories []*model.Cat
 	return nil
 }
 
-// readFirstTools ranks the tools within each category, and reads the first.
+// readFirstTools reads the first tools of each category.
 func (r *reading) readFirstTools(ctx context.Context, categories []*model.Category, list firstTools, field graphql.CollectedField) error {
-	ranked, err := r.firstSlugs(ctx, categories, list)
+	asked := selection{op: graphql.GetOperationContext(ctx)}.with(field.Selections)
+	rows, err := r.firstRows(ctx, categories, list, asked)
 	if err != nil {
 		return err
 	}
-	var all []string
-	for _, slugs := range ranked {
-		all = append(all, slugs...)
+	tools, err := r.fillTools(ctx, rows, asked)
+	if err != nil {
+		return err
 	}
-	bySlug := map[string]*model.Tool{}
-	if len(all) > 0 {
-		asked := selection{op: graphql.GetOperationContext(ctx)}.with(field.Selections)
-		found, err := r.tools(ctx, asked, toolQuery{where: []predicate.Tool{tool.IDIn(all...)}})
-		if err != nil {
-			return err
-		}
-		for _, t := range found {
-			bySlug[t.Slug] = t
-		}
+	byCategory := make(map[string][]*model.Tool, len(categories))
+	for _, t := range tools {
+		byCategory[t.CategorySlug] = append(byCategory[t.CategorySlug], t)
 	}
 	for _, c := range categories {
-		r.categoryTools[categoryToolsKey{c.Slug, field.Field}] = mapped(ranked[c.Slug], func(slug string) *model.Tool { return bySlug[slug] })
+		r.categoryTools[categoryToolsKey{c.Slug, field.Field}] = append([]*model.Tool{}, byCategory[c.Slug]...)
 	}
 	return nil
 }
@@ -140,28 +135,25 @@ func (r *reading) toolsOfCategory(ctx context.Context, category string) ([]*mode
 	return tools, nil
 }
 
-func (r *reading) firstSlugs(ctx context.Context, categories []*model.Category, list firstTools) (map[string][]string, error) {
+// firstRows walks the index of the order within each category, as far as the
+// limit: ranking with a window function would read every tool.
+func (r *reading) firstRows(ctx context.Context, categories []*model.Category, list firstTools, asked selection) ([]*ent.Tool, error) {
 	places := make([]string, len(categories))
 	args := make([]any, len(categories))
 	for i, c := range categories {
 		places[i], args[i] = fmt.Sprintf("$%d", i+1), c.Slug
 	}
-	query := fmt.Sprintf(`SELECT category_slug, slug FROM (
-		SELECT category_slug, slug, row_number() OVER (PARTITION BY category_slug ORDER BY %s) AS place
-		FROM tools WHERE retired_at IS NULL AND category_slug IN (%s)
-	) AS ranked WHERE place <= %d ORDER BY category_slug, place`, toolOrders[list.sort].sql(), strings.Join(places, ", "), list.limit)
-	rows, err := r.catalog.Select(ctx, query, args...)
-	if err != nil {
-		return nil, err
+	o := toolOrders[list.sort]
+	columns := columnsFor(asked, append(o.columns(), tool.FieldCategorySlug)...)
+	first := func(columns string) string {
+		return fmt.Sprintf("SELECT %s FROM tools AS f WHERE retired_at IS NULL AND category_slug = category ORDER BY %s LIMIT %d", columns, o.sql(), list.limit)
 	}
-	defer rows.Close()
-	ranked := map[string][]string{}
-	for rows.Next() {
-		var category, slug string
-		if err := rows.Scan(&category, &slug); err != nil {
-			return nil, err
-		}
-		ranked[category] = append(ranked[category], slug)
+	listed := strings.Join(columns, ", ")
+	within := "CROSS JOIN LATERAL (" + first(listed) + ") AS t"
+	if r.catalog.Dialect() == dialect.SQLite { // which has no LATERAL
+		within = "JOIN tools AS t ON t.slug IN (" + first(tool.FieldID) + ")"
 	}
-	return ranked, rows.Err()
+	statement := fmt.Sprintf("SELECT %s FROM (SELECT slug AS category FROM categories WHERE slug IN (%s)) AS c %s ORDER BY category_slug, %s",
+		listed, strings.Join(places, ", "), within, o.sql())
+	return r.scanTools(ctx, toolQuery{columns: columns, limit: len(categories) * list.limit}, statement, args...)
 }

@@ -137,11 +137,12 @@ func (r *reading) toolPage(ctx context.Context, filter *model.ToolFilter, sort m
 	}
 	result := &model.ToolPage{Items: []*model.Tool{}, Meta: meta(total, page, limit)}
 	if (page-1)*limit < total && s.has("items") {
-		q, err := r.deepPage(ctx, filter, where, sort, total, page, limit)
-		if err != nil {
-			return nil, err
+		p := pageOf(toolOrders[sort], total, page, limit)
+		if p.offset <= deep {
+			few := r.release != nil && total < r.release.ToolsTotal/10
+			where = r.listed(filter, where, p.order, few)
 		}
-		if result.Items, err = r.tools(ctx, s.of("items"), q); err != nil {
+		if result.Items, err = r.tools(ctx, s.of("items"), toolQuery{where: where}.at(p)); err != nil {
 			return nil, err
 		}
 	}
@@ -157,8 +158,21 @@ func (r *reading) countTools(ctx context.Context, filter *model.ToolFilter, wher
 		if len(r.searches[text]) > mostFound && len(where) == 2 { // nothing but a search
 			return r.countFound(ctx, text)
 		}
+		if !hasIndex(filter) {
+			where = r.scanned(where)
+		}
 		return r.client.Tool.Query().Where(where...).Count(ctx)
 	})
+}
+
+// listed chooses how SQLite finds the first of a filtered list. It walks the
+// index of the order where that has the filter's own column, or takes the few
+// tools that the filter's index finds; or else it goes through the table.
+func (r *reading) listed(filter *model.ToolFilter, where []predicate.Tool, o order, few bool) []predicate.Tool {
+	if len(where) == 1 || inOneCategory(filter) || hasIndex(filter) && (few || o.narrowedBy(filter)) {
+		return where
+	}
+	return r.scanned(where)
 }
 
 func (r *reading) toolSlice(ctx context.Context, filter *model.ToolFilter, sl *slice, s selection) (*model.ToolConnection, error) {
@@ -167,8 +181,10 @@ func (r *reading) toolSlice(ctx context.Context, filter *model.ToolFilter, sl *s
 		return nil, err
 	}
 	c, err := connect(s, sl, connected[*ent.Tool, *model.Tool, *model.ToolEdge]{
-		count:  func() (int, error) { return r.countTools(ctx, filter, where) },
-		read:   func(asked selection) ([]*ent.Tool, error) { return r.sliceOfTools(ctx, where, sl, asked) },
+		count: func() (int, error) { return r.countTools(ctx, filter, where) },
+		read: func(asked selection) ([]*ent.Tool, error) {
+			return r.sliceOfTools(ctx, r.listed(filter, where, sl.order, false), sl, asked)
+		},
 		fill:   func(rows []*ent.Tool, asked selection) ([]*model.Tool, error) { return r.fillTools(ctx, rows, asked) },
 		cursor: func(row *ent.Tool) string { return sl.cursor(sl.order.keysOfTool(row)) },
 		edge: func(cursor string, node *model.Tool) *model.ToolEdge {
@@ -180,13 +196,30 @@ func (r *reading) toolSlice(ctx context.Context, filter *model.ToolFilter, sl *s
 
 // sliceOfTools reads one row more than the slice holds, to see whether any follow.
 func (r *reading) sliceOfTools(ctx context.Context, where []predicate.Tool, sl *slice, asked selection) ([]*ent.Tool, error) {
-	if sl.after != nil {
-		where = append(where, sl.order.past(sl.after))
+	o, start, end := sl.direction(), sl.after, sl.before
+	if sl.backward {
+		start, end = end, start
 	}
-	if sl.before != nil {
-		where = append(where, sl.order.reversed().past(sl.before))
+	if end != nil {
+		where = append(where[:len(where):len(where)], o.reversed().past(end))
 	}
-	return r.toolRows(ctx, toolQuery{columns: columnsFor(asked, sl.order.columns()...), where: where, order: sl.direction(), limit: sl.size + 1})
+	q := toolQuery{columns: columnsFor(asked, sl.order.columns()...), where: where, order: o, limit: sl.size + 1}
+	switch {
+	case start == nil:
+		return r.toolRows(ctx, q)
+	case o[0].column != tool.FieldUntested:
+		return r.toolRows(ctx, q.also(o.past(start)))
+	}
+	// Tools with a score and those without are read apart: no index leads to a
+	// place that either of them may be behind.
+	untested, _ := start[0].(bool)
+	rows, err := r.toolRows(ctx, q.also(untestedIs(untested), o[1:].past(start[1:])))
+	if err != nil || len(rows) == q.limit || untested != o[0].desc {
+		return rows, err
+	}
+	q.limit -= len(rows)
+	others, err := r.toolRows(ctx, q.also(untestedIs(!untested)))
+	return append(rows, others...), err
 }
 
 // slugsOf are the slugs of tools, for what is found by them.

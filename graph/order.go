@@ -38,6 +38,19 @@ func (o order) reversed() order {
 	return mapped(o, func(k orderKey) orderKey { return orderKey{k.column, !k.desc} })
 }
 
+// narrowedBy reports whether a filter bounds what the order goes by.
+func (o order) narrowedBy(filter *model.ToolFilter) bool {
+	switch o[len(o)-2].column {
+	case tool.FieldScore:
+		return filter.ScoreMin != nil || filter.ScoreMax != nil
+	case tool.FieldUpdatedAt:
+		return filter.UpdatedSince != nil
+	case tool.FieldPriceAmount:
+		return filter.PriceMax != nil
+	}
+	return false
+}
+
 // apply orders a query.
 func (o order) apply(s *entsql.Selector) {
 	for _, key := range o {
@@ -87,6 +100,13 @@ func (o order) past(position []any) func(*entsql.Selector) {
 			equal = append(equal, entsql.EQ(column, position[i]))
 		}
 		s.Where(entsql.Or(either...))
+		if first := s.C(o[0].column); position[0] != nil { // it follows from the rest, and leads PostgreSQL to the place
+			if o[0].desc {
+				s.Where(entsql.LTE(first, position[0]))
+			} else {
+				s.Where(entsql.GTE(first, position[0]))
+			}
+		}
 	}
 }
 

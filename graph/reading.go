@@ -22,8 +22,7 @@ type reading struct {
 	executor *Executor
 	catalog  Catalog
 	client   *ent.Client
-	counted  map[string]int // held back until the release is known to be right
-	passed   map[waypointsKey][][]any
+	counted  map[string]int      // held back until the release is known to be right
 	searches map[string][]string // what was found, by text
 	// categoryTools are lists asked for with arguments, by who asks.
 	categoryTools map[categoryToolsKey][]*model.Tool
@@ -79,14 +78,8 @@ func (r *reading) count(what string, query func() (int, error)) (int, error) {
 	return n, err
 }
 
-// waypointWeight is what one waypoint takes in memory.
-const waypointWeight = 200
-
 // keep caches what was read, once all of it is known to be of the release.
 func (r *reading) keep() {
-	for key, waypoints := range r.passed {
-		r.executor.waypoints.Put(r.edition, key.question(), waypoints, waypointWeight*len(waypoints))
-	}
 	for what, n := range r.counted {
 		r.executor.counts.Put(r.edition, cache.Question{Operation: what}, n, 0)
 	}

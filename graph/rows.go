@@ -90,6 +90,12 @@ func (q toolQuery) at(p numbered) toolQuery {
 	return q
 }
 
+// also is the query with further conditions.
+func (q toolQuery) also(where ...predicate.Tool) toolQuery {
+	q.where = slices.Concat(q.where, where)
+	return q
+}
+
 // deep is an offset from which on stepping over rows costs more than reading
 // the page by slug.
 const deep = 500

@@ -54,6 +54,7 @@ type settings struct {
 		Aliases    int           `help:"Aliases of a document." default:"50" env:"PALMARES_GRAPHQL_ALIASES"`
 		Directives int           `help:"Directives of a document." default:"50" env:"PALMARES_GRAPHQL_DIRECTIVES"`
 		Cost       int           `help:"Cost of an operation." default:"20000" env:"PALMARES_GRAPHQL_COST"`
+		Response   int64         `help:"Bytes of a response (${default})." default:"2000000" env:"PALMARES_GRAPHQL_RESPONSE"`
 		Time       time.Duration `help:"Time of an operation." default:"5s" env:"PALMARES_GRAPHQL_TIME"`
 	} `embed:"" prefix:"graphql-" group:"Limits of GraphQL requests"`
 
@@ -145,7 +146,7 @@ func (s *settings) check() error {
 	if err := s.checkStripe(); err != nil {
 		return err
 	}
-	if l := s.GraphQL; l.Body < 1 || l.Tokens < 1 || l.Depth < 1 || l.Fields < 1 || l.Cost < 1 || l.Time <= 0 || l.Aliases < 0 || l.Directives < 0 {
+	if l := s.GraphQL; l.Body < 1 || l.Tokens < 1 || l.Depth < 1 || l.Fields < 1 || l.Cost < 1 || l.Response < 1 || l.Time <= 0 || l.Aliases < 0 || l.Directives < 0 {
 		return fmt.Errorf("PALMARES_GRAPHQL_…: a limit must be above 0")
 	}
 	var err error

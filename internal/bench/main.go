@@ -27,7 +27,7 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: bench PALMARES [imports] [graphql] [http] [webhooks] [large] [memory] | profile | soak")
+		fmt.Fprintln(os.Stderr, "usage: bench PALMARES [imports] [graphql] [http] [webhooks] [large] [memory] | prices | profile | soak")
 		os.Exit(2)
 	}
 	var err error
@@ -78,6 +78,9 @@ func run(ctx context.Context, binary string, parts []string) error {
 			return err
 		}
 		return b.soak(duration)
+	}
+	if slices.Contains(parts, "prices") {
+		return b.prices(ctx)
 	}
 	if err := b.generate(sizes...); err != nil {
 		return err

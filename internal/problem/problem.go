@@ -16,39 +16,41 @@ type Code string
 
 // The codes there are.
 const (
-	BadInput        Code = "BAD_USER_INPUT"
-	Unauthenticated Code = "UNAUTHENTICATED"
-	Forbidden       Code = "FORBIDDEN"
-	NotFound        Code = "NOT_FOUND"
-	Gone            Code = "GONE"
-	WrongMethod     Code = "METHOD_NOT_ALLOWED"
-	NotAcceptable   Code = "NOT_ACCEPTABLE"
-	QuotaSpent      Code = "QUOTA_SPENT"
-	TooMany         Code = "TOO_MANY_REQUESTS"
-	TooLarge        Code = "REQUEST_TOO_LARGE"
-	TooComplex      Code = "QUERY_TOO_COMPLEX"
-	QueryTimeout    Code = "QUERY_TIMEOUT" // of a caller's own query
-	Timeout         Code = "TIMEOUT"       // of an operation of ours
-	Unavailable     Code = "UNAVAILABLE"
-	Internal        Code = "INTERNAL_SERVER_ERROR"
+	BadInput         Code = "BAD_USER_INPUT"
+	Unauthenticated  Code = "UNAUTHENTICATED"
+	Forbidden        Code = "FORBIDDEN"
+	NotFound         Code = "NOT_FOUND"
+	Gone             Code = "GONE"
+	WrongMethod      Code = "METHOD_NOT_ALLOWED"
+	NotAcceptable    Code = "NOT_ACCEPTABLE"
+	QuotaSpent       Code = "QUOTA_SPENT"
+	TooMany          Code = "TOO_MANY_REQUESTS"
+	TooLarge         Code = "REQUEST_TOO_LARGE"
+	TooComplex       Code = "QUERY_TOO_COMPLEX"
+	ResponseTooLarge Code = "RESPONSE_TOO_LARGE"
+	QueryTimeout     Code = "QUERY_TIMEOUT" // of a caller's own query
+	Timeout          Code = "TIMEOUT"       // of an operation of ours
+	Unavailable      Code = "UNAVAILABLE"
+	Internal         Code = "INTERNAL_SERVER_ERROR"
 )
 
 var statuses = map[Code]int{
-	BadInput:        http.StatusBadRequest,
-	Unauthenticated: http.StatusUnauthorized,
-	Forbidden:       http.StatusForbidden,
-	NotFound:        http.StatusNotFound,
-	Gone:            http.StatusGone,
-	WrongMethod:     http.StatusMethodNotAllowed,
-	NotAcceptable:   http.StatusNotAcceptable,
-	QuotaSpent:      http.StatusTooManyRequests,
-	TooMany:         http.StatusTooManyRequests,
-	TooLarge:        http.StatusRequestEntityTooLarge,
-	TooComplex:      http.StatusBadRequest,
-	QueryTimeout:    http.StatusUnprocessableEntity,
-	Timeout:         http.StatusServiceUnavailable,
-	Unavailable:     http.StatusServiceUnavailable,
-	Internal:        http.StatusInternalServerError,
+	BadInput:         http.StatusBadRequest,
+	Unauthenticated:  http.StatusUnauthorized,
+	Forbidden:        http.StatusForbidden,
+	NotFound:         http.StatusNotFound,
+	Gone:             http.StatusGone,
+	WrongMethod:      http.StatusMethodNotAllowed,
+	NotAcceptable:    http.StatusNotAcceptable,
+	QuotaSpent:       http.StatusTooManyRequests,
+	TooMany:          http.StatusTooManyRequests,
+	TooLarge:         http.StatusRequestEntityTooLarge,
+	TooComplex:       http.StatusBadRequest,
+	ResponseTooLarge: http.StatusBadRequest,
+	QueryTimeout:     http.StatusUnprocessableEntity,
+	Timeout:          http.StatusServiceUnavailable,
+	Unavailable:      http.StatusServiceUnavailable,
+	Internal:         http.StatusInternalServerError,
 }
 
 // Status is the HTTP status of a code; unknown codes are our own mistakes.
