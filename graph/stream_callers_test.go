@@ -19,6 +19,7 @@ import (
 	"palmares/internal/quota"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/wait"
 )
 
 // streaming is a server of streams that identifies callers as the real one
@@ -126,7 +127,7 @@ func TestStreamsPerCaller(t *testing.T) {
 			open += c.limit + 1
 			expect(t, "open", l.Streams(), open)
 			first.leave()
-			eventually(t, "the place of a stream that ended is taken", func() bool { return l.Streams() == open-1 })
+			wait.Until(t, "the place of a stream that ended is free", func() bool { return l.Streams() == open-1 })
 			expect(t, "again", l.as(t, c.callers[0]).StatusCode, 200)
 		}
 		// The limit of the whole server comes on top.
@@ -185,9 +186,9 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 
 		// A larger plan ends nothing.
 		succeed(l.accounts.SetPlan(t.Context(), find("upgraded@example.com"), auth.Pro))
-		eventually(t, "the larger plan is not seen", func() bool { return l.upgrades.Load() > 0 })
+		wait.Until(t, "the larger plan is noticed", func() bool { return l.upgrades.Load() > 0 })
 		until := l.checks.Load() + 200
-		eventually(t, "callers are not checked any more", func() bool { return l.checks.Load() > until })
+		wait.Until(t, "callers are checked again", func() bool { return l.checks.Load() > until })
 		l.publish(t)
 		l.executor.Announce()
 		for _, one := range goOn {
@@ -219,7 +220,7 @@ func TestStreamsEndInTime(t *testing.T) {
 		l.publish(t) // while nobody is connected
 		ids = publications(t, s)
 		want := fmt.Sprintf(begin, ids[1]) + fmt.Sprintf(event, ids[2], 3) + end
-		eventually(t, "the stream does not continue", func() bool { // a slow machine needs more than one stream for it
+		wait.Until(t, "the stream continues", func() bool { // a slow machine needs more than one stream for it
 			got := read("Last-Event-ID", ids[1])
 			return got == want
 		})

@@ -13,7 +13,7 @@ import (
 // A disabled endpoint can be resumed, and replayed to, from the command line.
 func TestWebhooksResume(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, cfg store.Config) {
-		in := newInbox(t)
+		in := blackbox.NewInbox(t)
 		webhooks := func(args ...string) blackbox.Result {
 			t.Helper()
 			return blackbox.Runs(t, blackbox.Command(t, cfg, append([]string{"webhooks"}, args...)...))
