@@ -138,7 +138,10 @@ func (p *pricing) work(f *ast.Field) int {
 	case "toolGroups":
 		return work + groupWork
 	case "scoreHistogram":
-		return work + max(scoresWork, filter)
+		if filter > 0 {
+			return work + groupWork
+		}
+		return work + scoresWork
 	case "priceChangeCounts":
 		return work + pricesWork
 	case "comparisons", "comparisonConnection":

@@ -148,7 +148,7 @@ func TestCosts(t *testing.T) {
 		"{toolGroups(by: tier) {key}}":                                                         1 + 20 + 5 + 2500,
 		"{scoreHistogram {count}}":                                                             1 + 10 + 5 + 600,
 		"{scoreHistogram(filter: {tierless: 1}) {count}}":                                      0, // refused before it is priced
-		"{scoreHistogram(filter: {scoreMin: 1, search: \"e\"}) {count}}":                       1 + 10 + 5 + 2000 + 1500,
+		"{scoreHistogram(filter: {scoreMin: 1, search: \"e\"}) {count}}":                       1 + 10 + 5 + 2500 + 1500,
 		"{priceChangeCounts {count}}":                                                          1 + 100 + 5 + 6500,
 		`{comparisons(limit: 1, category: "code") {items {slug}}}`:                             1 + 1 + 1 + 5 + 600,
 		`{changes(first: 1, category: "code") {nodes {id}}}`:                                   1 + 1 + 1 + 5 + 1500,

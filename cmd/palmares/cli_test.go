@@ -72,7 +72,7 @@ func TestWrongSettings(t *testing.T) {
 func TestRightSettings(t *testing.T) {
 	t.Parallel()
 	s := settings{Listen: ":8080", DataDir: "d", ServiceName: "n", CacheMB: 1, TrustedProxies: " 10.1.2.3/8, ::1 ,192.0.2.7"}
-	s.GraphQL.Body, s.GraphQL.Tokens, s.GraphQL.Depth, s.GraphQL.Fields, s.GraphQL.Cost, s.GraphQL.Time = 1, 1, 1, 1, 1, 1
+	s.GraphQL.Body, s.GraphQL.Tokens, s.GraphQL.Depth, s.GraphQL.Fields, s.GraphQL.Cost, s.GraphQL.Response, s.GraphQL.Time = 1, 1, 1, 1, 1, 1, 1
 	if err := s.check(); err != nil {
 		t.Fatal(err)
 	}
