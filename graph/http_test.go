@@ -215,7 +215,7 @@ func TestOneReleaseAtATime(t *testing.T) {
 				releases.Add(1)
 			}
 		})
-		for answers := 0; answers < 50 || releases.Load() < 20; answers++ {
+		for answers := 0; answers < 20 || releases.Load() < 5; answers++ {
 			if t.Failed() {
 				return // imports have ended
 			}

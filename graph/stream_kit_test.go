@@ -186,3 +186,8 @@ func (s *stream) ends(t *testing.T) {
 func publications(t *testing.T, s *store.Store) []string {
 	return storedEvents(t, s, "catalog.published")
 }
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	wait.Until(t, what, holds)
+}

@@ -167,7 +167,7 @@ func TestManyStreams(t *testing.T) {
 		for _, one := range all {
 			one.leave()
 		}
-		wait.Until(t, "the places of callers who left are free", func() bool { return l.Streams() == 0 })
+		eventually(t, "the places of callers who left are free", func() bool { return l.Streams() == 0 })
 	})
 }
 
@@ -182,7 +182,7 @@ func TestTooManyStreams(t *testing.T) {
 		t.Errorf("%d %s", third.StatusCode, body)
 	}
 	first.leave()
-	wait.Until(t, "the place is free again", func() bool { return l.Streams() == 1 })
+	eventually(t, "the place is free again", func() bool { return l.Streams() == 1 })
 	expect(t, "now", l.open(t).StatusCode, 200)
 }
 

@@ -177,7 +177,7 @@ func TestNotFoundIsOfOneRelease(t *testing.T) {
 				}
 			}
 		}()
-		for answers := 0; answers < 200 || published.Load() < 10; answers++ {
+		for answers := 0; answers < 50 || published.Load() < 4; answers++ {
 			if ctx.Err() != nil {
 				t.Fatalf("only %d releases", published.Load())
 			}

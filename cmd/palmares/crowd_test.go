@@ -83,6 +83,7 @@ func TestCrowdOfIdleAndSlowClients(t *testing.T) {
 		}
 	})
 
+	settles(t, s)
 	beside := others(t, s)
 	crowded := resident(t, s)
 	cut := 0
@@ -96,9 +97,9 @@ func TestCrowdOfIdleAndSlowClients(t *testing.T) {
 	t.Logf("%d idle, %d slow readers, %d slow senders: %d other requests took %s of processor time (%s without them); "+
 		"resident %d MB before, %d MB with the idle, %d MB with all; %d of the slow senders were sent away after %s",
 		crowd, slowReaders, slowSenders, asked, beside, alone, before>>20, idle>>20, crowded>>20, cut, readHeaderTimeout)
-	// All others were answered, and the crowd costs the server little: also what
-	// it does for the crowd meanwhile is in here.
-	if limit := 5*alone + 2*time.Second; beside > limit {
+	// All others were answered, and none of them is more work because of the
+	// crowd. What the crowd itself costs meanwhile is in here, too.
+	if limit := 20 * max(alone, 250*time.Millisecond); beside > limit {
 		t.Errorf("got %s of processor time for %d requests beside the crowd, want at most %s", beside, asked, limit)
 	}
 	if limit := before + int64(crowd)*eachIdler + 64<<20; crowded > limit {
@@ -135,6 +136,19 @@ func others(t *testing.T, s *server) time.Duration {
 	}
 	asking.Wait()
 	return processorTime(t, s) - before
+}
+
+// settles waits until the server has little to do: what slow readers asked for
+// is made as far as there is room for it.
+func settles(t *testing.T, s *server) {
+	t.Helper()
+	last := processorTime(t, s)
+	wait.Until(t, "the server has little to do", func() bool {
+		time.Sleep(500 * time.Millisecond)
+		before := last
+		last = processorTime(t, s)
+		return last-before < 50*time.Millisecond
+	})
 }
 
 // processorTime is what a process has used.

@@ -30,6 +30,12 @@ func startWorkbench(t *testing.T) *blackbox.Server {
 
 func startWorkbenchOn(t *testing.T, cfg store.Config) *blackbox.Server {
 	t.Helper()
+	return withAssets(t, func() *blackbox.Server { return blackbox.Serve(t, cfg, "--demo") })
+}
+
+// withAssets starts a server once what it carries is built.
+func withAssets(t *testing.T, start func() *blackbox.Server) *blackbox.Server {
+	t.Helper()
 	manifest, err := os.ReadFile(filepath.Join(testdb.Assets(t), "manifest.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +44,7 @@ func startWorkbenchOn(t *testing.T, cfg store.Config) *blackbox.Server {
 	if err := json.Unmarshal(manifest, &built); err != nil {
 		t.Fatal(err)
 	}
-	s := blackbox.Serve(t, cfg, "--demo")
+	s := start()
 	for page, script := range map[string]string{"/explorer": built["explorer.js"], "/docs": built["reference.js"]} {
 		body, err := io.ReadAll(s.Call(t, http.MethodGet, page, "").Body)
 		if err != nil {
@@ -309,7 +315,9 @@ func TestWorkbenchIsAccessible(t *testing.T) {
 
 func TestWorkbenchAssetsArePacked(t *testing.T) {
 	t.Parallel()
-	s := startWorkbench(t)
+	s := withAssets(t, func() *blackbox.Server { // under the race detector, packing takes ten times as long
+		return blackbox.Serving(t, blackbox.Shipped(t, blackbox.Demo(t), "serve", "--listen", "127.0.0.1:0", "--demo"))
+	})
 	folder := testdb.Assets(t)
 	files, err := filepath.Glob(filepath.Join(folder, "*.[jc]s*"))
 	if err != nil {
