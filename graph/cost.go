@@ -13,8 +13,8 @@ import (
 // may be long: that is roughly how many fields the response can hold. On top
 // comes the work of finding them, which is done once however many items there
 // are: statements, counts, searches, and pages far from both ends of a list.
-// A unit stands for at most 100 µs of CPU time in a catalog of 100,000 tools;
-// `make bench PARTS=prices` measures it.
+// A unit stands for at most 100 µs of CPU time, whatever the size of the
+// catalog; `make bench PARTS=prices` measures it.
 
 // listSizes are the lengths to expect of lists that no argument bounds.
 var listSizes = map[string]int{
@@ -29,6 +29,7 @@ const defaultSlice = 50
 // pricing walks one operation. A fragment is priced once for each length of
 // the list it stands in.
 type pricing struct {
+	tools int // in the catalog
 	vars  map[string]any
 	known map[pricedFragment]cost
 	keyed bool   // something in it needs an API key
@@ -50,8 +51,8 @@ func (c cost) plus(other cost) cost {
 
 // price works out the cost of an operation, and what else only its whole
 // tells.
-func price(op *ast.OperationDefinition, vars map[string]any) (int, *pricing) {
-	p := &pricing{vars: vars, known: map[pricedFragment]cost{}}
+func price(op *ast.OperationDefinition, vars map[string]any, tools int) (int, *pricing) {
+	p := &pricing{tools: tools, vars: vars, known: map[pricedFragment]cost{}}
 	whole := p.selections(op.SelectionSet, 1)
 	return sum(whole.fields, whole.work), p
 }
@@ -103,20 +104,28 @@ func (p *pricing) field(f *ast.Field, size int) cost {
 	return cost{min(1+times*inner.fields, enough), sum(p.work(f), inner.work)}
 }
 
-// What it takes to find something, in units of cost.
+// What it takes to find something, in units of cost: a statement that reads few
+// rows by a key, or some events of the journal.
 const (
-	statementWork = 5   // a statement that reads few rows by a key
-	rangeWork     = 100 // counting part of an index, such as one category
-	deepWork      = 300 // stepping over half of an index
-	deepFrom      = 1_000
-	citedWork     = 600   // comparisons by the category of their tools
+	statementWork = 5
 	typeWork      = 1_000 // events of one type, which may all be far away
 	journalWork   = 1_500 // events by category, of which there may be none
-	filterWork    = 2_000 // going through all tools, to count and to list
-	scoresWork    = 600   // going through the index of scores
-	groupWork     = 2_500 // going through all tools, to add them up
-	searchWork    = 1_500 // going through the texts of all tools
-	pricesWork    = 6_500 // going through all changes of prices and their tools
+)
+
+// What it takes to go through a part of a catalog of pricedTools. It grows with
+// the catalog, so that small ones are not priced like large ones.
+const (
+	pricedTools = 100_000
+	leastTools  = 1_000
+	rangeWork   = 100 // counting part of an index, such as one category
+	deepWork    = 300 // stepping over half of an index
+	deepFrom    = 1_000
+	citedWork   = 600   // comparisons by the category of their tools
+	filterWork  = 2_000 // going through all tools, to count and to list
+	scoresWork  = 600   // going through the index of scores
+	groupWork   = 2_500 // going through all tools, to add them up
+	searchWork  = 1_500 // going through the texts of all tools
+	pricesWork  = 6_500 // going through all changes of prices and their tools
 )
 
 // readsNothing are the fields with fields of their own that are read together
@@ -131,9 +140,21 @@ func (p *pricing) work(f *ast.Field) int {
 	if readsNothing[f.Name] || f.ObjectDefinition != nil && strings.HasPrefix(f.ObjectDefinition.Name, "__") {
 		return 0
 	}
-	filter, searching := p.filterOf(f)
+	work := statementWork + p.scanWork(f)*max(p.tools, leastTools)/pricedTools
+	if f.Name == "changes" {
+		work += p.distinct(f, "types") * typeWork
+		if f.Arguments.ForName("category") != nil {
+			work += journalWork
+		}
+	}
+	return work
+}
+
+// scanWork is what it takes to go through the catalog for a field, if it has
+// pricedTools.
+func (p *pricing) scanWork(f *ast.Field) int {
+	filter, work := p.filterOf(f)
 	category := f.Arguments.ForName("category") != nil
-	work := statementWork + searching
 	switch f.Name {
 	case "toolGroups":
 		return work + groupWork
@@ -147,11 +168,6 @@ func (p *pricing) work(f *ast.Field) int {
 	case "comparisons", "comparisonConnection":
 		if category {
 			work += citedWork
-		}
-	case "changes":
-		work += p.distinct(f, "types") * typeWork
-		if category {
-			work += journalWork
 		}
 	case "retiredTools", "retiredToolConnection":
 		if category {

@@ -41,6 +41,9 @@ type Config struct {
 	// Cache is where parsed documents and counts are cached, beside responses;
 	// nil for a small one of its own.
 	Cache *cache.Cache
+	// Tools returns how many tools the catalog has, which decides what some
+	// fields cost; nil for a large one.
+	Tools func() int
 	// Trace is told when an operation begins, by the name of one of ours, and
 	// returns what is told the code of its failure, or "". Nil for nobody.
 	Trace func(ctx context.Context, name string) (context.Context, func(failed string))
@@ -58,6 +61,7 @@ type Executor struct {
 	trace     func(context.Context, string) (context.Context, func(string))
 	cache     *cache.Cache
 	healthy   func() bool
+	tools     func() int
 	documents *documents
 	counts    *cache.Table[int]
 	gqlgen    *executor.Executor
@@ -98,8 +102,11 @@ func NewExecutor(cfg Config) *Executor {
 	if cfg.Cache == nil {
 		cfg.Cache = cache.New(ownCacheSize, nil, cfg.Log)
 	}
+	if cfg.Tools == nil {
+		cfg.Tools = func() int { return pricedTools }
+	}
 	e := &Executor{
-		catalog: cfg.Catalog, credit: cfg.Credit, limits: cfg.Limits, log: cfg.Log, trace: cfg.Trace, cache: cfg.Cache, healthy: cfg.Healthy,
+		catalog: cfg.Catalog, credit: cfg.Credit, limits: cfg.Limits, log: cfg.Log, trace: cfg.Trace, cache: cfg.Cache, healthy: cfg.Healthy, tools: cfg.Tools,
 		documents: newDocuments(schema.Schema(), cfg.Limits, cfg.Cache),
 		counts:    cache.NewTable[int](cfg.Cache, "counts"),
 		gqlgen:    executor.New(schema),
@@ -169,7 +176,7 @@ func (e *Executor) prepare(ctx context.Context, req Request) (context.Context, *
 		e.log.ErrorContext(ctx, "variables that fit were not taken", "cause", errs, "request_id", problem.RequestID(ctx))
 		return ctx, nil, 0, e.refuse(ctx, refused(problem.New(problem.BadInput, "The variables do not fit the operation.")))
 	}
-	cost, found := price(op, opCtx.Variables)
+	cost, found := price(op, opCtx.Variables, e.tools())
 	var refusal *problem.Problem
 	switch {
 	case found.null != "":
@@ -316,9 +323,9 @@ func weightOf(value any) int {
 	return header
 }
 
-// Forget ends streams where release numbers start again: the position of their
+// EndStreams ends streams where release numbers start again: the position of their
 // readers no longer exists, and they reconnect.
-func (e *Executor) Forget() { e.news.restart() }
+func (e *Executor) EndStreams() { e.news.restart() }
 
 // operationOf picks the operation that a request names.
 func operationOf(doc *ast.QueryDocument, name string) (*ast.OperationDefinition, gqlerror.List) {

@@ -3,6 +3,7 @@ package graph_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -158,6 +159,11 @@ func TestCosts(t *testing.T) {
 		if got := execute(t, e, "", query).Cost; got != want {
 			t.Errorf("%s: got %d, want %d", query, got, want)
 		}
+	}
+	// A catalog of 5,000 tools takes a twentieth of the work.
+	small := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler), Tools: func() int { return 5_000 }})
+	if got, want := execute(t, small, "", "{tools(limit: 3, filter: {icps: [mixte]}) {items {slug}}}").Cost, 1+1+3+5+100; got != want {
+		t.Errorf("5,000 tools: got %d, want %d", got, want)
 	}
 	// A filter from a variable costs what it holds.
 	const query = "query ($f: ToolFilter) {tools(limit: 3, filter: $f) {items {slug}}}"

@@ -141,7 +141,7 @@ func TestCachedRequestsAreWeighed(t *testing.T) {
 	responses := cache.New(budget, nil, slog.New(slog.DiscardHandler))
 	responses.Publish(1)
 	handler := graph.NewHandler(graph.NewExecutor(graph.Config{
-		Catalog: s, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler), Cache: responses,
+		Catalog: s, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler), Cache: responses, Tools: func() int { return 5_000 },
 	}), responses)
 	costly := `{"query":"{tools(limit: 200) {items {comparisons {toolA {name comparisons {slug title winnerName}} toolB {name comparisons {slug title}}}}}}"}`
 	if got := serve(handler, post(costly, "")); !strings.Contains(got.Body.String(), "QUERY_TOO_COMPLEX") {

@@ -198,7 +198,7 @@ func collect(s *stream) (lines []string) {
 func TestStreamsEnd(t *testing.T) {
 	l := listen(t, testdb.Open(t, testdb.SQLite(t)))
 	old := l.open(t)
-	l.executor.Forget()
+	l.executor.EndStreams()
 	old.ends(t)
 	one := l.open(t)
 	l.Handler.Close()

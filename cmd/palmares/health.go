@@ -64,3 +64,11 @@ func writeStatus(w http.ResponseWriter, code int, body map[string]any) {
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(body)
 }
+
+// tools is how many tools the newest release has.
+func (h *health) tools() int {
+	if release := h.release.Load(); release != nil {
+		return release.ToolsTotal
+	}
+	return 0
+}

@@ -11,7 +11,7 @@ func (p *program) publish(release *ent.Release) bool {
 		return true
 	case last != nil && release.ID <= last.ID: // a backup was restored
 		p.answers.Restart(release.ID)
-		p.executor.Forget()
+		p.executor.EndStreams()
 	default:
 		if err := p.answers.Renew(release.ID); err != nil {
 			p.log.Warn("a new release waits: the database fails", "release", release.ID, "cause", err)

@@ -176,7 +176,7 @@ func (p *program) fillDemo(ctx context.Context) error {
 func (p *program) handler() (http.Handler, error) {
 	p.executor = graph.NewExecutor(graph.Config{
 		Catalog: p.store, Credit: p.settings.credit(), Limits: p.settings.graphLimits(), Log: p.log, Cache: p.answers, Trace: p.watch.operations(),
-		Healthy: p.minutes.Healthy,
+		Healthy: p.minutes.Healthy, Tools: p.health.tools,
 	})
 	api, err := rest.NewHandler(p.settings.rest(), p.executor, p.answers)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"palmares/auth"
 	"palmares/graph"
+	"palmares/internal/cache"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
 )
@@ -128,7 +129,8 @@ func (b *bench) measurePrices(ctx context.Context, list *priceList, count int, s
 	}
 	limits := graph.DefaultLimits
 	limits.Time = time.Minute // to see how long the worst would take
-	e := graph.NewExecutor(graph.Config{Catalog: s, Limits: limits, Log: slog.New(slog.DiscardHandler)})
+	clock.cached = cache.New(16*megabyte, nil, slog.New(slog.DiscardHandler))
+	e := graph.NewExecutor(graph.Config{Catalog: s, Limits: limits, Cache: clock.cached, Log: slog.New(slog.DiscardHandler), Tools: func() int { return list.tools }})
 	generator, err := newQueryGenerator(ctx, s, rand.New(rand.NewPCG(seed, uint64(list.tools))))
 	if err != nil {
 		return err
@@ -164,10 +166,13 @@ var errRefused = errors.New("the query is refused")
 
 // cpuClock measures the CPU time of this process, which stands for the server,
 // and that of the PostgreSQL backends that it is connected to.
-type cpuClock struct{ backends *sql.DB }
+type cpuClock struct {
+	backends *sql.DB
+	cached   *cache.Cache // of the server
+}
 
 func (c *cpuClock) price(ctx context.Context, e *graph.Executor, query string) (priced, error) {
-	e.Forget() // counts, too, are to be cold
+	c.cached.Restart(0) // counts, too, are to be cold
 	own, others, err := c.read(ctx)
 	if err != nil {
 		return priced{}, err
