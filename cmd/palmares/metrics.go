@@ -18,10 +18,10 @@ func (p *program) addMetrics(m *metrics.Metrics) {
 	for name, db := range p.store.Pools() {
 		m.Pool(name, db)
 	}
-	m.Counter("palmares_cache_hits_total", "Answers that were kept.", func() float64 { return float64(p.answers.Hits.Load()) })
+	m.Counter("palmares_cache_hits_total", "Responses that came from the cache.", func() float64 { return float64(p.answers.Hits.Load()) })
 	m.Counter("palmares_cache_misses_total", "Answers that had to be worked out, or waited for.", func() float64 { return float64(p.answers.Misses.Load()) })
-	m.Gauge("palmares_cache_bytes", "What answers that are kept weigh.", func() float64 { return float64(p.answers.Weight()) })
-	m.Gauge("palmares_cache_entries", "Answers that are kept, about.", func() float64 { return float64(p.answers.Entries()) })
+	m.Gauge("palmares_cache_bytes", "Bytes that cached responses, requests, documents and counts take.", func() float64 { return float64(p.answers.Weight()) })
+	m.Gauge("palmares_cache_entries", "Cached responses, requests, documents and counts, approximately.", func() float64 { return float64(p.answers.Entries()) })
 
 	m.Counter("palmares_quota_redis_failures_total", "How often Redis did not answer, and a request was counted without.", func() float64 {
 		if p.gate.redis == nil {

@@ -66,7 +66,7 @@ func TestMetricsOfABusyServer(t *testing.T) {
 			`palmares_request_duration_seconds_count{route="/api/v1/tools"} 2`,
 			`palmares_requests_in_flight 0`,
 			`palmares_cache_hits_total 1`,
-			`palmares_cache_entries 4`,
+			`palmares_cache_entries 9`, // 4 responses, 3 REST requests, a GraphQL request and its document
 			`go_sql_max_open_connections{db_name="reader"}`,
 			`go_sql_max_open_connections{db_name="writer"}`,
 			`palmares_quota_duration_seconds_count 5`,

@@ -28,7 +28,7 @@ type settings struct {
 	DatabaseURL    string        `help:"PostgreSQL to use instead of the embedded database." env:"DATABASE_URL" placeholder:"postgres://…"`
 	ReadURL        string        `name:"database-read-url" help:"Replica of that PostgreSQL for a server to read the catalog from." env:"DATABASE_READ_URL" placeholder:"postgres://…"`
 	RedisURL       string        `help:"Redis to count quotas in, for several servers together." env:"REDIS_URL" placeholder:"redis://…"`
-	CacheMB        int           `help:"Megabytes of answers to keep (${default})." default:"128" env:"PALMARES_CACHE_MB" placeholder:"MB"`
+	CacheMB        int           `help:"Megabytes of memory for cached responses, documents and counts (${default})." default:"128" env:"PALMARES_CACHE_MB" placeholder:"MB"`
 	ServiceName    string        `help:"The service's public name, for the credit line." default:"palmares" env:"SERVICE_NAME"`
 	ServiceURL     string        `help:"The service's public address, for the credit line. Default: the public URL." env:"SERVICE_URL" placeholder:"URL"`
 	PublicURL      string        `help:"Where readers reach this server. Default: http:// and the listen address." env:"PUBLIC_URL" placeholder:"URL"`
