@@ -15,15 +15,9 @@ import (
 
 // The quota of a day belongs to an email address, however often its account is
 // deleted and opened again. What an account used is therefore stored under a
-// hash of its address when it is deleted, and again under the address that it
-// had before it was changed on that day: else two addresses, changed in turn,
-// would get a new quota with every deletion.
-//
-// An account has one row for a day and each of the two. The row of the address
-// before has the negative of the account's id.
-
-// previous is the account_id of the row for the address before.
-func previous(accountID int) int { return -accountID }
+// hash of its address when it is deleted, and also under the first address that
+// it had on that day: otherwise two addresses, changed in turn, would get a new
+// quota with every deletion.
 
 func dayOf(now time.Time) string { return now.UTC().Format(time.DateOnly) }
 
@@ -63,15 +57,7 @@ func usedOn(ctx context.Context, tx *ent.Tx, acc *ent.Account, day string) (int,
 
 // rememberDeleted stores what an account used today, before it is deleted.
 func rememberDeleted(ctx context.Context, tx *ent.Tx, acc *ent.Account, now time.Time) error {
-	day := dayOf(now)
-	used, err := usedOn(ctx, tx, acc, day)
-	if err != nil {
-		return err
-	}
-	if err := tx.FormerUsage.Update().Where(formerusage.AccountID(previous(acc.ID)), formerusage.Day(day)).SetRequests(used).Exec(ctx); err != nil {
-		return err
-	}
-	return storeFormer(ctx, tx, acc.ID, acc.Email, day, used)
+	return storeFormer(ctx, tx, acc, dayOf(now))
 }
 
 // rememberChanged stores what an account used today, before its address
@@ -79,30 +65,36 @@ func rememberDeleted(ctx context.Context, tx *ent.Tx, acc *ent.Account, now time
 // with one in between uses up the quota of that address.
 func rememberChanged(ctx context.Context, tx *ent.Tx, acc *ent.Account, now time.Time) error {
 	day := dayOf(now)
-	there, err := tx.FormerUsage.Query().Where(formerusage.AccountID(previous(acc.ID)), formerusage.Day(day)).Exist(ctx)
+	there, err := tx.FormerUsage.Query().Where(formerusage.AccountID(acc.ID), formerusage.Day(day)).Exist(ctx)
 	if err != nil || there {
 		return err
 	}
+	return storeFormer(ctx, tx, acc, day)
+}
+
+// storeFormer stores what an account used on a day under its present address,
+// and brings what is stored under an earlier one up to date.
+func storeFormer(ctx context.Context, tx *ent.Tx, acc *ent.Account, day string) error {
 	used, err := usedOn(ctx, tx, acc, day)
 	if err != nil {
 		return err
 	}
-	return storeFormer(ctx, tx, previous(acc.ID), acc.Email, day, used)
-}
-
-func storeFormer(ctx context.Context, tx *ent.Tx, id int, email, day string, used int) error {
-	hash, err := emailHash(ctx, tx, email)
+	hash, err := emailHash(ctx, tx, acc.Email)
 	if err != nil {
 		return err
 	}
-	return tx.FormerUsage.Create().SetAccountID(id).SetEmailHash(hash).SetDay(day).SetRequests(used).Exec(ctx)
+	if err := tx.FormerUsage.Update().Where(formerusage.AccountID(acc.ID), formerusage.Day(day)).SetRequests(used).Exec(ctx); err != nil {
+		return err
+	}
+	return tx.FormerUsage.Create().SetAccountID(acc.ID).SetEmailHash(hash).SetDay(day).SetRequests(used).
+		OnConflictColumns(formerusage.FieldAccountID, formerusage.FieldDay, formerusage.FieldEmailHash).
+		Update(func(u *ent.FormerUsageUpsert) { u.SetRequests(used) }).Exec(ctx)
 }
 
 // AddFormerUsage adds requests to the day of an account that was deleted since
 // they were counted.
 func AddFormerUsage(ctx context.Context, tx *ent.Tx, accountID int, day string, requests int) error {
-	return tx.FormerUsage.Update().Where(formerusage.AccountIDIn(accountID, previous(accountID)), formerusage.Day(day)).
-		AddRequests(requests).Exec(ctx)
+	return tx.FormerUsage.Update().Where(formerusage.AccountID(accountID), formerusage.Day(day)).AddRequests(requests).Exec(ctx)
 }
 
 // newAccount prepares an account with what deleted ones of its address used

@@ -435,9 +435,9 @@ var (
 				Columns: []*schema.Column{FormerUsagesColumns[2], FormerUsagesColumns[1]},
 			},
 			{
-				Name:    "formerusage_account_id_day",
+				Name:    "formerusage_account_id_day_email_hash",
 				Unique:  true,
-				Columns: []*schema.Column{FormerUsagesColumns[3], FormerUsagesColumns[2]},
+				Columns: []*schema.Column{FormerUsagesColumns[3], FormerUsagesColumns[2], FormerUsagesColumns[1]},
 			},
 		},
 	}

@@ -27,6 +27,6 @@ func (FormerUsage) Fields() []ent.Field {
 func (FormerUsage) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("day", "email_hash"),
-		index.Fields("account_id", "day").Unique(),
+		index.Fields("account_id", "day", "email_hash").Unique(),
 	}
 }

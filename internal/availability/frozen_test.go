@@ -6,11 +6,13 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"palmares/internal/store"
 	"palmares/internal/testdb"
+	"palmares/internal/testdb/wait"
 )
 
 // While PostgreSQL is frozen, with its connections open, checks fail and every
@@ -89,22 +91,23 @@ func TestFrozenDatabase(t *testing.T) {
 func TestSlowDatabase(t *testing.T) {
 	s := testdb.Open(t, testdb.SQLite(t))
 	r := NewRecorder(s, quiet)
-	release, reads := make(chan struct{}), 0
+	release, reads := make(chan struct{}), atomic.Int64{}
 	r.read = func(context.Context) error {
-		reads++
+		reads.Add(1)
 		<-release
 		return nil
 	}
 	r.probeTime = time.Millisecond
 	r.check(t.Context())
+	wait.Until(t, "the database is read", func() bool { return reads.Load() > 0 })
 	r.check(t.Context())
-	if c := r.minutes[r.current]; r.Healthy() || reads != 1 || c.failed == 0 {
-		t.Errorf("got %v after %d reads: %+v, want 1 read and failures", r.Healthy(), reads, c)
+	if c := r.minutes[r.current]; r.Healthy() || reads.Load() != 1 || c.failed == 0 {
+		t.Errorf("got %v after %d reads: %+v, want 1 read and failures", r.Healthy(), reads.Load(), c)
 	}
 	close(release)
 	r.probeTime = time.Minute
 	r.check(t.Context())
-	if !r.Healthy() || reads != 2 {
-		t.Errorf("got %v after %d reads, want to be healthy after 2", r.Healthy(), reads)
+	if !r.Healthy() || reads.Load() != 2 {
+		t.Errorf("got %v after %d reads, want to be healthy after 2", r.Healthy(), reads.Load())
 	}
 }

@@ -8,6 +8,6 @@ ALTER TABLE `accounts` ADD COLUMN `carried_day` text NULL;
 ALTER TABLE `accounts` ADD COLUMN `carried_requests` integer NOT NULL DEFAULT 0;
 CREATE TABLE `former_usages` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `email_hash` text NOT NULL, `day` text NOT NULL, `account_id` integer NOT NULL, `requests` integer NOT NULL);
 CREATE INDEX `formerusage_day_email_hash` ON `former_usages` (`day`, `email_hash`);
-CREATE UNIQUE INDEX `formerusage_account_id_day` ON `former_usages` (`account_id`, `day`);
+CREATE UNIQUE INDEX `formerusage_account_id_day_email_hash` ON `former_usages` (`account_id`, `day`, `email_hash`);
 CREATE TABLE `secrets` (`id` text NOT NULL, `value` blob NOT NULL, PRIMARY KEY (`id`));
 INSERT INTO `secrets` (`id`, `value`) VALUES ('etag', randomblob(32)), ('email', randomblob(32));
