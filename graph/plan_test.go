@@ -19,6 +19,11 @@ func TestLongLists(t *testing.T) {
 		publish(t, s, data)
 		t.Run("orders come from indexes", func(t *testing.T) { ordersComeFromIndexes(t, s) })
 		t.Run("deep pages", func(t *testing.T) { deepPages(t, newExecutor(s)) })
+		if _, err := s.Write.ExecContext(t.Context(), "ANALYZE tools"); s.Describe() == "PostgreSQL" && err != nil { // as it does by itself, in time
+			t.Fatal(err)
+		}
+		t.Run("lists do not read every tool", func(t *testing.T) { listsDoNotReadEveryTool(t, s) })
+		t.Run("cursors lead to their place", func(t *testing.T) { cursorsLeadToTheirPlace(t, s) })
 	})
 }
 

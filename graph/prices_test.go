@@ -11,7 +11,6 @@ import (
 
 	"palmares/graph"
 	"palmares/internal/feed/demo"
-	"palmares/internal/feed/synth"
 	"palmares/internal/store"
 	"palmares/internal/testdb"
 )
@@ -45,62 +44,48 @@ func (r *recording) plan(t *testing.T, query string) string {
 
 // A list in a category, and a page in the middle of a list, come from an index
 // of their order, whatever the size of the catalog.
-func TestListsDoNotReadEveryTool(t *testing.T) {
-	data := synthetic(t, synth.Options{Tools: 3300, Seed: 3})
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, data)
-		if _, err := s.Write.ExecContext(t.Context(), "ANALYZE tools"); s.Describe() == "PostgreSQL" && err != nil { // as it does by itself, in time
-			t.Fatal(err)
-		}
-		r := &recording{Store: s}
-		for sort, index := range map[string]string{
-			"score_desc": "score", "score_asc": "score_asc", "name_asc": "name", "name_desc": "name_desc",
-			"updated_asc": "update_asc", "updated_desc": "update_desc", "price_asc": "price_asc", "price_desc": "price_desc",
-		} {
-			plan := r.plan(t, fmt.Sprintf("{categories {tools(limit: 1, sort: %s) {slug}}}", sort))
-			for _, wrong := range []string{"Seq Scan on tools", "WindowAgg", "SCAN f", "SCAN t", "CO-ROUTINE"} {
-				if strings.Contains(plan, wrong) {
-					t.Errorf("%s: got %s in\n%s", sort, wrong, plan)
-				}
-			}
-			if !strings.Contains(plan, "tools_by_category_"+index) {
-				t.Errorf("%s: want the index of the category's order in\n%s", sort, plan)
-			}
-			// From here on the list is read backward if its other end is nearer.
-			plan = r.plan(t, fmt.Sprintf("{tools(page: 150, limit: 10, sort: %s) {items {name}}}", sort))
-			if strings.Contains(plan, "Seq Scan on tools") || strings.Contains(plan, "SCAN tools\n") || !strings.Contains(plan, "tools_by_") {
-				t.Errorf("%s: want a page from an index of the order in\n%s", sort, plan)
+func listsDoNotReadEveryTool(t *testing.T, s *store.Store) {
+	r := &recording{Store: s}
+	for sort, index := range map[string]string{
+		"score_desc": "score", "score_asc": "score_asc", "name_asc": "name", "name_desc": "name_desc",
+		"updated_asc": "update_asc", "updated_desc": "update_desc", "price_asc": "price_asc", "price_desc": "price_desc",
+	} {
+		plan := r.plan(t, fmt.Sprintf("{categories {tools(limit: 1, sort: %s) {slug}}}", sort))
+		for _, wrong := range []string{"Seq Scan on tools", "WindowAgg", "SCAN f", "SCAN t", "CO-ROUTINE"} {
+			if strings.Contains(plan, wrong) {
+				t.Errorf("%s: got %s in\n%s", sort, wrong, plan)
 			}
 		}
-	})
+		if !strings.Contains(plan, "tools_by_category_"+index) {
+			t.Errorf("%s: want the index of the category's order in\n%s", sort, plan)
+		}
+		// From here on the list is read backward if its other end is nearer.
+		plan = r.plan(t, fmt.Sprintf("{tools(page: 150, limit: 10, sort: %s) {items {name}}}", sort))
+		if strings.Contains(plan, "Seq Scan on tools") || strings.Contains(plan, "SCAN tools\n") || !strings.Contains(plan, "tools_by_") {
+			t.Errorf("%s: want a page from an index of the order in\n%s", sort, plan)
+		}
+	}
 }
 
 // A cursor leads to its place in an order by score, which has tools with and
 // without one: nothing before it is stepped over.
-func TestCursorsLeadToTheirPlace(t *testing.T) {
-	data := synthetic(t, synth.Options{Tools: 3300, Seed: 3})
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, data)
-		if _, err := s.Write.ExecContext(t.Context(), "ANALYZE tools"); s.Describe() == "PostgreSQL" && err != nil {
-			t.Fatal(err)
+func cursorsLeadToTheirPlace(t *testing.T, s *store.Store) {
+	r := &recording{Store: s}
+	for list, want := range map[string][]string{
+		"sort: score_desc, first: 5, after":   {"untested=? AND score<?", "(score <= "},
+		"sort: score_asc, last: 5, before":    {"untested=? AND score<?", "(score <= "},
+		"sort: score_asc, first: 5, after":    {"untested=? AND score>?", "(score >= "},
+		"sort: updated_desc, first: 5, after": {"updated_at<?", "(updated_at <= "},
+	} {
+		sort, _, _ := strings.Cut(list, ",")
+		cursor := decoded[struct {
+			ToolConnection struct{ PageInfo struct{ EndCursor string } }
+		}](t, ask(t, newExecutor(s), "{toolConnection("+sort+", first: 200) {pageInfo {endCursor}}}")).ToolConnection.PageInfo.EndCursor
+		plan := r.plan(t, fmt.Sprintf("{toolConnection(%s: %q) {nodes {slug}}}", list, cursor))
+		if !strings.Contains(plan, want[0]) && !strings.Contains(plan, want[1]) || !strings.Contains(plan, "tools_by_") {
+			t.Errorf("%s: want a search in an index in\n%s", list, plan)
 		}
-		r := &recording{Store: s}
-		for list, want := range map[string][]string{
-			"sort: score_desc, first: 5, after":   {"untested=? AND score<?", "(score <= "},
-			"sort: score_asc, last: 5, before":    {"untested=? AND score<?", "(score <= "},
-			"sort: score_asc, first: 5, after":    {"untested=? AND score>?", "(score >= "},
-			"sort: updated_desc, first: 5, after": {"updated_at<?", "(updated_at <= "},
-		} {
-			sort, _, _ := strings.Cut(list, ",")
-			cursor := decoded[struct {
-				ToolConnection struct{ PageInfo struct{ EndCursor string } }
-			}](t, ask(t, newExecutor(s), "{toolConnection("+sort+", first: 200) {pageInfo {endCursor}}}")).ToolConnection.PageInfo.EndCursor
-			plan := r.plan(t, fmt.Sprintf("{toolConnection(%s: %q) {nodes {slug}}}", list, cursor))
-			if !strings.Contains(plan, want[0]) && !strings.Contains(plan, want[1]) || !strings.Contains(plan, "tools_by_") {
-				t.Errorf("%s: want a search in an index in\n%s", list, plan)
-			}
-		}
-	})
+	}
 }
 
 // SQLite goes through the table for what no index has, and not through an

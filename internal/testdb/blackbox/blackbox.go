@@ -38,6 +38,11 @@ var instead struct {
 // such as a test binary that behaves as palmares.
 func RunInstead(path string, env ...string) { instead.path, instead.env = path, env }
 
+// RunShipped makes all commands run palmares as it is shipped, for tests of what
+// a browser shows: beside one, a server under the race detector takes most of
+// the machine.
+func RunShipped() { buildAsTests = buildShipped }
+
 // Path is where the palmares is that commands run. It has the race detector if
 // the tests do.
 func Path(t testing.TB) string {

@@ -1,0 +1,14 @@
+// Package web_test looks at the pages of the program in a browser.
+package web_test
+
+import (
+	"os"
+	"testing"
+
+	"palmares/internal/testdb/blackbox"
+)
+
+func TestMain(m *testing.M) {
+	blackbox.RunShipped()
+	os.Exit(m.Run())
+}
