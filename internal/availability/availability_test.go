@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,13 +21,20 @@ var quiet = slog.New(slog.DiscardHandler)
 // clock is a recorder's, and a page's. Its time elapses as it is moved, or
 // jumps as it is set.
 type clock struct {
+	mu sync.Mutex // a read that was given up may still look at it
 	time.Time
 	elapsed time.Duration
 }
 
-func (c *clock) now() time.Time { return c.Time }
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.Time
+}
 
 func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.Time = c.Add(d)
 	c.elapsed += d
 }

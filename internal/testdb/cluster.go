@@ -71,7 +71,7 @@ func (c *Cluster) start(ctx context.Context, bin string, options []string) error
 		return err
 	}
 	args := []string{"-D", data, "-p", strconv.Itoa(port),
-		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "max_connections=300"}
+		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "max_connections=600"}
 	for _, option := range options {
 		args = append(args, "-c", option)
 	}

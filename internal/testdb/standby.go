@@ -65,7 +65,7 @@ func (c *Cluster) follow(ctx context.Context, bin string) (*Standby, error) {
 		return nil, err
 	}
 	s.server = exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-p", strconv.Itoa(port),
-		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "max_connections=300")
+		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "max_connections=600")
 	s.server.Dir, s.server.SysProcAttr, s.server.Stdout, s.server.Stderr = dir, attributes, &s.log, &s.log
 	if err := s.server.Start(); err != nil {
 		s.server = nil
