@@ -53,7 +53,7 @@ UNWATCHED := $(foreach package,modernc.org/sqlite/lib modernc.org/libc,-gcflags=
 # run at once than there are processors.
 .PHONY: test
 test: ## Run all tests with the race detector, on SQLite and PostgreSQL
-	$(WITH_POSTGRES) -tools sh -c '$(MAKE) -s assets && CGO_ENABLED=1 $(GO) test -race $(UNWATCHED) -timeout 60m -p 4 -parallel 4 ./...'
+	$(WITH_POSTGRES) -tools sh -c '$(MAKE) -s assets && CGO_ENABLED=1 $(GO) test -race $(UNWATCHED) -timeout 60m -parallel 4 ./...'
 
 .PHONY: fuzz
 fuzz: ## Look for feeds and requests that break their readers, for FUZZTIME (default 1m)

@@ -134,8 +134,8 @@ func TestGate(t *testing.T) {
 					if answered.Load() != 200 {
 						t.Errorf("%d of 200 asked for a key", answered.Load())
 					}
-				} else if answered.Load() != 100 || refused.Load() != 100 {
-					t.Errorf("%d answered, %d refused", answered.Load(), refused.Load())
+				} else if most := 100 + inFlight(s); answered.Load() < 100 || answered.Load() > most || answered.Load()+refused.Load() != 200 {
+					t.Errorf("got %d answered and %d refused, want 100 and 100 (or up to %d answered)", answered.Load(), refused.Load(), most)
 				}
 				if got := ask("X-Forwarded-For", "2001:db8::1"); got.StatusCode != status {
 					t.Errorf("another address: %d", got.StatusCode)
@@ -192,6 +192,16 @@ func TestGate(t *testing.T) {
 			t.Error(used)
 		}
 	})
+}
+
+// inFlight is how many requests may be granted twice: none, unless this machine
+// was so busy that Redis took longer than a request waits for it. Then the
+// server counts alone, without knowing those that are on their way to Redis.
+func inFlight(s *server) int64 {
+	if strings.Contains(s.log.String(), "Redis does not answer") {
+		return 20 // as many as the test sends at once
+	}
+	return 0
 }
 
 // forged has a key's public part, another secret, and the right checksum.
