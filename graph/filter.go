@@ -11,7 +11,6 @@ import (
 	"palmares/ent/predicate"
 	"palmares/ent/tool"
 	"palmares/graph/model"
-	"palmares/internal/problem"
 )
 
 // toolsWhere turns a filter into predicates, but for its search; active tools
@@ -99,13 +98,6 @@ func hasIndex(filter *model.ToolFilter) bool {
 }
 
 func checkFilter(filter *model.ToolFilter) error {
-	for name, length := range map[string]int{
-		"categories": len(filter.Categories), "pricings": len(filter.Pricings), "icps": len(filter.Icps),
-	} {
-		if length > maxListed {
-			return problem.New(problem.BadInput, "filter.%s: has more than %d values.", name, maxListed)
-		}
-	}
 	for _, slug := range filter.Categories {
 		if err := checkText("filter.categories", slug, maxSlugText); err != nil {
 			return err

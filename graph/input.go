@@ -15,7 +15,7 @@ const (
 	maxPage     = 1_000_000
 	maxSlice    = 200 // items of a page or slice
 	maxNested   = 50  // items of a category's own list
-	maxListed   = 100 // values of a list in a filter
+	maxListed   = 100 // values of a list, literal or variable
 	maxText     = 200 // characters of a search
 	maxSlugText = 500 // characters of a slug, far more than any has
 )

@@ -33,9 +33,6 @@ func newChangesQuery(first int, after *string, types []model.ChangeType, categor
 		}
 		q.After, q.slice.after = number, []any{number}
 	}
-	if len(types) > maxListed {
-		return nil, problem.New(problem.BadInput, "types: has more than %d values.", maxListed)
-	}
 	q.Types = mapped(types, eventOfType)
 	if category != nil {
 		if err := checkText("category", *category, maxSlugText); err != nil {
