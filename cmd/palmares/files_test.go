@@ -150,7 +150,7 @@ func TestSignalsEndCommands(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			// Who reads a feed, or writes one, is at work.
+			// A process that reads or writes a feed has started its work.
 			if args[0] == "import" {
 				_, err = writer.Write(feed)
 			} else {

@@ -11,9 +11,8 @@ const (
 	clockSettles = 5 * time.Minute
 )
 
-// steadyClock tells the time of a clock that may be set, without following it
-// through jumps that are taken back: minutes recorded meanwhile would end up in
-// a wrong year.
+// steadyClock returns the time of the system clock without following jumps that
+// are soon reverted: minutes recorded meanwhile would end up in a wrong year.
 type steadyClock struct {
 	wall    func() time.Time
 	elapsed func() time.Duration // monotonic

@@ -41,8 +41,8 @@ const (
 	// suspicious is from where on a query is measured three times: the least of
 	// them is without the garbage of those before.
 	suspicious = 30 * time.Millisecond
-	// noticeable is from where on the time for a unit of cost tells something:
-	// every query takes a part of a millisecond.
+	// noticeable is the CPU time from which the time per unit of cost is
+	// meaningful: every query takes a fraction of a millisecond.
 	noticeable = 10 * time.Millisecond
 )
 

@@ -64,8 +64,8 @@ func number(n int, what string) string {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
-// printGoals tells which are met, and whether all are. Where times are not
-// judged, they are printed all the same.
+// printGoals prints which goals are met, and returns whether all are. Times are
+// printed even where they are not judged.
 func printGoals(w io.Writer, all []*outcome, judgeTimes bool) (met bool) {
 	met = true
 	fmt.Fprintln(w)

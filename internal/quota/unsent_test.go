@@ -43,14 +43,14 @@ func bare(patience time.Duration) *Redis {
 	return &Redis{local: NewCounter(), log: slog.New(slog.DiscardHandler), time: patience, queue: make(chan *waiter, 1), owed: map[change]int{}, births: births{}}
 }
 
-// While Redis is away, requests are counted here at once: nobody's patience is
-// tried, however long it is.
+// While Redis is unavailable, requests are counted locally without waiting for
+// it, however long the wait may be.
 func TestNoWaitingWhileAway(t *testing.T) {
 	r := bare(time.Hour)
 	r.away = true
 	counts := make(chan int)
 	go func() { counts <- r.Take(t.Context(), somebody, someDay, 100) }()
-	if count := wait.Receive(t, "a request while Redis is away", counts); count != 1 {
+	if count := wait.Receive(t, "a request while Redis is unavailable", counts); count != 1 {
 		t.Errorf("got a count of %d, want 1", count)
 	}
 	if len(r.queue) != 0 {

@@ -84,7 +84,7 @@ const clickable = `(() => {
 		return {...at, frame: document.timeline.currentTime, leads: ` + leads + `(element)};
 	})()`
 
-// leads tells whether a click on an element, or Enter, is to load another
+// leads reports whether a click on an element, or Enter, is to load another
 // document, unless a script prevents it: then the page's "prevented" is true.
 const leads = `(element => {
 		window.prevented = false;

@@ -75,7 +75,7 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 	s := blackbox.Serving(t, cmd)
 	base := "http://" + s.Address
 
-	// Somebody who is signed in, has a key and an endpoint.
+	// A visitor that is signed in, with an endpoint.
 	client := visitor(t)
 	blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "create", "ana@example.com", "--plan", "pro"))
 	if status, _, body, err := submit(client, "POST", base+"/login", url.Values{"email": {"ana@example.com"}}); err != nil || status != http.StatusSeeOther {

@@ -84,7 +84,7 @@ func TestPortalIsAccessible(t *testing.T) {
 	base := "http://" + s.Address
 	db := testdb.Open(t, cfg)
 	v := &viewing{T: t, chrome: browser.Start(t), server: s, base: base, db: db}
-	notSelling := "http://" + blackbox.Serve(t, cfg).Address // who is signed in at one is at the other
+	notSelling := "http://" + blackbox.Serve(t, cfg).Address // on the same database, so sessions are valid on both
 
 	stranger := v.chrome.Open(t, browser.Look{}, base+"/login")
 	v.inEachLook(stranger, "login", "/login")
