@@ -11,15 +11,15 @@ REPRODUCIBLE := -trimpath -buildvcs=false
 # Starts a throw-away PostgreSQL beside a command, or uses TEST_DATABASE_URL.
 # It is built first because "go run" would not pass signals on to it, and as the
 # program is, so that nothing is compiled twice.
-WITH_POSTGRES := CGO_ENABLED=0 $(GO) build $(REPRODUCIBLE) -o bin/withpostgres ./internal/testdb/withpostgres && bin/withpostgres
+WITH_POSTGRES := CGO_ENABLED=0 $(GO) build $(REPRODUCIBLE) -o bin/withpostgres ./internal/dev/testkit/withpostgres && bin/withpostgres
 
 # What is written by hand, for gofmt.
 OURS := cmd internal ent/schema auth rest $(wildcard graph/*.go) graph/scalar graph/generate
 
 # The explorer and the reference are other people's programs, built with npm. Who
 # has none gets a program without them.
-WEB    := internal/workbench/web
-BUILT  := internal/workbench/built/manifest.json
+WEB    := internal/web/workbench/web
+BUILT  := internal/web/workbench/built/manifest.json
 ASSETS := $(if $(shell command -v npm),$(BUILT))
 
 .DEFAULT_GOAL := help
@@ -57,30 +57,30 @@ test: ## Run all tests with the race detector, on SQLite and PostgreSQL
 
 .PHONY: fuzz
 fuzz: ## Look for feeds and requests that break their readers, for FUZZTIME (default 1m)
-	$(GO) test ./internal/feed -run '^$$' -fuzz FuzzRead -fuzztime $(or $(FUZZTIME),1m)
+	$(GO) test ./internal/catalog/feed -run '^$$' -fuzz FuzzRead -fuzztime $(or $(FUZZTIME),1m)
 	$(GO) test ./graph -run '^$$' -fuzz FuzzHandler -fuzztime $(or $(FUZZTIME),1m)
 	$(GO) test ./rest -run '^$$' -fuzz FuzzArguments -fuzztime $(or $(FUZZTIME),1m)
-	$(GO) test ./internal/fold -run '^$$' -fuzz FuzzText -fuzztime $(or $(FUZZTIME),1m)
-	$(GO) test ./internal/near -run '^$$' -fuzz FuzzNames -fuzztime $(or $(FUZZTIME),1m)
+	$(GO) test ./internal/core/text -run '^$$' -fuzz FuzzFold -fuzztime $(or $(FUZZTIME),1m)
+	$(GO) test ./internal/core/text -run '^$$' -fuzz FuzzSimilar -fuzztime $(or $(FUZZTIME),1m)
 
 .PHONY: bench
 bench: build ## Measure imports, GraphQL and HTTP on both databases (PARTS="imports graphql http webhooks large", or prices)
-	$(GO) build -o bin/bench ./internal/bench
+	$(GO) build -o bin/bench ./internal/dev/bench
 	$(WITH_POSTGRES) -durable bin/bench ./bin/palmares $(PARTS)
 
 .PHONY: profile
 profile: build ## Leave a CPU profile of the server answering from its cache, hit.prof
-	$(GO) build -o bin/bench ./internal/bench
+	$(GO) build -o bin/bench ./internal/dev/bench
 	bin/bench ./bin/palmares profile
 
 .PHONY: soak
 soak: build ## Load a server for SOAK (default 10m) with imports every 20 s; fails if it grows
-	$(GO) build -o bin/bench ./internal/bench
+	$(GO) build -o bin/bench ./internal/dev/bench
 	bin/bench ./bin/palmares soak
 
 .PHONY: chaos
 chaos: build ## Break what three servers stand on, under load; fails if a goal is not met (SHORT=1 for the tests' short form)
-	$(GO) build -o bin/chaos ./internal/chaos
+	$(GO) build -o bin/chaos ./internal/dev/chaos
 	bin/chaos $(if $(SHORT),-short) ./bin/palmares
 
 .PHONY: generate
@@ -95,12 +95,12 @@ verify: ## Check that the generated code is what the schema asks for
 .PHONY: migration
 migration: ## Write the next migration of both databases, from the schema (NAME=…)
 	@test -n "$(NAME)" || { echo "which name? make migration NAME=add_keys"; exit 2; }
-	$(WITH_POSTGRES) $(GO) run ./internal/store/newmigration $(NAME)
+	$(WITH_POSTGRES) $(GO) run ./internal/dev/newmigration $(NAME)
 
 .PHONY: audit
 audit: build ## Check the modules, their licences and known vulnerabilities; write bin/palmares.cdx.json, a bill of materials
 	$(GO) mod verify
-	$(GO) run ./internal/licences -sbom bin/palmares.cdx.json -npm $(WEB)/package-lock.json bin/palmares
+	$(GO) run ./internal/dev/licences -sbom bin/palmares.cdx.json -npm $(WEB)/package-lock.json bin/palmares
 	@said=$$($(GO) tool govulncheck ./cmd/palmares 2>&1); code=$$?; printf '%s\n' "$$said"; \
 	case "$$code $$said" in \
 	0*) ;; \

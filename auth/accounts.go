@@ -13,8 +13,8 @@ import (
 	"palmares/ent/customer"
 	"palmares/ent/session"
 	"palmares/ent/usage"
-	"palmares/internal/problem"
-	"palmares/internal/store"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/store"
 )
 
 // Accounts keeps who signed up, and their keys.

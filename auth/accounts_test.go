@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"palmares/auth"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 func TestAddresses(t *testing.T) {
@@ -69,7 +69,7 @@ func TestSpellingsOfOneAddress(t *testing.T) {
 // The number of keys holds when ten are made at once.
 func TestKeyLimit(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		accounts := auth.NewAccounts(s)
 		for plan, most := range map[auth.Plan]int64{auth.Developer: 3, auth.Pro: 10} {
 			account, err := accounts.Create(t.Context(), string(plan)+"@example.com", plan)
@@ -119,7 +119,7 @@ func TestKeyLimit(t *testing.T) {
 // What is stored opens nothing.
 func TestSecretsAreNotStored(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		accounts := auth.NewAccounts(s)
 		account, err := accounts.Create(t.Context(), "ana@example.com", auth.Developer)
 		if err != nil {

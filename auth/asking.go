@@ -9,8 +9,8 @@ import (
 	"palmares/ent"
 	"palmares/ent/confirmation"
 	"palmares/ent/predicate"
-	"palmares/internal/problem"
-	"palmares/internal/store"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/store"
 )
 
 // The bounds on messages keep us from being a nuisance to others.

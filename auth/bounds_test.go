@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"palmares/ent/confirmation"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/wait"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
 )
 
 // Who has many networks has no more messages for it.
 func TestMessagesFromTheNetworkAround(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for wider, most := range map[string]int{"2001:db8:1::/48": messagesFromIPv6, "192.0.2.0/24": messagesFromIPv4} {
 			a := newAsking(t, s)
 			ask := func(i int, wider string) error {
@@ -38,7 +38,7 @@ func TestMessagesFromTheNetworkAround(t *testing.T) {
 
 func TestWithdrawnMessagesDoNotCount(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		for range 2 * messagesToOne {
 			asked := a.signIn("ana@example.com")
@@ -55,7 +55,7 @@ func TestWithdrawnMessagesDoNotCount(t *testing.T) {
 // messages.
 func TestWrongCodesOfAMailbox(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		guesses := func(asked Asked, many int) (last error) {
 			for i := range many {
@@ -90,7 +90,7 @@ func TestWrongCodesOfAMailbox(t *testing.T) {
 // Who types no wrong code may sign in as often as they like.
 func TestRightCodesDoNotCount(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		for range maxWrong + 1 {
 			asked := a.signIn("ana@example.com")
@@ -109,7 +109,7 @@ func TestRightCodesDoNotCount(t *testing.T) {
 // Guesses made from an account that is deleted since still count.
 func TestWrongCodesOutliveTheAccount(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		accounts := NewAccounts(s)
 		accounts.now = a.now
@@ -135,7 +135,7 @@ func TestWrongCodesOutliveTheAccount(t *testing.T) {
 // A code is for what was asked for: elsewhere it uses up no try.
 func TestCodeIsForItsPurpose(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		change := a.change(a.account("ana@example.com"), "anna@example.com")
 		_, err := a.LookByBrowser(t.Context(), signingIn, change.Browser)
@@ -153,7 +153,7 @@ func TestCodeIsForItsPurpose(t *testing.T) {
 
 func TestChangeOfAddressEndsOtherSessions(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		sessions := NewSessions(s)
 		sessions.now = a.now
@@ -179,7 +179,7 @@ func TestChangeOfAddressEndsOtherSessions(t *testing.T) {
 // Keys that are revoked at once must not fill the database.
 func TestKeysInADay(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		accounts := NewAccounts(s)
 		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		accounts.now = func() time.Time { return now }
@@ -227,7 +227,7 @@ func TestKeysInADay(t *testing.T) {
 // What is kept of who left has no address.
 func TestAddressesOfWhoLeft(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		ana := a.account("ana@example.com")
 		s.Write.Customer.Create().SetID("cus_1").SetAccountID(ana.ID).SetEmail(ana.Email).ExecX(t.Context())
@@ -248,7 +248,7 @@ func TestAddressesOfWhoLeft(t *testing.T) {
 // Nobody's reading waits for another who writes.
 func TestReadingBesideAWriter(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		sessions, accounts := NewSessions(s), NewAccounts(s)
 		sessions.now = a.now

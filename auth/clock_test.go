@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 const year = 365 * 24 * time.Hour
@@ -21,7 +21,7 @@ func eachJump(t *testing.T, test func(t *testing.T, a *asking, jump time.Duratio
 	t.Parallel()
 	for _, jump := range clockJumps {
 		t.Run(jump.String(), func(t *testing.T) {
-			testdb.EachStore(t, func(t *testing.T, s *store.Store) { test(t, newAsking(t, s), jump) })
+			testkit.EachStore(t, func(t *testing.T, s *store.Store) { test(t, newAsking(t, s), jump) })
 		})
 	}
 }
@@ -138,7 +138,7 @@ func TestWrongCodesWithAWrongClock(t *testing.T) {
 
 func TestKeyLimitWithAWrongClock(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		accounts := NewAccounts(s)
 		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		accounts.now = func() time.Time { return now.Add(year) }
@@ -166,7 +166,7 @@ func TestKeyLimitWithAWrongClock(t *testing.T) {
 // time gets there.
 func TestRevokedKeyAfterAWrongClock(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		_, texts := made(t, s, "ana@example.com", Developer, 1)
 		keyring := newKeyring(s)
 		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -193,7 +193,7 @@ func TestRevokedKeyAfterAWrongClock(t *testing.T) {
 // Days that were counted while the clock was ahead are not the latest ones.
 func TestUsageAfterAWrongClock(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		acc := a.account("ana@example.com")
 		for _, day := range []string{"2026-02-28", "2026-03-01", "2027-03-01"} {

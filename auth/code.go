@@ -11,7 +11,7 @@ import (
 
 	"palmares/ent"
 	"palmares/ent/confirmation"
-	"palmares/internal/store"
+	"palmares/internal/core/store"
 )
 
 // Try takes a code in the browser that asked for the message. Codes are tried

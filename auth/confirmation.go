@@ -9,8 +9,8 @@ import (
 	"palmares/ent/confirmation"
 	"palmares/ent/predicate"
 	"palmares/ent/session"
-	"palmares/internal/problem"
-	"palmares/internal/store"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/store"
 )
 
 const (

@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 func TestMessagesToOneMailbox(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		ana := a.account("ana@example.com")
 		a.time = a.time.Add(2 * messageWindow)
@@ -45,7 +45,7 @@ func TestMessagesToOneMailbox(t *testing.T) {
 
 func TestMessagesFromOneNetwork(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		var sent atomic.Int64
 		atOnce(40, func(i int) {
@@ -67,7 +67,7 @@ func TestMessagesFromOneNetwork(t *testing.T) {
 // Else whoever deletes an account could send without end.
 func TestBoundsOutliveTheAccount(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		accounts := NewAccounts(s)
 		accounts.now = a.now
@@ -111,7 +111,7 @@ func TestBoundsOutliveTheAccount(t *testing.T) {
 // so that neither words nor time tell who has one.
 func TestAskingKnowsNothingOfAccounts(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		a.account("ana@example.com")
 		if _, err := s.Write.ExecContext(t.Context(), "ALTER TABLE accounts RENAME TO hidden"); err != nil {
@@ -124,7 +124,7 @@ func TestAskingKnowsNothingOfAccounts(t *testing.T) {
 
 func TestNoMessageWithoutAnAddress(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		for _, email := range []string{"", "ana", "ana@example.com\r\nBcc: ben@example.com", "ana@example.com\x00", "a\xff@example.com", strings.Repeat("a", 300) + "@example.com"} {
 			if _, err := a.AskSignIn(t.Context(), email, Sender{Network: "x"}); !errors.Is(err, errNoEmail) {

@@ -11,8 +11,8 @@ import (
 
 	"palmares/ent"
 	"palmares/ent/confirmation"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 const (
@@ -100,7 +100,7 @@ func otherThan(code string, n int) string {
 
 func TestMessageOpensAnAccountOnce(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		asked := a.signIn("Ana@Example.com")
 		for range 3 { // as mail scanners do
@@ -133,7 +133,7 @@ func TestMessageOpensAnAccountOnce(t *testing.T) {
 
 func TestMessageWorksForFifteenMinutes(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		asked := a.signIn("ana@example.com")
 		a.time = a.time.Add(15*time.Minute - time.Second)
@@ -152,7 +152,7 @@ func TestMessageWorksForFifteenMinutes(t *testing.T) {
 
 func TestLinkUsedByManyAtOnce(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		found := a.look(a.signIn("ana@example.com").Link)
 		var in atomic.Int64
@@ -172,7 +172,7 @@ func TestLinkUsedByManyAtOnce(t *testing.T) {
 // Different messages to a new address, used at once, are one account.
 func TestOneAccountForManyMessages(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		var found []*ent.Confirmation
 		for range messagesToOne {
@@ -191,7 +191,7 @@ func TestOneAccountForManyMessages(t *testing.T) {
 
 func TestFiveCodesAreTaken(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		lucky := a.signIn("eva@example.com")
 		for i := range maxTries - 1 {
@@ -221,7 +221,7 @@ func TestFiveCodesAreTaken(t *testing.T) {
 
 func TestCodesTriedAtOnce(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		asked := a.signIn("ana@example.com")
 		atOnce(100, func(i int) {
@@ -239,7 +239,7 @@ func TestCodesTriedAtOnce(t *testing.T) {
 
 func TestCodeIsForItsBrowser(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		asked, other := a.signIn("ana@example.com"), a.signIn("ben@example.com")
 		for _, browser := range []string{"", "made up", asked.Link} {
@@ -258,7 +258,7 @@ func TestCodeIsForItsBrowser(t *testing.T) {
 
 func TestMessagesAreForOneThing(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		ana, ben := a.account("ana@example.com"), a.account("ben@example.com")
 		wants(t, "a sign-in that changes", a.ChangeEmail(t.Context(), a.look(a.signIn("new@example.com").Link), ana, ""), ErrUnknownLink)
@@ -279,7 +279,7 @@ func TestMessagesAreForOneThing(t *testing.T) {
 
 func TestMessagesAreStoredWithoutTheirSecrets(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		asked := a.signIn("ana@example.com")
 		stored := everythingStored(t, s)

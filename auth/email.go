@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/idna"
 	"golang.org/x/text/unicode/norm"
 
-	"palmares/internal/problem"
+	"palmares/internal/core/problem"
 )
 
 const longestEmail = 254 // RFC 5321

@@ -12,9 +12,9 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/ent/formerusage"
-	"palmares/internal/quota"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/core/quota"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 // service is a server with a clock of its own, whose counts are written down
@@ -139,7 +139,7 @@ func (s *service) wantLeft(key string, want int) {
 
 func eachService(t *testing.T, test func(t *testing.T, s *service)) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, db *store.Store) { test(t, newService(t, db)) })
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) { test(t, newService(t, db)) })
 }
 
 func TestSpentQuotaOutlivesTheAccount(t *testing.T) {

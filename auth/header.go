@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strings"
 
-	"palmares/internal/problem"
+	"palmares/internal/core/problem"
 )
 
 // bearer reads the key that a request sends; false for a request without one.

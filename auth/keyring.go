@@ -16,8 +16,8 @@ import (
 	"palmares/ent"
 	"palmares/ent/apikey"
 	"palmares/ent/session"
-	"palmares/internal/problem"
-	"palmares/internal/store"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/store"
 )
 
 const (

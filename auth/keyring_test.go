@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"palmares/ent"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/wait"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
 )
 
 // tried is what a keyring answers to a key: "" if it is let in.
@@ -62,7 +62,7 @@ func newKeyring(s *store.Store) *Keyring {
 // What the page shows as suspended is what the keyring refuses.
 func TestSuspendedKeys(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		acc, texts := made(t, s, "ana@example.com", Pro, 8)
 		accounts := NewAccounts(s)
 		agree := func(plan Plan, want int) {
@@ -99,7 +99,7 @@ func TestSuspendedKeys(t *testing.T) {
 
 func TestRevokedAndForgottenKeys(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		ana, keys := made(t, s, "ana@example.com", Developer, 2)
 		ben, _ := made(t, s, "ben@example.com", Developer, 0)
 		accounts, keyring := NewAccounts(s), newKeyring(s)
@@ -129,7 +129,7 @@ func TestRevokedAndForgottenKeys(t *testing.T) {
 
 func TestDeletedAccount(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		ana, keys := made(t, s, "ana@example.com", Developer, 2)
 		ben, benKeys := made(t, s, "ben@example.com", Developer, 1)
 		a := newAsking(t, s)
@@ -179,7 +179,7 @@ func TestDeletedAccount(t *testing.T) {
 // revoked one is refused within 2 seconds all the same.
 func TestAskedAnewMeanwhile(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		ana, keys := made(t, s, "ana@example.com", Developer, 2)
 		keyring := newKeyring(s)
 		var now atomic.Int64
@@ -209,7 +209,7 @@ func TestAskedAnewMeanwhile(t *testing.T) {
 
 // An account is deleted between the two statements of one look.
 func TestDeletedWhileLookedUp(t *testing.T) {
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		ana, keys := made(t, s, "ana@example.com", Developer, 1)
 		var deleting sync.Once
 		s.Keys.Account.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
@@ -230,7 +230,7 @@ func TestDeletedWhileLookedUp(t *testing.T) {
 
 // A mistake of ours in a look costs an answer, and not the server.
 func TestPanicWhileLookedUp(t *testing.T) {
-	s := testdb.Open(t, testdb.SQLite(t))
+	s := testkit.Open(t, testkit.SQLite(t))
 	_, keys := made(t, s, "ana@example.com", Developer, 1)
 	s.Keys.APIKey.Intercept(ent.InterceptFunc(func(ent.Querier) ent.Querier {
 		return ent.QuerierFunc(func(context.Context, ent.Query) (ent.Value, error) { panic("a mistake") })
@@ -242,7 +242,7 @@ func TestPanicWhileLookedUp(t *testing.T) {
 
 // Long questions, which take all that readers have, keep no revoked key alive.
 func TestRevokedWhileReadersAreBusy(t *testing.T) {
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		_, keys := made(t, s, "ana@example.com", Pro, 1)
 		keyring := newKeyring(s)
 		if answer := tried(keyring, keys[0]); answer != "" {

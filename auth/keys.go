@@ -11,8 +11,8 @@ import (
 	"palmares/ent/account"
 	"palmares/ent/apikey"
 	"palmares/ent/predicate"
-	"palmares/internal/problem"
-	"palmares/internal/store"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/store"
 )
 
 // Keys are an account's, oldest first, revoked ones too.

@@ -4,13 +4,13 @@ import (
 	"testing"
 	"time"
 
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 // The key of a browser ends with its session.
 func TestRecheckOfASession(t *testing.T) {
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		sessions, keyring := NewSessions(s), newKeyring(s)
 		sessions.now, keyring.now = a.now, a.now

@@ -10,7 +10,7 @@ import (
 	"palmares/ent"
 	"palmares/ent/predicate"
 	"palmares/ent/session"
-	"palmares/internal/store"
+	"palmares/internal/core/store"
 )
 
 const (

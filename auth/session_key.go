@@ -8,7 +8,7 @@ import (
 
 	"palmares/ent"
 	"palmares/ent/session"
-	"palmares/internal/store"
+	"palmares/internal/core/store"
 )
 
 // Key is what a signed-in browser calls the API with in its own account's

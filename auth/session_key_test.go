@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 // A browser that is signed in has a key of its own, and no longer.
 func TestSessionKeys(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		sessions, keyring := NewSessions(s), newKeyring(s)
 		sessions.now = a.now

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 // signedIn is a new session of an address.
@@ -35,7 +35,7 @@ func whose(t *testing.T, s *Sessions, token string) string {
 
 func TestSessions(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		sessions := NewSessions(s)
 		sessions.now = a.now
@@ -85,7 +85,7 @@ func TestSessions(t *testing.T) {
 
 func TestSessionsLastThirtyDays(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		sessions := NewSessions(s)
 		sessions.now = a.now
@@ -119,7 +119,7 @@ func tidy(t *testing.T, s *store.Store, now time.Time) {
 // Messages are still counted when old ones are forgotten.
 func TestTidyKeepsWhatCounts(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		for range messagesToOne {
 			a.signIn("ana@example.com")
@@ -137,7 +137,7 @@ func TestTidyKeepsWhatCounts(t *testing.T) {
 
 func TestSessionsAreStoredHashed(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		token := signedIn(newAsking(t, s), "ana@example.com")
 		stored := everythingStored(t, s)
 		if strings.Contains(stored, token) || !strings.Contains(stored, hashed(token)) {

@@ -6,15 +6,15 @@ import (
 
 	"palmares/ent"
 	"palmares/ent/usage"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 // An account that is opened while another one of its address is being deleted
 // still carries its usage.
 func TestSigningUpDuringDeletion(t *testing.T) {
 	t.Parallel()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		a := newAsking(t, s)
 		accounts := NewAccounts(s)
 		accounts.now = a.now

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"palmares/ent/migrate"
-	"palmares/internal/store"
+	"palmares/internal/core/store"
 )
 
 // everythingStored is every value of every table, as text.

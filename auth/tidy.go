@@ -9,7 +9,7 @@ import (
 	"palmares/ent/customer"
 	"palmares/ent/formerusage"
 	"palmares/ent/session"
-	"palmares/internal/store"
+	"palmares/internal/core/store"
 )
 
 // revokedKept is how long an owner can still see that a key was revoked.

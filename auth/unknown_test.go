@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"palmares/internal/problem"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 // lookups opens a store that counts the look-ups of keys.
@@ -23,7 +23,7 @@ func lookups(t *testing.T, cfg store.Config) (*store.Store, *atomic.Int64) {
 		}
 		return func(error) {}
 	}
-	return testdb.Open(t, cfg), &count
+	return testkit.Open(t, cfg), &count
 }
 
 // clock is a clock that only moves when a test moves it.
@@ -33,7 +33,7 @@ func (c *clock) now() time.Time       { return time.Unix(1_800_000_000, c.nanose
 func (c *clock) pass(d time.Duration) { c.nanoseconds.Add(int64(d)) }
 
 func TestUnknownKeyIsLookedUpOncePerSecond(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		s, count := lookups(t, cfg)
 		keyring, at := newKeyring(s), &clock{}
 		keyring.now = at.now
@@ -63,7 +63,7 @@ func TestUnknownKeyIsLookedUpOncePerSecond(t *testing.T) {
 }
 
 func TestUnknownKeysEvictNoKnownKey(t *testing.T) {
-	s, count := lookups(t, testdb.SQLite(t))
+	s, count := lookups(t, testkit.SQLite(t))
 	_, keys := made(t, s, "ana@example.com", Developer, 1)
 	keyring, at := newKeyring(s), &clock{}
 	keyring.now = at.now
@@ -88,7 +88,7 @@ func TestUnknownKeysEvictNoKnownKey(t *testing.T) {
 }
 
 func TestMalformedKeysAreNotLookedUp(t *testing.T) {
-	s, count := lookups(t, testdb.SQLite(t))
+	s, count := lookups(t, testkit.SQLite(t))
 	keyring := newKeyring(s)
 	whole := NewKey().Text()
 	for _, key := range []string{"", "x", "pal_", whole[:len(whole)-1], whole + "0", strings.ToLower(whole), "PAL_" + whole[4:], whole[:20] + "-" + whole[21:], strings.Repeat("pal_", 10_000)} {
@@ -102,7 +102,7 @@ func TestMalformedKeysAreNotLookedUp(t *testing.T) {
 }
 
 func TestRecheck(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		s, count := lookups(t, cfg)
 		acc, keys := made(t, s, "ana@example.com", Pro, 2)
 		accounts, keyring, at := NewAccounts(s), newKeyring(s), &clock{}

@@ -16,15 +16,15 @@ import (
 type JournalEntry struct {
 	config `json:"-"`
 	// ID of the ent.
-	// Given by the import, never used twice: see internal/journal.
+	// Given by the import, never used twice: see internal/catalog/journal.
 	ID int `json:"id,omitempty"`
 	// ReleaseNumber holds the value of the "release_number" field.
 	ReleaseNumber int `json:"release_number,omitempty"`
-	// As in internal/journal, for example tool.updated.
+	// As in internal/catalog/journal, for example tool.updated.
 	Kind string `json:"kind,omitempty"`
 	// Of the record that changed.
 	Slug string `json:"slug,omitempty"`
-	// What readers are told it is, as in internal/journal; null for what they are not told.
+	// What readers are told it is, as in internal/catalog/journal; null for what they are not told.
 	Event *string `json:"event,omitempty"`
 	// Of the tool it is about.
 	Category string `json:"category,omitempty"`

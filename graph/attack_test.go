@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/wait"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
 )
 
 // promptly is how much processor time it may take to refuse a bad request. It
@@ -33,7 +33,7 @@ func doubled(levels int) string {
 func cursorOf(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 
 func TestDocumentsMadeToHurt(t *testing.T) {
-	e := newExecutor(testdb.Open(t, testdb.SQLite(t)))
+	e := newExecutor(testkit.Open(t, testkit.SQLite(t)))
 	deep := func(levels int) string {
 		return `{tool(slug: "x") ` + strings.Repeat(`{category {tools `, levels/2) + `{slug}` + strings.Repeat("}}", levels/2) + "}"
 	}
@@ -81,7 +81,7 @@ func TestDocumentsMadeToHurt(t *testing.T) {
 
 // However wrong a document is, the answer stays short.
 func TestErrorsAreFewAndShort(t *testing.T) {
-	e := newExecutor(testdb.Open(t, testdb.SQLite(t)))
+	e := newExecutor(testkit.Open(t, testkit.SQLite(t)))
 	for name, query := range map[string]string{
 		"fields that conflict": "{tools {items {" + strings.Repeat("slug:name ", 40) + strings.Repeat("slug ", 400) + "}}}",
 		"unknown arguments":    "{feed {release(" + strings.Repeat("x:1 ", 500) + ")}}",
@@ -98,7 +98,7 @@ func TestErrorsAreFewAndShort(t *testing.T) {
 }
 
 func TestNullWhereNothingMayBeNull(t *testing.T) {
-	e := newExecutor(testdb.Open(t, testdb.SQLite(t)))
+	e := newExecutor(testkit.Open(t, testkit.SQLite(t)))
 	for query, message := range map[string]string{
 		`query ($s: ToolSort) {tools(sort: $s) {meta {total}}}`:                                              "sort: must not be null.",
 		`query ($s: ToolSort) {category(slug: "code") {tools(sort: $s) {slug}}}`:                             "sort: must not be null.",
@@ -111,7 +111,7 @@ func TestNullWhereNothingMayBeNull(t *testing.T) {
 
 // A variable that is left out costs what its default does.
 func TestCostOfDefaults(t *testing.T) {
-	e := newExecutor(testdb.Open(t, testdb.SQLite(t)))
+	e := newExecutor(testkit.Open(t, testkit.SQLite(t)))
 	costs := map[string]int{}
 	for name, query := range map[string]string{
 		"left out": `query ($l: Int) {categories {tools(limit: $l) {slug name}}}`, "spelled out": `{categories {tools(limit: 10) {slug name}}}`,
@@ -132,7 +132,7 @@ func aliases(n int) string {
 }
 
 func TestVariablesOfTheWrongKind(t *testing.T) {
-	e := newExecutor(testdb.Open(t, testdb.SQLite(t)))
+	e := newExecutor(testkit.Open(t, testkit.SQLite(t)))
 	many := make([]any, 70_000)
 	for i := range many {
 		many[i] = "code"
@@ -161,7 +161,7 @@ func TestVariablesOfTheWrongKind(t *testing.T) {
 }
 
 func TestRequestsThatAreNone(t *testing.T) {
-	handler := newHandler(newExecutor(testdb.Open(t, testdb.SQLite(t))))
+	handler := newHandler(newExecutor(testkit.Open(t, testkit.SQLite(t))))
 	post := func(body string) *http.Request {
 		r := httptest.NewRequest(http.MethodPost, "/graphql", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
@@ -219,7 +219,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 // FuzzHandler looks for a request that crashes the handler or is answered with
 // a fault of the server.
 func FuzzHandler(f *testing.F) {
-	handler := newHandler(newExecutor(testdb.Open(f, testdb.SQLite(f))))
+	handler := newHandler(newExecutor(testkit.Open(f, testkit.SQLite(f))))
 	f.Add(`{"query":"{feed {release}}"}`)
 	f.Add(`{"query":"query ($n: Int!) {tools(limit: $n) {items {slug}}}","variables":{"n":3}}`)
 	f.Add(`{"query":"{toolConnection(first: 1, after: \"e30\") {nodes {slug}}}","operationName":"x","extensions":{"persistedQuery":{"version":1}}}`)

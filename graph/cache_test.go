@@ -12,15 +12,15 @@ import (
 
 	"palmares/auth"
 	"palmares/graph"
-	"palmares/internal/cache"
-	"palmares/internal/feed/demo"
-	"palmares/internal/testdb"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/core/cache"
+	"palmares/internal/dev/testkit"
 )
 
 // Documents that differ in what does not matter share their answer; all
 // others have their own.
 func TestOneAnswerForOneDocument(t *testing.T) {
-	s := testdb.Open(t, testdb.SQLite(t))
+	s := testkit.Open(t, testkit.SQLite(t))
 	publish(t, s, demo.Catalog)
 	answers := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
 	handler := graph.NewHandler(newExecutor(s), answers)

@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"palmares/graph"
-	"palmares/internal/feed"
-	"palmares/internal/feed/feedtest"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 // Long texts make slices shorter, not answers longer: whoever reads on from the
@@ -25,7 +25,7 @@ func TestChangesWithLongTexts(t *testing.T) {
 		}
 		return feedtest.Catalog(date, tools...)
 	}
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		e := newExecutor(s)
 		publish(t, s, catalog("2026-11-01", "a"))
 		publish(t, s, catalog("2026-11-02", "b"))

@@ -13,15 +13,15 @@ import (
 
 	"palmares/auth"
 	"palmares/graph"
-	"palmares/internal/cache"
-	"palmares/internal/feed"
-	"palmares/internal/feed/demo"
-	"palmares/internal/feed/feedtest"
-	"palmares/internal/feed/synth"
-	"palmares/internal/journal"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/wait"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/journal"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
 )
 
 func inVoix(t *feed.Tool) { t.Category = "voix" }
@@ -75,7 +75,7 @@ func told(page changesPage) []string {
 }
 
 func TestChanges(t *testing.T) {
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		e := newExecutor(s)
 		if empty := changesOf(t, e, ""); len(empty.Changes.Nodes) != 0 || empty.Changes.PageInfo.EndCursor != nil || empty.Changes.PageInfo.HasNextPage {
 			t.Errorf("before the first import: %+v", empty)
@@ -182,7 +182,7 @@ func TestPagingWhileImportsRun(t *testing.T) {
 	for i := range feeds {
 		feeds[i] = synthetic(t, synth.Options{Tools: 40 + 10*i, Seed: 9, Revision: i})
 	}
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, feeds[0])
 		e := newExecutor(s)
 		ctx, stop := context.WithTimeout(t.Context(), wait.Limit)
@@ -286,7 +286,7 @@ func storedEvents(t *testing.T, s *store.Store, types ...string) []string {
 
 // An answer is kept as long as its release, and not longer.
 func TestChangesAreKeptForARelease(t *testing.T) {
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, demo.Catalog)
 		answers := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
 		h := graph.NewHandler(newExecutor(s), answers)

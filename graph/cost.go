@@ -5,7 +5,7 @@ import (
 
 	"github.com/vektah/gqlparser/v2/ast"
 
-	"palmares/internal/problem"
+	"palmares/internal/core/problem"
 )
 
 // The cost of an operation is worked out before anything is read, from two

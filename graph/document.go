@@ -13,8 +13,8 @@ import (
 	"github.com/vektah/gqlparser/v2/validator"
 	"github.com/vektah/gqlparser/v2/validator/rules"
 
-	"palmares/internal/cache"
-	"palmares/internal/problem"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/problem"
 )
 
 // documents parses, measures and validates documents.

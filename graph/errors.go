@@ -8,7 +8,7 @@ import (
 
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
-	"palmares/internal/problem"
+	"palmares/internal/core/problem"
 )
 
 // Codes of errors that only GraphQL knows.

@@ -18,8 +18,8 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/graph/generated"
-	"palmares/internal/cache"
-	"palmares/internal/problem"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/problem"
 )
 
 // Catalog is where operations read.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/vektah/gqlparser/v2/ast"
 
-	"palmares/internal/problem"
+	"palmares/internal/core/problem"
 )
 
 // guard measures a document before anything else looks at it: validation and

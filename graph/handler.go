@@ -14,8 +14,8 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"palmares/auth"
-	"palmares/internal/cache"
-	"palmares/internal/problem"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/problem"
 )
 
 // Handler serves GraphQL over HTTP as the draft of that name specifies.

@@ -10,12 +10,12 @@ import (
 
 	"palmares/auth"
 	"palmares/graph"
-	"palmares/internal/cache"
-	"palmares/internal/feed"
-	"palmares/internal/feed/demo"
-	"palmares/internal/feed/synth"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 const credit = "Source : palmares (https://palmares.example)"
@@ -51,7 +51,7 @@ func synthetic(t testing.TB, opts synth.Options) []byte {
 // onDemo runs test with an executor over the demo catalog, on each database.
 func onDemo(t *testing.T, test func(t *testing.T, e *graph.Executor)) {
 	t.Helper()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, demo.Catalog)
 		test(t, newExecutor(s))
 	})

@@ -9,11 +9,11 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/graph"
-	"palmares/internal/feed"
-	"palmares/internal/feed/feedtest"
-	"palmares/internal/feed/synth"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 func historyOf(t *testing.T, e *graph.Executor, slug string) string {
@@ -36,7 +36,7 @@ func historyOf(t *testing.T, e *graph.Executor, slug string) string {
 func TestHistory(t *testing.T) {
 	told := feed.PriceChange{ChangedAt: "2026-05-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "gratuit", PreviousPrice: "0 €/mois"}
 	late := feed.PriceChange{ChangedAt: "2026-11-05", Pricing: "payant", Price: "17 €/mois", PreviousPricing: "payant", PreviousPrice: "15 €/mois"}
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		e := newExecutor(s)
 		other := feedtest.Tool("b", untested)
 		step := func(date string, records ...any) { publish(t, s, feedtest.Catalog(date, append(records, other)...)) }
@@ -63,7 +63,7 @@ func TestHistory(t *testing.T) {
 // However the books differ, the last moment is how the tool is.
 func TestHistoryEndsToday(t *testing.T) {
 	odd := feed.PriceChange{ChangedAt: "2026-12-24", Pricing: "gratuit", Price: "0 €/mois", PreviousPricing: "payant", PreviousPrice: "20 €/mois"}
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a", func(t *feed.Tool) { t.PriceHistory = []feed.PriceChange{odd} })))
 		expect(t, "a history that contradicts the price", historyOf(t, newExecutor(s), "a"), "2026-11-01 payant 20 €/mois 7.5; ")
 	})
@@ -73,7 +73,7 @@ func TestHistoryEndsToday(t *testing.T) {
 // most that may be asked at once is within the cost limit.
 func TestHistoriesTogether(t *testing.T) {
 	data := synthetic(t, synth.Options{Tools: 300, Seed: 1})
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, data)
 		var statements atomic.Int64
 		const query = `query ($n: Int!) {tools(limit: $n) {items {slug price history {at pricing price score}}} changes(first: $n) {nodes {id tool {history {at score}}}}}`

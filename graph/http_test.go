@@ -17,18 +17,18 @@ import (
 
 	"palmares/ent"
 	"palmares/graph"
-	"palmares/internal/feed"
-	"palmares/internal/feed/demo"
-	"palmares/internal/feed/synth"
-	"palmares/internal/problem"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 // demoHandler serves the demo catalog.
 func demoHandler(t *testing.T) *graph.Handler {
 	t.Helper()
-	s := testdb.Open(t, testdb.SQLite(t))
+	s := testkit.Open(t, testkit.SQLite(t))
 	publish(t, s, demo.Catalog)
 	return newHandler(newExecutor(s))
 }
@@ -50,7 +50,7 @@ func post(body, accept string) *http.Request {
 
 func TestAudits(t *testing.T) {
 	dir := filepath.Join("testdata", "audits")
-	testdb.NPM(t, dir)
+	testkit.NPM(t, dir)
 	server := httptest.NewServer(demoHandler(t))
 	defer server.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
@@ -164,7 +164,7 @@ func TestLostDatabase(t *testing.T) {
 
 // A statement that fails within an operation fails it whole.
 func TestDatabaseFailsDuringAnOperation(t *testing.T) {
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, demo.Catalog)
 		if _, err := s.Write.ExecContext(t.Context(), "ALTER TABLE categories RENAME TO elsewhere"); err != nil {
 			t.Fatal(err)
@@ -198,7 +198,7 @@ func TestOneReleaseAtATime(t *testing.T) {
 		feeds[i] = synthetic(t, synth.Options{Tools: 40 + 20*i, Seed: 9, Revision: i})
 	}
 	const query = `{feed {updatedAt} stats {toolsTotal} tools(limit: 200, filter: {priceMax: 100000}) {items {slug} meta {total}} again: tools(limit: 200, sort: name_asc) {items {slug}} toolGroups(by: tier) {count}}`
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, feeds[0])
 		e := newExecutor(s)
 		ctx, stop := context.WithCancel(t.Context())

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"palmares/internal/problem"
+	"palmares/internal/core/problem"
 )
 
 // What arguments may be. Messages say what was given only where it is short

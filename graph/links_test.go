@@ -11,9 +11,9 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/graph"
-	"palmares/internal/feed/synth"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 func TestObjectsLinkBothWays(t *testing.T) {
@@ -142,7 +142,7 @@ func TestEmbeddings(t *testing.T) {
 
 func TestFeedAndStatistics(t *testing.T) {
 	const query = `{feed {release updatedAt credit} stats {toolsTotal toolsTested toolsAvgScore toolsAvgScoreOrZero toolsRetired comparisonsTotal} tools {meta {total pages}}}`
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		expect(t, "before the first import", ask(t, newExecutor(s), query),
 			`{"feed":{"release":0,"updatedAt":null,"credit":"`+credit+`"},"stats":{"toolsTotal":0,"toolsTested":0,"toolsAvgScore":null,"toolsAvgScoreOrZero":0,"toolsRetired":0,"comparisonsTotal":0},"tools":{"meta":{"total":0,"pages":0}}}`)
 	})
@@ -168,7 +168,7 @@ func TestStatements(t *testing.T) {
 	const query = `query ($limit: Int!) {tools(limit: $limit) {meta {total} items {slug name category {label}
 		comparisons {title toolA {name score} toolB {name score}} priceHistory {changedAt price} embeddings {chunks {id text}}}}}`
 	data := synthetic(t, synth.Options{Tools: 300, Seed: 1})
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, data)
 		var statements atomic.Int64
 		catalog := counting{s, &statements}

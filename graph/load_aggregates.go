@@ -11,7 +11,7 @@ import (
 	"palmares/ent/pricechange"
 	"palmares/ent/tool"
 	"palmares/graph/model"
-	"palmares/internal/mean"
+	"palmares/internal/core/text"
 )
 
 var groupColumns = map[model.ToolGroupKey]string{
@@ -56,7 +56,7 @@ func (r *reading) toolGroups(ctx context.Context, by model.ToolGroupKey, filter 
 	for i, row := range rows {
 		groups[i] = &model.ToolGroup{
 			Key: row.Category + row.Pricing + row.Icp + row.Tier, Count: row.Count, Tested: row.Tested,
-			AvgScore: mean.Of(orZero(row.Sum), row.Tested), MinScore: row.Min, MaxScore: row.Max,
+			AvgScore: text.Mean(orZero(row.Sum), row.Tested), MinScore: row.Min, MaxScore: row.Max,
 		}
 	}
 	slices.SortFunc(groups, func(a, b *model.ToolGroup) int { return strings.Compare(a.Key, b.Key) })

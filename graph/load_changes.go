@@ -9,8 +9,8 @@ import (
 	"palmares/ent/predicate"
 	"palmares/ent/tool"
 	"palmares/graph/model"
-	"palmares/internal/journal"
-	"palmares/internal/problem"
+	"palmares/internal/catalog/journal"
+	"palmares/internal/core/problem"
 )
 
 // changesQuery is what is asked of the journal, checked.

@@ -12,7 +12,7 @@ import (
 	"palmares/ent/journalentry"
 	"palmares/ent/pricechange"
 	"palmares/graph/model"
-	"palmares/internal/journal"
+	"palmares/internal/catalog/journal"
 )
 
 // A tool's history is put together from two books: the price history, which

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"palmares/ent"
-	"palmares/internal/journal"
+	"palmares/internal/catalog/journal"
 )
 
 // news is how streams hear of a release. It carries no release: who hears the

@@ -11,7 +11,7 @@ import (
 	"github.com/vektah/gqlparser/v2/validator/rules"
 
 	"palmares/graph/generated"
-	"palmares/internal/problem"
+	"palmares/internal/core/problem"
 )
 
 // Operation is one of our own, as REST and the pages have them: checked when

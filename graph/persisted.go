@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"palmares/internal/cache"
-	"palmares/internal/problem"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/problem"
 )
 
 // persisted caches documents by their hash, so that clients need not send them

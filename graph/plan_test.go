@@ -5,17 +5,17 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/feed/synth"
-	"palmares/internal/journal"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/journal"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 // What lists do once they are long, over one catalog: to publish it is what
 // takes the time.
 func TestLongLists(t *testing.T) {
 	data := synthetic(t, synth.Options{Tools: 3300, Seed: 3})
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, data)
 		t.Run("orders come from indexes", func(t *testing.T) { ordersComeFromIndexes(t, s) })
 		t.Run("deep pages", func(t *testing.T) { deepPages(t, newExecutor(s)) })
@@ -71,7 +71,7 @@ type planRows interface {
 
 // The journal only grows: what is read of it comes from an index, in order.
 func TestTheJournalIsReadFromIndexes(t *testing.T) {
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for i := range 3 {
 			publish(t, s, synthetic(t, synth.Options{Tools: 1500, Seed: 1, Revision: i}))
 		}

@@ -10,9 +10,9 @@ import (
 	entsql "entgo.io/ent/dialect/sql"
 
 	"palmares/graph"
-	"palmares/internal/feed/demo"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 // recording keeps the last statement that reads tools.
@@ -91,7 +91,7 @@ func cursorsLeadToTheirPlace(t *testing.T, s *store.Store) {
 // SQLite goes through the table for what no index has, and not through an
 // index of something else.
 func TestFiltersReadTheTableInItsOrder(t *testing.T) {
-	s := testdb.Open(t, testdb.SQLite(t))
+	s := testkit.Open(t, testkit.SQLite(t))
 	publish(t, s, demo.Catalog)
 	r := &recording{Store: s}
 	for arguments, want := range map[string]string{
@@ -113,7 +113,7 @@ func TestFiltersReadTheTableInItsOrder(t *testing.T) {
 
 // What takes more work costs more.
 func TestCosts(t *testing.T) {
-	s := testdb.Open(t, testdb.SQLite(t))
+	s := testkit.Open(t, testkit.SQLite(t))
 	publish(t, s, demo.Catalog)
 	e := newExecutor(s)
 	for query, want := range map[string]int{

@@ -7,8 +7,8 @@ import (
 
 	"palmares/ent"
 	"palmares/graph/model"
-	"palmares/internal/cache"
-	"palmares/internal/problem"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/problem"
 )
 
 // reading is one operation at work on one release.

@@ -12,9 +12,9 @@ import (
 	"unsafe"
 
 	"palmares/graph"
-	"palmares/internal/cache"
-	"palmares/internal/feed/demo"
-	"palmares/internal/testdb"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/core/cache"
+	"palmares/internal/dev/testkit"
 )
 
 // cpuTime is the CPU time that the calling thread spends in do.
@@ -88,7 +88,7 @@ func TestRefusingIsCheap(t *testing.T) {
 	const most = 20 * time.Millisecond
 	responses := cache.New(64<<20, nil, slog.New(slog.DiscardHandler))
 	e := graph.NewExecutor(graph.Config{
-		Catalog: testdb.Open(t, testdb.SQLite(t)), Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler), Cache: responses,
+		Catalog: testkit.Open(t, testkit.SQLite(t)), Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler), Cache: responses,
 	})
 	slack := cpuSlack(t)
 	for name, query := range refusedDocuments() {
@@ -125,7 +125,7 @@ func cpuSlack(t *testing.T) time.Duration {
 
 // Short documents with a misspelt name are helped with a suggestion.
 func TestSuggestions(t *testing.T) {
-	e := newExecutor(testdb.Open(t, testdb.SQLite(t)))
+	e := newExecutor(testkit.Open(t, testkit.SQLite(t)))
 	answer := execute(t, e, "", "{tools {items {sluq}}}")
 	if len(answer.Errors) == 0 || !strings.Contains(answer.Errors[0].Message, `"slug"`) {
 		t.Errorf("got %v, want a suggestion of slug", answer.Errors)
@@ -135,7 +135,7 @@ func TestSuggestions(t *testing.T) {
 // Requests over a limit of execution leave nothing in the cache; those that are
 // executed leave a bounded weight, however hostile their documents are.
 func TestCachedRequestsAreWeighed(t *testing.T) {
-	s := testdb.Open(t, testdb.SQLite(t))
+	s := testkit.Open(t, testkit.SQLite(t))
 	publish(t, s, demo.Catalog)
 	const budget = 8 << 20
 	responses := cache.New(budget, nil, slog.New(slog.DiscardHandler))

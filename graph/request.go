@@ -13,7 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"palmares/internal/problem"
+	"palmares/internal/core/problem"
 )
 
 // httpRequest is a GraphQL request as HTTP carries it.

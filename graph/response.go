@@ -8,7 +8,7 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 
-	"palmares/internal/problem"
+	"palmares/internal/core/problem"
 )
 
 // responseSize adds up what an operation writes. It ends the operation's

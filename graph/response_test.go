@@ -12,10 +12,10 @@ import (
 
 	"palmares/ent"
 	"palmares/graph"
-	"palmares/internal/feed/demo"
-	"palmares/internal/feed/synth"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 // aliased repeats a root field under n names.
@@ -38,7 +38,7 @@ const tooLarge = "The response has more than %d bytes: request fewer items or fi
 
 func TestResponseLimit(t *testing.T) {
 	data := synthetic(t, synth.Options{Tools: 300, Seed: 1})
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, data)
 		const slice = "changes(first: 200) {nodes {before after}}"
 		one := int64(len(ask(t, newExecutor(s), aliased(1, slice))))
@@ -62,7 +62,7 @@ func TestResponseLimit(t *testing.T) {
 // Fields that wait for their turn read nothing once the response is too large.
 func TestResponseLimitStopsReading(t *testing.T) {
 	data := synthetic(t, synth.Options{Tools: 300, Seed: 1})
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, data)
 		query := aliased(49, "changes(first: 200) {nodes {before after}}")
 		execute(t, newExecutor(s), "", query) // by now the release is known
@@ -86,7 +86,7 @@ func TestResponseLimitStopsReading(t *testing.T) {
 }
 
 func TestResponseLimitOverHTTP(t *testing.T) {
-	s := testdb.Open(t, testdb.SQLite(t))
+	s := testkit.Open(t, testkit.SQLite(t))
 	publish(t, s, demo.Catalog)
 	h := newHandler(limitedTo(s, 500))
 	for accept, status := range map[string]int{"application/graphql-response+json": http.StatusBadRequest, "application/json": http.StatusOK} {
@@ -105,7 +105,7 @@ func TestResponseLimitOverHTTP(t *testing.T) {
 
 // Fixed operations, such as REST's, have no limit.
 func TestResponseLimitSparesFixedOperations(t *testing.T) {
-	s := testdb.Open(t, testdb.SQLite(t))
+	s := testkit.Open(t, testkit.SQLite(t))
 	publish(t, s, demo.Catalog)
 	operation, err := graph.NewOperation("{tools {items {slug name tagline}}}")
 	if err != nil {

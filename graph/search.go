@@ -9,7 +9,7 @@ import (
 	"palmares/ent/predicate"
 	"palmares/ent/tool"
 	"palmares/graph/model"
-	"palmares/internal/fold"
+	"palmares/internal/core/text"
 )
 
 // A search goes through the folded text of every tool, which no index orders.
@@ -45,7 +45,7 @@ func searched(filter *model.ToolFilter) string {
 	if filter == nil || filter.Search == nil {
 		return ""
 	}
-	return fold.Text(*filter.Search)
+	return text.Fold(*filter.Search)
 }
 
 // found lists the tools that a search finds, one more than can be read by slug

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"palmares/graph/model"
-	"palmares/internal/problem"
+	"palmares/internal/core/problem"
 )
 
 // slice is what a Relay connection is asked for, checked.

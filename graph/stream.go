@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"palmares/auth"
-	"palmares/internal/journal"
-	"palmares/internal/problem"
+	"palmares/internal/catalog/journal"
+	"palmares/internal/core/problem"
 )
 
 // Subscriptions follow the GraphQL over SSE protocol in its "distinct

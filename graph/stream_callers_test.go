@@ -16,10 +16,10 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/graph"
-	"palmares/internal/quota"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/wait"
+	"palmares/internal/core/quota"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
 )
 
 // streaming is a server of streams that identifies callers as the real one
@@ -91,7 +91,7 @@ func wantRefused(t *testing.T, s *stream, retryAfter, says string) {
 }
 
 func TestStreamsPerCaller(t *testing.T) {
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		l := newStreaming(t, s, graph.StreamConfig{})
 		developer, pro := l.account(t, "developer@example.com", auth.Developer), l.account(t, "pro@example.com", auth.Pro)
 		another := l.account(t, "another@example.com", auth.Developer)
@@ -139,7 +139,7 @@ func TestStreamsPerCaller(t *testing.T) {
 }
 
 func TestStreamsEndWithTheirKey(t *testing.T) {
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		l := newStreaming(t, s, graph.StreamConfig{CheckEvery: 50 * time.Millisecond})
 		l.publish(t)
 		revoked, deleted := l.account(t, "revoked@example.com", auth.Pro), l.account(t, "deleted@example.com", auth.Developer)
@@ -202,7 +202,7 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 // A stream ends after its time with a hint to reconnect, and continues there
 // without a gap.
 func TestStreamsEndInTime(t *testing.T) {
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		l := newStreaming(t, s, graph.StreamConfig{Time: 50 * time.Millisecond})
 		l.publish(t)
 		l.publish(t)
@@ -230,7 +230,7 @@ func TestStreamsEndInTime(t *testing.T) {
 
 // A client that reads nothing does not keep its stream open.
 func TestStreamsOfClientsThatDoNotRead(t *testing.T) {
-	l := newStreaming(t, testdb.Open(t, testdb.SQLite(t)), graph.StreamConfig{})
+	l := newStreaming(t, testkit.Open(t, testkit.SQLite(t)), graph.StreamConfig{})
 	l.Heartbeat = time.Millisecond
 	w := &stuckWriter{ResponseRecorder: httptest.NewRecorder(), stuck: make(chan struct{}), released: make(chan struct{})}
 	ended := make(chan struct{})

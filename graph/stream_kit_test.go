@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"palmares/graph"
-	"palmares/internal/feed/demo"
-	"palmares/internal/store"
-	"palmares/internal/testdb/wait"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit/wait"
 )
 
 // serverLimit is how long the server itself lets a request take.

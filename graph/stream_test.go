@@ -12,14 +12,14 @@ import (
 	"testing"
 	"time"
 
-	"palmares/internal/feed/feedtest"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/wait"
+	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
 )
 
 func TestStream(t *testing.T) {
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		l := listen(t, s)
 		early := l.open(t) // before there is a catalog
 		expect(t, "content type", early.Header.Get("Content-Type"), "text/event-stream; charset=utf-8")
@@ -46,7 +46,7 @@ func TestStream(t *testing.T) {
 }
 
 func TestStreamTellsEverything(t *testing.T) {
-	s := testdb.Open(t, testdb.SQLite(t))
+	s := testkit.Open(t, testkit.SQLite(t))
 	l := listen(t, s)
 	query := url.QueryEscape(`subscription S {p: catalogPublished {id release updatedAt toolsTotal toolsRetired comparisonsTotal events {type count} __typename}}`)
 	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, l.server.URL+"?query="+query, nil)
@@ -69,7 +69,7 @@ func TestStreamTellsEverything(t *testing.T) {
 }
 
 func TestStreamResumes(t *testing.T) {
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		l := listen(t, s)
 		for range 4 {
 			l.publish(t)
@@ -109,7 +109,7 @@ func TestStreamResumes(t *testing.T) {
 
 // More missed releases than are read at once all come, in order.
 func TestManyMissedReleases(t *testing.T) {
-	s := testdb.Open(t, testdb.SQLite(t))
+	s := testkit.Open(t, testkit.SQLite(t))
 	l := listen(t, s)
 	for i := range 230 {
 		publish(t, s, feedtest.Catalog(time.Date(2026, 1, 1+i, 0, 0, 0, 0, time.UTC).Format(time.DateOnly), feedtest.Tool("a")))
@@ -123,7 +123,7 @@ func TestManyMissedReleases(t *testing.T) {
 }
 
 func TestStreamHeartbeat(t *testing.T) {
-	s := testdb.Open(t, testdb.SQLite(t))
+	s := testkit.Open(t, testkit.SQLite(t))
 	l := listen(t, s)
 	l.Heartbeat = 20 * time.Millisecond
 	one := l.open(t)
@@ -145,7 +145,7 @@ func TestStreamHeartbeat(t *testing.T) {
 }
 
 func TestManyStreams(t *testing.T) {
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		l := listen(t, s)
 		l.publish(t)
 		var all []*stream
@@ -172,7 +172,7 @@ func TestManyStreams(t *testing.T) {
 }
 
 func TestTooManyStreams(t *testing.T) {
-	l := listen(t, testdb.Open(t, testdb.SQLite(t)))
+	l := listen(t, testkit.Open(t, testkit.SQLite(t)))
 	l.MaxStreams = 2
 	first := l.open(t)
 	l.open(t)
@@ -196,7 +196,7 @@ func collect(s *stream) (lines []string) {
 // A server that ends does not wait for streams, and a restored backup ends
 // them, too.
 func TestStreamsEnd(t *testing.T) {
-	l := listen(t, testdb.Open(t, testdb.SQLite(t)))
+	l := listen(t, testkit.Open(t, testkit.SQLite(t)))
 	old := l.open(t)
 	l.executor.EndStreams()
 	old.ends(t)
@@ -212,7 +212,7 @@ func TestStreamsEnd(t *testing.T) {
 }
 
 func TestAnnounceNeverBlocks(t *testing.T) {
-	l := listen(t, testdb.Open(t, testdb.SQLite(t)))
+	l := listen(t, testkit.Open(t, testkit.SQLite(t)))
 	l.open(t)
 	done := make(chan struct{})
 	go func() {
@@ -253,14 +253,14 @@ func TestWhatIsNoStream(t *testing.T) {
 	r := httptest.NewRequest(http.MethodHead, "/graphql?query="+url.QueryEscape(subscribe), nil)
 	r.Header.Set("Accept", stream)
 	expect(t, "HEAD", serve(h, r).Code, 405)
-	refusedWith(t, execute(t, newExecutor(testdb.Open(t, testdb.SQLite(t))), "", subscribe), "NOT_ACCEPTABLE",
+	refusedWith(t, execute(t, newExecutor(testkit.Open(t, testkit.SQLite(t))), "", subscribe), "NOT_ACCEPTABLE",
 		"A subscription is told as server-sent events: send Accept: text/event-stream.")
 }
 
 // A stream whose database is away begins with an error; one that runs goes on
 // once it is back.
 func TestStreamWithoutDatabase(t *testing.T) {
-	s := testdb.Open(t, testdb.SQLite(t))
+	s := testkit.Open(t, testkit.SQLite(t))
 	l := listen(t, s)
 	l.Heartbeat = 20 * time.Millisecond
 	l.publish(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 
 	"palmares/graph/model"
-	"palmares/internal/journal"
-	"palmares/internal/problem"
+	"palmares/internal/catalog/journal"
+	"palmares/internal/core/problem"
 )
 
 var notAStream = problem.New(problem.NotAcceptable, "A subscription is told as server-sent events: send Accept: %s.", mediaStream)

@@ -9,15 +9,15 @@ import (
 	"time"
 
 	"palmares/graph"
-	"palmares/internal/feed/demo"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 // A query that takes too long is its caller's error, unless the database is
 // unavailable; an operation of ours that takes too long is our own.
 func TestQueryTimeout(t *testing.T) {
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, demo.Catalog)
 		healthy := true
 		var log bytes.Buffer

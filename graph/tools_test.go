@@ -10,16 +10,16 @@ import (
 	"palmares/ent"
 	"palmares/ent/tool"
 	"palmares/graph"
-	"palmares/internal/feed/synth"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 // onMany runs test over a catalog with many ties, with all its active tools.
 func onMany(t *testing.T, test func(t *testing.T, e *graph.Executor, all []*ent.Tool)) {
 	t.Helper()
 	data := synthetic(t, synth.Options{Tools: 330, Seed: 3})
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, data)
 		test(t, newExecutor(s), s.Read.Tool.Query().Where(tool.RetiredAtIsNil()).AllX(t.Context()))
 	})

@@ -7,7 +7,7 @@ import (
 
 	"github.com/vektah/gqlparser/v2/ast"
 
-	"palmares/internal/problem"
+	"palmares/internal/core/problem"
 )
 
 // readVariables checks values against their types and brings them into one

@@ -7,8 +7,8 @@ import (
 	"strconv"
 
 	"palmares/graph"
-	"palmares/internal/cache"
-	"palmares/internal/problem"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/problem"
 )
 
 const (

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 // What is wrong with a request is told in a sentence that names it.
@@ -197,7 +197,7 @@ func TestCallerGoesAway(t *testing.T) {
 // A database that is gone is told in our words, and is no reason to keep from
 // trying again.
 func TestDatabaseGone(t *testing.T) {
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		handler := demoOn(t, s)
 		s.Close()
 		got := get(handler, "/api/v1/tools")

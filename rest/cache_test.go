@@ -8,14 +8,14 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/graph"
-	"palmares/internal/cache"
-	"palmares/internal/testdb"
+	"palmares/internal/core/cache"
+	"palmares/internal/dev/testkit"
 )
 
 // kept is a handler with its cache, over the demo catalog.
 func kept(t *testing.T) (http.Handler, *cache.Cache) {
 	t.Helper()
-	s := testdb.Open(t, testdb.SQLite(t))
+	s := testkit.Open(t, testkit.SQLite(t))
 	demoOn(t, s)
 	return handlerOver(t, s)
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"palmares/graph"
-	"palmares/internal/problem"
+	"palmares/internal/core/problem"
 )
 
 //go:embed queries/*.graphql

@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strings"
 
-	"palmares/internal/problem"
+	"palmares/internal/core/problem"
 )
 
 // Operation is a path of REST and the operation that it stands for, for those

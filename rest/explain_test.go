@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/problem"
+	"palmares/internal/core/problem"
 	"palmares/rest"
 )
 

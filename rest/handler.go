@@ -8,8 +8,8 @@ import (
 
 	"palmares/auth"
 	"palmares/graph"
-	"palmares/internal/cache"
-	"palmares/internal/problem"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/problem"
 )
 
 // Config is what is told of the service.

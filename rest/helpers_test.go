@@ -12,12 +12,12 @@ import (
 
 	"palmares/auth"
 	"palmares/graph"
-	"palmares/internal/cache"
-	"palmares/internal/feed"
-	"palmares/internal/feed/demo"
-	"palmares/internal/middleware"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/middleware"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 	"palmares/rest"
 )
 
@@ -60,11 +60,11 @@ func demoOn(t testing.TB, s *store.Store) http.Handler {
 // onDemo runs a test over the demo catalog on each database.
 func onDemo(t *testing.T, test func(t *testing.T, handler http.Handler)) {
 	t.Helper()
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) { test(t, demoOn(t, s)) })
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) { test(t, demoOn(t, s)) })
 }
 
 // onSQLite is for what no database has a say in.
-func onSQLite(t testing.TB) http.Handler { return demoOn(t, testdb.Open(t, testdb.SQLite(t))) }
+func onSQLite(t testing.TB) http.Handler { return demoOn(t, testkit.Open(t, testkit.SQLite(t))) }
 
 // request is one of a caller with a key.
 func request(method, target string, headers ...string) *http.Request {

@@ -5,8 +5,8 @@ import (
 	"context"
 
 	"palmares/graph"
-	"palmares/internal/cache"
-	"palmares/internal/problem"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/problem"
 )
 
 // reasonWhy says what an empty result means, given what is known of the slug.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"palmares/internal/testdb"
+	"palmares/internal/dev/testkit"
 	"palmares/rest"
 )
 
@@ -144,7 +144,7 @@ func nodeTools(t *testing.T) func(name string, args ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testdb.NPM(t, dir)
+	testkit.NPM(t, dir)
 	run := func(name string, args ...string) string {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()

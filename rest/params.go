@@ -11,7 +11,7 @@ import (
 
 	"github.com/vektah/gqlparser/v2/ast"
 
-	"palmares/internal/problem"
+	"palmares/internal/core/problem"
 )
 
 // argument is a parameter with the type that its operation gives it.

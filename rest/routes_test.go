@@ -16,11 +16,11 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"palmares/internal/feed"
-	"palmares/internal/feed/demo"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/wait"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
 )
 
 // asked is one request for each path, and what its golden file is called.
@@ -113,7 +113,7 @@ func pathsOf(t *testing.T, document []byte) []described {
 
 // Before the first publication every list is empty, and nothing has a date.
 func TestEmptyCatalog(t *testing.T) {
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		handler := serving(t, s)
 		for target, want := range map[string]string{
 			"/api/v1/tools":       `{"data":[],"meta":{"total":0,"page":1,"limit":50,"pages":0}}`,
@@ -165,7 +165,7 @@ func TestHead(t *testing.T) {
 func TestNotFoundIsOfOneRelease(t *testing.T) {
 	retired := bytes.ReplaceAll(demo.Catalog, []byte(`"slug":"plume"`), []byte(`"slug":"plume-x"`))
 	retired = append(bytes.TrimRight(retired, "\n"), []byte("\n"+`{"type":"cimetiere","slug":"plume","name":"Plume","category":"redaction","reason":"mort","retired_at":"2026-11-01","note":"Finie."}`+"\n")...)
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		handler := demoOn(t, s)
 		ctx, stop := context.WithTimeout(t.Context(), wait.Limit)
 		defer stop()

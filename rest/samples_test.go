@@ -12,11 +12,11 @@ import (
 
 	"palmares/ent"
 	"palmares/graph"
-	"palmares/internal/cache"
-	"palmares/internal/feed"
-	"palmares/internal/feed/feedtest"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 	"palmares/rest"
 )
 
@@ -60,7 +60,7 @@ func published(t *testing.T, s *store.Store, answers *cache.Cache, catalog []byt
 // Every example of the document is there, whatever the catalog, and in the
 // operation beside it, too. It is the best that has what the path is about.
 func TestExamplesAreOfTheCatalog(t *testing.T) {
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		handler, answers := handlerOver(t, s)
 		var tags []string
 		for _, name := range []string{"first", "second"} {
@@ -105,7 +105,7 @@ func TestExamplesWithoutACatalog(t *testing.T) {
 			t.Errorf("%d %v", got.Code, got.Header())
 		}
 	}
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		handler, answers := handlerOver(t, s)
 		check(t, handler)
 		published(t, s, answers, another("first"))
@@ -129,7 +129,7 @@ func (unreadable) Reading(context.Context, func(context.Context, *ent.Release) e
 
 // However releases come in between, a document is of one of them.
 func TestExamplesAreOfOneRelease(t *testing.T) {
-	testdb.EachStore(t, func(t *testing.T, s *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		handler, answers := handlerOver(t, s)
 		published(t, s, answers, another("even"))
 		var readers sync.WaitGroup

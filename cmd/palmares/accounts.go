@@ -9,9 +9,9 @@ import (
 
 	"palmares/auth"
 	"palmares/ent"
-	"palmares/internal/billing"
-	"palmares/internal/quota"
-	"palmares/internal/store"
+	"palmares/internal/account/billing"
+	"palmares/internal/core/quota"
+	"palmares/internal/core/store"
 )
 
 type accountsCommand struct {

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"palmares/internal/store"
+	"palmares/internal/core/store"
 )
 
 type backupCommand struct {

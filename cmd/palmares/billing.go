@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"palmares/ent"
-	"palmares/internal/billing"
-	"palmares/internal/store"
+	"palmares/internal/account/billing"
+	"palmares/internal/core/store"
 )
 
 type billingCommand struct {

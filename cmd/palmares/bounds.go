@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"palmares/internal/billing"
-	"palmares/internal/middleware"
-	"palmares/internal/page"
-	"palmares/internal/portal"
-	"palmares/internal/problem"
+	"palmares/internal/account/billing"
+	"palmares/internal/account/portal"
+	"palmares/internal/core/middleware"
+	"palmares/internal/core/problem"
+	"palmares/internal/web/page"
 )
 
 // responseTime is how long a page may take to start its response. Every

@@ -10,8 +10,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"palmares/internal/problem"
-	"palmares/internal/store"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/store"
 )
 
 // Exit codes: 1 for what failed, 2 for what was asked wrongly.

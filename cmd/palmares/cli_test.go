@@ -13,10 +13,10 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/feed/demo"
-	"palmares/internal/feed/synth"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 const notARoot = `palmares: PUBLIC_URL: must be a scheme and a host alone, as in https://palmares.example, without a path, a query, a fragment or a user`
@@ -168,7 +168,7 @@ func TestImportAndExport(t *testing.T) {
 		"price changes: 24\n" +
 		"release: 1, of 2026-11-10\n"
 	file := writeFile(t, "demo.ndjson", demo.Catalog)
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		dry := succeeds(t, palmares(t, cfg, "import", "--dry-run", file))
 		if want := strings.Replace(report, "release: 1, of 2026-11-10", "release: would be 1, of 2026-11-10 (dry run: nothing was imported)", 1); dry.out != want {
 			t.Errorf("dry run:\n%s", dry.out)
@@ -201,7 +201,7 @@ func TestImportFromAPipe(t *testing.T) {
 	_ = w.Close()
 	for name, data := range map[string][]byte{"plain": demo.Catalog, "compressed": compressed.Bytes()} {
 		t.Run(name, func(t *testing.T) {
-			cmd := palmares(t, testdb.SQLite(t), "import", "-")
+			cmd := palmares(t, testkit.SQLite(t), "import", "-")
 			cmd.Stdin = io.MultiReader(bytes.NewReader(data)) // not a file: a pipe
 			if r := succeeds(t, cmd); !strings.Contains(r.out, "release: 1, of 2026-11-10") {
 				t.Errorf("got %s", r.out)
@@ -221,7 +221,7 @@ func TestImportOfWhatIsNone(t *testing.T) {
 			"palmares: nothing was changed: the feed is wrong\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := runs(t, palmares(t, testdb.SQLite(t), "import", c.file))
+			r := runs(t, palmares(t, testkit.SQLite(t), "import", c.file))
 			if r.code != 1 || r.err != c.want || r.out != "" {
 				t.Errorf("exit %d:\n%s", r.code, r.err)
 			}
@@ -231,7 +231,7 @@ func TestImportOfWhatIsNone(t *testing.T) {
 
 func TestRefusedImport(t *testing.T) {
 	t.Parallel()
-	cfg := testdb.SQLite(t)
+	cfg := testkit.SQLite(t)
 	succeeds(t, palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog)))
 	other := synthFile(t, synth.Options{Tools: 20, Seed: 1, Revision: 320})
 	r := runs(t, palmares(t, cfg, "import", other))
@@ -243,7 +243,7 @@ func TestRefusedImport(t *testing.T) {
 
 func TestGenerate(t *testing.T) {
 	t.Parallel()
-	cfg := testdb.SQLite(t)
+	cfg := testkit.SQLite(t)
 	generated := succeeds(t, palmares(t, cfg, "generate", "--tools", "300", "--seed", "9"))
 	if again := succeeds(t, palmares(t, cfg, "generate", "--tools", "300", "--seed", "9")); again.out != generated.out {
 		t.Error("the same seed gives another feed")
@@ -257,7 +257,7 @@ func TestGenerate(t *testing.T) {
 
 func TestMigrateCommands(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		status := func() string {
 			return strings.Join(strings.Fields(succeeds(t, palmares(t, cfg, "migrate", "status")).out), " ")
 		}
@@ -283,7 +283,7 @@ func TestMigrateCommands(t *testing.T) {
 func TestFailedExportLeavesTheOldFile(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, "catalog.ndjson", []byte("old"))
-	if r := runs(t, palmares(t, testdb.SQLite(t), "export", file)); r.code != 1 {
+	if r := runs(t, palmares(t, testkit.SQLite(t), "export", file)); r.code != 1 {
 		t.Fatalf("exit %d", r.code)
 	}
 	if data, _ := os.ReadFile(file); string(data) != "old" {

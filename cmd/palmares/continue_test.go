@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 // expectContinue announces a body over a raw connection and reads the
@@ -52,7 +52,7 @@ func expectContinue(t *testing.T, address, method, path string, header ...string
 
 // A body that is too large is refused before the client is invited to send it.
 func TestLargeBodiesAreRefusedBeforeContinue(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		cmd := palmares(t, cfg, "serve", "--listen", "127.0.0.1:0", "--demo")
 		cmd.Env = append(cmd.Env, "STRIPE_SECRET_KEY=sk_test_x", "STRIPE_WEBHOOK_SECRET=whsec_x", "STRIPE_API_BASE=http://127.0.0.1:1")
 		s := serving(t, cmd)

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/wait"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
 )
 
 const (
@@ -37,10 +37,10 @@ const (
 func TestCrowdOfIdleAndSlowClients(t *testing.T) {
 	crowd := raiseFiles(t, idlers+slowReaders+slowSenders+500) - slowReaders - slowSenders - 500
 	if crowd < 100 {
-		testdb.CannotRun(t, fmt.Sprintf("the system allows for %d connections only", crowd))
+		testkit.CannotRun(t, fmt.Sprintf("the system allows for %d connections only", crowd))
 	}
 	crowd = min(crowd, idlers)
-	s := serving(t, shipped(t, testdb.SQLite(t), "serve", "--demo", "--listen", "127.0.0.1:0"))
+	s := serving(t, shipped(t, testkit.SQLite(t), "serve", "--demo", "--listen", "127.0.0.1:0"))
 	others(t, s) // the first fill caches
 	alone := others(t, s)
 	before := resident(t, s)
@@ -156,7 +156,7 @@ func processorTime(t *testing.T, s *server) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
 	if err != nil {
-		testdb.CannotRun(t, "processor time cannot be read here")
+		testkit.CannotRun(t, "processor time cannot be read here")
 	}
 	// The name, in brackets, may hold spaces; user and system time are the 14th
 	// and 15th field, in hundredths of a second on every Linux.
@@ -244,7 +244,7 @@ func resident(t *testing.T, s *server) int64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.cmd.Process.Pid))
 	if err != nil {
-		testdb.CannotRun(t, "memory cannot be read here")
+		testkit.CannotRun(t, "memory cannot be read here")
 	}
 	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
 	if err != nil {

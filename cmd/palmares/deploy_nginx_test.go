@@ -18,16 +18,16 @@ import (
 	"syscall"
 	"testing"
 
-	"palmares/internal/feed/synth"
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/wait"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
 )
 
 // The nginx.conf that is shipped, before three real servers.
 func TestDeployedNginx(t *testing.T) {
 	t.Parallel()
-	cfg := testdb.Postgres(t)
-	redis := testdb.StartRedis(t).URL
+	cfg := testkit.Postgres(t)
+	redis := testkit.StartRedis(t).URL
 	fill(t, cfg)
 	var servers []*server
 	for range 3 {
@@ -191,7 +191,7 @@ type deployedNginx struct{ address, plain string }
 
 func startDeployedNginx(t *testing.T, servers []*server) (deployedNginx, *http.Client) {
 	t.Helper()
-	nginx, err := testdb.Nginx.Ensure()
+	nginx, err := testkit.Nginx.Ensure()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func startDeployedNginx(t *testing.T, servers []*server) (deployedNginx, *http.C
 			t.Logf("nginx: %s", said)
 		}
 	})
-	testdb.WaitFor(t, front.address)
+	testkit.WaitFor(t, front.address)
 	return front, client
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/alecthomas/kong"
 	"gopkg.in/yaml.v3"
 
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/blackbox"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 )
 
 // deployFile is one of what an operator starts from.
@@ -314,7 +314,7 @@ func TestSystemdUnit(t *testing.T) {
 	}
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		testdb.CannotRun(t, "there is no systemd to read the unit")
+		testkit.CannotRun(t, "there is no systemd to read the unit")
 	}
 	file := filepath.Join(t.TempDir(), "palmares.service")
 	installed := strings.ReplaceAll(unit, "/usr/local/bin/palmares", os.Args[0])

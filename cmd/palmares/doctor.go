@@ -13,7 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"palmares/internal/doctor"
+	"palmares/internal/ops/doctor"
 )
 
 type doctorCommand struct {

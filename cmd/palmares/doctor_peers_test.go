@@ -15,8 +15,8 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/billing"
-	"palmares/internal/testdb"
+	"palmares/internal/account/billing"
+	"palmares/internal/dev/testkit"
 )
 
 // silent takes connections, and never answers.
@@ -54,7 +54,7 @@ func encryptedSMTP(t *testing.T) (address, trust string) {
 	file := writeFile(t, "ca.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw}))
 	tls := web.TLS.Clone()
 	tls.NextProtos = nil
-	server := testdb.StartSMTPWith(t, testdb.SMTPOptions{TLS: tls, User: "mailer", Password: "geheim"})
+	server := testkit.StartSMTPWith(t, testkit.SMTPOptions{TLS: tls, User: "mailer", Password: "geheim"})
 	return strings.Replace(server.URL, "smtp://", "smtp://mailer:geheim@", 1), "SSL_CERT_FILE=" + file
 }
 
@@ -94,7 +94,7 @@ func startShop(t *testing.T, status int) string {
 // for passwords.
 func withPasswords(t *testing.T) string {
 	t.Helper()
-	bin, err := testdb.PostgreSQL.Ensure()
+	bin, err := testkit.PostgreSQL.Ensure()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func withPasswords(t *testing.T) string {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := testdb.StartCluster(t.Context(), bin, "fsync=off", "hba_file="+file)
+	cluster, err := testkit.StartCluster(t.Context(), bin, "fsync=off", "hba_file="+file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/feed/demo"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 // examined is what the doctor says: a state and a sentence for each check.
@@ -74,9 +74,9 @@ func TestDoctorFindsAllWell(t *testing.T) {
 	t.Parallel()
 	smtp, trust := encryptedSMTP(t)
 	shop := startShop(t, http.StatusOK)
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		fill(t, cfg)
-		e := examine(t, cfg, "REDIS_URL="+testdb.StartRedis(t).URL, "SMTP_URL="+smtp, trust,
+		e := examine(t, cfg, "REDIS_URL="+testkit.StartRedis(t).URL, "SMTP_URL="+smtp, trust,
 			"STRIPE_SECRET_KEY=sk_live_geheim123", "STRIPE_WEBHOOK_SECRET=whsec_geheim", "STRIPE_API_BASE="+shop)
 		want := []string{"settings", "database", "migrations", "catalog", "redis", "redis memory", "redis clock", "mail", "stripe", "price", "tax", "managing", "public url", "proxies", "server"}
 		if cfg.DatabaseURL == "" {
@@ -97,7 +97,7 @@ func TestDoctorFindsAllWell(t *testing.T) {
 
 func TestDoctorForMachines(t *testing.T) {
 	t.Parallel()
-	cfg := testdb.SQLite(t)
+	cfg := testkit.SQLite(t)
 	fill(t, cfg)
 	for args, code := range map[string]int{"--json": 1, "--json --verbose": 1} {
 		cmd := palmares(t, cfg, append([]string{"doctor", "--listen", "127.0.0.1:0", "--redis-url", "redis://:geheim@" + freeAddress(t)}, strings.Fields(args)...)...)
@@ -128,7 +128,7 @@ func TestDoctorOnDatabases(t *testing.T) {
 		e.is(t, "database", "wrong", "")
 	})
 	t.Run("no such", func(t *testing.T) {
-		e := examine(t, store.Config{DatabaseURL: inDatabase(t, os.Getenv(testdb.URLVariable), "palmares_nowhere")})
+		e := examine(t, store.Config{DatabaseURL: inDatabase(t, os.Getenv(testkit.URLVariable), "palmares_nowhere")})
 		e.is(t, "database", "wrong", "does not exist. Make it")
 	})
 	t.Run("wrong password", func(t *testing.T) {
@@ -136,14 +136,14 @@ func TestDoctorOnDatabases(t *testing.T) {
 		e.is(t, "database", "wrong", "refused the user name or password. Correct")
 	})
 	t.Run("few connections", func(t *testing.T) {
-		cfg := testdb.Postgres(t)
+		cfg := testkit.Postgres(t)
 		fill(t, cfg)
 		onDatabase(t, cfg.DatabaseURL, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I CONNECTION LIMIT 12', current_database()); END $$`)
 		e := examine(t, cfg)
 		e.is(t, "connections", "warning", "of 12 are free, and a server takes up to "+fmt.Sprint(store.MostConnections)+". Raise")
 	})
 	t.Run("another encoding", func(t *testing.T) {
-		cluster := os.Getenv(testdb.URLVariable)
+		cluster := os.Getenv(testkit.URLVariable)
 		name := fmt.Sprintf("palmares_latin_%d", os.Getpid())
 		onDatabase(t, cluster, `CREATE DATABASE `+name+` ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`)
 		t.Cleanup(func() { onDatabase(t, cluster, `DROP DATABASE `+name) })
@@ -155,13 +155,13 @@ func TestDoctorOnDatabases(t *testing.T) {
 		e.is(t, "settings", "wrong", "DATABASE_URL: is not an address")
 	})
 	t.Run("a misspelt setting", func(t *testing.T) {
-		e := examine(t, testdb.SQLite(t), "PALMARES_CACHEMB=9")
+		e := examine(t, testkit.SQLite(t), "PALMARES_CACHEMB=9")
 		e.is(t, "settings", "warning", "PALMARES_CACHEMB")
 		e.is(t, "database", "warning", "no embedded database yet")
 	})
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		fill(t, cfg)
-		db := testdb.Open(t, cfg)
+		db := testkit.Open(t, cfg)
 		if _, err := db.Write.ExecContext(t.Context(), "DELETE FROM schema_migrations WHERE version = (SELECT max(version) FROM schema_migrations)"); err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +171,7 @@ func TestDoctorOnDatabases(t *testing.T) {
 
 func TestDoctorOnReplicas(t *testing.T) {
 	t.Parallel()
-	primary, standby := testdb.StartReplicated(t)
+	primary, standby := testkit.StartReplicated(t)
 	cfg := store.Config{DatabaseURL: primary.URL, DataDir: t.TempDir()}
 	fill(t, cfg)
 	read := "DATABASE_READ_URL=" + standby.URL
@@ -191,18 +191,18 @@ func TestDoctorOnReplicas(t *testing.T) {
 func TestDoctorOnFolders(t *testing.T) {
 	t.Parallel()
 	t.Run("full", func(t *testing.T) {
-		dir := testdb.SmallDisk(t, 8<<20)
+		dir := testkit.SmallDisk(t, 8<<20)
 		_ = os.WriteFile(filepath.Join(dir, "large"), make([]byte, 16<<20), 0o600) // as much as there is room for
 		examine(t, store.Config{DataDir: dir}).is(t, "data folder", "wrong", "is full. Make room")
 	})
 	t.Run("nearly full", func(t *testing.T) {
-		dir := testdb.SmallDisk(t, 32<<20)
+		dir := testkit.SmallDisk(t, 32<<20)
 		examine(t, store.Config{DataDir: dir}).is(t, "disk", "wrong", "the next import may fail")
 	})
 	t.Run("for reading", func(t *testing.T) {
-		dir := testdb.SmallDisk(t, 32<<20)
+		dir := testkit.SmallDisk(t, 32<<20)
 		fill(t, store.Config{DataDir: dir})
-		testdb.ReadOnly(t, dir)
+		testkit.ReadOnly(t, dir)
 		examine(t, store.Config{DataDir: dir}).is(t, "data folder", "wrong", "for reading only. Mount it for writing")
 	})
 	t.Run("no database", func(t *testing.T) {
@@ -214,14 +214,14 @@ func TestDoctorOnFolders(t *testing.T) {
 	})
 	// Whoever replaces the file under a server must start it anew.
 	t.Run("replaced", func(t *testing.T) {
-		cfg := testdb.SQLite(t)
+		cfg := testkit.SQLite(t)
 		fill(t, cfg)
 		s := startServer(t, cfg)
 		examine(t, cfg, "PALMARES_LISTEN="+s.address).is(t, "server", "ok", "is ready, with release 1")
 		if r := succeeds(t, palmares(t, cfg, "health", "--listen", s.address)); r.out != "ready, with release 1\n" {
 			t.Errorf("health: %q", r.out)
 		}
-		other := testdb.SQLite(t)
+		other := testkit.SQLite(t)
 		fill(t, other)
 		if err := os.Rename(store.File(other.DataDir), store.File(cfg.DataDir)); err != nil {
 			t.Fatal(err)
@@ -237,17 +237,17 @@ func TestDoctorOnFolders(t *testing.T) {
 func TestHealthOfNobody(t *testing.T) {
 	t.Parallel()
 	at := freeAddress(t)
-	if r := runs(t, palmares(t, testdb.SQLite(t), "health", "--listen", at)); r.code != 1 || r.err != "palmares: no server answers on "+at+"\n" {
+	if r := runs(t, palmares(t, testkit.SQLite(t), "health", "--listen", at)); r.code != 1 || r.err != "palmares: no server answers on "+at+"\n" {
 		t.Errorf("exit %d: %q", r.code, r.err)
 	}
 }
 
 func TestDoctorOnRedis(t *testing.T) {
 	t.Parallel()
-	cfg := testdb.SQLite(t)
+	cfg := testkit.SQLite(t)
 	fill(t, cfg)
 	examine(t, cfg, "REDIS_URL=redis://"+freeAddress(t)).is(t, "redis", "wrong", "cannot be reached. Each server counts alone meanwhile. Start it")
-	server := testdb.StartRedis(t)
+	server := testkit.StartRedis(t)
 	redis := "REDIS_URL=" + server.URL
 	tell(t, server.URL, "CONFIG SET maxmemory 104857600", "CONFIG SET maxmemory-policy allkeys-lru")
 	examine(t, cfg, redis).is(t, "redis memory", "warning", "allkeys-lru). Set its maxmemory-policy to noeviction.")
@@ -263,13 +263,13 @@ func TestDoctorOnRedis(t *testing.T) {
 
 func TestDoctorOnMail(t *testing.T) {
 	t.Parallel()
-	cfg := testdb.SQLite(t)
+	cfg := testkit.SQLite(t)
 	fill(t, cfg)
 	says := func(address, state, text string, env ...string) {
 		t.Helper()
 		examine(t, cfg, append(env, "SMTP_URL="+address)...).is(t, "mail", state, text)
 	}
-	plain := testdb.StartSMTP(t)
+	plain := testkit.StartSMTP(t)
 	says(plain.URL, "ok", "without encryption")
 	says(strings.Replace(plain.URL, "smtp://", "smtp://mailer:geheim@", 1), "warning", "the password is not sent")
 	// Another machine has to offer encryption; this address is not known to be ours.
@@ -285,7 +285,7 @@ func TestDoctorOnMail(t *testing.T) {
 
 func TestDoctorOnStripe(t *testing.T) {
 	t.Parallel()
-	cfg := testdb.SQLite(t)
+	cfg := testkit.SQLite(t)
 	fill(t, cfg)
 	ask := func(base string, env ...string) examined {
 		return examine(t, cfg, append([]string{"STRIPE_SECRET_KEY=sk_test_geheim123", "STRIPE_WEBHOOK_SECRET=whsec_geheim", "STRIPE_API_BASE=" + base}, env...)...)
@@ -295,7 +295,7 @@ func TestDoctorOnStripe(t *testing.T) {
 	ask("http://"+freeAddress(t)).is(t, "stripe", "wrong", "does not answer")
 	ask(startShop(t, http.StatusOK), "STRIPE_WEBHOOK_SECRET=").is(t, "stripe secret", "wrong", "without it no server starts")
 	// Stripe's own mock has one price, in dollars.
-	mock := testdb.StartStripeMock(t)
+	mock := testkit.StartStripeMock(t)
 	ask(mock).is(t, "price", "wrong", "not 99 EUR a month before tax")
 	ask(mock, "STRIPE_PRICE=price_1").is(t, "price", "warning", "unless that is meant")
 	ask(mockWith(t, mock, map[string]string{"GET /v1/billing_portal/configurations": noneThere})).is(t, "managing", "wrong", "no page for cards, invoices and cancelling")
@@ -310,7 +310,7 @@ func TestDoctorOnStripe(t *testing.T) {
 
 func TestDoctorOnAddresses(t *testing.T) {
 	t.Parallel()
-	cfg := testdb.SQLite(t)
+	cfg := testkit.SQLite(t)
 	fill(t, cfg)
 	e := examine(t, cfg, "PUBLIC_URL=http://palmares.example.invalid")
 	e.is(t, "public url", "wrong", "not https")

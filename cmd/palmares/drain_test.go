@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"palmares/internal/store"
-	"palmares/internal/testdb/blackbox"
-	"palmares/internal/testdb/wait"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/wait"
 )
 
 // A server that is told to end says so before it takes no more connections, so

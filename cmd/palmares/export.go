@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 
-	"palmares/internal/feed"
-	"palmares/internal/feed/synth"
-	"palmares/internal/store"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/store"
 )
 
 type exportCommand struct {

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"testing"
 
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/blackbox"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 )
 
 // failed is an answer that was our own fault.
@@ -19,7 +19,7 @@ type failed struct{ what, id, body string }
 // log has the cause for it: of each of many who waited for the same, too.
 func TestEveryFailureHasItsLine(t *testing.T) {
 	t.Parallel()
-	cfg := testdb.Postgres(t)
+	cfg := testkit.Postgres(t)
 	line := blackbox.NewLine(t, cfg.DatabaseURL)
 	cfg.DatabaseURL = line.URL
 	key := newKey(t, cfg, "pro")

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"syscall"
 
-	"palmares/internal/feed"
+	"palmares/internal/catalog/feed"
 )
 
 // fileProblem says in our words what is wrong with a file.

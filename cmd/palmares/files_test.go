@@ -11,16 +11,16 @@ import (
 	"syscall"
 	"testing"
 
-	"palmares/internal/feed/demo"
-	"palmares/internal/feed/synth"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 // demoDatabase is an embedded database with the demo catalog.
 func demoDatabase(t *testing.T) store.Config {
 	t.Helper()
-	cfg := testdb.SQLite(t)
+	cfg := testkit.SQLite(t)
 	succeeds(t, palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog)))
 	return cfg
 }
@@ -100,7 +100,7 @@ func TestImportWithoutAScreen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer full.Close()
-	cfg := testdb.SQLite(t)
+	cfg := testkit.SQLite(t)
 	cmd := palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog))
 	cmd.Stdout = full
 	if err := cmd.Run(); err != nil {
@@ -135,7 +135,7 @@ func TestSignalsEndCommands(t *testing.T) {
 		"generate":                           {"generate", "--tools", "5000000"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd := palmares(t, testdb.SQLite(t), args...)
+			cmd := palmares(t, testkit.SQLite(t), args...)
 			never, writer, err := os.Pipe()
 			if err != nil {
 				t.Fatal(err)
@@ -171,7 +171,7 @@ func TestSignalsEndCommands(t *testing.T) {
 
 func TestDemoLeavesACatalogAlone(t *testing.T) {
 	t.Parallel()
-	cfg := testdb.SQLite(t)
+	cfg := testkit.SQLite(t)
 	succeeds(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 20, Seed: 1})))
 	before := succeeds(t, palmares(t, cfg, "export")).out
 	s := startServer(t, cfg, "--demo")
@@ -184,7 +184,7 @@ func TestDemoLeavesACatalogAlone(t *testing.T) {
 
 func TestDrainingIsNotReady(t *testing.T) {
 	t.Parallel()
-	h := health{store: testdb.Open(t, testdb.SQLite(t)), log: slog.New(slog.DiscardHandler)}
+	h := health{store: testkit.Open(t, testkit.SQLite(t)), log: slog.New(slog.DiscardHandler)}
 	ask := func() int {
 		recorder := httptest.NewRecorder()
 		h.ready(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))

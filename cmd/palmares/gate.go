@@ -10,10 +10,10 @@ import (
 
 	"palmares/auth"
 	"palmares/graph"
-	"palmares/internal/atom"
-	"palmares/internal/journal"
-	"palmares/internal/quota"
-	"palmares/internal/store"
+	"palmares/internal/catalog/journal"
+	"palmares/internal/core/quota"
+	"palmares/internal/core/store"
+	"palmares/internal/notify/atom"
 	"palmares/rest"
 )
 

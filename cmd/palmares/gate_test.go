@@ -14,10 +14,10 @@ import (
 
 	"palmares/ent"
 	"palmares/ent/usage"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/blackbox"
-	"palmares/internal/testdb/wait"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/wait"
 )
 
 // surfaces are the three ways in, which share one gate.
@@ -30,10 +30,10 @@ var surfaces = []struct{ name, method, path, body string }{
 // onEachStore runs a test on each database, and once with Redis.
 func onEachStore(t *testing.T, test func(t *testing.T, cfg store.Config, args ...string)) {
 	t.Helper()
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		t.Run("alone", func(t *testing.T) { test(t, cfg) })
 		if cfg.DatabaseURL != "" {
-			t.Run("redis", func(t *testing.T) { test(t, cfg, "--redis-url", testdb.StartRedis(t).URL) })
+			t.Run("redis", func(t *testing.T) { test(t, cfg, "--redis-url", testkit.StartRedis(t).URL) })
 		}
 	})
 }
@@ -220,7 +220,7 @@ func forged(key string) string {
 // Counts are kept over a restart, and all but the last second over a crash.
 func TestCountsOverRestarts(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		key := newKey(t, cfg, "developer")
 		last := ""
 		for round, end := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGTERM} {
@@ -233,7 +233,7 @@ func TestCountsOverRestarts(t *testing.T) {
 				t.Errorf("round %d: %s left, not %s", round, last, want)
 			}
 			if end == syscall.SIGKILL {
-				db := testdb.Open(t, cfg)
+				db := testkit.Open(t, cfg)
 				wait.Until(t, "all that was counted is written", func() bool {
 					used, err := db.Current().Usage.Query().Aggregate(ent.Sum(usage.FieldRequests)).Int(t.Context())
 					return err == nil && used == 10*(round+1)
@@ -261,7 +261,7 @@ func TestCountsOverRestarts(t *testing.T) {
 // tests of auth check on a clock of their own.
 func TestRevokedEverywhere(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		key := newKey(t, cfg, "developer")
 		servers := []*server{startServer(t, cfg, "--demo"), startServer(t, cfg)}
 		tier := func(s *server) string {
@@ -287,7 +287,7 @@ func TestRevokedEverywhere(t *testing.T) {
 
 func TestAccountCommands(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		for _, c := range []struct {
 			code int
 			args string
@@ -320,7 +320,7 @@ func TestAccountCommands(t *testing.T) {
 // Operators see on a listener of their own that Redis is away.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	redis := testdb.StartRedis(t)
+	redis := testkit.StartRedis(t)
 	address := freeAddress(t)
 	s := startServer(t, blackbox.Demo(t), "--demo", "--redis-url", redis.URL, "--metrics-listen", address)
 	read := func() string {

@@ -4,10 +4,10 @@ import (
 	"net/http"
 	"strings"
 
-	"palmares/internal/atom"
-	"palmares/internal/guide"
-	"palmares/internal/journal"
-	"palmares/internal/workbench"
+	"palmares/internal/catalog/journal"
+	"palmares/internal/notify/atom"
+	"palmares/internal/web/guide"
+	"palmares/internal/web/workbench"
 	"palmares/rest"
 )
 

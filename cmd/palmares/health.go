@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"palmares/ent"
-	"palmares/internal/problem"
-	"palmares/internal/store"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/store"
 )
 
 // readyTimeout is how long a database may take to show that it answers.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"palmares/internal/doctor"
+	"palmares/internal/ops/doctor"
 )
 
 // healthCommand is for those who run a container: it has no shell or curl to

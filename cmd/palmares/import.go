@@ -7,9 +7,9 @@ import (
 	"io"
 	"os"
 
-	"palmares/internal/feed"
-	"palmares/internal/store"
-	"palmares/internal/webhook"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/core/store"
+	"palmares/internal/notify/webhook"
 )
 
 type importCommand struct {

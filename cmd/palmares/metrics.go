@@ -8,7 +8,7 @@ import (
 	"net/http/pprof"
 	"time"
 
-	"palmares/internal/metrics"
+	"palmares/internal/ops/metrics"
 )
 
 // addMetrics gathers what all parts of the server can tell. Numbers are for

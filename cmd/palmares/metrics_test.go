@@ -14,9 +14,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"palmares/internal/metrics"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/ops/metrics"
 )
 
 // scrape reads the numbers of a server, and the labels of each name.
@@ -43,7 +43,7 @@ func busyServer(t *testing.T, cfg store.Config) (s *server, metricsAddress strin
 	t.Helper()
 	metricsAddress = freeAddress(t)
 	key := newKey(t, cfg, "pro")
-	s = startServer(t, cfg, "--demo", "--redis-url", testdb.StartRedis(t).URL, "--metrics-listen", metricsAddress)
+	s = startServer(t, cfg, "--demo", "--redis-url", testkit.StartRedis(t).URL, "--metrics-listen", metricsAddress)
 	for _, path := range []string{"/api/v1/tools", "/api/v1/tools", "/api/v1/tools/plume", "/api/v1/tools/nobody", "/tools/plume", "/made/up/pal_aaaaaaaaaaaa", "/readyz"} {
 		s.call(t, http.MethodGet, path, "", "Authorization", "Bearer "+key)
 	}
@@ -53,7 +53,7 @@ func busyServer(t *testing.T, cfg store.Config) (s *server, metricsAddress strin
 
 func TestMetricsOfABusyServer(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		_, address := busyServer(t, cfg)
 		text, _ := scrape(t, address)
 		for _, want := range []string{
@@ -93,7 +93,7 @@ func TestMetricsOfABusyServer(t *testing.T) {
 // Every path that is described has a route of its own.
 func TestEveryPathIsCounted(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, testdb.SQLite(t))
+	s := startServer(t, testkit.SQLite(t))
 	_, document := s.get(t, "/api/v1/openapi.json")
 	paths := document["paths"].(map[string]any)
 	if len(paths) < 10 {
@@ -109,7 +109,7 @@ func TestEveryPathIsCounted(t *testing.T) {
 // What dashboards and alerts look at is there.
 func TestDashboardsAndAlerts(t *testing.T) {
 	t.Parallel()
-	_, address := busyServer(t, testdb.SQLite(t))
+	_, address := busyServer(t, testkit.SQLite(t))
 	text, exposed := scrape(t, address)
 	exposed["up"] = nil // which Prometheus adds, and to everything a job and an instance
 	deploy := filepath.Join("..", "..", "deploy")

@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 	"testing"
 
-	"palmares/internal/testdb"
+	"palmares/internal/dev/testkit"
 )
 
 // A shared cache in front of the server serves what it may, and never one
 // caller's answer to another.
 func TestSharedCache(t *testing.T) {
 	t.Parallel()
-	cfg := testdb.SQLite(t)
+	cfg := testkit.SQLite(t)
 	s := startServer(t, cfg, "--demo", "--trusted-proxies", "127.0.0.1")
 	front := &server{address: startNginx(t, s.address)}
 	mine, theirs := newKey(t, cfg, "developer"), newKey(t, cfg, "pro")
@@ -61,7 +61,7 @@ func TestSharedCache(t *testing.T) {
 // startNginx puts a caching proxy before an address.
 func startNginx(t *testing.T, behind string) string {
 	t.Helper()
-	nginx, err := testdb.Nginx.Ensure()
+	nginx, err := testkit.Nginx.Ensure()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,6 +101,6 @@ http {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	testdb.WaitFor(t, address)
+	testkit.WaitFor(t, address)
 	return address
 }

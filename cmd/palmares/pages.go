@@ -3,11 +3,11 @@ package main
 import (
 	"net/http"
 
-	"palmares/internal/availability"
-	"palmares/internal/guide"
-	"palmares/internal/page"
-	"palmares/internal/site"
-	"palmares/internal/workbench"
+	"palmares/internal/web/guide"
+	"palmares/internal/web/page"
+	"palmares/internal/web/site"
+	"palmares/internal/web/status"
+	"palmares/internal/web/workbench"
 )
 
 // registerPages adds what people read: the catalog as pages, and the assets of
@@ -22,9 +22,9 @@ func (p *program) registerPages(mux *http.ServeMux) error {
 		return err
 	}
 	catalog.Register(mux)
-	mux.Handle(availability.Path, availability.NewPage(availability.Config{
+	mux.Handle(status.Path, status.NewPage(status.Config{
 		PublicURL: p.settings.PublicURL, ServiceName: p.settings.ServiceName, Credit: p.settings.credit(), Store: p.store, Log: p.log, Healthy: p.minutes.Healthy,
 	}))
-	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.Own, site.Assets, availability.Assets, guide.Assets, workbench.Assets))
+	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.Own, site.Assets, status.Assets, guide.Assets, workbench.Assets))
 	return nil
 }

@@ -16,12 +16,12 @@ import (
 
 	"palmares/ent"
 	"palmares/ent/tool"
-	"palmares/internal/billing"
-	"palmares/internal/clock"
-	"palmares/internal/mail"
-	"palmares/internal/portal"
-	"palmares/internal/store"
-	"palmares/internal/webhook"
+	"palmares/internal/account/billing"
+	"palmares/internal/account/portal"
+	"palmares/internal/core/clock"
+	"palmares/internal/core/store"
+	"palmares/internal/notify/mail"
+	"palmares/internal/notify/webhook"
 )
 
 // people is what the server has for persons, not programs: their mail, their

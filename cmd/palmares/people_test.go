@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/blackbox"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 )
 
 func TestPrivateAddresses(t *testing.T) {
@@ -63,11 +63,11 @@ func TestClosedSignUp(t *testing.T) {
 // Without the secret of its events, anybody could be Stripe.
 func TestStripeNeedsItsSecret(t *testing.T) {
 	t.Parallel()
-	r := runs(t, palmares(t, testdb.SQLite(t), "serve", "--listen", "127.0.0.1:0", "--stripe-secret-key", "sk_test_geheim"))
+	r := runs(t, palmares(t, testkit.SQLite(t), "serve", "--listen", "127.0.0.1:0", "--stripe-secret-key", "sk_test_geheim"))
 	if r.code != 1 || !strings.Contains(r.err, "STRIPE_WEBHOOK_SECRET: is missing") || strings.Contains(r.err, "geheim") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
-	bare := startServer(t, testdb.SQLite(t))
+	bare := startServer(t, testkit.SQLite(t))
 	if got := bare.call(t, http.MethodPost, "/billing/stripe", `{}`); got.StatusCode != 404 {
 		t.Errorf("events without Stripe: %d", got.StatusCode)
 	}
@@ -110,12 +110,12 @@ const noneThere = `{"object":"list","data":[]}`
 
 func TestBillingCommands(t *testing.T) {
 	t.Parallel()
-	cfg := testdb.SQLite(t)
+	cfg := testkit.SQLite(t)
 	without := runs(t, palmares(t, cfg, "billing", "setup"))
 	if without.code != 1 || without.err != "palmares: STRIPE_SECRET_KEY is not set.\n" {
 		t.Errorf("without a key: exit %d: %s", without.code, without.err)
 	}
-	mock := testdb.StartStripeMock(t)
+	mock := testkit.StartStripeMock(t)
 	at := func(base string, args ...string) result {
 		return runs(t, palmares(t, cfg, append([]string{"--stripe-secret-key", "sk_test_123", "--stripe-api-base", base}, args...)...))
 	}
@@ -138,12 +138,12 @@ func TestBillingCommands(t *testing.T) {
 // Who loses Pro by a command is told, as by an event.
 func TestBillingSyncTells(t *testing.T) {
 	t.Parallel()
-	cfg := testdb.SQLite(t)
-	db := testdb.Open(t, cfg)
+	cfg := testkit.SQLite(t)
+	db := testkit.Open(t, cfg)
 	ana := db.Write.Account.Create().SetEmail("ana@example.com").SetPlan("pro").SaveX(t.Context())
 	db.Write.Customer.Create().SetID("cus_1").SetAccountID(ana.ID).SetEmail(ana.Email).SetStatus("active").ExecX(t.Context())
-	smtp := testdb.StartSMTP(t)
-	stripe := mockWith(t, testdb.StartStripeMock(t), map[string]string{"GET /v1/subscriptions": noneThere})
+	smtp := testkit.StartSMTP(t)
+	stripe := mockWith(t, testkit.StartStripeMock(t), map[string]string{"GET /v1/subscriptions": noneThere})
 	synced := runs(t, palmares(t, cfg, "--stripe-secret-key", "sk_test_123", "--stripe-api-base", stripe, "--smtp-url", smtp.URL, "billing", "sync"))
 	if synced.code != 0 || !strings.Contains(synced.out, "cus_1  ana@example.com") {
 		t.Errorf("exit %d: %s%s", synced.code, synced.out, synced.err)

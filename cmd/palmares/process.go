@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/term"
 
-	"palmares/internal/middleware"
+	"palmares/internal/core/middleware"
 )
 
 // newLogger writes lines for people on a terminal and JSON for machines, which

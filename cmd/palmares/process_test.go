@@ -6,9 +6,9 @@ import (
 	"os/exec"
 	"testing"
 
-	"palmares/internal/feed/synth"
-	"palmares/internal/store"
-	"palmares/internal/testdb/blackbox"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit/blackbox"
 )
 
 // beMain makes the test binary behave as palmares itself, so that tests can

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 // Every path of the interface is served by the program itself, with the bytes
@@ -21,7 +21,7 @@ func TestServesEveryPath(t *testing.T) {
 	if err != nil || len(files) < 10 {
 		t.Fatalf("%d golden files, %v", len(files), err)
 	}
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		s := startServer(t, cfg, "--demo")
 		for _, file := range files {
 			recorded, err := os.ReadFile(file)
@@ -66,7 +66,7 @@ func TestServesEveryPath(t *testing.T) {
 // from.
 func TestOpenAPICommand(t *testing.T) {
 	t.Parallel()
-	cfg := testdb.SQLite(t)
+	cfg := testkit.SQLite(t)
 	s := startServer(t, cfg)
 	response, err := http.Get("http://" + s.address + "/api/v1/openapi.json")
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"palmares/internal/availability"
-	"palmares/internal/metrics"
-	"palmares/internal/store"
-	"palmares/internal/webhook"
+	"palmares/internal/core/store"
+	"palmares/internal/notify/webhook"
+	"palmares/internal/ops/metrics"
+	"palmares/internal/web/status"
 )
 
 const (
@@ -94,7 +94,7 @@ func (s *samples) look(ctx context.Context) {
 	if time.Since(s.sharedAt) < shareEvery {
 		return
 	}
-	share, known, err := availability.Share(ctx, s.store, promisedDays)
+	share, known, err := status.Share(ctx, s.store, promisedDays)
 	if err != nil {
 		s.log.Warn("how available the service was cannot be told", "cause", err)
 		return

@@ -13,16 +13,16 @@ import (
 	"time"
 
 	"palmares/graph"
-	"palmares/internal/atom"
-	"palmares/internal/availability"
-	"palmares/internal/cache"
-	"palmares/internal/feed"
-	"palmares/internal/feed/demo"
-	"palmares/internal/journal"
-	"palmares/internal/middleware"
-	"palmares/internal/store"
-	"palmares/internal/tracing"
-	"palmares/internal/webhook"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/journal"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/middleware"
+	"palmares/internal/core/store"
+	"palmares/internal/notify/atom"
+	"palmares/internal/notify/webhook"
+	"palmares/internal/ops/tracing"
+	"palmares/internal/web/status"
 	"palmares/rest"
 )
 
@@ -79,7 +79,7 @@ type program struct {
 	graphql  *graph.Handler
 	answers  *cache.Cache
 	people   *people
-	minutes  *availability.Recorder
+	minutes  *status.Recorder
 	watch    watch
 	lines    *middleware.Lines // nil where people read the log
 }
@@ -91,7 +91,7 @@ func newProgram(ctx context.Context, s *settings, log *slog.Logger, lines *middl
 	if err != nil {
 		return nil, err
 	}
-	p := &program{settings: s, log: log, lines: lines, watch: watch, store: db, health: health{store: db, log: log}, minutes: availability.NewRecorder(db, log)}
+	p := &program{settings: s, log: log, lines: lines, watch: watch, store: db, health: health{store: db, log: log}, minutes: status.NewRecorder(db, log)}
 	if err := p.open(ctx, fillDemo); err != nil {
 		p.close()
 		return nil, err

@@ -13,19 +13,19 @@ import (
 	"testing"
 	"time"
 
-	"palmares/internal/feed/demo"
-	"palmares/internal/feed/synth"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/blackbox"
-	"palmares/internal/testdb/wait"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/wait"
 )
 
 // server is a running process and where it listens.
 type server struct {
 	cmd     *exec.Cmd
 	address string // host:port
-	log     *testdb.Log
+	log     *testkit.Log
 	done    chan error
 }
 
@@ -66,7 +66,7 @@ func (s *server) ends(t testing.TB) {
 
 func TestServeDemo(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		for _, start := range []string{"on an empty database", "on a filled one"} {
 			s := startServer(t, cfg, "--demo")
 			if code, body := s.get(t, "/healthz"); code != 200 || body["status"] != "alive" {
@@ -86,7 +86,7 @@ func TestServeDemo(t *testing.T) {
 
 func TestServerSeesImportsOfOthers(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		s := startServer(t, cfg)
 		if code, body := s.get(t, "/readyz"); code != 200 || body["release"] != 0.0 {
 			t.Errorf("empty: %d %v", code, body)
@@ -104,7 +104,7 @@ func TestServerSeesImportsOfOthers(t *testing.T) {
 // A request that has begun when the server is told to end is still answered.
 func TestNoRequestIsCut(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, testdb.SQLite(t), "--demo")
+	s := startServer(t, testkit.SQLite(t), "--demo")
 	slow, err := net.Dial("tcp", s.address)
 	if err != nil {
 		t.Fatal(err)
@@ -146,9 +146,9 @@ func TestNoRequestIsCut(t *testing.T) {
 
 func TestReadyTellsALostDatabase(t *testing.T) {
 	t.Parallel()
-	cfg := testdb.Postgres(t)
+	cfg := testkit.Postgres(t)
 	s := startServer(t, cfg, "--demo")
-	db := testdb.Open(t, cfg)
+	db := testkit.Open(t, cfg)
 	if _, err := db.Write.ExecContext(t.Context(), "ALTER TABLE schema_migrations RENAME TO elsewhere"); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestReadyTellsALostDatabase(t *testing.T) {
 
 func TestAnyPageMayAsk(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, testdb.SQLite(t), "--demo")
+	s := startServer(t, testkit.SQLite(t), "--demo")
 	defer http.DefaultClient.CloseIdleConnections()
 	for method, headers := range map[string]map[string]string{
 		http.MethodOptions: {"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": "GET, HEAD, POST", "Access-Control-Allow-Headers": "Authorization, Content-Type, If-None-Match, Last-Event-ID, traceparent, apollographql-client-name, apollographql-client-version"},
@@ -201,7 +201,7 @@ func TestAddressInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	r := runs(t, palmares(t, testdb.SQLite(t), "serve", "--listen", taken.Addr().String()))
+	r := runs(t, palmares(t, testkit.SQLite(t), "serve", "--listen", taken.Addr().String()))
 	if want := "palmares: cannot listen on " + taken.Addr().String() + ": the address is already in use\n"; r.code != 1 || r.err != want {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
@@ -209,7 +209,7 @@ func TestAddressInUse(t *testing.T) {
 
 func TestTenProcessesStartAtOnce(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		var all sync.WaitGroup
 		var mu sync.Mutex
 		applied := 0

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"palmares/graph"
-	"palmares/internal/mail"
-	"palmares/internal/quota"
-	"palmares/internal/store"
+	"palmares/internal/core/quota"
+	"palmares/internal/core/store"
+	"palmares/internal/notify/mail"
 	"palmares/rest"
 )
 

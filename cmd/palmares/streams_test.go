@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/store"
-	"palmares/internal/testdb"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 // openStream opens a stream and returns without reading it.
@@ -33,7 +33,7 @@ func (s *server) openStream(t *testing.T, headers ...string) *http.Response {
 // A server counts streams by the addresses that its proxies report, and ends
 // those of a key that another process revokes.
 func TestStreamsOfAServer(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		key := newKey(t, cfg, "developer")
 		s := startServer(t, cfg, "--demo", "--trusted-proxies", "127.0.0.1")
 		for _, host := range []string{"1", "2", "3", "4", "5:6:7:8"} {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"palmares/auth"
-	"palmares/internal/quota"
+	"palmares/internal/core/quota"
 )
 
 const (

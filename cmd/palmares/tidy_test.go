@@ -7,15 +7,15 @@ import (
 	"testing"
 	"time"
 
-	"palmares/internal/quota"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
-	"palmares/internal/webhook"
+	"palmares/internal/core/quota"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/notify/webhook"
 )
 
 // What is past its date is deleted, unless the database has another time.
 func TestTidyComparesClocks(t *testing.T) {
-	testdb.EachStore(t, func(t *testing.T, db *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		var said bytes.Buffer
 		log := slog.New(slog.NewTextHandler(&said, nil))
 		p := &people{store: db, log: log, hooks: webhook.New(webhook.Config{Store: db, Log: log})}

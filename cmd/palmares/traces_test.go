@@ -16,9 +16,9 @@ import (
 	spans "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"palmares/internal/store"
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/wait"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
 )
 
 // spanCollector takes spans as OTLP over HTTP brings them.
@@ -114,9 +114,9 @@ const (
 // its statements, and tells nothing of what was asked.
 func TestTraces(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		collected := newSpanCollector(t)
-		redis := testdb.StartRedis(t)
+		redis := testkit.StartRedis(t)
 		key := newKey(t, cfg, "pro")
 		s := tracedServer(t, cfg, collected, "--redis-url", redis.URL)
 		got := s.call(t, http.MethodGet, "/api/v1/tools/plume?secret=geheim", "", "Authorization", "Bearer "+key,
@@ -195,7 +195,7 @@ func logOf(s *server, text string) (found string) {
 func TestTracesAtTheEnd(t *testing.T) {
 	t.Parallel()
 	collected := newSpanCollector(t)
-	s := tracedServer(t, testdb.SQLite(t), collected)
+	s := tracedServer(t, testkit.SQLite(t), collected)
 	s.call(t, http.MethodGet, "/api/v1/stats", "", "Traceparent", "00-"+callersTrace+"-"+callersSpan+"-01")
 	http.DefaultClient.CloseIdleConnections()
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
@@ -204,7 +204,7 @@ func TestTracesAtTheEnd(t *testing.T) {
 
 	collected.slow = make(chan struct{})
 	defer close(collected.slow)
-	s = tracedServer(t, testdb.SQLite(t), collected)
+	s = tracedServer(t, testkit.SQLite(t), collected)
 	if got := s.call(t, http.MethodGet, "/api/v1/stats", ""); got.StatusCode != 200 {
 		t.Error(got.Status)
 	}
@@ -216,7 +216,7 @@ func TestTracesAtTheEnd(t *testing.T) {
 // Where nobody collects traces, the server says so and serves.
 func TestTracesForNobody(t *testing.T) {
 	t.Parallel()
-	cmd := palmares(t, testdb.SQLite(t), "serve", "--demo", "--listen", "127.0.0.1:0")
+	cmd := palmares(t, testkit.SQLite(t), "serve", "--demo", "--listen", "127.0.0.1:0")
 	cmd.Env = append(cmd.Env, "OTEL_EXPORTER_OTLP_ENDPOINT=http://u:geheim@"+freeAddress(t), "OTEL_BSP_SCHEDULE_DELAY=50", "OTEL_EXPORTER_OTLP_TIMEOUT=300")
 	s := serving(t, cmd)
 	if got := s.call(t, http.MethodGet, "/api/v1/stats", ""); got.StatusCode != 200 {
@@ -226,7 +226,7 @@ func TestTracesForNobody(t *testing.T) {
 		t.Error(s.log)
 	}
 	for _, wrong := range []string{"OTEL_TRACES_EXPORTER=zipkin", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"} {
-		cmd := palmares(t, testdb.SQLite(t), "serve", "--listen", "127.0.0.1:0")
+		cmd := palmares(t, testkit.SQLite(t), "serve", "--listen", "127.0.0.1:0")
 		cmd.Env = append(cmd.Env, "OTEL_EXPORTER_OTLP_ENDPOINT="+"http://127.0.0.1:1", wrong)
 		name, _, _ := strings.Cut(wrong, "=")
 		if r := runs(t, cmd); r.code != 1 || !strings.HasPrefix(r.err, "palmares: "+name+": ") {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"net/http"
 
-	"palmares/internal/metrics"
-	"palmares/internal/middleware"
-	"palmares/internal/quota"
-	"palmares/internal/store"
-	"palmares/internal/tracing"
+	"palmares/internal/core/middleware"
+	"palmares/internal/core/quota"
+	"palmares/internal/core/store"
+	"palmares/internal/ops/metrics"
+	"palmares/internal/ops/tracing"
 )
 
 // watch is who looks on: numbers, traces, both or nobody. Where nobody does,

@@ -9,8 +9,8 @@ import (
 
 	"palmares/auth"
 	"palmares/ent"
-	"palmares/internal/store"
-	"palmares/internal/webhook"
+	"palmares/internal/core/store"
+	"palmares/internal/notify/webhook"
 )
 
 type webhooksCommand struct {

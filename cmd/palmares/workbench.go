@@ -8,7 +8,7 @@ import (
 	"github.com/vektah/gqlparser/v2/formatter"
 
 	"palmares/graph"
-	"palmares/internal/workbench"
+	"palmares/internal/web/workbench"
 	"palmares/rest"
 )
 

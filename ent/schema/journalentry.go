@@ -14,12 +14,12 @@ type JournalEntry struct{ ent.Schema }
 func (JournalEntry) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int("id").Positive().Immutable().
-			Comment("Given by the import, never used twice: see internal/journal."),
+			Comment("Given by the import, never used twice: see internal/catalog/journal."),
 		field.Int("release_number"),
-		field.String("kind").NotEmpty().Comment("As in internal/journal, for example tool.updated."),
+		field.String("kind").NotEmpty().Comment("As in internal/catalog/journal, for example tool.updated."),
 		field.String("slug").Comment("Of the record that changed."),
 		field.String("event").Optional().Nillable().
-			Comment("What readers are told it is, as in internal/journal; null for what they are not told."),
+			Comment("What readers are told it is, as in internal/catalog/journal; null for what they are not told."),
 		field.String("category").Default("").Comment("Of the tool it is about."),
 		field.String("other_category").Default("").Comment("Of the other tool of a comparison, or where a tool was before."),
 		field.Text("before").Optional().Nillable().Comment("JSON; null for what is new."),

@@ -6,7 +6,7 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 
-	"palmares/internal/problem"
+	"palmares/internal/core/problem"
 )
 
 var notADate = problem.New(problem.BadInput, "A date is a real day, YYYY-MM-DD.")

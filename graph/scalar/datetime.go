@@ -5,7 +5,7 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 
-	"palmares/internal/problem"
+	"palmares/internal/core/problem"
 )
 
 // MarshalDateTime writes a moment to the second, in UTC, as events tell it.

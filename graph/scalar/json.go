@@ -6,7 +6,7 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 
-	"palmares/internal/problem"
+	"palmares/internal/core/problem"
 )
 
 // MarshalJSON writes a value as it is stored, undecoded.

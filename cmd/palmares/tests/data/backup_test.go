@@ -18,18 +18,18 @@ import (
 	"testing"
 	"time"
 
-	"palmares/internal/feed/demo"
-	"palmares/internal/feed/synth"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/blackbox"
-	"palmares/internal/testdb/wait"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/wait"
 )
 
 // operatorsPage is what operators read.
 func operatorsPage(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(testdb.Root(t), "deploy", "README.md"))
+	text, err := os.ReadFile(filepath.Join(testkit.Root(t), "deploy", "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func documented(t *testing.T, first string) string {
 // tools of PostgreSQL in PATH.
 func doAs(t *testing.T, cfg store.Config, commands string, env ...string) {
 	t.Helper()
-	tools, err := testdb.PostgreSQL.Ensure()
+	tools, err := testkit.PostgreSQL.Ensure()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,11 +94,11 @@ func backUp(t *testing.T, cfg store.Config) (file string) {
 func restore(t *testing.T, like store.Config, file string) store.Config {
 	t.Helper()
 	if like.DatabaseURL != "" {
-		cfg := testdb.Postgres(t)
+		cfg := testkit.Postgres(t)
 		doAs(t, cfg, documented(t, "pg_restore"), "BACKUP="+file, "RESTORED_URL="+cfg.DatabaseURL)
 		return cfg
 	}
-	cfg := testdb.SQLite(t)
+	cfg := testkit.SQLite(t)
 	doAs(t, cfg, documented(t, "rm"), "BACKUP="+file)
 	return cfg
 }
@@ -106,7 +106,7 @@ func restore(t *testing.T, like store.Config, file string) store.Config {
 // A backup that is restored has everything, and goes on from there.
 func TestBackupHasEverything(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		in := blackbox.NewInbox(t)
 		key := fillWithEverything(t, cfg, in)
 		before := contents(t, cfg)
@@ -155,9 +155,9 @@ func TestBackupHasEverything(t *testing.T) {
 // database, and ends when nobody writes any more.
 func fillWithEverything(t *testing.T, cfg store.Config, in *blackbox.Inbox) (key string) {
 	t.Helper()
-	smtp := testdb.StartSMTP(t)
+	smtp := testkit.StartSMTP(t)
 	s := blackbox.Serve(t, cfg, "--smtp-url", smtp.URL, "--mail-from", "palmares <hello@example.com>", "--stripe-secret-key", "sk_test_123",
-		"--stripe-webhook-secret", "whsec_test", "--stripe-price", "price_123", "--stripe-api-base", testdb.StartStripeMock(t))
+		"--stripe-webhook-secret", "whsec_test", "--stripe-price", "price_123", "--stripe-api-base", testkit.StartStripeMock(t))
 	blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
 	key = strings.TrimSpace(blackbox.Succeeds(t, blackbox.Command(t, cfg, "keys", "create", "pro@example.com", "--name", "laptop")).Out)
 	blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1})))
@@ -292,7 +292,7 @@ func number(t *testing.T, id string) (n int) {
 func TestBackupWhileAllWrite(t *testing.T) {
 	t.Parallel()
 	feeds, exports := twoCatalogs(t, 300)
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		blackbox.Succeeds(t, blackbox.Shipped(t, cfg, "import", feeds[0]))
 		s := blackbox.Serve(t, cfg)
 		key := blackbox.NewKey(t, cfg, "pro")
@@ -341,7 +341,7 @@ func TestBackupWhileAllWrite(t *testing.T) {
 
 func TestBackupCommand(t *testing.T) {
 	t.Parallel()
-	cfg := testdb.SQLite(t)
+	cfg := testkit.SQLite(t)
 	file := filepath.Join(t.TempDir(), "backup.db")
 	if r := blackbox.Runs(t, blackbox.Command(t, cfg, "backup", file)); r.Code != 1 || !strings.Contains(r.Err, "there is no database in") {
 		t.Errorf("of nothing: exit %d: %s", r.Code, r.Err)
@@ -356,14 +356,14 @@ func TestBackupCommand(t *testing.T) {
 	if r := blackbox.Runs(t, blackbox.Command(t, cfg, "backup", store.File(cfg.DataDir))); r.Code != 1 || !strings.Contains(r.Err, "cannot be put there") {
 		t.Errorf("onto itself: exit %d: %s", r.Code, r.Err)
 	}
-	small := testdb.SmallDisk(t, 128<<10)
+	small := testkit.SmallDisk(t, 128<<10)
 	if r := blackbox.Runs(t, blackbox.Command(t, cfg, "backup", filepath.Join(small, "backup.db"))); r.Code != 1 || !strings.Contains(r.Err, "full") {
 		t.Errorf("to a full disk: exit %d: %s", r.Code, r.Err)
 	}
 	if left, _ := os.ReadDir(small); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
-	if r := blackbox.Runs(t, blackbox.Command(t, testdb.Postgres(t), "backup", file)); r.Code != 1 || !strings.Contains(r.Err, "use pg_dump") {
+	if r := blackbox.Runs(t, blackbox.Command(t, testkit.Postgres(t), "backup", file)); r.Code != 1 || !strings.Contains(r.Err, "use pg_dump") {
 		t.Errorf("of PostgreSQL: exit %d: %s", r.Code, r.Err)
 	}
 }
@@ -372,13 +372,13 @@ func TestBackupCommand(t *testing.T) {
 // gives the same answers.
 func TestExportIsTheCatalog(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		for _, revision := range []int{0, 3} { // with a history
 			blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 60, Seed: 1, Revision: revision})))
 		}
-		other := testdb.SQLite(t)
+		other := testkit.SQLite(t)
 		if cfg.DatabaseURL == "" {
-			other = testdb.Postgres(t)
+			other = testkit.Postgres(t)
 		}
 		lines := strings.SplitAfter(documented(t, "palmares export")+"", "\n")
 		file := filepath.Join(t.TempDir(), "catalog.ndjson.gz")

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"palmares/internal/feed/synth"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/blackbox"
-	"palmares/internal/testdb/wait"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/wait"
 )
 
 // Imports under load: no answer mixes releases, none fails, and after the last
@@ -22,7 +22,7 @@ import (
 func TestImportsUnderLoad(t *testing.T) {
 	t.Parallel()
 	files := []string{blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 9}), blackbox.SynthFile(t, synth.Options{Tools: 60, Seed: 9, Revision: 1})}
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", files[0]))
 		key := blackbox.NewKey(t, cfg, "pro")
 		s := blackbox.Serve(t, cfg)
@@ -81,7 +81,7 @@ func TestImportsUnderLoad(t *testing.T) {
 // not says so; when it is back, all is well without a restart.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
-	cfg := testdb.Postgres(t)
+	cfg := testkit.Postgres(t)
 	line := blackbox.NewLine(t, cfg.DatabaseURL)
 	cfg.DatabaseURL = line.URL
 	key := blackbox.NewKey(t, cfg, "developer")

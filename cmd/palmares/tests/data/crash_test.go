@@ -11,16 +11,16 @@ import (
 	"time"
 
 	"palmares/ent"
-	"palmares/internal/feed/synth"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/blackbox"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 )
 
 // twoCatalogs are two large states of one catalog, as feeds and as exports.
 func twoCatalogs(t *testing.T, tools int) (feeds, exports [2]string) {
 	t.Helper()
-	cfg := testdb.SQLite(t) // one for both: the history of prices comes from having seen the first
+	cfg := testkit.SQLite(t) // one for both: the history of prices comes from having seen the first
 	for i := range feeds {
 		feeds[i] = blackbox.SynthFile(t, synth.Options{Tools: tools, Seed: 5, Revision: 10 * i})
 		blackbox.Succeeds(t, blackbox.Shipped(t, cfg, "import", feeds[i]))
@@ -35,10 +35,10 @@ func TestKillDuringImport(t *testing.T) {
 	t.Parallel()
 	const kills = 20
 	feeds, exports := twoCatalogs(t, 1500)
-	testdb.Each(t, func(t *testing.T, old store.Config) {
+	testkit.Each(t, func(t *testing.T, old store.Config) {
 		blackbox.Succeeds(t, blackbox.Shipped(t, old, "import", feeds[0]))
 		length := duration(t, old, feeds[1])
-		cfg := testdb.Copy(t, old)
+		cfg := testkit.Copy(t, old)
 		killed, finished := 0, 0
 		for killed < kills {
 			if finished > 20*kills { // the time it takes is guessed from the last one
@@ -56,7 +56,7 @@ func TestKillDuringImport(t *testing.T) {
 			}
 			if got == exports[1] { // once the new catalog is in, there is nothing left to kill
 				finished++
-				cfg = testdb.Copy(t, old)
+				cfg = testkit.Copy(t, old)
 			}
 		}
 		t.Logf("%d imports killed, %d came through", killed, finished)
@@ -66,7 +66,7 @@ func TestKillDuringImport(t *testing.T) {
 // duration measures an import that is left alone, on a copy of the database.
 func duration(t *testing.T, cfg store.Config, feed string) time.Duration {
 	t.Helper()
-	cfg = testdb.Copy(t, cfg)
+	cfg = testkit.Copy(t, cfg)
 	start := time.Now()
 	blackbox.Succeeds(t, blackbox.Shipped(t, cfg, "import", feed))
 	return time.Since(start)
@@ -94,11 +94,11 @@ func TestImportsAtOnceNeverMix(t *testing.T) {
 	for i := range feeds {
 		// Catalogs with nothing in common but a few slugs.
 		feeds[i] = blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: uint64(i)})
-		alone := testdb.SQLite(t)
+		alone := testkit.SQLite(t)
 		blackbox.Succeeds(t, blackbox.Shipped(t, alone, "import", feeds[i]))
 		whole[withoutHistory(blackbox.Succeeds(t, blackbox.Shipped(t, alone, "export")).Out)] = true
 	}
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		blackbox.Succeeds(t, blackbox.Shipped(t, cfg, "migrate", "up"))
 		var all sync.WaitGroup
 		for _, feed := range feeds {
@@ -123,10 +123,10 @@ func withoutHistory(export string) string {
 
 func TestImportDoesNotWaitForEver(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
-		holder := testdb.Open(t, cfg)
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		holder := testkit.Open(t, cfg)
 		cfg.LockWait = 200 * time.Millisecond
-		waiter := testdb.Open(t, cfg)
+		waiter := testkit.Open(t, cfg)
 		err := holder.Exclusive(t.Context(), func(*ent.Tx, *sql.Tx) error {
 			return waiter.Exclusive(t.Context(), func(*ent.Tx, *sql.Tx) error { return nil })
 		})

@@ -15,10 +15,10 @@ import (
 
 	"github.com/stripe/stripe-go/v86/webhook"
 
-	"palmares/internal/store"
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/blackbox"
-	"palmares/internal/testdb/wait"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/wait"
 )
 
 // visitor is a browser without a screen. Its requests end after minutes, long
@@ -60,11 +60,11 @@ func submit(client *http.Client, method, address string, values url.Values) (sta
 // While PostgreSQL is frozen, with its connections open, every page responds,
 // and once it is back all of them work again.
 func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
-	bin, err := testdb.PostgreSQL.Ensure()
+	bin, err := testkit.PostgreSQL.Ensure()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := testdb.StartCluster(t.Context(), bin, "fsync=off")
+	cluster, err := testkit.StartCluster(t.Context(), bin, "fsync=off")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,9 +7,9 @@ import (
 	"syscall"
 	"testing"
 
-	"palmares/internal/store"
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/blackbox"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 )
 
 // Tags come from a secret of the database: every server and restart gives the
@@ -18,7 +18,7 @@ import (
 func TestTagsOfADatabase(t *testing.T) {
 	t.Parallel()
 	const path = "/api/v1/tools?limit=3"
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		tag := func(s *blackbox.Server) (string, string) {
 			response := s.Call(t, http.MethodGet, path, "")
 			return response.Header.Get("ETag"), blackbox.ReadAll(t, response.Body)
@@ -34,7 +34,7 @@ func TestTagsOfADatabase(t *testing.T) {
 		if got, _ := tag(again); got != want {
 			t.Errorf("after a restart: got %s, want %s", got, want)
 		}
-		if got, _ := tag(blackbox.Serve(t, testdb.SQLite(t), "--demo")); got == want || got == "" {
+		if got, _ := tag(blackbox.Serve(t, testkit.SQLite(t), "--demo")); got == want || got == "" {
 			t.Errorf("another database: got %s, want a tag of its own", got)
 		}
 		sum := sha256.Sum256([]byte(body))

@@ -4,15 +4,15 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/feed/synth"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/blackbox"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 )
 
 // A disabled endpoint can be resumed, and replayed to, from the command line.
 func TestWebhooksResume(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		in := blackbox.NewInbox(t)
 		webhooks := func(args ...string) blackbox.Result {
 			t.Helper()

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"palmares/ent/release"
-	"palmares/internal/feed/synth"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/blackbox"
-	"palmares/internal/testdb/wait"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/wait"
 )
 
 // latest is when each event was sent last, by its id.
@@ -55,7 +55,7 @@ func jobsLater(t *testing.T, db *store.Store, seconds int) {
 // under the same id, at another time.
 func TestKillInMidDelivery(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		t.Parallel()
 		in := blackbox.NewInbox(t)
 		blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
@@ -74,7 +74,7 @@ func TestKillInMidDelivery(t *testing.T) {
 		last := slices.Max(slices.Collect(maps.Values(cut)))
 		wait.Until(t, "the next second, for timestamps to differ", func() bool { return time.Now().Unix() > int64(last) })
 
-		jobsLater(t, testdb.Open(t, cfg), 60)
+		jobsLater(t, testkit.Open(t, cfg), 60)
 		in.Hold(nil)
 		second := blackbox.Serve(t, cfg)
 		wait.Until(t, "all is sent again, under its id and at another time", func() bool {
@@ -102,10 +102,10 @@ func TestKilledImportLeavesItsJob(t *testing.T) {
 	for i := range feeds {
 		feeds[i] = blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: 5, Revision: 10 * i})
 	}
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		blackbox.Succeeds(t, blackbox.Shipped(t, cfg, "import", feeds[0]))
 		length := duration(t, cfg, feeds[1])
-		db := testdb.Open(t, cfg)
+		db := testkit.Open(t, cfg)
 		killed := 0
 		for turn := 1; killed < kills && turn < 4*kills; turn++ {
 			// Both ways, so that there is always something to change. Late is
@@ -153,7 +153,7 @@ func announced(t *testing.T, db *store.Store) (releases []int) {
 
 func TestWebhooksCommands(t *testing.T) {
 	t.Parallel()
-	cfg := testdb.SQLite(t)
+	cfg := testkit.SQLite(t)
 	in := blackbox.NewInbox(t)
 	blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
 	blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "create", "free@example.com"))

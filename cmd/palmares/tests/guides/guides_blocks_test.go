@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/guide"
+	"palmares/internal/web/guide"
 )
 
 // block is a piece of code in a guide.

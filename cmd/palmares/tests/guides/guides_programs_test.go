@@ -15,9 +15,9 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"palmares/internal/feed/demo"
-	"palmares/internal/testdb/blackbox"
-	"palmares/internal/testdb/wait"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/wait"
 )
 
 // receive starts one of the receivers of webhooks, lets palmares send to it,

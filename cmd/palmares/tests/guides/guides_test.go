@@ -17,10 +17,10 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"palmares/internal/guide"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/blackbox"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/web/guide"
 )
 
 // Every block of every guide is run as a reader would run it: in the order in
@@ -46,7 +46,7 @@ func TestGuides(t *testing.T) {
 // haveTools sees to what snippets are written for.
 func haveTools(t *testing.T) {
 	t.Helper()
-	for _, need := range []testdb.Need{testdb.Bash, testdb.Curl, testdb.Node, testdb.Python} {
+	for _, need := range []testkit.Need{testkit.Bash, testkit.Curl, testkit.Node, testkit.Python} {
 		if _, err := need.Ensure(); err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +200,7 @@ func (r *reader) checkEvent(b block) error {
 // process is a command of a guide at work.
 type process struct {
 	cmd      *exec.Cmd
-	out, err testdb.Log
+	out, err testkit.Log
 	done     chan error
 	stop     func()
 }

@@ -3,10 +3,10 @@ package web_test
 import (
 	"testing"
 
-	"palmares/internal/guide"
-	"palmares/internal/testdb/blackbox"
-	"palmares/internal/testdb/browser"
-	"palmares/internal/testdb/wait"
+	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/browser"
+	"palmares/internal/dev/testkit/wait"
+	"palmares/internal/web/guide"
 )
 
 func TestGuidesAreAccessible(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"palmares/internal/testdb/blackbox"
+	"palmares/internal/dev/testkit/blackbox"
 )
 
 func TestMain(m *testing.M) {

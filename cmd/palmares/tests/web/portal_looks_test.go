@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"palmares/auth"
-	"palmares/internal/quota"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/blackbox"
-	"palmares/internal/testdb/browser"
+	"palmares/internal/core/quota"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/browser"
 )
 
 // viewing looks at the pages of a server as people do.
@@ -80,9 +80,9 @@ func TestPortalIsAccessible(t *testing.T) {
 	t.Parallel()
 	cfg := blackbox.Demo(t)
 	s := blackbox.Serve(t, cfg, "--demo", "--stripe-secret-key", "sk_test_123", "--stripe-webhook-secret", "whsec_test",
-		"--stripe-price", "price_123", "--stripe-api-base", testdb.StartStripeMock(t))
+		"--stripe-price", "price_123", "--stripe-api-base", testkit.StartStripeMock(t))
 	base := "http://" + s.Address
-	db := testdb.Open(t, cfg)
+	db := testkit.Open(t, cfg)
 	v := &viewing{T: t, chrome: browser.Start(t), server: s, base: base, db: db}
 	notSelling := "http://" + blackbox.Serve(t, cfg).Address // on the same database, so sessions are valid on both
 

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"palmares/internal/quota"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/blackbox"
-	"palmares/internal/testdb/browser"
-	"palmares/internal/testdb/wait"
+	"palmares/internal/core/quota"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/browser"
+	"palmares/internal/dev/testkit/wait"
 )
 
 // codeInLetter stands alone on its line.
@@ -25,7 +25,7 @@ var codeInLetter = regexp.MustCompile(`(?m)^ +(\d{6})\r?$`)
 func TestPortalPath(t *testing.T) {
 	t.Parallel()
 	chrome := browser.Start(t)
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		s := blackbox.Serve(t, cfg, "--demo")
 		base := "http://" + s.Address
 		kind := "sqlite"
@@ -153,11 +153,11 @@ func TestPortalByKeyboard(t *testing.T) {
 // of Stripe's comes in where it should.
 func TestSubscribing(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
-		smtp := testdb.StartSMTP(t)
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		smtp := testkit.StartSMTP(t)
 		s := blackbox.Serve(t, cfg, "--demo", "--smtp-url", smtp.URL, "--mail-from", "palmares <hello@example.com>",
 			"--stripe-secret-key", "sk_test_123", "--stripe-webhook-secret", "whsec_test", "--stripe-price", "price_123",
-			"--stripe-api-base", testdb.StartStripeMock(t))
+			"--stripe-api-base", testkit.StartStripeMock(t))
 		base := "http://" + s.Address
 		jar, err := cookiejar.New(nil)
 		if err != nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/testdb/blackbox"
-	"palmares/internal/testdb/browser"
+	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/browser"
 )
 
 var ownLink = regexp.MustCompile(`href="(/[^"#]*)"`)

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/feed/synth"
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/blackbox"
-	"palmares/internal/testdb/browser"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/browser"
 )
 
 // everyLook is both schemes, on a desk and in a pocket.
@@ -62,7 +62,7 @@ func TestSiteIsAccessible(t *testing.T) {
 // keyboard alone and without a script.
 func TestSiteByKeyboard(t *testing.T) {
 	t.Parallel()
-	cfg := testdb.SQLite(t)
+	cfg := testkit.SQLite(t)
 	blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: 1})))
 	s := blackbox.Serve(t, cfg)
 	base := "http://" + s.Address

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/blackbox"
-	"palmares/internal/testdb/browser"
-	"palmares/internal/testdb/wait"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/browser"
+	"palmares/internal/dev/testkit/wait"
 )
 
 // tried is a path of the document, and the address that it is tried at.
@@ -56,7 +56,7 @@ func triedBy(t *testing.T, s *blackbox.Server) []tried {
 // but, where one is needed, a key.
 func TestReferenceTriesPaths(t *testing.T) {
 	t.Parallel()
-	cfg := testdb.SQLite(t)
+	cfg := testkit.SQLite(t)
 	key := blackbox.NewKey(t, cfg, "developer")
 	s := startWorkbenchOn(t, cfg)
 	base := "http://" + s.Address

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/feed/synth"
-	"palmares/internal/store"
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/blackbox"
-	"palmares/internal/workbench"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/web/workbench"
 )
 
 var exampleLine = regexp.MustCompile(`(?m)^Example: http://[^/]+(/.*)$`)
@@ -21,7 +21,7 @@ var exampleLine = regexp.MustCompile(`(?m)^Example: http://[^/]+(/.*)$`)
 // document, in the reference as text, and in the explorer.
 func TestEverythingToTryIsThere(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, cfg store.Config) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: 1})))
 		key := blackbox.NewKey(t, cfg, "pro")
 		s := blackbox.Serve(t, cfg)
@@ -70,7 +70,7 @@ func TestEverythingToTryIsThere(t *testing.T) {
 // What is there to be read is read without a database, too.
 func TestReadingNeedsNoDatabase(t *testing.T) {
 	t.Parallel()
-	cfg := testdb.Postgres(t)
+	cfg := testkit.Postgres(t)
 	line := blackbox.NewLine(t, cfg.DatabaseURL)
 	cfg.DatabaseURL = line.URL
 	s := blackbox.Serve(t, cfg, "--demo")

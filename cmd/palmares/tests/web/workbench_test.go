@@ -13,12 +13,12 @@ import (
 	"strings"
 	"testing"
 
-	"palmares/internal/store"
-	"palmares/internal/testdb"
-	"palmares/internal/testdb/blackbox"
-	"palmares/internal/testdb/browser"
-	"palmares/internal/testdb/wait"
-	"palmares/internal/workbench"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/browser"
+	"palmares/internal/dev/testkit/wait"
+	"palmares/internal/web/workbench"
 )
 
 // startWorkbench starts a server that carries the explorer and the reference
@@ -36,7 +36,7 @@ func startWorkbenchOn(t *testing.T, cfg store.Config) *blackbox.Server {
 // withAssets starts a server once what it carries is built.
 func withAssets(t *testing.T, start func() *blackbox.Server) *blackbox.Server {
 	t.Helper()
-	manifest, err := os.ReadFile(filepath.Join(testdb.Assets(t), "manifest.json"))
+	manifest, err := os.ReadFile(filepath.Join(testkit.Assets(t), "manifest.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +318,7 @@ func TestWorkbenchAssetsArePacked(t *testing.T) {
 	s := withAssets(t, func() *blackbox.Server { // under the race detector, packing takes ten times as long
 		return blackbox.Serving(t, blackbox.Shipped(t, blackbox.Demo(t), "serve", "--listen", "127.0.0.1:0", "--demo"))
 	})
-	folder := testdb.Assets(t)
+	folder := testkit.Assets(t)
 	files, err := filepath.Glob(filepath.Join(folder, "*.[jc]s*"))
 	if err != nil {
 		t.Fatal(err)

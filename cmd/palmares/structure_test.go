@@ -1,0 +1,155 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// allowedImports lists, for each part of the program, the other parts it may
+// import. Each part imports only parts listed above it, so there is no cycle.
+var allowedImports = []struct {
+	part    string
+	allowed []string
+}{
+	{"ent", nil},
+	{"internal/core", []string{"ent", "auth"}}, // quota still takes an auth.Caller
+	{"internal/catalog", []string{"ent", "internal/core"}},
+	{"auth", []string{"ent", "internal/core"}},
+	{"graph", []string{"ent", "auth", "internal/core", "internal/catalog/journal"}},
+	{"rest", []string{"graph", "auth", "internal/core"}},
+	{"internal/notify", []string{"ent", "auth", "internal/core", "internal/catalog/journal"}},
+	{"internal/web", []string{"ent", "graph", "internal/core"}},
+	{"internal/account", []string{"ent", "auth", "internal/core", "internal/catalog/journal", "internal/notify", "internal/web/page"}},
+	{"internal/ops", []string{"ent", "internal/core", "internal/notify/mail", "internal/account/billing"}},
+	{"internal/dev", []string{"ent", "auth", "graph", "internal/core", "internal/catalog"}},
+	{"cmd", []string{"ent", "auth", "graph", "rest", "internal/core", "internal/catalog", "internal/notify", "internal/web", "internal/account", "internal/ops"}},
+}
+
+// forbiddenImports are narrower than the rules between parts.
+var forbiddenImports = map[string][]string{
+	"internal/core/problem":    {"ent"},
+	"internal/core/middleware": {"ent"},
+	"internal/core/text":       {"ent"},
+	"internal/core/cache":      {"ent"},
+	"internal/notify/mail":     {"ent", "auth", "internal/core/store"},
+	"internal/web/page":        {"ent", "graph", "internal/core/store"},
+	"internal/web/site":        {"ent", "internal/core/store"},
+	"internal/web/guide":       {"ent", "graph", "internal/core/store"},
+	"internal/web/workbench":   {"ent", "graph", "internal/core/store"},
+	"internal/web/status":      {"graph"},
+	"internal/ops/metrics":     {"ent", "internal/core/store"},
+	"internal/ops/tracing":     {"ent", "internal/core/store"},
+}
+
+func TestImports(t *testing.T) {
+	t.Parallel()
+	within := func(path, part string) bool {
+		return path == "palmares/"+part || strings.HasPrefix(path, "palmares/"+part+"/")
+	}
+	checked := map[string]bool{}
+	for importer, imported := range importsOf(t) {
+		for _, rule := range allowedImports {
+			if !within(importer, rule.part) {
+				continue
+			}
+			checked[importer] = true
+			for _, path := range imported {
+				if strings.HasPrefix(path, "palmares/") && !within(path, rule.part) &&
+					!slices.ContainsFunc(rule.allowed, func(part string) bool { return within(path, part) }) {
+					t.Errorf("%s imports %s; %s may import %v", importer, path, rule.part, rule.allowed)
+				}
+			}
+		}
+		if !checked[importer] {
+			t.Errorf("%s belongs to no part of the program: add it to allowedImports", importer)
+		}
+		for part, forbidden := range forbiddenImports {
+			for _, path := range imported {
+				if within(importer, part) && slices.ContainsFunc(forbidden, func(part string) bool { return within(path, part) }) {
+					t.Errorf("%s imports %s", importer, path)
+				}
+			}
+		}
+	}
+}
+
+// importsOf returns the direct imports of each package, without its tests.
+func importsOf(t *testing.T) map[string][]string {
+	t.Helper()
+	list := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "palmares/...")
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	imports := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		imports[fields[0]] = fields[1:]
+	}
+	if len(imports) < 10 {
+		t.Fatalf("only %d packages are listed", len(imports))
+	}
+	return imports
+}
+
+// TestGeneratedCodeIsFresh generates ent again from what is written by hand,
+// in a module of the same name, and compares.
+func TestGeneratedCodeIsFresh(t *testing.T) {
+	t.Parallel()
+	house, module := filepath.Join("..", ".."), t.TempDir()
+	if err := os.CopyFS(filepath.Join(module, "ent", "schema"), os.DirFS(filepath.Join(house, "ent", "schema"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"go.mod", "go.sum", filepath.Join("ent", "generate.go")} {
+		text, err := os.ReadFile(filepath.Join(house, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(module, name), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A process of its own is not slowed down by the race detector.
+	generate := exec.Command("go", "generate", "./ent")
+	generate.Dir = module
+	if out, err := generate.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	want, got := goFiles(t, filepath.Join(module, "ent")), goFiles(t, filepath.Join(house, "ent"))
+	if len(want) < 50 {
+		t.Fatalf("only %d files were generated", len(want))
+	}
+	for name, text := range want {
+		if got[name] != text {
+			t.Errorf("ent/%s is stale: run make generate", name)
+		}
+	}
+	for name := range got {
+		if _, exists := want[name]; !exists {
+			t.Errorf("ent/%s is no longer generated: delete it", name)
+		}
+	}
+}
+
+// goFiles maps the names of all Go files below a folder to what they say.
+func goFiles(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		name, _ := filepath.Rel(dir, path)
+		files[name] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}

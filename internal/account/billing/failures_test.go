@@ -1,0 +1,133 @@
+package billing
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stripe/stripe-go/v86"
+
+	"palmares/auth"
+	"palmares/internal/core/problem"
+)
+
+func idOf(event []byte) string {
+	var known struct{ ID string }
+	_ = json.Unmarshal(event, &known)
+	return known.ID
+}
+
+// An event that could not be applied is sent again, and then is.
+func TestStripeFails(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		event := s.event(stripe.EventTypeCustomerSubscriptionCreated)
+		for _, broken := range []http.HandlerFunc{internalError, hangUp} {
+			s.peer.breakWith(broken)
+			s.wantAnswer(s.send(event), http.StatusServiceUnavailable)
+			s.wantPlan(auth.Developer)
+		}
+		s.peer.mend()
+		s.wantAnswer(s.send(event), http.StatusOK)
+		s.wantPlan(auth.Pro)
+		if !strings.Contains(s.log.String(), stripesWords) {
+			t.Error("the log does not tell the cause")
+		}
+	})
+}
+
+func TestStripeHangs(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		event := s.event(stripe.EventTypeCustomerSubscriptionCreated)
+		s.peer.breakWith(silence)
+		ctx, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer stop()
+		s.wantAnswer(s.deliver(ctx, event, signed(event, webhookSecret, time.Now())), http.StatusServiceUnavailable)
+		s.peer.mend()
+		s.wantAnswer(s.send(event), http.StatusOK)
+		s.wantPlan(auth.Pro)
+	})
+}
+
+// Whatever Stripe says, its words are not for our visitors. What it refuses is
+// not mended by trying again.
+func TestFailedCalls(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		s.Price = ""
+		for name, c := range map[string]struct {
+			how  http.HandlerFunc
+			code problem.Code
+			says string
+		}{
+			"broken":   {internalError, problem.Unavailable, "try again in a minute"},
+			"busy":     {tooMany, problem.Unavailable, "try again in a minute"},
+			"refusing": {refuse, problem.Internal, "trying again will not help"},
+		} {
+			s.peer.breakWith(c.how)
+			for what, do := range map[string]func() error{
+				"subscribe":       func() error { _, err := s.Subscribe(t.Context(), s.account); return err },
+				"manage":          func() error { _, err := s.Manage(t.Context(), s.account); return err },
+				"set up":          func() error { _, _, err := s.SetUp(t.Context()); return err },
+				"set up the page": func() error { _, _, err := s.SetUpManaging(t.Context()); return err },
+				"price":           func() error { _, err := s.findPrice(t.Context()); return err },
+				"sync":            func() error { return s.Sync(t.Context(), s.account) },
+				"close":           func() error { return s.Close(t.Context(), s.account) },
+			} {
+				err := do()
+				if said := problem.Of(err); said.Code != c.code || !strings.Contains(said.Message, c.says) {
+					t.Errorf("%s, %s: %v", name, what, err)
+				}
+				s.wantOwnWords(problem.Of(err).Message)
+			}
+		}
+	})
+}
+
+func tooMany(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusTooManyRequests)
+	_, _ = w.Write(refusal())
+}
+
+// Stripe repeats its answer to a repeated key, an error too: later tries must
+// not be the same request.
+func TestSubscribeAfterAnError(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.peer.breakWith(internalError)
+		_, err := s.Subscribe(t.Context(), s.account)
+		wantProblem(t, err, problem.Unavailable)
+		s.peer.mend()
+		s.wait(time.Minute)
+		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
+			t.Fatal(err)
+		}
+		tries := s.peer.made("POST /v1/customers")
+		first, last := tries[0], tries[len(tries)-1]
+		if first.key == "" || first.key == last.key {
+			t.Errorf("the keys are %q and %q", first.key, last.key)
+		}
+	})
+}
+
+func TestDatabaseClosed(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		if err := s.Store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		w := s.send(s.event(stripe.EventTypeCustomerSubscriptionCreated))
+		s.wantAnswer(w, http.StatusServiceUnavailable)
+		if w.Header().Get("Retry-After") == "" {
+			t.Error("it does not say when to try again")
+		}
+		s.look(t.Context()) // warns, and goes on
+	})
+}

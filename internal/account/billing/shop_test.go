@@ -1,0 +1,243 @@
+package billing
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stripe/stripe-go/v86"
+	"github.com/stripe/stripe-go/v86/webhook"
+
+	"palmares/auth"
+	"palmares/ent"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/notify/mail"
+)
+
+const (
+	secretKey     = "sk_test_topsecret"
+	webhookSecret = "whsec_topsecret"
+	publicURL     = "https://palmares.example"
+	priceID       = "price_pro"
+	owner         = "ana@example.com"
+)
+
+// shop is billing with all that it needs, and one account.
+type shop struct {
+	*Billing
+	t        *testing.T
+	peer     *peer
+	smtp     *testkit.SMTPServer
+	accounts *auth.Accounts
+	account  *ent.Account
+	log      *testkit.Log
+
+	mu   sync.Mutex
+	time time.Time
+	ids  int // how many were given out
+}
+
+// eachShop runs a test on each kind of database. The tests of this package
+// mostly wait, and may do so side by side.
+func eachShop(t *testing.T, test func(t *testing.T, s *shop)) {
+	t.Helper()
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) { test(t, newShop(t, db)) })
+}
+
+func newShop(t *testing.T, db *store.Store) *shop {
+	t.Helper()
+	s := &shop{t: t, peer: newPeer(t), smtp: testkit.StartSMTP(t), accounts: auth.NewAccounts(db), log: &testkit.Log{}, time: time.Now().Truncate(time.Second)}
+	log := slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	mailer, err := mail.New(mail.Config{URL: s.smtp.URL, From: "palmares@palmares.example", Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.runMail(mailer)
+	s.Billing = New(Config{
+		SecretKey: secretKey, WebhookSecret: webhookSecret, Price: priceID, APIBase: s.peer.URL,
+		PublicURL: publicURL, ServiceName: "palmarès", Store: db, Mail: mailer, Log: log,
+	})
+	s.now = s.clock
+	if s.account, err = s.accounts.Create(t.Context(), owner, auth.Developer); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.checkLog)
+	return s
+}
+
+func (s *shop) runMail(mailer *mail.Mailer) {
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		mailer.Run(ctx)
+	}()
+	s.t.Cleanup(func() { stop(); <-ended })
+}
+
+func (s *shop) clock() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.time
+}
+
+func (s *shop) wait(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.time = s.time.Add(d)
+}
+
+// customer is the account's at Stripe, as Subscribe makes it.
+func (s *shop) customer() *ent.Customer {
+	s.t.Helper()
+	row, err := s.ensureCustomer(s.t.Context(), s.account)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return row
+}
+
+// row is what the database has of the first customer.
+func (s *shop) row() *ent.Customer {
+	s.t.Helper()
+	row, err := s.Store.Write.Customer.Get(s.t.Context(), customerID(1))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return row
+}
+
+func (s *shop) wantPlan(want auth.Plan) {
+	s.t.Helper()
+	acc, err := s.Store.Write.Account.Get(s.t.Context(), s.account.ID)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if got := auth.Plan(acc.Plan); got != want {
+		s.t.Fatalf("the plan is %s, not %s", got, want)
+	}
+}
+
+// begun is a subscription that begins now.
+func (s *shop) begun(status stripe.SubscriptionStatus) subscription {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ids++
+	return subscription{
+		id: fmt.Sprintf("sub_%d", s.ids), status: status,
+		created: s.time, periodEnd: s.time.Add(30 * 24 * time.Hour), invoiced: s.time,
+	}
+}
+
+// isNow says what Stripe knows, and lets it send an event of it.
+func (s *shop) isNow(what stripe.EventType, all ...subscription) {
+	s.t.Helper()
+	s.peer.set(customerID(1), all...)
+	s.wantAnswer(s.send(s.event(what)), http.StatusOK)
+}
+
+// subscribed is the account with a subscription that has just begun.
+func (s *shop) subscribed() subscription {
+	s.t.Helper()
+	s.customer()
+	sub := s.begun(stripe.SubscriptionStatusActive)
+	s.isNow(stripe.EventTypeCustomerSubscriptionCreated, sub)
+	s.wantPlan(auth.Pro)
+	return sub
+}
+
+// event is news of the first customer, with an id of its own.
+func (s *shop) event(what stripe.EventType) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ids++
+	return eventOf(fmt.Sprintf("evt_%d", s.ids), what, customerID(1))
+}
+
+func eventOf(id string, what stripe.EventType, customer string) []byte {
+	object := map[string]any{"object": "subscription", "id": "sub_x", "customer": customer}
+	if what == stripe.EventTypeCustomerDeleted {
+		object = map[string]any{"object": "customer", "id": customer}
+	}
+	return eventAbout(id, what, object)
+}
+
+func eventAbout(id string, what stripe.EventType, object any) []byte {
+	payload, _ := json.Marshal(map[string]any{
+		"object": "event", "id": id, "type": what, "api_version": "2020-08-27", "data": map[string]any{"object": object},
+	})
+	return payload
+}
+
+func signed(payload []byte, secret string, at time.Time) string {
+	return webhook.GenerateTestSignedPayload(&webhook.UnsignedPayload{Payload: payload, Secret: secret, Timestamp: at}).Header
+}
+
+// send delivers an event as Stripe does.
+func (s *shop) send(payload []byte) *httptest.ResponseRecorder {
+	return s.deliver(context.Background(), payload, signed(payload, webhookSecret, time.Now()))
+}
+
+// deliver may be called from many sides at once.
+func (s *shop) deliver(ctx context.Context, payload []byte, signature string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, EventsPath, bytes.NewReader(payload))
+	if signature != "" {
+		r.Header.Set("Stripe-Signature", signature)
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
+}
+
+// foreign are words that are none of ours: secrets, and what libraries say.
+var foreign = []string{"sk_test", "whsec", stripesWords, "sql:", "pq:", "sqlite", "database is closed", "webhook had", "Stripe-Signature", "dial tcp", "EOF", "context "}
+
+func (s *shop) wantAnswer(w *httptest.ResponseRecorder, status int) {
+	s.t.Helper()
+	if w.Code != status {
+		s.t.Fatalf("answered %d, not %d: %s", w.Code, status, w.Body)
+	}
+	s.wantOwnWords(w.Body.String())
+}
+
+func (s *shop) wantOwnWords(said string) {
+	s.t.Helper()
+	for _, word := range foreign {
+		if strings.Contains(said, word) {
+			s.t.Errorf("%q is in %s", word, said)
+		}
+	}
+}
+
+// applied is how many events were acted on.
+func (s *shop) applied() int {
+	s.t.Helper()
+	n, err := s.Store.Write.BillingEvent.Query().Count(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return n
+}
+
+// checkLog finds secrets anywhere, and Stripe's words where no cause is told.
+func (s *shop) checkLog() {
+	for line := range strings.Lines(s.log.String()) {
+		if strings.Contains(line, "topsecret") {
+			s.t.Errorf("a secret is in the log: %s", line)
+		}
+		quiet := strings.Contains(line, `"level":"INFO"`) || strings.Contains(line, `"level":"DEBUG"`)
+		if quiet && strings.Contains(line, stripesWords) {
+			s.t.Errorf("Stripe's words are in the log: %s", line)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package portal
+
+import (
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
+)
+
+// wire is what a database is reached over, until it is cut.
+type wire struct {
+	listener net.Listener
+	mu       sync.Mutex
+	ends     []net.Conn
+}
+
+// overWire is a database that a test can cut off.
+func overWire(t *testing.T) (store.Config, *wire) {
+	t.Helper()
+	cfg := testkit.Postgres(t)
+	address, err := url.Parse(cfg.DatabaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{listener: listener}
+	server := address.Host
+	go func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", server)
+			if err != nil {
+				_ = near.Close()
+				continue
+			}
+			w.mu.Lock()
+			w.ends = append(w.ends, near, far)
+			w.mu.Unlock()
+			go func() { _, _ = io.Copy(far, near) }()
+			go func() { _, _ = io.Copy(near, far) }()
+		}
+	}()
+	t.Cleanup(w.cut)
+	address.Host = listener.Addr().String()
+	cfg.DatabaseURL = address.String()
+	return cfg, w
+}
+
+func (w *wire) cut() {
+	_ = w.listener.Close()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, end := range w.ends {
+		_ = end.Close()
+	}
+}
+
+func TestDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	cfg, wire := overWire(t)
+	s := newSite(t, testkit.Open(t, cfg))
+	b := s.signIn("ana@example.com")
+	sent := s.browser().ask("ben@example.com")
+	wire.cut()
+	stranger := s.browser()
+	wantPage(t, stranger.get("/login"), 200) // needs none
+	for _, got := range []answer{
+		b.get(home), b.get("/account/usage"), b.get("/account/export"), b.post("/account/keys", "name", "x"), b.post("/account/delete", "email", "ana@example.com"),
+		stranger.post("/login", "email", "eva@example.com"), stranger.get(sent.path(t)), stranger.post("/login/confirm", "token", sent.token(t)),
+	} {
+		wantPage(t, got, 503, "Our database does not answer", "try again in a minute")
+		wantGuarded(t, "without a database", got)
+		if got.Header().Get("Retry-After") == "" {
+			t.Error("it does not say when to try again")
+		}
+		for _, word := range []string{"sql", "pq:", "dial", "refused", "127.0.0.1", "EOF", "ent:"} {
+			if strings.Contains(got.Body.String(), word) {
+				t.Errorf("it says %q: %s", word, got.text)
+			}
+		}
+	}
+	if s.smtp.Count("eva@example.com") != 0 {
+		t.Error("a message was sent that nobody can use")
+	}
+}
+
+// Pages are shown while an import, a migration or another writes to SQLite.
+func TestPagesBesideAWriter(t *testing.T) {
+	t.Parallel()
+	cfg := testkit.SQLite(t)
+	s := newSite(t, testkit.Open(t, cfg))
+	b := s.signIn("ana@example.com")
+	b.makeKey("laptop")
+	for name, db := range map[string]*store.Store{"of ours": s.db, "of another process": testkit.Open(t, cfg)} {
+		writing, err := db.Write.Tx(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		writing.Account.Update().SetPlanByHand(false).ExecX(t.Context())
+		shown := make(chan struct{})
+		go func() {
+			defer close(shown)
+			for _, path := range []string{home, "/account/usage", "/account/plan", "/account/settings", "/account/export", "/account/delete", "/account/plan/done"} {
+				if got := b.get(path); got.Code >= 400 {
+					t.Errorf("a writer %s, %s: %d", name, path, got.Code)
+				}
+			}
+		}()
+		wait.Receive(t, "pages beside a writer, which still writes", shown)
+		if err := writing.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Where we do not know whether it was written, we do not say that it was not.
+func TestUnsureIsNotNothing(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	for unsure, says := range map[bool]string{false: "Nothing was changed", true: "whether this was done"} {
+		b := s.browser()
+		got := b.failing(&store.Fault{Message: "the words of a database", Unsure: unsure})
+		wantPage(t, got, 503, says)
+		wantNot(t, got, "the words of a database")
+		if unsure {
+			wantNot(t, got, "Nothing was changed")
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package feed_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	entsql "entgo.io/ent/dialect/sql"
+
+	"palmares/ent/category"
+	"palmares/ent/release"
+	"palmares/ent/tool"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+// answers is everything that readers can see of a catalog: the records, and
+// what was worked out from them.
+func answers(t *testing.T, s *store.Store) string {
+	t.Helper()
+	var all strings.Builder
+	all.WriteString(export(t, s))
+	rel := s.Read.Release.Query().Order(release.ByID(entsql.OrderDesc())).FirstX(t.Context())
+	fmt.Fprintln(&all, rel.FeedDate, rel.ToolsTotal, rel.ToolsTested, show(rel.ToolsAvgScore), rel.ToolsRetired, rel.ComparisonsTotal)
+	for _, c := range s.Read.Category.Query().Order(category.ByID()).AllX(t.Context()) {
+		fmt.Fprintln(&all, c.ID, c.ToolCount, show(c.AvgScore))
+	}
+	for _, row := range s.Read.Tool.Query().Order(tool.ByNameKey(), tool.ByID()).AllX(t.Context()) {
+		fmt.Fprintln(&all, row.ID, row.NameKey, row.Untested, row.PriceAmount, row.PricePeriod, row.SearchText, row.SectionsHash, row.InEmbeddings)
+	}
+	return all.String()
+}
+
+func show(score *float64) string {
+	if score == nil {
+		return "none"
+	}
+	return fmt.Sprint(*score)
+}
+
+func synthetic(t *testing.T, opts synth.Options) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	if err := synth.Write(t.Context(), &buf, opts); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}
+
+// mutate drops, retires and brings back tools at random, as no generator of
+// tidy feeds would.
+func mutate(data []byte, seed uint64) []byte {
+	r := rand.New(rand.NewPCG(seed, 0))
+	var lines []string
+	gone := map[string]bool{}
+	for line := range strings.Lines(string(data)) {
+		slug, _, _ := strings.Cut(strings.TrimPrefix(line, `{"type":"tool","slug":"`), `"`)
+		switch {
+		case !strings.HasPrefix(line, `{"type":"tool"`) || r.IntN(10) > 0:
+			lines = append(lines, line)
+		case r.IntN(2) == 0:
+			gone[slug] = true
+		default:
+			retired := &feed.Retired{Slug: slug, Name: "Feu " + slug, Category: "code", Reason: "pivot", RetiredAt: "2026-02-02", Note: "Parti."}
+			lines = append(lines, string(feed.Line(retired))+"\n")
+		}
+	}
+	var out strings.Builder
+	for _, line := range lines {
+		if strings.HasPrefix(line, `{"type":"comparatif"`) && refersTo(line, gone) {
+			continue
+		}
+		out.WriteString(line)
+	}
+	return []byte(out.String())
+}
+
+func refersTo(line string, slugs map[string]bool) bool {
+	for slug := range slugs {
+		if strings.Contains(line, `"`+slug+`"`) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestRoundTrip lets catalogs live through several imports and holds their
+// exports against them: imported again they change nothing; imported into an
+// empty database, of either kind, they give the same answers.
+func TestRoundTrip(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, lived *store.Store) {
+		for seed := range uint64(6) {
+			for revision := range 4 {
+				data := mutate(synthetic(t, synth.Options{Tools: 60, Seed: seed, Revision: revision}), seed*10+uint64(revision))
+				publish(t, lived, data, feed.Options{Force: true})
+			}
+			exported := export(t, lived)
+			if again := publish(t, lived, []byte(exported)); again.Release != 0 {
+				t.Fatalf("seed %d: importing the export makes release %d: %+v", seed, again.Release, again)
+			}
+			want := answers(t, lived)
+			testkit.EachStore(t, func(t *testing.T, empty *store.Store) {
+				publish(t, empty, []byte(exported))
+				if got := answers(t, empty); got != want {
+					t.Errorf("seed %d: another catalog: %s", seed, firstDifference(got, want))
+				}
+			})
+		}
+	})
+}
+
+// TestBothDatabasesAgree puts the same life of a catalog into both.
+func TestBothDatabasesAgree(t *testing.T) {
+	stores := []*store.Store{testkit.Open(t, testkit.SQLite(t)), testkit.Open(t, testkit.Postgres(t))}
+	for revision := range 5 {
+		data := mutate(synthetic(t, synth.Options{Tools: 200, Seed: 42, Revision: revision}), uint64(revision))
+		var got []string
+		for _, s := range stores {
+			report := publish(t, s, data, feed.Options{Force: true})
+			got = append(got, fmt.Sprintf("%+v\n%v\n%s", *report, journalOf(t, s, report.Release), answers(t, s)))
+		}
+		if got[0] != got[1] {
+			t.Fatalf("revision %d: SQLite and PostgreSQL differ: %s", revision, firstDifference(got[0], got[1]))
+		}
+	}
+}
+
+func firstDifference(a, b string) string {
+	linesA, linesB := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range min(len(linesA), len(linesB)) {
+		if linesA[i] != linesB[i] {
+			return fmt.Sprintf("line %d\n%s\n%s", i+1, linesA[i], linesB[i])
+		}
+	}
+	return fmt.Sprintf("%d and %d lines", len(linesA), len(linesB))
+}
+
+// TestDemoCatalog holds the demo to what it promises, and to the form that an
+// export gives it.
+func TestDemoCatalog(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		report := publish(t, s, demo.Catalog)
+		if exported := export(t, s); exported != string(demo.Catalog) {
+			t.Errorf("its export differs: %s", firstDifference(exported, string(demo.Catalog)))
+		}
+		if report.Tools.Created < 40 || report.Categories.Created < 6 || report.Comparisons.Created < 12 || report.Tools.Retired < 8 || report.PriceChanges < 10 {
+			t.Errorf("too small: %+v", report)
+		}
+		reasons := map[string]bool{}
+		for _, row := range s.Read.Tool.Query().WithSections().AllX(t.Context()) {
+			reasons[string(row.RetiredReason)] = true
+			if row.InEmbeddings && len(row.Edges.Sections) < 4 {
+				t.Errorf("%s is in the embeddings set with %d sections", row.ID, len(row.Edges.Sections))
+			}
+			if row.RetiredAt == "" && !strings.HasSuffix(row.Domain, ".example") {
+				t.Errorf("%s has a domain that may exist: %s", row.ID, row.Domain)
+			}
+		}
+		if len(reasons) != 6 { // the five, and none
+			t.Errorf("reasons: %v", reasons)
+		}
+	})
+}

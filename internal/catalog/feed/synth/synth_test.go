@@ -1,0 +1,81 @@
+package synth_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"palmares/internal/catalog/feed/synth"
+)
+
+func generate(t *testing.T, opts synth.Options) string {
+	t.Helper()
+	var buf bytes.Buffer
+	if err := synth.Write(t.Context(), &buf, opts); err != nil {
+		t.Fatal(err)
+	}
+	return buf.String()
+}
+
+func TestSameOptionsSameBytes(t *testing.T) {
+	opts := synth.Options{Tools: 500, Seed: 7, Revision: 2}
+	first := generate(t, opts)
+	if first != generate(t, opts) {
+		t.Error("the same options give another feed")
+	}
+	for name, other := range map[string]synth.Options{
+		"seed":     {Tools: 500, Seed: 8, Revision: 2},
+		"revision": {Tools: 500, Seed: 7, Revision: 3},
+	} {
+		if first == generate(t, other) {
+			t.Errorf("another %s gives the same feed", name)
+		}
+	}
+}
+
+func TestRevisionsChangeFewLines(t *testing.T) {
+	before := strings.Split(generate(t, synth.Options{Tools: 1000, Seed: 1}), "\n")
+	after := strings.Split(generate(t, synth.Options{Tools: 1000, Seed: 1, Revision: 1}), "\n")
+	changed := 0
+	for i := range before {
+		if before[i] != after[i] {
+			changed++
+		}
+	}
+	if changed < 20 || changed > 100 {
+		t.Errorf("%d of %d lines change", changed, len(before))
+	}
+}
+
+func TestEdgesOccur(t *testing.T) {
+	feed := generate(t, synth.Options{Tools: 2000, Seed: 1})
+	for name, piece := range map[string]string{
+		"no score":                   `"score":null`,
+		"score left out":             `€/mois","verifiability"`,
+		"lowest score":               `"score":0,`,
+		"highest score":              `"score":10,`,
+		"price with a comma":         `,05 €/`,
+		"period of several words":    `€/poste / mois"`,
+		"unpublished comparison":     `"published":false`,
+		"retired tool in comparison": `"tool_b":"ancien-`,
+		"retired winner":             `"winner":"ancien-`,
+		"empty category":             `"slug":"vide"`,
+		"emoji":                      `🦊`,
+		"quote in a name":            `Le \"Guillemet\"`,
+		"angle brackets":             `L'Établi <3>`,
+		"line separator":             "\u2028",
+		"no sections":                `"sections":[]`,
+		"address with a query":       `?tri=score&page=1#liste`,
+	} {
+		if !strings.Contains(feed, piece) {
+			t.Errorf("%s: %s does not occur", name, piece)
+		}
+	}
+	longest := 0
+	for line := range strings.Lines(feed) {
+		longest = max(longest, len(line))
+	}
+	if longest < 500_000 || longest > 1<<20 {
+		t.Errorf("the longest line has %d bytes", longest)
+	}
+}

@@ -1,0 +1,163 @@
+package journal_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"palmares/auth"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/journal"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+// hostile is what a feed may have in a text: everything but a NUL.
+const hostile = "<script>\"]]>\\ & é 😀 \t\r\n\x01\x1f\x7f\u2028\ufffe 'x' €"
+
+func aRetired(slug, note string) *feed.Retired {
+	return &feed.Retired{Slug: slug, Name: "Outil " + slug, Category: "code", Reason: "mort", RetiredAt: "2026-06-01", Note: note}
+}
+
+func aDuel(slug, title string, published bool) *feed.Comparison {
+	return &feed.Comparison{Slug: slug, Title: title, ToolA: "a", ToolB: "v", Winner: "a", WinnerNote: "Plus net.",
+		Published: feed.Published(published), UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel/" + slug}
+}
+
+func publish(t *testing.T, s *store.Store, data []byte) {
+	t.Helper()
+	if _, err := feed.Import(t.Context(), s, bytes.NewReader(data), feed.Options{Force: true}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// everything makes events of every type, in every form they have.
+func everything(t *testing.T, s *store.Store) []*journal.Event {
+	t.Helper()
+	verifiability, avis, zero := 6.0, "https://palmares.example/avis/full", 0.0
+	full := feedtest.Tool("full", func(t *feed.Tool) {
+		t.Name, t.Tagline, t.Verifiability, t.AvisURL, t.Tier = hostile, hostile, &verifiability, &avis, 1
+	})
+	v := feedtest.Tool("v", func(t *feed.Tool) { t.Category = "voix"; t.Score = &zero })
+	untested := feedtest.Tool("u", func(t *feed.Tool) { t.Score = nil })
+	publish(t, s, feedtest.Catalog("2026-11-01", full, feedtest.Tool("a"), v, untested, feedtest.Tool("leaves"), feedtest.Tool("retires"),
+		aRetired("old", "Fermé."), aRetired("back", "Fermé."), aRetired("gone", hostile),
+		aDuel("shown", "Lequel ?", true), aDuel("hidden", hostile, false), aDuel("drops", "Lequel ?", true)))
+	cheaper := feedtest.Tool("a", func(t *feed.Tool) { t.Price, t.Pricing, t.UpdatedAt = "0 €/mois", "gratuit", "2026-11-02" })
+	rewritten := *full
+	rewritten.Sections = []feed.Section{{Section: "verdict", Text: hostile}}
+	publish(t, s, feedtest.Catalog("2026-11-02", &rewritten, cheaper, v, untested, aRetired("retires", hostile),
+		aRetired("old", "Autre."), feedtest.Tool("back"),
+		aDuel("shown", hostile, true), aDuel("hidden", hostile, true), aDuel("drops", "Lequel ?", false)))
+	publish(t, s, feedtest.Catalog("2026-11-03", feedtest.Tool("full"), cheaper, v, untested, aRetired("retires", hostile), aRetired("old", "Autre."), feedtest.Tool("back")))
+	events, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return events
+}
+
+func TestEventsFitTheirSchemas(t *testing.T) {
+	schemas := map[string]*jsonschema.Schema{}
+	handler := journal.SchemaHandler()
+	for _, event := range journal.Events {
+		got := serve(handler, http.MethodGet, journal.SchemasPath+event+".json")
+		if got.Code != 200 {
+			t.Fatalf("%s: %d", event, got.Code)
+		}
+		text, err := jsonschema.UnmarshalJSON(got.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		compiler := jsonschema.NewCompiler()
+		compiler.AssertFormat()
+		address := "https://palmares.example" + journal.SchemasPath + event + ".json"
+		if err := compiler.AddResource(address, text); err != nil {
+			t.Fatal(err)
+		}
+		if schemas[event], err = compiler.Compile(address); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		seen, forms := map[string]bool{}, map[string]bool{}
+		for _, event := range everything(t, s) {
+			body := event.JSON()
+			value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+			if err != nil {
+				t.Fatalf("%v in %s", err, body)
+			}
+			if err := schemas[event.Type].Validate(value); err != nil {
+				t.Errorf("%v\n%s", err, body)
+			}
+			seen[event.Type] = true
+			forms[event.Type+form(event.Before != nil)+form(event.After != nil)] = true
+			for _, other := range journal.Events {
+				if other != event.Type && schemas[other].Validate(value) == nil {
+					t.Errorf("%s also fits %s", body, other)
+				}
+			}
+		}
+		for _, event := range journal.Events {
+			if !seen[event] {
+				t.Errorf("%s was not made", event)
+			}
+		}
+		for _, want := range []string{
+			"tool.created-+", "tool.created++", "tool.retired-+", "tool.retired++", "tool.removed+-", "comparatif.published-+",
+			"comparatif.removed+-", "embeddings.changed-+", "embeddings.changed++", "embeddings.changed+-",
+		} {
+			if !forms[want] {
+				t.Errorf("%s was not made", want)
+			}
+		}
+	})
+}
+
+func form(there bool) string {
+	if there {
+		return "+"
+	}
+	return "-"
+}
+
+func serve(h http.Handler, method, target string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Plan: auth.Developer})))
+	return w
+}
+
+func TestSchemaHandler(t *testing.T) {
+	h := journal.SchemaHandler()
+	got := serve(h, http.MethodGet, "/schemas/events/tool.created.json")
+	tag := got.Header().Get("ETag")
+	if got.Header().Get("Content-Type") != "application/schema+json" || tag == "" || !json.Valid(got.Body.Bytes()) {
+		t.Errorf("%v", got.Header())
+	}
+	for _, c := range []struct {
+		method, path string
+		header       []string
+		want         int
+	}{
+		{http.MethodGet, "/schemas/events/tool.created.json", []string{"If-None-Match", tag}, 304},
+		{http.MethodHead, "/schemas/events/tool.created.json", nil, 200},
+		{http.MethodPost, "/schemas/events/tool.created.json", nil, 405},
+		{http.MethodGet, "/schemas/events/tool.painted.json", nil, 404},
+		{http.MethodGet, "/schemas/events/../journal.go", nil, 404},
+		{http.MethodGet, "/schemas/events/", nil, 404},
+	} {
+		if got := serve(h, c.method, c.path, c.header...); got.Code != c.want || (c.want != 200 && c.want != 304 && !strings.Contains(got.Body.String(), `"error"`)) {
+			t.Errorf("%s %s: %d %s", c.method, c.path, got.Code, got.Body)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package journal_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"palmares/graph"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/journal"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/rest"
+)
+
+// What an event tells is, field by field and in their order, what the REST
+// interface answered before the release and answers after it. What looks there
+// as it did has no event.
+func TestEventsTellWhatRESTAnswers(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		score, avis := 6.0, "https://palmares.example/avis/a"
+		a, v, b := feedtest.Tool("a"), feedtest.Tool("v"), feedtest.Tool("b")
+		old := aRetired("old", "Fermé.")
+		duel, other := aDuel("duel", "Lequel ?", true), aDuel("other", "Lequel ?", true)
+		other.Winner = "v"
+		records := map[string]any{"a": a, "v": v, "b": b, "old": old, "duel": duel, "other": other, "hidden": aDuel("hidden", "Lequel ?", false)}
+		var last int
+		was := map[string]string{}
+		for _, step := range []struct {
+			what   string
+			change func()
+		}{
+			{"the first import", func() {}},
+			{"name", func() { b.Name = "Autre" }},
+			{"hostile texts", func() { b.Name, b.Tagline, duel.Title, old.Note = hostile, hostile, hostile, hostile }},
+			{"domain", func() { a.Domain = "other.example" }},
+			{"category", func() { a.Category = "voix" }},
+			{"icp", func() { a.ICP = "vibe-coder" }},
+			{"pricing", func() { a.Pricing = "freemium" }},
+			{"price", func() { a.Price = "0 €/mois" }},
+			{"score", func() { a.Score = &score }},
+			{"no score", func() { a.Score = nil }},
+			{"verifiability", func() { a.Verifiability = &score }},
+			{"canonical_url", func() { a.CanonicalURL += "?x=<&>" }},
+			{"avis_url", func() { a.AvisURL = &avis }},
+			{"alternatives_url", func() { a.AlternativesURL += "/" }},
+			{"updated_at", func() { a.UpdatedAt = "2026-11-02" }},
+			{"tier", func() { a.Tier = 2 }},
+			{"mainstream", func() { a.Mainstream = true }},
+			{"obsolescence", func() { a.Obsolescence = &score }},
+			{"sections", func() { a.Sections = nil }},
+			{"price_history", func() {
+				a.PriceHistory = []feed.PriceChange{{ChangedAt: "2025-01-01", Pricing: "payant", Price: "9 €/mois", PreviousPricing: "payant", PreviousPrice: "8 €/mois"}}
+			}},
+			{"a retired tool's category", func() { old.Category = "voix" }},
+			{"its score", func() { old.Score = &score }},
+			{"its reason", func() { old.Reason = "acquis" }},
+			{"its date", func() { old.RetiredAt = "2026-06-02" }},
+			{"its note", func() { old.Note = "Acheté." }},
+			{"its name", func() { old.Name = "Vieux" }},
+			{"a comparison's title", func() { duel.Title = "Qui donc ?" }},
+			{"its winner", func() { duel.Winner = "v" }},
+			{"its winner_note", func() { duel.WinnerNote = "Plus beau." }},
+			{"its tool", func() { duel.ToolA = "b" }},
+			{"its own date", func() { duel.UpdatedAt = "2026-10-02" }},
+			{"its page", func() { duel.CanonicalURL += "/" }},
+			{"its winner's name", func() { v.Name = "Nouveau" }},
+			{"its winner's name and its own title", func() { v.Name, duel.Title = "Dernier", "Et alors ?" }},
+			{"another winner, under a new name", func() { duel.Winner, b.Name = "b", "B" }},
+			{"hidden, its winner renamed", func() { duel.Published, b.Name = false, "Bé" }},
+			{"still hidden, its winner renamed", func() { b.Name = "Bê" }},
+			{"shown again", func() { duel.Published = true }},
+			{"its winner retired, under a new name", func() {
+				records["b"] = &feed.Retired{Slug: "b", Name: "Feu B", Category: "voix", Reason: "mort", RetiredAt: "2026-11-03", Note: "Fermé."}
+			}},
+			{"and back", func() { b.Name, records["b"] = "B vit", b }},
+			{"gone with its winner", func() { delete(records, "duel"); delete(records, "b"); a.Name = "Un autre" }},
+		} {
+			step.change()
+			publish(t, s, feedtest.Catalog("2026-11-05", slices.Collect(maps.Values(records))...))
+			is := shownByREST(t, s)
+			events, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 1000, After: last})
+			if err != nil {
+				t.Fatal(err)
+			}
+			told := map[string]bool{}
+			for _, event := range events {
+				last = event.Number
+				noun, _, _ := strings.Cut(event.Type, ".")
+				if noun != "tool" && noun != "comparatif" {
+					continue
+				}
+				key := noun + " " + event.Slug
+				if told[key] {
+					t.Errorf("%s: two events of %s", step.what, key)
+				}
+				told[key] = true
+				if got := [2]string{oneWay(t, event.Before), oneWay(t, event.After)}; got != [2]string{was[key], is[key]} {
+					t.Errorf("%s: %s of %s\nevent %s\n   to %s\nREST  %s\n   to %s", step.what, event.Type, key, got[0], got[1], was[key], is[key])
+				}
+				if strings.HasSuffix(event.Type, ".updated") {
+					slices.Sort(event.Fields)
+					if want := differing(t, was[key], is[key]); !slices.Equal(event.Fields, want) || len(want) == 0 {
+						t.Errorf("%s: %s tells that %v changed, not %v", step.what, key, event.Fields, want)
+					}
+				}
+			}
+			for key := range merged(was, is) {
+				if told[key] != (was[key] != is[key]) {
+					t.Errorf("%s: an event of %s is %v, with REST\nfrom %s\n  to %s", step.what, key, told[key], was[key], is[key])
+				}
+			}
+			was = is
+		}
+	})
+}
+
+// shownByREST is every tool and comparison as the REST interface tells it, by
+// "tool" or "comparatif" and its slug.
+func shownByREST(t *testing.T, s *store.Store) map[string]string {
+	t.Helper()
+	silent := slog.New(slog.DiscardHandler)
+	executor := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: silent})
+	api, err := rest.NewHandler(rest.Config{}, executor, cache.New(1<<20, nil, silent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]string{}
+	list := func(path, noun string) {
+		var all struct{ Data []json.RawMessage }
+		if got := serve(api, http.MethodGet, "/api/v1/"+path); got.Code != 200 || json.Unmarshal(got.Body.Bytes(), &all) != nil {
+			t.Fatalf("%s: %d %s", path, got.Code, got.Body)
+		}
+		for _, item := range all.Data {
+			var known struct{ Slug string }
+			if err := json.Unmarshal(item, &known); err != nil {
+				t.Fatal(err)
+			}
+			shown[noun+" "+known.Slug] = oneWay(t, item)
+		}
+	}
+	list("tools?limit=200", "tool")
+	for key := range shown {
+		_, slug, _ := strings.Cut(key, " ")
+		shown[key] = oneWay(t, serve(api, http.MethodGet, "/api/v1/tools/"+slug).Body.Bytes())
+	}
+	list("cimetiere?limit=200", "tool")
+	list("comparatifs?limit=200", "comparatif")
+	return shown
+}
+
+// oneWay writes JSON the one way; the order of fields stays.
+func oneWay(t *testing.T, text []byte) string {
+	t.Helper()
+	if text == nil {
+		return ""
+	}
+	var out bytes.Buffer
+	if err := json.Compact(&out, text); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return strings.NewReplacer(`\u001F`, `\u001f`).Replace(out.String())
+}
+
+// differing names the fields that are not the same, in alphabetical order.
+func differing(t *testing.T, before, after string) (names []string) {
+	t.Helper()
+	var was, is map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(before), &was); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(after), &is); err != nil {
+		t.Fatal(err)
+	}
+	for name := range merged(was, is) {
+		if string(was[name]) != string(is[name]) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func merged[V any](a, b map[string]V) map[string]V {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
+}

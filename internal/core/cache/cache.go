@@ -1,0 +1,257 @@
+package cache
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+
+	"palmares/internal/core/problem"
+)
+
+// Question identifies a response within a release, in one canonical form for
+// all ways to write the same request.
+type Question struct {
+	Operation string
+	Variables string
+	Keyed     bool // the response may hold what only callers with a key may read
+}
+
+// Make executes a question, and returns the release that was read, or 0 if
+// there is none; also with an error. The cache retains it to execute the
+// question again for the next release, so it must not hold on to more than it
+// needs.
+type Make func(ctx context.Context) (entry *Entry, release int, err error)
+
+// Cache holds everything that a server keeps in memory for later requests,
+// within one budget in bytes: the responses of the newest release, and the
+// tables in table.go.
+type Cache struct {
+	log    *slog.Logger
+	secret []byte       // signs tags
+	served atomic.Int64 // the newest edition
+	items  *otter.Cache[key, *item]
+
+	flightsMu sync.Mutex
+	flights   map[key]*flight
+	renewing  sync.Mutex // one at a time
+	renewed   int        // how many responses are executed again for a new release
+
+	Hits, Misses atomic.Int64
+}
+
+// key identifies an item: what kind it is, the edition that it belongs to, or
+// timeless, and the question that it answers.
+type key struct {
+	table    string // "" for responses
+	edition  Edition
+	question Question
+}
+
+// item is a response, with what it takes to execute it again, or a value of a
+// table.
+type item struct {
+	*Entry
+	work   Make
+	uses   atomic.Int64
+	value  any
+	weight uint32
+}
+
+// flight is a response that is being executed, for all requests that wait for
+// it.
+type flight struct {
+	done    chan struct{}
+	entry   *Entry
+	err     error
+	waiting int                // how many requests wait for it
+	stop    context.CancelFunc // when none does any more
+}
+
+func newFlight() *flight { return &flight{done: make(chan struct{}), waiting: 1, stop: func() {}} }
+
+// itemWeight is what an item takes in memory beside its value: the key, the
+// bookkeeping of the cache and the allocator's rounding.
+const itemWeight = 500
+
+// New returns a cache of up to size bytes, which signs its tags with a secret.
+func New(size int64, secret []byte, log *slog.Logger) *Cache {
+	c := &Cache{log: log, secret: secret, flights: map[key]*flight{}, renewed: mostRenewed}
+	c.items = otter.Must(&otter.Options[key, *item]{
+		MaximumWeight: uint64(size),
+		Weigher:       func(_ key, value *item) uint32 { return value.weight },
+	})
+	return c
+}
+
+func (c *Cache) set(k key, i *item, weight int) {
+	i.weight = uint32(weight + itemWeight + len(k.question.Operation) + len(k.question.Variables))
+	c.items.Set(k, i)
+}
+
+// longestWait is a little longer than a response may take to execute.
+const longestWait = 6 * time.Second
+
+// Response is an entry as one request gets it.
+type Response struct {
+	*Entry
+	executed bool
+}
+
+// Get returns the response to a question: a cached one, or one that is
+// executed, once for all concurrent requests. Errors are not cached.
+func (c *Cache) Get(ctx context.Context, q Question, work Make) (Response, error) {
+	k := key{edition: c.Edition(), question: q}
+	if found, ok := c.items.GetIfPresent(k); ok {
+		c.Hits.Add(1)
+		found.uses.Add(1)
+		return Response{Entry: found.Entry}, nil
+	}
+	if CachedOnly(ctx) {
+		return Response{}, problem.New(problem.NotFound, "The response is not cached.")
+	}
+	c.Misses.Add(1)
+	f, first := c.join(ctx, k, work)
+	patience := time.NewTimer(longestWait)
+	defer patience.Stop()
+	select {
+	case <-patience.C: // a frozen database ignores deadlines
+		c.leave(k, f)
+		c.log.ErrorContext(ctx, "response not ready in time", "operation", name(q), "cause", "still executing after "+longestWait.String(), "request_id", problem.RequestID(ctx))
+		return Response{}, problem.New(problem.Timeout, "The request took too long.")
+	case <-ctx.Done():
+		c.leave(k, f)
+		return Response{}, ctx.Err()
+	case <-f.done:
+		if f.err != nil && !first {
+			c.logShared(ctx, q, f.err)
+		}
+		return Response{f.entry, true}, f.err
+	}
+}
+
+// logShared logs an error for a request that waited for another one's
+// execution: each has its own request id to find the cause by.
+func (c *Cache) logShared(ctx context.Context, q Question, err error) {
+	p := problem.Of(err)
+	if p.Code.Status() < http.StatusInternalServerError {
+		return
+	}
+	cause := p.Cause
+	if cause == nil {
+		cause = err
+	}
+	c.log.ErrorContext(ctx, "shared execution failed", "operation", name(q), "code", p.Code, "cause", cause, "request_id", problem.RequestID(ctx))
+}
+
+// name is the first line of an operation, shortened for the log.
+func name(q Question) string {
+	line, _, _ := strings.Cut(q.Operation, "\n")
+	return line[:min(len(line), longestName)]
+}
+
+const longestName = 100
+
+// join waits for an execution that is under way, or starts one.
+func (c *Cache) join(ctx context.Context, k key, work Make) (f *flight, first bool) {
+	c.flightsMu.Lock()
+	defer c.flightsMu.Unlock()
+	if f, flying := c.flights[k]; flying {
+		f.waiting++
+		return f, false
+	}
+	if found, ok := c.items.GetIfPresent(k); ok { // it landed a moment ago
+		f := newFlight()
+		f.entry = found.Entry
+		close(f.done)
+		return f, false
+	}
+	f = newFlight()
+	c.flights[k] = f
+	// The first caller may leave while others wait.
+	working, stop := context.WithCancel(context.WithoutCancel(ctx))
+	f.stop = stop
+	go func() {
+		defer stop()
+		f.entry, f.err = c.fill(working, k.question, work)
+		c.flightsMu.Lock()
+		c.ground(k, f) // before done is closed: later requests find the response cached, or try again
+		c.flightsMu.Unlock()
+		close(f.done)
+	}()
+	return f, true
+}
+
+// leave stops waiting for a flight. An execution that nobody waits for is
+// cancelled: otherwise callers who hang up would cost as much as others.
+func (c *Cache) leave(k key, f *flight) {
+	c.flightsMu.Lock()
+	defer c.flightsMu.Unlock()
+	if f.waiting--; f.waiting == 0 {
+		c.ground(k, f)
+		f.stop()
+	}
+}
+
+// ground makes later requests start a flight of their own. Its caller holds
+// the lock.
+func (c *Cache) ground(k key, f *flight) {
+	if c.flights[k] == f {
+		delete(c.flights, k)
+	}
+}
+
+// fill executes a question and caches the response.
+func (c *Cache) fill(ctx context.Context, q Question, work Make) (entry *Entry, err error) {
+	defer func() {
+		if caught := recover(); caught != nil { // which would end the process, out of reach of the middleware
+			entry, err = nil, fmt.Errorf("panic: %v", caught)
+			c.log.ErrorContext(ctx, "executing a response panicked", "operation", name(q), "panic", caught, "stack", string(debug.Stack()), "request_id", problem.RequestID(ctx))
+		}
+	}()
+	entry, of, err := c.make(ctx, q, work)
+	// It may belong to a release that this server has not noticed yet, also
+	// where the response is that something no longer exists.
+	if failed := c.renew(of, true); failed != nil {
+		return nil, failed
+	}
+	return entry, err
+}
+
+// make executes a question and caches the response for its edition.
+func (c *Cache) make(ctx context.Context, q Question, work Make) (*Entry, Edition, error) {
+	begun := c.Edition()
+	entry, release, err := work(ctx)
+	of := begun.Of(release)
+	if entry != nil {
+		entry.sign(c.secret, q)
+	}
+	if err == nil && release > 0 {
+		c.set(key{edition: of, question: q}, &item{Entry: entry, work: work}, entry.weight())
+	}
+	return entry, of, err
+}
+
+// Entries is how many items are cached, approximately.
+func (c *Cache) Entries() int { return c.items.EstimatedSize() }
+
+// Weight is how many bytes the cached items take.
+func (c *Cache) Weight() uint64 { return c.items.WeightedSize() }
+
+type cachedOnlyKey struct{}
+
+// WithCachedOnly returns a context in which Get executes nothing: a response
+// that is not cached is an error.
+func WithCachedOnly(ctx context.Context) context.Context {
+	return context.WithValue(ctx, cachedOnlyKey{}, true)
+}
+
+// CachedOnly reports whether nothing may be executed in a context.
+func CachedOnly(ctx context.Context) bool { return ctx.Value(cachedOnlyKey{}) != nil }

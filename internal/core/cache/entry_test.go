@@ -1,0 +1,176 @@
+package cache
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+
+	"palmares/internal/core/problem"
+)
+
+var long = []byte(strings.Repeat("every tool has a name; ", 200))
+
+func answer(body []byte, method string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "/", nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	if err := NewEntry(body, http.Header{"Content-Type": {"text/plain"}}).Write(w, r); err != nil {
+		problem.Write(w, err)
+	}
+	return w
+}
+
+func TestEncodings(t *testing.T) {
+	for accept, want := range map[string]string{
+		"":                                 "",
+		"identity":                         "",
+		"gzip":                             "gzip",
+		"GZip":                             "gzip",
+		"x-gzip":                           "gzip",
+		"deflate":                          "",
+		"br":                               "br",
+		"zstd":                             "zstd",
+		"gzip, deflate, br, zstd":          "br",
+		"gzip, deflate, br":                "br",
+		"gzip;q=1, br;q=0.5":               "gzip",
+		"gzip, br;q=0.5, zstd;q=0.9":       "gzip",
+		"gzip;q=0.9, br;q=0.9, zstd":       "zstd",
+		"gzip;q=0.5, identity;q=0.8":       "",
+		"gzip;q=0.5, identity;q=0.5":       "gzip",
+		"*":                                "br",
+		"*;q=0.1, zstd;q=0":                "br",
+		"gzip;q=0":                         "",
+		"identity;q=0, gzip":               "gzip",
+		"identity;q=0, *":                  "br",
+		"gzip;q=nonsense":                  "gzip",
+		" gzip ; q = 0.5 ":                 "gzip",
+		"gzip;q=0, br;q=0, zstd;q=0":       "",
+		",,;;,":                            "",
+		strings.Repeat("x,", 500) + "gzip": "gzip",
+	} {
+		got := answer(long, http.MethodGet, "Accept-Encoding", accept)
+		if encoding := got.Header().Get("Content-Encoding"); encoding != want || got.Code != 200 {
+			t.Errorf("%.60q: %d %q, not %q", accept, got.Code, encoding, want)
+		}
+		if body := decoded(t, got); !bytes.Equal(body, long) {
+			t.Errorf("%.60q: decodes to %.40q", accept, body)
+		}
+		if fmt.Sprint(got.Body.Len()) != got.Header().Get("Content-Length") {
+			t.Errorf("%.60q: has %d bytes, says %s", accept, got.Body.Len(), got.Header().Get("Content-Length"))
+		}
+	}
+	for _, accept := range []string{"identity;q=0", "*;q=0", "deflate, identity;q=0", "identity;q=0.000, gzip;q=0"} {
+		if got := answer(long, http.MethodGet, "Accept-Encoding", accept); got.Code != http.StatusNotAcceptable || got.Header().Get("ETag") != "" {
+			t.Errorf("%q: %d", accept, got.Code)
+		}
+	}
+}
+
+func decoded(t *testing.T, got *httptest.ResponseRecorder) []byte {
+	t.Helper()
+	var r io.Reader = got.Body
+	var err error
+	body := bytes.NewReader(got.Body.Bytes())
+	switch got.Header().Get("Content-Encoding") {
+	case "":
+		r = body
+	case "gzip":
+		r, err = gzip.NewReader(body)
+	case "br":
+		r = brotli.NewReader(body)
+	case "zstd":
+		r, err = zstd.NewReader(body)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// A tiny body is sent as it is, unless that is refused.
+func TestTinyBodies(t *testing.T) {
+	small := []byte(`{"data":[]}`)
+	if got := answer(small, http.MethodGet, "Accept-Encoding", "gzip, br, zstd"); got.Header().Get("Content-Encoding") != "" || !bytes.Equal(got.Body.Bytes(), small) {
+		t.Errorf("%v", got.Header())
+	}
+	got := answer(small, http.MethodGet, "Accept-Encoding", "gzip, identity;q=0")
+	if got.Header().Get("Content-Encoding") != "gzip" || !bytes.Equal(decoded(t, got), small) {
+		t.Errorf("%v", got.Header())
+	}
+}
+
+func TestTags(t *testing.T) {
+	tags := map[string]bool{}
+	for _, accept := range []string{"", "gzip", "br", "zstd"} {
+		got := answer(long, http.MethodGet, "Accept-Encoding", accept)
+		tag := got.Header().Get("ETag")
+		if tags[tag] || !strings.HasPrefix(tag, `"`) || !strings.HasSuffix(tag, `"`) {
+			t.Errorf("%s: %s is no tag of its own", accept, tag)
+		}
+		tags[tag] = true
+		if again := answer(long, http.MethodGet, "Accept-Encoding", accept).Header().Get("ETag"); again != tag {
+			t.Errorf("%s: first %s, then %s", accept, tag, again)
+		}
+		if other := answer(append([]byte("x"), long...), http.MethodGet, "Accept-Encoding", accept).Header().Get("ETag"); other == tag {
+			t.Errorf("%s: another body has the tag, too", accept)
+		}
+	}
+}
+
+func TestNotModified(t *testing.T) {
+	tag := answer(long, http.MethodGet).Header().Get("ETag")
+	var sixteen []string
+	for i := range mostTags {
+		sixteen = append(sixteen, fmt.Sprintf(`W/"%d"`, i))
+	}
+	for header, want := range map[string]int{
+		tag:                          304,
+		"W/" + tag:                   304,
+		"*":                          304,
+		`"other", ` + tag:            304,
+		`"other",` + tag + `,"more"`: 304,
+		strings.Join(sixteen[1:], ", ") + ", " + tag:   304,
+		strings.Join(sixteen, ", ") + ", " + tag:       200, // only so many are compared
+		strings.Join(sixteen, ","):                     200,
+		`"with, comma", ` + tag:                        304,
+		strings.Trim(tag, `"`):                         200,
+		strings.TrimSuffix(tag, `"`):                   200,
+		`"` + strings.ToUpper(tag[1:len(tag)-1]) + `"`: 200,
+		"*xyz":             200,
+		`"x", *`:           200,
+		"nonsense, " + tag: 200,
+		"":                 200,
+		`""`:               200,
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			got := answer(long, method, "If-None-Match", header)
+			if got.Code != want {
+				t.Errorf("%s %.60q: %d, not %d", method, header, got.Code, want)
+			}
+			if got.Header().Get("ETag") != tag {
+				t.Errorf("%s %.60q: has the tag %s", method, header, got.Header().Get("ETag"))
+			}
+			if want == 304 && (got.Body.Len() > 0 || got.Header().Get("Content-Length") != "" || got.Header().Get("Content-Type") != "") {
+				t.Errorf("%s %.60q: %d bytes, %v", method, header, got.Body.Len(), got.Header())
+			}
+		}
+	}
+	compressed := answer(long, http.MethodGet, "Accept-Encoding", "gzip").Header().Get("ETag")
+	if got := answer(long, http.MethodGet, "If-None-Match", compressed); got.Code != 200 {
+		t.Errorf("the plain body is not what the tag of the compressed one names: %d", got.Code)
+	}
+}

@@ -1,0 +1,183 @@
+package middleware
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"palmares/internal/core/problem"
+)
+
+const soon = time.Millisecond
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func refuse(w http.ResponseWriter, _ *http.Request, err error) { problem.Write(w, err) }
+
+// withHeader stands for the links of the chain outside of Deadline.
+func withHeader(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Request-Id", "R1")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// serveWithin starts a server whose handler has a deadline.
+func serveWithin(t *testing.T, limit time.Duration, handler http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(Chain(handler, withHeader, Recover(quiet), Deadline(limit, quiet, refuse)))
+	t.Cleanup(server.Close)
+	return server
+}
+
+func call(t *testing.T, server *httptest.Server, method string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := server.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(body)
+}
+
+// A handler that heeds nothing does not hold up its request, and what it
+// writes later reaches nobody.
+func TestHandlerThatIsTooLate(t *testing.T) {
+	for method, says := range map[string]string{
+		http.MethodGet: "The server took too long to respond. Try again", http.MethodPost: "may or may not have been saved",
+	} {
+		frozen, late := make(chan struct{}), make(chan error, 1)
+		server := serveWithin(t, soon, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Set-Cookie", "late=1")
+			<-frozen
+			if !errors.Is(r.Context().Err(), context.Canceled) {
+				t.Errorf("got context error %v, want it canceled", r.Context().Err())
+			}
+			w.WriteHeader(http.StatusOK)
+			_, err := w.Write([]byte("late"))
+			late <- err
+		})
+		response, body := call(t, server, method)
+		if response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, says) {
+			t.Errorf("%s: got %d %s, want 503 with %q", method, response.StatusCode, body, says)
+		}
+		if response.Header.Get("X-Request-Id") != "R1" || response.Header.Get("Set-Cookie") != "" || response.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: got headers %v, want those of the chain and Retry-After alone", method, response.Header)
+		}
+		close(frozen)
+		if err := <-late; !errors.Is(err, http.ErrHandlerTimeout) {
+			t.Errorf("%s: a late write: got %v, want http.ErrHandlerTimeout", method, err)
+		}
+	}
+}
+
+// A response that was started in time may take longer than the limit.
+func TestStartedResponseIsNotCut(t *testing.T) {
+	server := serveWithin(t, time.Hour, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/csv")
+		_, _ = w.Write([]byte("first,"))
+		timer := r.Context().Value(timerKey{}).(*pausableTimer)
+		timer.timer.Reset(0)
+		<-timer.expired
+		time.Sleep(20 * soon) // for the deadline to do what it does
+		_, _ = w.Write([]byte("second"))
+	})
+	response, body := call(t, server, http.MethodGet)
+	if response.StatusCode != http.StatusOK || body != "first,second" || response.Header.Get("Content-Type") != "text/csv" {
+		t.Errorf("got %d %q %v, want all of the response", response.StatusCode, body, response.Header)
+	}
+}
+
+// Waits on other servers do not count.
+func TestPausedDeadline(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(20 * soon) }))
+	defer other.Close()
+	timer := newPausableTimer(time.Hour)
+	ctx := context.WithValue(t.Context(), timerKey{}, timer)
+	first, second := PauseDeadline(ctx), PauseDeadline(ctx)
+	first()
+	first()
+	timer.mu.Lock()
+	if timer.pauses != 1 {
+		t.Errorf("got %d pauses, want 1", timer.pauses)
+	}
+	timer.left = 0 // its time is over, but for the pause
+	timer.mu.Unlock()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, other.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := (&http.Client{Transport: PausingTransport{http.DefaultTransport}}).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	select {
+	case <-timer.expired:
+		t.Error("got an expired timer, want it paused")
+	default:
+	}
+	second()
+	<-timer.expired
+	PauseDeadline(t.Context())() // where there is no deadline
+}
+
+// Handlers that write nothing or panic respond as they do without a deadline.
+func TestDeadlineKeepsResponses(t *testing.T) {
+	server := serveWithin(t, time.Minute, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Empty", "1") })
+	if response, body := call(t, server, http.MethodGet); response.StatusCode != http.StatusOK || response.Header.Get("X-Empty") != "1" || body != "" {
+		t.Errorf("nothing written: got %d %q %v, want 200 with its header", response.StatusCode, body, response.Header)
+	}
+	server = serveWithin(t, time.Minute, func(http.ResponseWriter, *http.Request) { panic("a mistake") })
+	if response, body := call(t, server, http.MethodGet); response.StatusCode != http.StatusInternalServerError || strings.Contains(body, "mistake") {
+		t.Errorf("panic: got %d %s, want 500", response.StatusCode, body)
+	}
+	server = serveWithin(t, time.Minute, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	if response, err := server.Client().Get(server.URL); err == nil {
+		_ = response.Body.Close()
+		t.Errorf("http.ErrAbortHandler: got %d, want a closed connection", response.StatusCode)
+	}
+}
+
+// Either the handler responds or the deadline does, never both.
+func TestDeadlineRaces(t *testing.T) {
+	var all sync.WaitGroup
+	server := serveWithin(t, soon, func(w http.ResponseWriter, _ *http.Request) {
+		time.Sleep(soon)
+		w.Header().Set("Content-Type", "text/plain")
+		_, _ = io.WriteString(w, "in time")
+	})
+	for range 200 {
+		all.Go(func() {
+			response, err := server.Client().Get(server.URL)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer response.Body.Close()
+			body, err := io.ReadAll(response.Body)
+			inTime := response.StatusCode == http.StatusOK && string(body) == "in time"
+			refused := response.StatusCode == http.StatusServiceUnavailable && strings.HasPrefix(string(body), `{"error"`) && response.Header.Get("Content-Type") == "application/json"
+			if err != nil || !inTime && !refused {
+				t.Errorf("got %d %q %v, want one whole response", response.StatusCode, body, err)
+			}
+		})
+	}
+	all.Wait()
+}

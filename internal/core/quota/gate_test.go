@@ -1,0 +1,128 @@
+package quota_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"palmares/auth"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/quota"
+)
+
+// gated is a handler behind a gate: each path is a response of its own, and it
+// counts executions.
+type gated struct {
+	http.Handler
+	responses *cache.Cache
+	executed  int
+}
+
+func newGated(store quota.Store) *gated {
+	g := &gated{responses: cache.New(8<<20, []byte("secret"), slog.New(slog.DiscardHandler))}
+	g.responses.Publish(1)
+	gate := &quota.Gate{Store: store, Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
+	g.Handler = gate.Count(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		response, err := g.responses.Get(r.Context(), cache.Question{Operation: r.URL.Path}, func(context.Context) (*cache.Entry, int, error) {
+			g.executed++
+			return cache.NewEntry([]byte("body of "+r.URL.Path), http.Header{}), 1, nil
+		})
+		if err == nil {
+			err = response.Write(w, r)
+		}
+		if err != nil {
+			problem.Write(w, err)
+		}
+	}))
+	return g
+}
+
+// get requests a path as a Developer, and returns the response.
+func (g *gated) get(path string, tags ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodGet, path, nil)
+	r.Header["If-None-Match"] = tags
+	r = r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Plan: auth.Developer, Account: 7, Key: "k"}))
+	w := httptest.NewRecorder()
+	g.ServeHTTP(w, r)
+	return w
+}
+
+func want(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// With the quota used up, the 304 of a cached response is still sent; nothing
+// is executed, and everything else is 429.
+func TestNotModifiedBeyondTheQuota(t *testing.T) {
+	g := newGated(quota.NewCounter())
+	tag := g.get("/one").Header().Get("ETag")
+	for i := 1; i < 1_000; i++ {
+		g.get("/one")
+	}
+	executed := g.executed
+	unknown := `"AAAAAAAAAAAAAAAAAAAA"`
+	for name, c := range map[string]struct {
+		path string
+		tags []string
+		code int
+	}{
+		"cached, its tag":         {"/one", []string{tag}, http.StatusNotModified},
+		"cached, among others":    {"/one", []string{unknown + ", " + tag}, http.StatusNotModified},
+		"cached, another tag":     {"/one", []string{unknown}, http.StatusTooManyRequests},
+		"cached, any tag":         {"/one", []string{"*"}, http.StatusTooManyRequests},
+		"cached, its tag and any": {"/one", []string{tag, "*"}, http.StatusTooManyRequests},
+		"cached, no tag":          {"/one", nil, http.StatusTooManyRequests},
+		"not cached":              {"/two", []string{tag}, http.StatusTooManyRequests},
+	} {
+		got := g.get(c.path, c.tags...)
+		want(t, name, got.Code, c.code)
+		want(t, name+": remaining", got.Header().Get("X-RateLimit-Remaining"), "0")
+		if c.code == http.StatusNotModified {
+			want(t, name+": tag", got.Header().Get("ETag"), tag)
+			continue
+		}
+		want(t, name+": tag", got.Header().Get("ETag"), "")
+		want(t, name+": type", got.Header().Get("Content-Type"), "application/json")
+		if got.Header().Get("Retry-After") == "" {
+			t.Errorf("%s: got no Retry-After", name)
+		}
+	}
+	want(t, "executions", g.executed, executed)
+}
+
+// A cached 304 is always refunded; one that had to be executed only as often a
+// day as the quota has requests.
+func TestExecutedNotModifiedIsRefundedAtMostTheQuota(t *testing.T) {
+	g := newGated(quota.NewCounter())
+	tags := map[string]string{}
+	const paths = 1_500
+	for i := range 500 { // each costs one request
+		path := fmt.Sprint("/", i)
+		tags[path] = g.get(path).Header().Get("ETag")
+	}
+	remaining := func() string { return g.get("/0", tags["/0"]).Header().Get("X-RateLimit-Remaining") }
+	want(t, "after 500 requests", remaining(), "500")
+	g.responses.Restart(1) // the cache is empty again
+	refunded := 0
+	for i := range paths {
+		path := fmt.Sprint("/", i%500)
+		if i%500 == 0 {
+			g.responses.Restart(1)
+		}
+		if got := g.get(path, tags[path]); got.Code == http.StatusNotModified {
+			refunded++
+		}
+	}
+	// 1,000 were refunded, and 500 more used up what was left.
+	want(t, "304s", refunded, paths)
+	want(t, "remaining", remaining(), "0")
+	want(t, "one more", g.get("/new").Code, http.StatusTooManyRequests)
+}

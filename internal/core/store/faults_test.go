@@ -1,0 +1,270 @@
+package store_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lib/pq"
+
+	"palmares/ent"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
+)
+
+// release stores release number n and announces it.
+func release(t *testing.T, s *store.Store, n int) {
+	t.Helper()
+	err := s.Exclusive(t.Context(), func(tx *ent.Tx, _ *sql.Tx) error {
+		tx.Release.Create().SetID(n).SetFeedDate("2026-11-01").SetToolsTotal(0).SetToolsTested(0).
+			SetToolsRetired(0).SetComparisonsTotal(0).SaveX(t.Context())
+		return s.Announce(t.Context(), tx, n)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// watch collects the releases that a store sees until the test ends.
+func watch(t *testing.T, s *store.Store) <-chan int {
+	t.Helper()
+	seen := make(chan int, 10)
+	ctx, cancel := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		s.Watch(ctx, slog.New(slog.DiscardHandler), func(r *ent.Release) bool { seen <- r.ID; return true })
+	})
+	t.Cleanup(func() {
+		cancel()
+		watching.Wait()
+	})
+	return seen
+}
+
+func sees(t *testing.T, seen <-chan int, want int) {
+	t.Helper()
+	if got := wait.Receive(t, fmt.Sprintf("release %d is seen", want), seen); got != want {
+		t.Errorf("saw release %d, want %d", got, want)
+	}
+}
+
+// With no poll to help, only the notification can tell.
+func TestNotificationWakesTheWatch(t *testing.T) {
+	cfg := testkit.Postgres(t)
+	cfg.PollEvery = time.Hour
+	s := testkit.Open(t, cfg)
+	seen := watch(t, s)
+	for listening := 0; listening == 0; time.Sleep(10 * time.Millisecond) {
+		rows, err := s.Write.QueryContext(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'listen %' AND state = 'idle'")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			err = errors.Join(err, rows.Scan(&listening))
+		}
+		if err = errors.Join(err, rows.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := 1; n <= 3; n++ {
+		release(t, s, n)
+		sees(t, seen, n)
+	}
+}
+
+func TestWatchOutlivesALostConnection(t *testing.T) {
+	s := testkit.Open(t, testkit.Postgres(t))
+	seen := watch(t, s)
+	release(t, s, 1)
+	sees(t, seen, 1)
+	if _, err := s.Write.ExecContext(t.Context(),
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"); err != nil {
+		t.Fatal(err)
+	}
+	release(t, s, 2)
+	sees(t, seen, 2)
+}
+
+// A restored backup counts from an older release.
+func TestWatchSeesAReleaseThatGoesBack(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		seen := watch(t, s)
+		release(t, s, 7)
+		sees(t, seen, 7)
+		if _, err := s.Write.Release.Delete().Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		release(t, s, 3)
+		sees(t, seen, 3)
+	})
+}
+
+// A connection that ends just at the commit leaves it open whether it was.
+func TestLostCommitIsUnsure(t *testing.T) {
+	cfg := testkit.Postgres(t)
+	s, other := testkit.Open(t, cfg), open(t, cfg)
+	err := s.Exclusive(t.Context(), func(*ent.Tx, *sql.Tx) error {
+		_, err := other.Write.ExecContext(t.Context(),
+			"SELECT pg_terminate_backend(pid, 20000) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())")
+		return err
+	})
+	var fault *store.Fault
+	if !errors.As(err, &fault) || !fault.Unsure {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What an operator set for a database must not change what we read and write.
+func TestOddServerSettings(t *testing.T) {
+	for _, setting := range []string{
+		"extra_float_digits = 0", "default_transaction_isolation = 'serializable'", "timezone = 'Asia/Kathmandu'", "datestyle = 'German'",
+	} {
+		t.Run(setting, func(t *testing.T) {
+			cfg := testkit.Postgres(t)
+			admin := open(t, cfg)
+			u, _ := url.Parse(cfg.DatabaseURL)
+			if _, err := admin.Write.ExecContext(t.Context(), "ALTER DATABASE "+u.Path[1:]+" SET "+setting); err != nil {
+				t.Fatal(err)
+			}
+			var all sync.WaitGroup
+			for range 4 {
+				s := open(t, cfg)
+				all.Go(func() {
+					if _, err := s.Migrate(t.Context()); err != nil {
+						t.Errorf("migrate: %v: %v", err, errors.Unwrap(err))
+					}
+				})
+			}
+			all.Wait()
+			s := open(t, cfg)
+			const score = 7.123456789012345
+			s.Write.Category.Create().SetID("x").SetLabel("X").SetFingerprint("").SetAvgScore(score).SaveX(t.Context())
+			if got := *s.Read.Category.GetX(t.Context(), "x").AvgScore; got != score {
+				t.Errorf("%v is read as %v", score, got)
+			}
+		})
+	}
+}
+
+func TestReplacedFileIsNotReady(t *testing.T) {
+	cfg := testkit.SQLite(t)
+	s := testkit.Open(t, cfg)
+	if err := s.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(cfg.DataDir, "palmares.db")
+	if err := os.Rename(file, file+".old"); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Open(t, cfg) // another process makes a new one
+	if err := s.Ready(t.Context()); err == nil || err.Error() != "the database file was moved or replaced: restart the server" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// frozen passes bytes on between us and a server until it is told to stop, as
+// a network does that loses them: nothing is closed, nothing answers.
+type frozen struct {
+	address string
+	stopped atomic.Bool
+}
+
+func newFrozen(t *testing.T, server string) *frozen {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	f := &frozen{address: listener.Addr().String()}
+	go func() {
+		for {
+			ours, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			theirs, err := net.Dial("tcp", server)
+			if err != nil {
+				_ = ours.Close()
+				continue
+			}
+			go f.pass(ours, theirs)
+			go f.pass(theirs, ours)
+		}
+	}()
+	return f
+}
+
+func (f *frozen) pass(from, to net.Conn) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		for f.stopped.Load() {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if _, werr := to.Write(buf[:n]); err != nil || werr != nil {
+			_ = to.Close()
+			return
+		}
+	}
+}
+
+func TestFrozenDatabaseIsToldInTime(t *testing.T) {
+	cfg := testkit.Postgres(t)
+	testkit.Open(t, cfg)
+	u, err := url.Parse(cfg.DatabaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := newFrozen(t, u.Host)
+	u.Host = proxy.address
+	s := open(t, store.Config{DatabaseURL: u.String()})
+	if err := s.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	proxy.stopped.Store(true)
+	defer proxy.stopped.Store(false)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	failed := make(chan error)
+	go func() { failed <- s.Ready(ctx) }()
+	// It is still frozen when this comes.
+	if err := wait.Receive(t, "a frozen database is reported", failed); err == nil || err.Error() != "the database cannot be reached" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A driver may tell of a cancelled statement in the database's words alone.
+func TestGivingUpIsNotTheDatabasesFault(t *testing.T) {
+	s := testkit.Open(t, testkit.Postgres(t))
+	for name, fails := range map[string]error{
+		"cancelled statement": &pq.Error{Code: "57014"},
+		"rolled back":         sql.ErrTxDone,
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			err := s.Update(ctx, func(*ent.Tx) error {
+				cancel()
+				return fails
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v", err)
+			}
+			err = s.Update(t.Context(), func(*ent.Tx) error { return fails })
+			if fault := (*store.Fault)(nil); !errors.As(err, &fault) {
+				t.Errorf("nobody gave up: got %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,304 @@
+package store_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"palmares/ent"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+func TestMigrationsGiveTheSchema(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		drift, err := s.Drift(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if drift != "" {
+			t.Errorf("the ent schema asks for more than the migrations give; run make migration NAME=…:\n%s", drift)
+		}
+	})
+}
+
+// The check above is only worth something if it sees a difference.
+func TestDriftIsSeen(t *testing.T) {
+	for name, statement := range map[string]string{
+		"index":  `DROP INDEX tools_by_name_asc`,
+		"column": `ALTER TABLE releases ADD COLUMN stray integer`,
+		"table":  `DROP TABLE journal_entries`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+				if _, err := s.Write.ExecContext(t.Context(), statement); err != nil {
+					t.Fatal(err)
+				}
+				if drift, err := s.Drift(t.Context()); err != nil || drift == "" {
+					t.Errorf("drift %q, error %v", drift, err)
+				}
+			})
+		})
+	}
+}
+
+func TestMigrateOnlyOnce(t *testing.T) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		s := open(t, cfg)
+		if err := s.CheckMigrated(t.Context()); err == nil || !strings.Contains(err.Error(), "run palmares migrate up") {
+			t.Errorf("before: %v", err)
+		}
+		if done, err := s.Migrate(t.Context()); err != nil || len(done) == 0 {
+			t.Fatalf("applied %v, %v", done, err)
+		}
+		if done, err := s.Migrate(t.Context()); err != nil || len(done) != 0 {
+			t.Errorf("again: applied %v, %v", done, err)
+		}
+		if err := s.CheckMigrated(t.Context()); err != nil {
+			t.Errorf("after: %v", err)
+		}
+	})
+}
+
+func TestManyMigrateAtOnce(t *testing.T) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		applied := 0
+		for range 10 {
+			all.Go(func() {
+				s, err := store.Open(t.Context(), cfg)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer s.Close()
+				done, err := s.Migrate(t.Context())
+				if err != nil {
+					t.Errorf("%v: %v", err, errors.Unwrap(err))
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				applied += len(done)
+			})
+		}
+		all.Wait()
+		steps, err := open(t, cfg).Migrations(t.Context())
+		if err != nil || applied != len(steps) {
+			t.Errorf("%d migrations were applied %d times, %v", len(steps), applied, err)
+		}
+	})
+}
+
+func TestNewerDatabaseIsRefused(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		steps, err := s.Migrations(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		newest := steps[len(steps)-1].Version
+		if _, err := s.Write.ExecContext(t.Context(), `INSERT INTO schema_migrations VALUES ($1, 'future', 'tomorrow')`, newest+3); err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf("the database is at migration %d and this palmares knows only %d: use a newer palmares", newest+3, newest)
+		if _, err := s.Migrate(t.Context()); err == nil || err.Error() != want {
+			t.Errorf("migrate: %v", err)
+		}
+		if err := s.CheckMigrated(t.Context()); err == nil || err.Error() != want {
+			t.Errorf("check: %v", err)
+		}
+		// Who serves already goes on, until the upgrade comes to it.
+		if err := s.Ready(t.Context()); err != nil {
+			t.Errorf("ready: %v", err)
+		}
+	})
+}
+
+// A migration that fails half-way leaves nothing of it.
+func TestFailedMigrationLeavesNothing(t *testing.T) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		s := open(t, cfg)
+		// A table that the first migration wants to create, after others.
+		if _, err := s.Write.ExecContext(t.Context(), `CREATE TABLE sections (x integer)`); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.Migrate(t.Context())
+		var fault *store.Fault
+		if !errors.As(err, &fault) || strings.Contains(err.Error(), "sections") {
+			t.Errorf("got %v", err)
+		}
+		if _, err := s.Write.ExecContext(t.Context(), `SELECT * FROM categories`); err == nil {
+			t.Error("a part of the migration stayed")
+		}
+	})
+}
+
+func TestSQLiteIsSetUp(t *testing.T) {
+	cfg := testkit.SQLite(t)
+	s := testkit.Open(t, cfg)
+	for pragma, want := range map[string]string{"journal_mode": "wal", "foreign_keys": "1", "synchronous": "2", "busy_timeout": "10000"} {
+		if got := pragmaOf(t, s.Write, pragma); got != want {
+			t.Errorf("%s is %s, want %s", pragma, got, want)
+		}
+	}
+	if got := pragmaOf(t, s.Read, "query_only"); got != "1" {
+		t.Errorf("readers may write: query_only is %s", got)
+	}
+	if _, err := s.Read.Category.Create().SetID("x").SetLabel("X").SetFingerprint("").Save(t.Context()); err == nil {
+		t.Error("a reader wrote")
+	}
+	if info, err := os.Stat(filepath.Join(cfg.DataDir, "palmares.db")); err != nil || info.Size() == 0 {
+		t.Errorf("no database file: %v", err)
+	}
+}
+
+func pragmaOf(t *testing.T, client *ent.Client, name string) string {
+	t.Helper()
+	rows, err := client.QueryContext(t.Context(), "PRAGMA "+name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var value string
+	for rows.Next() {
+		if err := rows.Scan(&value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return value
+}
+
+// Readers go on while a writer is at work, and see nothing of it until it ends.
+func TestReadersSeeWholeStates(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		count := func() int { return s.Read.Category.Query().CountX(t.Context()) }
+		err := s.Exclusive(t.Context(), func(tx *ent.Tx, _ *sql.Tx) error {
+			tx.Category.Create().SetID("x").SetLabel("X").SetFingerprint("").SaveX(t.Context())
+			if n := count(); n != 0 {
+				t.Errorf("a reader sees %d categories of an unfinished change", n)
+			}
+			return nil
+		})
+		if err != nil || count() != 1 {
+			t.Errorf("after: %d categories, %v", count(), err)
+		}
+
+		err = s.Snapshot(t.Context(), func(tx *ent.Tx, _ *ent.Release) error {
+			before := tx.Category.Query().CountX(t.Context())
+			s.Write.Category.Create().SetID("y").SetLabel("Y").SetFingerprint("").SaveX(t.Context())
+			if after := tx.Category.Query().CountX(t.Context()); after != before {
+				t.Errorf("a snapshot moved from %d to %d categories", before, after)
+			}
+			return nil
+		})
+		if err != nil || count() != 2 {
+			t.Errorf("after the snapshot: %d categories, %v", count(), err)
+		}
+	})
+}
+
+func TestExclusiveHoldsOthersBack(t *testing.T) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		testkit.Open(t, cfg)
+		var mu sync.Mutex
+		inside, worst := 0, 0
+		var all sync.WaitGroup
+		for range 4 {
+			s := open(t, cfg) // as another process would
+			all.Go(func() {
+				err := s.Exclusive(t.Context(), func(*ent.Tx, *sql.Tx) error {
+					mu.Lock()
+					inside++
+					worst = max(worst, inside)
+					mu.Unlock()
+					time.Sleep(50 * time.Millisecond)
+					mu.Lock()
+					inside--
+					mu.Unlock()
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if worst != 1 {
+			t.Errorf("%d were inside at once", worst)
+		}
+	})
+}
+
+func TestWatchSeesOtherProcesses(t *testing.T) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		server, importer := testkit.Open(t, cfg), open(t, cfg)
+		seen := make(chan int, 10)
+		ctx, cancel := context.WithCancel(t.Context())
+		var watching sync.WaitGroup
+		watching.Go(func() {
+			server.Watch(ctx, slog.New(slog.DiscardHandler), func(r *ent.Release) bool { seen <- r.ID; return true })
+		})
+		defer watching.Wait()
+		defer cancel()
+		for number := 1; number <= 3; number++ {
+			time.Sleep(100 * time.Millisecond) // let the watch settle between polls
+			err := importer.Exclusive(t.Context(), func(tx *ent.Tx, _ *sql.Tx) error {
+				tx.Release.Create().SetID(number).SetFeedDate("2026-11-01").SetToolsTotal(0).SetToolsTested(0).
+					SetToolsRetired(0).SetComparisonsTotal(0).SaveX(t.Context())
+				return importer.Announce(t.Context(), tx, number)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			sees(t, seen, number)
+		}
+	})
+}
+
+func TestFaultsAreInOurWords(t *testing.T) {
+	notADatabase := testkit.SQLite(t)
+	if err := os.WriteFile(filepath.Join(notADatabase.DataDir, "palmares.db"), []byte(strings.Repeat("not a database ", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	missing := testkit.Postgres(t)
+	missing.DatabaseURL = strings.Replace(missing.DatabaseURL, "/palmares_scratch", "/no_such_database", 1)
+
+	for name, c := range map[string]struct {
+		cfg  store.Config
+		want string
+	}{
+		"not a database":          {notADatabase, "the database file is damaged, or is not a palmares database"},
+		"a file as the directory": {store.Config{DataDir: file}, "cannot create the data directory " + file},
+		"nobody listens":          {store.Config{DatabaseURL: "postgres://u:secret@127.0.0.1:1/x"}, "the database cannot be reached"},
+		"no such database":        {missing, "the database that DATABASE_URL names does not exist"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := store.Open(t.Context(), c.cfg)
+			if err == nil || err.Error() != c.want {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func open(t *testing.T, cfg store.Config) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}

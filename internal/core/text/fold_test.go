@@ -1,0 +1,50 @@
+package text
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestFold(t *testing.T) {
+	for given, want := range map[string]string{
+		"Plume":                  "plume",
+		"Écritoire & Cie":        "ecritoire & cie",
+		"E\u0301critoire":        "ecritoire", // the same letter, decomposed
+		"Cœur d’Æther":           "coeur d’aether",
+		"ŁÓDŹ":                   "lodz",
+		"Straße":                 "strasse",
+		"ﬁn":                     "fin",
+		"Ångström №5":            "angstrom no5",
+		"日本語":                    "日本語",
+		"":                       "",
+		"ÇÀ ET LÀ, Noël à Büsum": "ca et la, noel a busum",
+	} {
+		if got := Fold(given); got != want {
+			t.Errorf("Fold(%q) = %q, want %q", given, got, want)
+		}
+	}
+}
+
+func TestSortKeyCutsBetweenCharacters(t *testing.T) {
+	key := SortKey(strings.Repeat("日", 100), 100)
+	if len(key) != 99 || !utf8.ValidString(key) {
+		t.Errorf("got %d bytes, valid: %v", len(key), utf8.ValidString(key))
+	}
+	if got := SortKey("Zoé", 100); got != "zoe" {
+		t.Errorf("a short name is cut: %q", got)
+	}
+}
+
+func FuzzFold(f *testing.F) {
+	f.Add("Écritoire & Cie")
+	f.Fuzz(func(t *testing.T, s string) {
+		once := Fold(s)
+		if utf8.ValidString(s) && !utf8.ValidString(once) {
+			t.Errorf("Fold(%q) is not valid UTF-8", s)
+		}
+		if twice := Fold(once); utf8.ValidString(s) && twice != once {
+			t.Errorf("folding %q again changes %q to %q", s, once, twice)
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package text
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestSimilar(t *testing.T) {
+	guides := []string{"quick-start", "paging", "caching", "quotas", "embeddings", "webhooks", "dashboards"}
+	tools := []string{"plume", "Écritoire & Cie", "enclume-8", "bosco-et-matelots", "atelier-nova", "plume-noire", "voix-ardoise", "a", "cœur-de-lin"}
+	for _, c := range []struct {
+		wanted string
+		among  []string
+		want   string
+	}{
+		{"webhook", guides, "webhooks"},
+		{"WebHooks", guides, "webhooks"},
+		{"wehbooks", guides, "webhooks"}, // two neighbours swapped
+		{"quickstart", guides, "quick-start"},
+		{"quick start", guides, "quick-start"},
+		{"Quick_Start!", guides, "quick-start"},
+		{"quick-start-guide", guides, "quick-start"},
+		{"start", guides, "quick-start"},
+		{"cahcing", guides, "caching"},
+		{"pageing", guides, "paging"},
+		{"quota", guides, "quotas"},
+		{"embedings", guides, "embeddings"},
+		{"something else", guides, ""},
+		{"", guides, ""},
+		{"---", guides, ""},
+		{"x", guides, ""},
+		{"plum", tools, "plume plume-noire"},
+		{"plume", tools, "plume plume-noire"},
+		{"plmue", tools, "plume"},
+		{"PLÛME", tools, "plume plume-noire"},
+		{"ecritoire cie", tools, "Écritoire & Cie"},
+		{"coeur de lin", tools, "cœur-de-lin"},
+		{"coeur-de-lain", tools, "cœur-de-lin"},
+		{"matelots", tools, "bosco-et-matelots"},
+		{"enclme8", tools, "enclume-8"},
+		{"a", tools, "a"},
+		{strings.Repeat("plume", 1000), tools, "plume"},
+	} {
+		want := strings.Fields(c.want)
+		if c.want == "Écritoire & Cie" {
+			want = []string{c.want}
+		}
+		if got := Similar(c.wanted, c.among, 5); !slices.Equal(got, want) {
+			t.Errorf("%.40q: got %q, want %q", c.wanted, got, want)
+		}
+	}
+}
+
+func TestSimilarLimit(t *testing.T) {
+	among := []string{"tool-3", "tool-1", "tool-2"}
+	if got := Similar("tool", among, 2); !slices.Equal(got, []string{"tool-1", "tool-2"}) {
+		t.Errorf("got %q", got)
+	}
+	if got := Similar("tool", among, 0); got != nil {
+		t.Errorf("got %q", got)
+	}
+}
+
+func FuzzSimilar(f *testing.F) {
+	f.Add("plume", "plüme")
+	f.Add("\xff", "\x00")
+	f.Fuzz(func(t *testing.T, wanted, name string) {
+		for _, got := range Similar(wanted, []string{name, "plume", ""}, 3) {
+			if !slices.Contains([]string{name, "plume"}, got) {
+				t.Errorf("%q is not one of the names", got)
+			}
+		}
+		if normalize(truncate(name)) != "" && normalize(truncate(name)) == normalize(name) && len(Similar(name, []string{name}, 1)) != 1 {
+			t.Errorf("%q is not similar to itself", name)
+		}
+	})
+}
+
+// A catalog whose names all resemble each other is the worst case.
+func BenchmarkSimilar(b *testing.B) {
+	names := make([]string, 100_000)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s-%s-%d", []string{"atelier", "plume", "voix", "enclume"}[i%4], []string{"nova", "noire", "libre"}[i%3], i)
+	}
+	index := NewIndex(names)
+	for _, wanted := range []string{"atelier-nvoa-12001", "nothing-like-it", "at", strings.Repeat("abcdefghijklmnopqrstuvwxyz-0123456789-", 3)} {
+		b.Run(wanted, func(b *testing.B) {
+			for b.Loop() {
+				index.Similar(wanted, 5)
+			}
+		})
+	}
+}

@@ -1,0 +1,226 @@
+package testkit
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-sasl"
+	"github.com/emersion/go-smtp"
+
+	"palmares/internal/dev/testkit/wait"
+)
+
+// SMTPServer is a mail server of a test's own, on loopback.
+type SMTPServer struct {
+	URL string
+
+	options SMTPOptions
+	address string
+	stop    func()
+
+	mu        sync.Mutex
+	delivered map[string]int
+	unread    map[string][]string
+	arrived   chan struct{} // closed with the next letter
+}
+
+// SMTPOptions are what a mail server can have beyond the plainest.
+type SMTPOptions struct {
+	TLS            *tls.Config // offers STARTTLS
+	ImplicitTLS    bool        // TLS from the first byte instead; needs TLS
+	User, Password string      // without which nothing is taken
+	Login          bool        // asks for them with AUTH LOGIN instead of PLAIN
+	UTF8           bool        // takes addresses beyond ASCII
+	// Rcpt and Data may refuse, with an *smtp.SMTPError of their own.
+	Rcpt func(to string) error
+	Data func(to string) error
+}
+
+// StartSMTP starts a mail server that takes every letter.
+func StartSMTP(t testing.TB) *SMTPServer {
+	t.Helper()
+	return StartSMTPWith(t, SMTPOptions{})
+}
+
+// StartSMTPWith starts a mail server.
+func StartSMTPWith(t testing.TB, options SMTPOptions) *SMTPServer {
+	t.Helper()
+	s := &SMTPServer{
+		options: options, address: "127.0.0.1:0",
+		delivered: map[string]int{}, unread: map[string][]string{}, arrived: make(chan struct{}),
+	}
+	s.Start(t)
+	scheme := "smtp"
+	if options.ImplicitTLS {
+		scheme = "smtps"
+	}
+	s.URL = fmt.Sprintf("%s://%s", scheme, s.address)
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// Start starts it where it was.
+func (s *SMTPServer) Start(t testing.TB) {
+	t.Helper()
+	listener, err := net.Listen("tcp", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.address = listener.Addr().String()
+	if s.options.ImplicitTLS {
+		listener = tls.NewListener(listener, s.options.TLS)
+	}
+	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) {
+		return &smtpSession{server: s, known: s.options.User == ""}, nil
+	}))
+	server.Domain = "localhost"
+	server.EnableSMTPUTF8 = s.options.UTF8
+	server.ErrorLog = log.New(io.Discard, "", 0)
+	if !s.options.ImplicitTLS {
+		server.TLSConfig = s.options.TLS
+	}
+	go func() { _ = server.Serve(listener) }()
+	s.stop = func() {
+		_ = listener.Close() // which the server may not have got to know yet
+		_ = server.Close()
+	}
+}
+
+// Stop ends it; what it has taken stays.
+func (s *SMTPServer) Stop() { s.stop() }
+
+// Wait returns the next letter to an address, as it came over the wire, and
+// fails the test if none comes.
+func (s *SMTPServer) Wait(t testing.TB, to string) string {
+	t.Helper()
+	to = strings.ToLower(to)
+	deadline := time.After(wait.Limit)
+	for {
+		s.mu.Lock()
+		arrived := s.arrived
+		if letters := s.unread[to]; len(letters) > 0 {
+			s.unread[to] = letters[1:]
+			s.mu.Unlock()
+			return letters[0]
+		}
+		s.mu.Unlock()
+		select {
+		case <-arrived:
+		case <-deadline:
+			t.Fatalf("no letter to %s came", to)
+		}
+	}
+}
+
+// Count is how many letters an address was sent, those that were waited for
+// among them.
+func (s *SMTPServer) Count(to string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.delivered[strings.ToLower(to)]
+}
+
+func (s *SMTPServer) deliver(to, letter string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	to = strings.ToLower(to)
+	s.delivered[to]++
+	s.unread[to] = append(s.unread[to], letter)
+	close(s.arrived)
+	s.arrived = make(chan struct{})
+}
+
+// smtpSession is one connection.
+type smtpSession struct {
+	server *SMTPServer
+	known  bool
+	to     []string
+}
+
+func (s *smtpSession) AuthMechanisms() []string {
+	switch {
+	case s.server.options.User == "":
+		return nil
+	case s.server.options.Login:
+		return []string{sasl.Login}
+	}
+	return []string{sasl.Plain}
+}
+
+func (s *smtpSession) Auth(mechanism string) (sasl.Server, error) {
+	if mechanism == sasl.Login {
+		return &loginServer{check: s.check}, nil
+	}
+	return sasl.NewPlainServer(func(_, user, password string) error { return s.check(user, password) }), nil
+}
+
+func (s *smtpSession) check(user, password string) error {
+	if user != s.server.options.User || password != s.server.options.Password {
+		return smtp.ErrAuthFailed
+	}
+	s.known = true
+	return nil
+}
+
+func (s *smtpSession) Mail(string, *smtp.MailOptions) error {
+	if !s.known {
+		return smtp.ErrAuthRequired
+	}
+	return nil
+}
+
+func (s *smtpSession) Rcpt(to string, _ *smtp.RcptOptions) error {
+	if refuse := s.server.options.Rcpt; refuse != nil {
+		if err := refuse(to); err != nil {
+			return err
+		}
+	}
+	s.to = append(s.to, to)
+	return nil
+}
+
+func (s *smtpSession) Data(r io.Reader) error {
+	letter, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	for _, to := range s.to {
+		if refuse := s.server.options.Data; refuse != nil {
+			if err := refuse(to); err != nil {
+				return err
+			}
+		}
+		s.server.deliver(to, string(letter))
+	}
+	return nil
+}
+
+func (s *smtpSession) Reset() { s.to = nil }
+
+func (s *smtpSession) Logout() error { return nil }
+
+// loginServer is the server's side of AUTH LOGIN, which the library lacks.
+type loginServer struct {
+	check   func(user, password string) error
+	answers []string
+}
+
+func (l *loginServer) Next(response []byte) (challenge []byte, done bool, err error) {
+	if response != nil {
+		l.answers = append(l.answers, string(response))
+	}
+	switch len(l.answers) {
+	case 0:
+		return []byte("Username:"), false, nil
+	case 1:
+		return []byte("Password:"), false, nil
+	}
+	return nil, true, l.check(l.answers[0], l.answers[1])
+}

@@ -1,0 +1,321 @@
+package atom_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/notify/atom"
+)
+
+// hostile is what a feed may have in a text: everything but a NUL.
+const hostile = "<script>alert(1)</script> ]]> <![CDATA[ &amp; &#0; \x01\x0b\x1f\x7f\ufffe\uffff \"'\t é 😀 \u2028 --> <?xml?>"
+
+func aTool(slug, name string, change ...func(*feed.Tool)) *feed.Tool {
+	return feedtest.Tool(slug, append([]func(*feed.Tool){func(t *feed.Tool) { t.Name, t.CanonicalURL = name, t.CanonicalURL+"?a=1&b=<2>" }}, change...)...)
+}
+
+func at(price string) func(*feed.Tool) {
+	return func(t *feed.Tool) { t.Price, t.UpdatedAt = price, "2026-11-02" }
+}
+
+func publish(t *testing.T, s *store.Store, data []byte) {
+	t.Helper()
+	if _, err := feed.Import(t.Context(), s, bytes.NewReader(data), feed.Options{Force: true}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newHandler hears of each release before it answers.
+func newHandler(s *store.Store) http.Handler {
+	quiet := slog.New(slog.DiscardHandler)
+	answers := cache.New(16<<20, nil, quiet)
+	h := atom.New(atom.Config{Store: s, Answers: answers, PublicURL: "https://api.palmares.example:8443", ServiceName: "palmarès <&>", Credit: "Source : palmarès & Cie", Log: quiet})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if release, err := s.CurrentRelease(r.Context()); err == nil && release != nil {
+			_ = answers.Renew(release.ID)
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+func get(h http.Handler, name string, headers ...string) *httptest.ResponseRecorder {
+	return serve(h, http.MethodGet, name, headers...)
+}
+
+func serve(h http.Handler, method, name string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "/feeds/"+name, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// parsed is a feed as a reader that is strict sees it.
+type parsed struct {
+	XMLName xml.Name `xml:"http://www.w3.org/2005/Atom feed"`
+	ID      string   `xml:"http://www.w3.org/2005/Atom id"`
+	Title   string   `xml:"http://www.w3.org/2005/Atom title"`
+	Updated string   `xml:"http://www.w3.org/2005/Atom updated"`
+	Rights  string   `xml:"http://www.w3.org/2005/Atom rights"`
+	Author  struct {
+		Name string `xml:"http://www.w3.org/2005/Atom name"`
+	} `xml:"http://www.w3.org/2005/Atom author"`
+	Links   []xmlLink `xml:"http://www.w3.org/2005/Atom link"`
+	Entries []struct {
+		ID      string    `xml:"http://www.w3.org/2005/Atom id"`
+		Title   string    `xml:"http://www.w3.org/2005/Atom title"`
+		Updated string    `xml:"http://www.w3.org/2005/Atom updated"`
+		Content string    `xml:"http://www.w3.org/2005/Atom content"`
+		Links   []xmlLink `xml:"http://www.w3.org/2005/Atom link"`
+	} `xml:"http://www.w3.org/2005/Atom entry"`
+}
+
+type xmlLink struct {
+	Rel  string `xml:"rel,attr"`
+	Href string `xml:"href,attr"`
+}
+
+// isIRI is what RFC 3987 says of the address of a page, but for a host in
+// brackets.
+var isIRI = func() *regexp.Regexp {
+	const char = `(?:[\w.~!$&'()*+,;=:@/-]|[^\x00-\x7f]|%[0-9A-Fa-f]{2})`
+	return regexp.MustCompile(`^https?://` + char + `+(\?(?:` + char + `|\?)*)?(#(?:` + char + `|\?)*)?$`)
+}()
+
+// valid reads a feed, and checks what RFC 4287 demands of any.
+func valid(t *testing.T, got *httptest.ResponseRecorder) parsed {
+	t.Helper()
+	body := got.Body.Bytes()
+	if got.Code != 200 || got.Header().Get("Content-Type") != "application/atom+xml; charset=utf-8" || !utf8.Valid(body) {
+		t.Fatalf("%d %v %s", got.Code, got.Header(), body)
+	}
+	for _, r := range string(body) {
+		if r < 0x20 && r != '\n' && r != '\t' && r != '\r' || r >= 0xFFFD && r <= 0xFFFF {
+			t.Errorf("holds %U", r)
+		}
+	}
+	tokens := xml.NewDecoder(bytes.NewReader(body))
+	for {
+		if _, err := tokens.Token(); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatalf("%v in\n%s", err, body)
+		}
+	}
+	var f parsed
+	if err := xml.Unmarshal(body, &f); err != nil {
+		t.Fatal(err)
+	}
+	self := slices.IndexFunc(f.Links, func(l xmlLink) bool { return l.Rel == "self" })
+	if f.ID == "" || f.Title == "" || f.Author.Name == "" || self < 0 || !strings.HasPrefix(f.Links[self].Href, "https://api.palmares.example:8443/feeds/") {
+		t.Errorf("lacks something: %+v", f)
+	}
+	ids := map[string]bool{}
+	for _, e := range f.Entries {
+		if e.ID == "" || ids[e.ID] || e.Title == "" || e.Content == "" {
+			t.Errorf("%+v", e)
+		}
+		ids[e.ID] = true
+		for _, l := range e.Links {
+			if !isIRI.MatchString(l.Href) {
+				t.Errorf("%s is no IRI", l.Href)
+			}
+		}
+		moment(t, e.Updated)
+	}
+	moment(t, f.Updated)
+	return f
+}
+
+func moment(t *testing.T, text string) {
+	t.Helper()
+	if _, err := time.Parse(time.RFC3339, text); err != nil {
+		t.Error(err)
+	}
+}
+
+func titles(f parsed) (all []string) {
+	for _, e := range f.Entries {
+		all = append(all, e.Title)
+	}
+	return all
+}
+
+func expect[T any](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if g, w := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want); g != w {
+		t.Errorf("%s:\ngot  %s\nwant %s", what, g, w)
+	}
+}
+
+func TestFeeds(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		h := newHandler(s)
+		for _, name := range []string{"changes.atom", "prices.atom", "cimetiere.atom"} {
+			got := get(h, name)
+			expect(t, "kept before the first import", got.Header().Get("Cache-Control"), "no-store")
+			expect(t, "entries before the first import", len(valid(t, got).Entries), 0)
+		}
+		duel := &feed.Comparison{Slug: "duel", Title: "Lequel ?", ToolA: "plume", ToolB: "b", Winner: "b", WinnerNote: "Net.", Published: true, UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel"}
+		old := &feed.Retired{Slug: "old", Name: "Vieux", Category: "code", Reason: "mort", RetiredAt: "2026-06-01", Note: "Fermé."}
+		rest := &feed.Retired{Slug: "rest", Name: "Reste", Category: "code", Reason: "deprecie", RetiredAt: "2026-06-01", Note: "Oublié."}
+		publish(t, s, feedtest.Catalog("2026-11-01", aTool("plume", "Plume"), aTool("b", "B"), aTool("c", "C"), aTool("d", "D"), old, rest, duel))
+		changed := *duel
+		changed.Title = "Et alors ?"
+		publish(t, s, feedtest.Catalog("2026-11-02", aTool("plume", "Plume", at("15 €/mois")), aTool("b", "B", func(t *feed.Tool) { t.Pricing = "freemium" }), aTool("old", "Vieux", func(t *feed.Tool) { t.Tier = 1 }),
+			&feed.Retired{Slug: "c", Name: "C", Category: "code", Reason: "acquis", RetiredAt: "2026-11-02", Note: "Acheté."}, rest, &changed))
+
+		got := get(h, "changes.atom")
+		changes := valid(t, got)
+		expect(t, "changes", strings.Join(titles(changes), "\n"), strings.Join([]string{
+			"Vieux: its review can be had as text chunks", "D is no longer in the catalog", "Et alors ?: title changed", "C is retired: bought",
+			"Vieux is back", "B: payant → freemium", "B: pricing changed", "Plume: 20 €/mois → 15 €/mois", "Plume: price changed",
+			"New comparison: Lequel ?", "Reste is retired: given up", "Vieux is retired: closed", "New tool: D", "New tool: C", "New tool: B", "New tool: Plume",
+		}, "\n"))
+		prices := valid(t, get(h, "prices.atom"))
+		expect(t, "prices", titles(prices), []string{"B: payant → freemium", "Plume: 20 €/mois → 15 €/mois"})
+		expect(t, "content", prices.Entries[1].Content, "price: 20 €/mois → 15 €/mois\nSince 2026-11-02")
+		expect(t, "link", prices.Entries[1].Links, []xmlLink{{"alternate", "https://palmares.example/plume?a=1&b=%3C2%3E"}})
+		retired := valid(t, get(h, "cimetiere.atom"))
+		expect(t, "retired", titles(retired), []string{"C is retired: bought", "Reste is retired: given up", "Vieux is retired: closed"})
+		expect(t, "its page", retired.Entries[0].Links, []xmlLink{{"alternate", "https://palmares.example/c?a=1&b=%3C2%3E"}})
+		expect(t, "no page", len(retired.Entries[1].Links), 0)
+
+		expect(t, "feed", []string{changes.ID, changes.Title, changes.Author.Name, changes.Rights}, []string{"tag:api.palmares.example,2026:feeds/changes.atom", "palmarès <&>: What changed", "palmarès <&>", "Source : palmarès & Cie"})
+		for _, e := range changes.Entries {
+			if !strings.HasPrefix(e.ID, "tag:api.palmares.example,2026:evt_") {
+				t.Errorf("%s", e.ID)
+			}
+		}
+		expect(t, "updated", changes.Updated, changes.Entries[0].Updated)
+		expect(t, "kept", got.Header().Get("Cache-Control"), "s-maxage=3600, stale-while-revalidate=86400")
+		modified, err := http.ParseTime(got.Header().Get("Last-Modified"))
+		if err != nil || modified.Format(time.RFC3339) != strings.Replace(changes.Updated, "+00:00", "Z", 1) {
+			t.Errorf("Last-Modified %v, %v; updated %s", modified, err, changes.Updated)
+		}
+	})
+}
+
+func TestFeedsOverHTTP(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		h := newHandler(s)
+		publish(t, s, feedtest.Catalog("2026-11-01", aTool("a", "A")))
+		first := get(h, "changes.atom")
+		tag := first.Header().Get("ETag")
+		if !strings.HasPrefix(tag, `"`) {
+			t.Errorf("the tag is %s", tag)
+		}
+		again := get(h, "changes.atom", "If-None-Match", tag)
+		expect(t, "again", []int{again.Code, again.Body.Len()}, []int{304, 0})
+		head := serve(h, http.MethodHead, "changes.atom")
+		expect(t, "HEAD", []any{head.Code, head.Body.Len(), head.Header().Get("ETag")}, []any{200, 0, tag})
+		expect(t, "POST", []any{serve(h, http.MethodPost, "changes.atom").Code, serve(h, http.MethodPost, "changes.atom").Header().Get("Allow")}, []any{405, "GET, HEAD"})
+		for _, name := range []string{"", "nothing.atom", "changes.atom/", "../feeds/x"} {
+			if got := get(h, name); got.Code != 404 || !strings.Contains(got.Body.String(), `"error"`) {
+				t.Errorf("%s: %d %s", name, got.Code, got.Body)
+			}
+		}
+		prices := get(h, "prices.atom").Header().Get("ETag")
+		publish(t, s, feedtest.Catalog("2026-11-02", aTool("a", "Autre")))
+		changed := get(h, "changes.atom", "If-None-Match", tag)
+		expect(t, "of a new release", changed.Code, 200)
+		expect(t, "what it did not touch", get(h, "prices.atom", "If-None-Match", prices).Code, 304)
+
+		// A lost database: what was rendered goes on, what was not is 503.
+		fresh := newHandler(s)
+		if _, err := s.Write.ExecContext(t.Context(), "ALTER TABLE releases RENAME TO elsewhere"); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, "kept", get(h, "changes.atom").Header().Get("ETag"), changed.Header().Get("ETag"))
+		lost := get(fresh, "changes.atom")
+		if lost.Code != 503 || strings.Contains(lost.Body.String(), "releases") || lost.Header().Get("Retry-After") == "" {
+			t.Errorf("%d %s", lost.Code, lost.Body)
+		}
+	})
+}
+
+func TestHostileTexts(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		h := newHandler(s)
+		tool := aTool("a", hostile, func(t *feed.Tool) { t.Tagline = hostile })
+		publish(t, s, feedtest.Catalog("2026-11-01", tool, aTool("b", "B"),
+			&feed.Comparison{Slug: "duel", Title: hostile, ToolA: "a", ToolB: "b", Winner: "a", WinnerNote: hostile, Published: true, UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel"}))
+		dearer := *tool
+		dearer.Price, dearer.UpdatedAt = "99 €/mois", "2026-11-02"
+		publish(t, s, feedtest.Catalog("2026-11-02", &dearer, &feed.Retired{Slug: "b", Name: hostile, Category: "code", Reason: "pivot", RetiredAt: "2026-11-02", Note: hostile}))
+		for _, name := range []string{"changes.atom", "prices.atom", "cimetiere.atom"} {
+			got := get(h, name)
+			if strings.Contains(got.Body.String(), "<script") || strings.Contains(got.Body.String(), "<![CDATA[") {
+				t.Errorf("%s: %s", name, got.Body)
+			}
+			f := valid(t, got)
+			if len(f.Entries) == 0 || !slices.ContainsFunc(titles(f), func(title string) bool {
+				return strings.Contains(title, `<script>alert(1)</script> ]]> <![CDATA[ &amp; &#0;`) && strings.Contains(title, "é 😀")
+			}) {
+				t.Errorf("%s: %q", name, titles(f))
+			}
+		}
+	})
+}
+
+// Only the newest hundred are told.
+func TestLongFeeds(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	var tools []any
+	for i := range 130 {
+		tools = append(tools, aTool(fmt.Sprintf("t%03d", i), fmt.Sprintf("T%03d", i)))
+	}
+	publish(t, s, feedtest.Catalog("2026-11-01", tools...))
+	f := valid(t, get(newHandler(s), "changes.atom"))
+	expect(t, "newest", []any{len(f.Entries), f.Entries[0].Title, f.Entries[99].Title}, []any{100, "New tool: T129", "New tool: T030"})
+}
+
+// Whatever a feed takes for an address is escaped as far as it must be, once.
+func TestLinks(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://palmares.example/a?b=%3C2%3E&c=d+e#f?": "https://palmares.example/a?b=%3C2%3E&c=d+e#f?",
+		`https://palmares.example/a?b=<"[\]^{|}` + "`>": "https://palmares.example/a?b=%3C%22%5B%5C%5D%5E%7B%7C%7D%60%3E",
+		"https://palmares.example/a?b=100%&c=%zz&d=%":   "https://palmares.example/a?b=100%25&c=%25zz&d=%25",
+		"https://palmarès.example/é[1]<>?é=è#ü<\"#":     "https://palmarès.example/é%5B1%5D%3C%3E?é=è#ü%3C%22%23",
+		"http://palmares.example:8080":                  "http://palmares.example:8080",
+	} {
+		s := testkit.Open(t, testkit.SQLite(t))
+		publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a", func(t *feed.Tool) { t.CanonicalURL = address })))
+		expect(t, address, valid(t, get(newHandler(s), "changes.atom")).Entries[0].Links, []xmlLink{{"alternate", want}})
+	}
+}
+
+// Long texts make a feed shorter, down to the newest entry.
+func TestFeedsOfLongTexts(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		var tools []any
+		for i := range 20 {
+			tools = append(tools, aTool(fmt.Sprintf("t%02d", i), fmt.Sprintf("T%02d", i), func(t *feed.Tool) { t.Tagline = strings.Repeat("a", 300_000) }))
+		}
+		publish(t, s, feedtest.Catalog("2026-11-01", tools...))
+		got := get(newHandler(s), "changes.atom")
+		size := got.Body.Len()
+		expect(t, "newest", titles(valid(t, got)), []string{"New tool: T19", "New tool: T18", "New tool: T17", "New tool: T16", "New tool: T15", "New tool: T14"})
+		if size > 2<<20 {
+			t.Errorf("%d bytes", size)
+		}
+	})
+}

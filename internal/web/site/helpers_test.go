@@ -1,0 +1,106 @@
+package site_test
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"palmares/graph"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
+	"palmares/internal/web/site"
+)
+
+// serving is the pages over a database.
+func serving(t testing.TB, s *store.Store) http.Handler {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	pages, err := site.New(site.Config{
+		PublicURL: "https://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (https://palmares.example)",
+		Executor: graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log}),
+		Answers:  cache.New(1<<20, nil, log), Log: log, Others: []string{"/docs", "/explorer"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	pages.Register(mux)
+	return mux
+}
+
+func publish(t testing.TB, s *store.Store, catalog []byte) {
+	t.Helper()
+	if _, err := feed.Import(t.Context(), s, bytes.NewReader(catalog), feed.Options{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// onDemo runs a test over the demo catalog on each database.
+func onDemo(t *testing.T, test func(t *testing.T, handler http.Handler)) {
+	t.Helper()
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, demo.Catalog)
+		test(t, serving(t, s))
+	})
+}
+
+// onSQLite is for what no database has a say in.
+func onSQLite(t testing.TB) http.Handler {
+	t.Helper()
+	s := testkit.Open(t, testkit.SQLite(t))
+	publish(t, s, demo.Catalog)
+	return serving(t, s)
+}
+
+// visit asks as a browser does.
+func visit(handler http.Handler, method, target string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, nil)
+	r.Header.Set("Accept", "text/html,application/xhtml+xml")
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	return w
+}
+
+// says checks a page's status, and that it says what it should.
+func says(t *testing.T, handler http.Handler, target string, status int, texts ...string) string {
+	t.Helper()
+	got := visit(handler, http.MethodGet, target)
+	if got.Code != status || got.Header().Get("Content-Type") != "text/html; charset=utf-8" {
+		t.Errorf("%s: %d %s", target, got.Code, got.Header().Get("Content-Type"))
+	}
+	body := got.Body.String()
+	for _, text := range texts {
+		if !strings.Contains(body, text) {
+			t.Errorf("%s does not say %q", target, text)
+		}
+	}
+	return body
+}
+
+var toolLink = regexp.MustCompile(`<th scope="row"><a href="/tools/([^"]+)">`)
+
+// listed are the slugs of a page's table of tools.
+func listed(body string) (slugs []string) {
+	for _, match := range toolLink.FindAllStringSubmatch(body, -1) {
+		slugs = append(slugs, match[1])
+	}
+	return slugs
+}
+
+// waitFor asks again until something is so.
+func waitFor(t *testing.T, is func() bool) {
+	t.Helper()
+	wait.Until(t, "it is so", is)
+}
+
+func containsLink(handler http.Handler, target, to string) bool {
+	return strings.Contains(visit(handler, http.MethodGet, target).Body.String(), `href="`+to+`"`)
+}
