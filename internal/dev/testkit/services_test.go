@@ -20,17 +20,17 @@ func TestStripeMock(t *testing.T) {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		t.Errorf("prices: %s", response.Status)
+		t.Errorf("prices: got %s, want 200", response.Status)
 	}
 }
 
-// A newer module under the old name would never be built.
+// With another version in its name, an upgraded module would not be rebuilt.
 func TestStripeMockVersion(t *testing.T) {
 	module, err := os.ReadFile(filepath.Join(stripeMockModule(), "go.mod"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := "github.com/stripe/stripe-mock " + stripeMockVersion; !strings.Contains(string(module), want) {
-		t.Errorf("stripemock/go.mod does not ask for %s", want)
+		t.Errorf("stripemock/go.mod does not require %s", want)
 	}
 }
