@@ -17,8 +17,8 @@ import (
 	"palmares/internal/core/store"
 )
 
-// queryGenerator walks the schema at random and writes queries that it
-// accepts: nested, aliased, ordered, filtered, deep in lists.
+// queryGenerator walks the schema at random and writes valid queries: nested,
+// aliased, sorted, filtered, deep in lists.
 type queryGenerator struct {
 	schema      *ast.Schema
 	random      *rand.Rand
@@ -28,11 +28,11 @@ type queryGenerator struct {
 	categories  []string
 	events      int
 
-	// Of the query that is being written.
+	// State of the current query.
 	text    strings.Builder
 	aliases int
 	fields  int
-	depth   int // that it may reach
+	depth   int // maximum
 }
 
 func newQueryGenerator(ctx context.Context, s *store.Store, random *rand.Rand) (*queryGenerator, error) {
@@ -58,18 +58,18 @@ func (g *queryGenerator) chance(percent int) bool { return g.random.IntN(100) < 
 
 func oneOf[T any](g *queryGenerator, values ...T) T { return values[g.random.IntN(len(values))] }
 
-// next writes a query: a few different fields, or one many times over, each
-// with arguments of its own.
+// next writes a query with a few different fields, or with one many times, each
+// with its own arguments.
 func (g *queryGenerator) next() string {
 	g.text.Reset()
 	g.aliases, g.fields, g.depth = 0, 0, oneOf(g, 3, 4, 5, 7, 9, 11)
 	g.text.WriteByte('{')
 	roots := g.schema.Query.Fields
 	if g.chance(30) {
-		same := roots[g.random.IntN(len(roots))]
+		repeated := roots[g.random.IntN(len(roots))]
 		wide := g.random.IntN(3)
 		for range oneOf(g, 2, 5, 10, 20, 25, 49) {
-			g.field(same, 1, wide)
+			g.field(repeated, 1, wide)
 		}
 	} else {
 		for range oneOf(g, 1, 1, 1, 1, 2, 3, 6) {
@@ -88,7 +88,7 @@ const (
 	mostFields  = 450
 )
 
-// field writes one field under an alias, unless it is a plain value.
+// field writes a field, under an alias unless it is a scalar.
 func (g *queryGenerator) field(f *ast.FieldDefinition, depth, wide int) {
 	if strings.HasPrefix(f.Name, "__") || g.fields >= mostFields {
 		return
@@ -141,7 +141,7 @@ func (g *queryGenerator) selection(t *ast.Definition, depth, wide int) {
 }
 
 func (g *queryGenerator) arguments(f *ast.FieldDefinition, depth int) {
-	var written []string
+	var arguments []string
 	backward := g.chance(30)
 	for _, argument := range f.Arguments {
 		required := argument.Type.NonNull && argument.DefaultValue == nil
@@ -151,11 +151,11 @@ func (g *queryGenerator) arguments(f *ast.FieldDefinition, depth int) {
 			continue
 		}
 		if value := g.argument(f, argument, depth); value != "" {
-			written = append(written, argument.Name+": "+value)
+			arguments = append(arguments, argument.Name+": "+value)
 		}
 	}
-	if len(written) > 0 {
-		g.text.WriteString("(" + strings.Join(written, ", ") + ")")
+	if len(arguments) > 0 {
+		g.text.WriteString("(" + strings.Join(arguments, ", ") + ")")
 	}
 }
 
@@ -195,7 +195,7 @@ func (g *queryGenerator) slugFor(field string) string {
 	return oneOf(g, g.tools...).ID
 }
 
-// cursor is a place within a list of the default order.
+// cursor returns a position in a list of the default order.
 func (g *queryGenerator) cursor(field string) string {
 	at := oneOf(g, g.tools...)
 	switch field {
@@ -216,14 +216,14 @@ func (g *queryGenerator) cursor(field string) string {
 func encodedCursor(list string, position ...any) string {
 	data, err := json.Marshal(map[string]any{"l": list, "p": position})
 	if err != nil {
-		panic(err) // texts and numbers
+		panic(err) // cannot happen with strings and numbers
 	}
 	return fmt.Sprintf("%q", base64.RawURLEncoding.EncodeToString(data))
 }
 
-// filter has few conditions mostly, and few tools pass some of them.
+// filter writes a filter, mostly with few conditions; some match few tools.
 func (g *queryGenerator) filter() string {
-	var written []string
+	var conditions []string
 	percent := oneOf(g, 10, 20, 50)
 	for _, f := range g.schema.Types["ToolFilter"].Fields {
 		if !g.chance(percent) {
@@ -246,9 +246,9 @@ func (g *queryGenerator) filter() string {
 		default:
 			value = g.value(f.Type)
 		}
-		written = append(written, f.Name+": "+value)
+		conditions = append(conditions, f.Name+": "+value)
 	}
-	return "{" + strings.Join(written, ", ") + "}"
+	return "{" + strings.Join(conditions, ", ") + "}"
 }
 
 func (g *queryGenerator) value(t *ast.Type) string {
