@@ -19,20 +19,14 @@ var groupColumns = map[model.ToolGroupKey]string{
 	model.ToolGroupKeyIcp: tool.FieldIcp, model.ToolGroupKeyTier: tool.FieldTier,
 }
 
-// toolGroups counts and averages tools, group by group.
-func (r *reading) toolGroups(ctx context.Context, by model.ToolGroupKey, filter *model.ToolFilter) ([]*model.ToolGroup, error) {
-	where, err := r.where(ctx, filter)
+func (queryResolver) ToolGroups(ctx context.Context, by model.ToolGroupKey, filter *model.ToolFilter) ([]*model.ToolGroup, error) {
+	r := readerFrom(ctx)
+	where, err := r.toolsWhere(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
-	as := func(name string, of func(*entsql.Selector) string) ent.AggregateFunc {
-		return func(s *entsql.Selector) string { return entsql.As(of(s), name) }
-	}
-	score := func(of func(string) string) func(*entsql.Selector) string {
-		return func(s *entsql.Selector) string { return of(s.C(tool.FieldScore)) }
-	}
 	var rows []struct {
-		// One of these is the group's key, the others are not read.
+		// The group's key; the other three stay empty.
 		Category string `sql:"category_slug"`
 		Pricing  string `sql:"pricing"`
 		Icp      string `sql:"icp"`
@@ -44,10 +38,10 @@ func (r *reading) toolGroups(ctx context.Context, by model.ToolGroupKey, filter 
 		Min    *float64 `sql:"group_min"`
 		Max    *float64 `sql:"group_max"`
 	}
-	err = r.client.Tool.Query().Where(r.scanned(where)...).GroupBy(groupColumns[by]).Aggregate(
-		as("group_count", func(*entsql.Selector) string { return entsql.Count("*") }),
-		as("group_tested", score(entsql.Count)),
-		as("group_sum", score(entsql.Sum)), as("group_min", score(entsql.Min)), as("group_max", score(entsql.Max)),
+	err = r.client.Tool.Query().Where(r.withScanHint(where)...).GroupBy(groupColumns[by]).Aggregate(
+		ent.As(ent.Count(), "group_count"),
+		ent.As(func(s *entsql.Selector) string { return entsql.Count(s.C(tool.FieldScore)) }, "group_tested"),
+		ent.As(ent.Sum(tool.FieldScore), "group_sum"), ent.As(ent.Min(tool.FieldScore), "group_min"), ent.As(ent.Max(tool.FieldScore), "group_max"),
 	).Scan(ctx, &rows)
 	if err != nil {
 		return nil, err
@@ -63,13 +57,14 @@ func (r *reading) toolGroups(ctx context.Context, by model.ToolGroupKey, filter 
 	return groups, nil
 }
 
-// bins of the histogram: 0 to 1, …, 9 to 10.
-const bins = 10
+// scoreBins is the number of bins of the histogram: 0 to 1, …, 9 to 10.
+const scoreBins = 10
 
-// scoreHistogram counts equal scores in the database, of which there are few,
-// and puts them into bins here, where rounding is the same on every database.
-func (r *reading) scoreHistogram(ctx context.Context, filter *model.ToolFilter) ([]*model.ScoreBin, error) {
-	where, err := r.where(ctx, filter)
+// ScoreHistogram counts equal scores in the database and sorts them into bins
+// here, so that rounding does not depend on the database.
+func (queryResolver) ScoreHistogram(ctx context.Context, filter *model.ToolFilter) ([]*model.ScoreBin, error) {
+	r := readerFrom(ctx)
+	where, err := r.toolsWhere(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -78,25 +73,25 @@ func (r *reading) scoreHistogram(ctx context.Context, filter *model.ToolFilter) 
 		Count int     `sql:"count"`
 	}
 	if len(where) > 1 {
-		where = r.scanned(where)
+		where = r.withScanHint(where)
 	}
 	err = r.client.Tool.Query().Where(append(where, untestedIs(false))...).GroupBy(tool.FieldScore).Aggregate(ent.Count()).Scan(ctx, &rows)
 	if err != nil {
 		return nil, err
 	}
-	histogram := make([]*model.ScoreBin, bins)
+	histogram := make([]*model.ScoreBin, scoreBins)
 	for i := range histogram {
 		histogram[i] = &model.ScoreBin{From: float64(i), To: float64(i + 1)}
 	}
 	for _, row := range rows {
-		histogram[min(int(row.Score), bins-1)].Count += row.Count
+		histogram[min(int(row.Score), scoreBins-1)].Count += row.Count
 	}
 	return histogram, nil
 }
 
-// priceChangeCounts counts the price changes of tools by month and category.
-func (r *reading) priceChangeCounts(ctx context.Context, filter *model.ToolFilter, since *string) ([]*model.PriceChangeCount, error) {
-	where, err := r.where(ctx, filter)
+func (queryResolver) PriceChangeCounts(ctx context.Context, filter *model.ToolFilter, since *string) ([]*model.PriceChangeCount, error) {
+	r := readerFrom(ctx)
+	where, err := r.toolsWhere(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +101,7 @@ func (r *reading) priceChangeCounts(ctx context.Context, filter *model.ToolFilte
 		Category string `sql:"category_slug"`
 		Count    int    `sql:"change_count"`
 	}
-	err = r.client.Tool.Query().Where(r.scanned(where)...).GroupBy(tool.FieldCategorySlug).Aggregate(func(s *entsql.Selector) string {
+	err = r.client.Tool.Query().Where(r.withScanHint(where)...).GroupBy(tool.FieldCategorySlug).Aggregate(func(s *entsql.Selector) string {
 		changes := entsql.Table(pricechange.Table)
 		s.Join(changes).On(s.C(tool.FieldID), changes.C(pricechange.FieldToolSlug))
 		if since != nil {
