@@ -173,790 +173,791 @@ func newExecutionContext(
 
 var sources = []*ast.Source{
 	{Name: "../schema/aggregate.graphql", Input: `extend type Query {
-  "Counts and scores of tools, group by group, in the order of the groups' keys."
+  "The number and scores of tools in each group, ordered by ` + "`" + `key` + "`" + `. Groups without tools are omitted."
   toolGroups(
-    "What makes a group."
+    "The property to group by."
     by: ToolGroupKey!
-    "Which tools; all active ones by default."
+    "Only tools that match this filter; by default, all active tools."
     filter: ToolFilter
   ): [ToolGroup!]!
 
-  "How many tools have a score of each whole number, 10 counting with 9: ten bins, also the empty ones."
+  "The distribution of scores: always ten bins, from 0 to 10. Tools without a score are not counted."
   scoreHistogram(
-    "Which tools; all active ones by default."
+    "Only tools that match this filter; by default, all active tools."
     filter: ToolFilter
   ): [ScoreBin!]!
 
-  "How many prices changed in each month and category, oldest month first."
+  "The number of price changes in each month and category, oldest month first, then by category. Months without changes are omitted."
   priceChangeCounts(
-    "Which tools; all active ones by default."
+    "Only changes of tools that match this filter; by default, of all active tools."
     filter: ToolFilter
-    "Changes of this day or later."
+    "Only changes on or after this date; by default, all changes."
     since: Date
   ): [PriceChangeCount!]!
 }
 
-"What tools can be grouped by."
+"The properties that tools can be grouped by."
 enum ToolGroupKey {
-  "The category's slug."
+  "` + "`" + `Tool.categorySlug` + "`" + `."
   category
-  "How they are paid for."
+  "` + "`" + `Tool.pricing` + "`" + `."
   pricing
-  "Whom they are made for."
+  "` + "`" + `Tool.icpCode` + "`" + `."
   icp
-  "Importance, 1 to 3."
+  "` + "`" + `Tool.tier` + "`" + `, from 1 to 3."
   tier
 }
 
-"A group of tools in numbers."
+"The number and scores of the tools in a group."
 type ToolGroup {
-  "What its tools have in common, in the spelling of the REST interface."
+  "The value that the tools have in common, spelled as in the REST API: ` + "`" + `code` + "`" + `, ` + "`" + `freemium` + "`" + `, ` + "`" + `vibe-coder` + "`" + ` or ` + "`" + `1` + "`" + `."
   key: String!
-  "Number of tools."
+  "The number of tools."
   count: Int!
-  "Number of tools that have a score."
+  "The number of tools with a score."
   tested: Int!
-  "Mean score, rounded to two decimals; null when none has a score."
+  "The average score, from 0 to 10, rounded to two decimals; null if no tool has a score."
   avgScore: Float
-  "Lowest score."
+  "The lowest score; null if no tool has a score."
   minScore: Float
-  "Highest score."
+  "The highest score; null if no tool has a score."
   maxScore: Float
 }
 
-"Tools whose scores lie close together."
+"The tools within a range of scores."
 type ScoreBin {
-  "Scores of at least this."
+  "The lower bound, inclusive: 0 to 9."
   from: Float!
-  "Scores below this, or up to 10 in the last bin."
+  "The upper bound, exclusive: 1 to 10. The last bin includes 10."
   to: Float!
-  "Number of tools."
+  "The number of tools; 0 if the bin is empty."
   count: Int!
 }
 
-"Price changes of one month in one category."
+"The price changes of one month in one category."
 type PriceChangeCount {
-  "The month, ` + "`" + `YYYY-MM` + "`" + `."
+  "The month, as ` + "`" + `YYYY-MM` + "`" + `."
   month: String!
-  "The category's slug."
+  "The slug of the category."
   category: String!
-  "Number of changes."
+  "The number of changes, at least 1."
   count: Int!
 }
 `, BuiltIn: false},
 	{Name: "../schema/category.graphql", Input: `extend type Query {
-  "Every category, also an empty one, in the order of their slugs."
+  "All categories, ordered by slug. Categories without tools are included."
   categories: [Category!]!
 
-  "A category by its slug; null for an unknown one."
+  "The category with this slug, or null if there is none."
   category(
-    "The category's identifier."
+    "The slug of the category, such as ` + "`" + `code` + "`" + `."
     slug: String!
   ): Category
 }
 
-"A group of tools."
+"A category of tools. Every tool belongs to exactly one."
 type Category {
-  "The category's identifier."
+  "The unique identifier of the category, such as ` + "`" + `code` + "`" + `."
   slug: String!
-  "Its name."
+  "The name of the category, in French."
   label: String!
-  "Number of its active tools."
+  "The number of active tools."
   toolCount: Int!
-  "Mean score of its active tools, rounded to two decimals; null when none has a score."
+  "The average score of the active tools, from 0 to 10, rounded to two decimals; null if none has a score."
   avgScore: Float
-  "Mean score of its active tools, rounded to two decimals; 0 when none has a score, as the REST interface says it."
+  "Like ` + "`" + `avgScore` + "`" + `, but 0 if no tool has a score, as in the REST API."
   avgScoreOrZero: Float!
-  "The first of its active tools in an order; ` + "`" + `tools` + "`" + ` at the root pages through all of them."
+  "The first active tools in the given order. To page through all of them, use ` + "`" + `Query.tools` + "`" + ` with ` + "`" + `filter: {categories: [slug]}` + "`" + `."
   tools(
-    "In which order; ties go by slug."
+    "The order of the tools. Ties are ordered by slug."
     sort: ToolSort! = score_desc
-    "How many, from 1 to 50."
+    "The maximum number of tools, from 1 to 50."
     limit: Int! = 10
   ): [Tool!]!
 }
 `, BuiltIn: false},
 	{Name: "../schema/change.graphql", Input: `extend type Query {
   """
-  What changed in the catalog, event by event. Who keeps the cursor of the last
-  event and reads on from there misses none and sees none twice.
+  The changes of the catalog as a Relay connection, one event per change. To
+  follow the catalog, store the last cursor and pass it as ` + "`" + `after` + "`" + ` next time: no
+  event is missed or returned twice.
   """
   changes(
-    "The first so many events, from 1 to 200. Where their texts are long, a slice has fewer: ` + "`" + `hasNextPage` + "`" + ` tells."
+    "The maximum number of events, from 1 to 200. There may be fewer if their content is long: check ` + "`" + `pageInfo.hasNextPage` + "`" + `."
     first: Int! = 50
-    "Only events that come after this one in the order asked for, by its id, such as ` + "`" + `evt_42` + "`" + `."
+    "Only events after this one in the given order: an event id such as ` + "`" + `evt_42` + "`" + `."
     after: String
-    "Only events of these types; of every type by default."
+    "Only events of these types; by default, of all types."
     types: [ChangeType!]
-    "Only events about a tool of this category, by slug. A comparison is about both of its tools, and a tool that moves is in both categories."
+    "Only events about tools of the category with this slug. Comparisons match the categories of both tools, and a tool that moved matches both categories."
     category: String
-    "From which end to read."
+    "The order of the events."
     order: ChangeOrder! = oldest_first
   ): ChangeConnection!
 }
 
-"Orders of changes."
+"The orders of changes."
 enum ChangeOrder {
-  "As they happened."
+  "Oldest event first."
   oldest_first
-  "The latest first."
+  "Newest event first."
   newest_first
 }
 
-"What can happen. Webhooks know the types by the same names, with a dot for the underscore."
+"The types of changes. Webhooks use the same names with a dot: ` + "`" + `price_changed` + "`" + ` is ` + "`" + `price.changed` + "`" + `."
 enum ChangeType {
-  "A release is out: the last event of each."
+  "A release was published. This is the last event of each release."
   catalog_published
-  "A tool is new, or back from retirement."
+  "A tool was added, or is active again after retirement."
   tool_created
-  "A tool's record changed."
+  "A tool changed; see ` + "`" + `Change.fields` + "`" + `."
   tool_updated
   "A tool was retired."
   tool_retired
-  "A tool is gone from the catalog."
+  "A tool was removed from the catalog."
   tool_removed
-  "A tool's price changed."
+  "The price or pricing model of a tool changed."
   price_changed
   "A comparison was published."
   comparatif_published
   "A published comparison changed."
   comparatif_updated
-  "A comparison is gone, or no longer published."
+  "A comparison was removed or unpublished."
   comparatif_removed
-  "The text chunks of a tool's review changed, came or went."
+  "The text chunks of a tool's review were added, changed or removed; see ` + "`" + `Tool.embeddings` + "`" + `."
   embeddings_changed
 }
 
-"One event."
+"A change of the catalog."
 type Change {
-  "Names the event for ever, and is its cursor: ` + "`" + `evt_<number>` + "`" + `."
+  "The unique and permanent id of the event, ` + "`" + `evt_<number>` + "`" + `. It is also its cursor."
   id: String!
   "What happened."
   type: ChangeType!
-  "Number of the release that brought it."
+  "The number of the release with this change."
   release: Int!
-  "When that release was published."
+  "When the release was published."
   publishedAt: DateTime!
-  "What it happened to: the slug of a tool or comparison; null for a release."
+  "The slug of the tool or comparison; null for ` + "`" + `catalog_published` + "`" + `."
   slug: String
-  "The slug of the tool's category, or of a comparison's first tool; null for a release."
+  "The slug of the tool's category or, for a comparison, of the first tool's category; null for ` + "`" + `catalog_published` + "`" + `."
   category: String
-  "The slug of the category of a comparison's second tool, or of the one that a tool has just left; null for everything else."
+  "The slug of the category that a tool moved from or, for a comparison, of the second tool's category; otherwise null."
   otherCategory: String
-  "Which fields differ, by their names in the REST interface; none but for updates."
+  "The names of the changed fields in the REST API; empty unless the event is an update."
   fields: [String!]!
-  "What it was, as the REST interface tells it; null for what was not there."
+  "The object before the change, as in the REST API; null if it did not exist."
   before: JSON
-  "What it is, as the REST interface tells it; null for what is gone. For a release, its counts."
+  "The object after the change, as in the REST API; null if it was removed. For ` + "`" + `catalog_published` + "`" + `, the counts of the release."
   after: JSON
-  "The tool as it is now; null if it is retired or gone, and for comparisons and releases."
+  "The tool as it is now; null if it is retired or removed, and for comparisons and releases."
   tool: Tool
 }
 
-"A slice of the changes."
+"A Relay connection of changes."
 type ChangeConnection {
-  "The events, each with its cursor."
+  "The events with their cursors."
   edges: [ChangeEdge!]!
-  "The events alone."
+  "The events without cursors."
   nodes: [Change!]!
-  "Where the slice stands."
+  "Whether there are more events, and where to continue."
   pageInfo: PageInfo!
 }
 
-"An event among the changes."
+"An event with its cursor."
 type ChangeEdge {
-  "Where to read on from: the event's id, good in either order and for ever."
+  "The id of the event. It is valid in both orders and never expires."
   cursor: String!
   "The event."
   node: Change!
 }
 `, BuiltIn: false},
 	{Name: "../schema/comparison.graphql", Input: `extend type Query {
-  "A published comparison by its slug; null for an unknown one."
+  "The published comparison with this slug, or null if there is none."
   comparison(
-    "The comparison's identifier."
+    "The slug of the comparison, such as ` + "`" + `plume-vs-ecritoire-cie` + "`" + `."
     slug: String!
   ): Comparison
 
-  "Published comparisons, newest first, a numbered page at a time."
+  "Published comparisons by page, most recently updated first."
   comparisons(
-    "Only those with a tool of this category, by slug."
+    "Only comparisons with a tool of the category with this slug."
     category: String
-    "The page's number, from 1 to 1,000,000."
+    "The number of the page, from 1 to 1,000,000."
     page: Int! = 1
-    "Items on a page, from 1 to 200."
+    "The number of items per page, from 1 to 200."
     limit: Int! = 50
   ): ComparisonPage!
 
-  "Published comparisons, newest first, as a Relay connection."
+  "Published comparisons as a Relay connection, most recently updated first."
   comparisonConnection(
-    "Only those with a tool of this category, by slug."
+    "Only comparisons with a tool of the category with this slug."
     category: String
-    "The first so many items, at most 200; 50 if neither first nor last is given."
+    "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
     first: Int
     "Only items after this cursor."
     after: String
-    "The last so many items, at most 200."
+    "Return the last items, from 0 to 200. Cannot be used together with ` + "`" + `first` + "`" + `."
     last: Int
     "Only items before this cursor."
     before: String
   ): ComparisonConnection!
 }
 
-"Two tools set against each other."
+"A comparison of two tools with a winner."
 type Comparison {
-  "The comparison's identifier."
+  "The unique identifier of the comparison, such as ` + "`" + `plume-vs-ecritoire-cie` + "`" + `."
   slug: String!
-  "Its title."
+  "The title, in French."
   title: String!
   "The first tool, active or retired."
   toolA: ComparedTool!
   "The second tool, active or retired."
   toolB: ComparedTool!
-  "The one that wins."
+  "The winner: either ` + "`" + `toolA` + "`" + ` or ` + "`" + `toolB` + "`" + `."
   winner: ComparedTool!
-  "The winner's name."
+  "The name of the winner."
   winnerName: String!
-  "Why it wins."
+  "Why the winner was chosen, in French."
   winnerNote: String!
-  "When the comparison last changed."
+  "The date of the last update."
   updatedAt: Date!
-  "Its page."
+  "The page of the comparison."
   canonicalUrl: URL!
 }
 
-"A numbered page of comparisons."
+"A page of comparisons."
 type ComparisonPage {
-  "The comparisons of this page; none past the last page."
+  "The comparisons of this page; empty after the last page."
   items: [Comparison!]!
-  "Where the page stands."
+  "The position of this page in the list."
   meta: PageInfoByNumber!
 }
 
-"A slice of the comparisons."
+"A Relay connection of comparisons."
 type ComparisonConnection {
-  "The comparisons, each with its cursor."
+  "The comparisons with their cursors."
   edges: [ComparisonEdge!]!
-  "The comparisons alone."
+  "The comparisons without cursors."
   nodes: [Comparison!]!
-  "Where the slice stands."
+  "Whether there are more comparisons, and where to continue."
   pageInfo: PageInfo!
-  "Number of comparisons in the whole connection."
+  "The number of comparisons in the whole list."
   totalCount: Int!
 }
 
-"A comparison in a connection."
+"A comparison with its cursor."
 type ComparisonEdge {
-  "Where to read on from."
+  "The position of the comparison, for ` + "`" + `after` + "`" + ` and ` + "`" + `before` + "`" + `."
   cursor: String!
   "The comparison."
   node: Comparison!
 }
 `, BuiltIn: false},
 	{Name: "../schema/embeddings.graphql", Input: `extend type Query {
-  "The review of a tool as text chunks; null for an unknown tool or one outside the top set. Needs an API key."
+  "The review of a tool as text chunks; null if the tool is unknown or has no embeddings document. Requires an API key."
   embeddings(
-    "The tool's identifier."
+    "The slug of the tool."
     slug: String!
   ): EmbeddingsDocument
 }
 
-"A tool's review, cut into chunks that a retrieval pipeline can turn into vectors."
+"The review of a tool, split into text chunks for a retrieval pipeline. Only the most important tools have one."
 type EmbeddingsDocument {
-  "The tool's identifier."
+  "The slug of the tool."
   slug: String!
-  "The tool's name."
+  "The name of the tool."
   name: String!
-  "The page of the review."
+  "The page of the review or, if there is none, of the tool."
   canonicalUrl: URL!
-  "Changes when any chunk changes: ` + "`" + `sha256-<digest>` + "`" + `."
+  "A hash of all chunks, ` + "`" + `sha256-<digest>` + "`" + `: compute new vectors only if it changed."
   hash: String!
-  "When the tool's record last changed."
+  "The date of the tool's last update."
   updatedAt: Date!
-  "Number of chunks."
+  "The number of chunks."
   chunkCount: Int!
-  "One chunk for each section of the review, in its order."
+  "The chunks, one for each section of the review, in the order of the review."
   chunks: [Chunk!]!
 }
 
 "A section of a review."
 type Chunk {
-  "The section's identifier."
+  "The identifier of the section, such as ` + "`" + `verdict` + "`" + `; unique within the document."
   id: String!
-  "The section's text."
+  "The text of the section, in French."
   text: String!
-  "What to keep beside the vector."
+  "Metadata to store with the vector."
   metadata: ChunkMetadata!
 }
 
-"Where a chunk comes from."
+"The origin of a chunk."
 type ChunkMetadata {
-  "The tool's identifier."
+  "The slug of the tool."
   slug: String!
-  "The section's identifier, the same as the chunk's."
+  "The identifier of the section, the same as ` + "`" + `Chunk.id` + "`" + `."
   section: String!
-  "The chunk's place in the document, from 0."
+  "The position of the chunk in the document, from 0."
   position: Int!
-  "The section's place on the page of the review."
+  "The section on the page of the review."
   canonicalUrl: URL!
-  "The tool's name."
+  "The name of the tool."
   tool: String!
   "The slug of the tool's category."
   category: String!
-  "The tool's score."
+  "The score of the tool, from 0 to 10; null if it was not tested."
   score: Float
-  "The tool's verifiability."
+  "The verifiability of the tool, from 0 to 10; null if it was not rated."
   verifiability: Float
-  "When the tool's record last changed."
+  "The date of the tool's last update."
   updatedAt: Date!
 }
 `, BuiltIn: false},
-	{Name: "../schema/history.graphql", Input: `"What a tool cost and scored from one day on."
+	{Name: "../schema/history.graphql", Input: `"The price and score of a tool from one date on, until the next entry."
 type ToolMoment {
-  "The day from which on it was so."
+  "The first day on which these values applied."
   at: Date!
-  "How it was paid for."
+  "The pricing model."
   pricing: Pricing!
-  "Its price."
+  "The price as text, such as ` + "`" + `20 €/mois` + "`" + `; see ` + "`" + `Tool.price` + "`" + `."
   price: String!
-  "Its score from 0 to 10; null if it was not tested, or if that is not known of so long ago."
+  "The score, from 0 to 10; null if the tool was not tested or its score at that time is unknown."
   score: Float
 }
 `, BuiltIn: false},
-	{Name: "../schema/paging.graphql", Input: `"Where a page stands in its list."
+	{Name: "../schema/paging.graphql", Input: `"The position of a page in its list."
 type PageInfoByNumber {
-  "Number of items in the whole list."
+  "The number of items in the whole list."
   total: Int!
-  "This page's number, from 1."
+  "The number of this page, from 1."
   page: Int!
-  "Most items that a page holds."
+  "The maximum number of items per page."
   limit: Int!
-  "Number of pages; 0 for an empty list."
+  "The number of pages; 0 if the list is empty."
   pages: Int!
 }
 
-"Where a slice stands in its connection, as Relay defines it."
+"The position of a part of a connection, as the Relay specification defines it."
 type PageInfo {
-  "Whether items follow the last of this slice."
+  "Whether there are items after this part."
   hasNextPage: Boolean!
-  "Whether items precede the first of this slice."
+  "Whether there are items before this part."
   hasPreviousPage: Boolean!
-  "Cursor of the first item; null for an empty slice."
+  "The cursor of the first item; null if there are no items."
   startCursor: String
-  "Cursor of the last item; null for an empty slice."
+  "The cursor of the last item; null if there are no items. Pass it as ` + "`" + `after` + "`" + ` to continue."
   endCursor: String
 }
 `, BuiltIn: false},
-	{Name: "../schema/price.graphql", Input: `"One change of a tool's price."
+	{Name: "../schema/price.graphql", Input: `"A change of a tool's price or pricing model."
 type PriceChange {
-  "The day of the change."
+  "The date of the change."
   changedAt: Date!
-  "How the tool is paid for since."
+  "The pricing model after the change."
   pricing: Pricing!
-  "Its price since."
+  "The price after the change, such as ` + "`" + `20 €/mois` + "`" + `; see ` + "`" + `Tool.price` + "`" + `."
   price: String!
-  "How it was paid for before."
+  "The pricing model before the change."
   previousPricing: Pricing!
-  "Its price before."
+  "The price before the change."
   previousPrice: String!
 }
 `, BuiltIn: false},
 	{Name: "../schema/publication.graphql", Input: `"""
-What is told as it happens, as server-sent events: ask with
-` + "`" + `Accept: text/event-stream` + "`" + `. ` + "`" + `Last-Event-ID` + "`" + ` tells first what was missed.
+Events as server-sent events (` + "`" + `Accept: text/event-stream` + "`" + `). A client that
+reconnects with ` + "`" + `Last-Event-ID` + "`" + ` first receives the events that it missed.
 """
 type Subscription {
-  "Tells of each release once it is served."
+  "Sends an event for each release, as soon as its data is served."
   catalogPublished: Publication!
 }
 
-"A release that came out."
+"A published release of the catalog."
 type Publication {
-  "The event's id, such as ` + "`" + `evt_42` + "`" + `: ` + "`" + `changes` + "`" + ` reads on from there."
+  "The id of the event, such as ` + "`" + `evt_42` + "`" + `. Pass it as ` + "`" + `after` + "`" + ` to ` + "`" + `Query.changes` + "`" + ` to read what follows."
   id: String!
-  "Number of the release."
+  "The number of the release."
   release: Int!
-  "When it was published."
+  "When the release was published."
   publishedAt: DateTime!
-  "The feed's date."
+  "The date of the feed that the release was imported from."
   updatedAt: Date!
-  "Active tools."
+  "The number of active tools."
   toolsTotal: Int!
-  "Retired tools."
+  "The number of retired tools."
   toolsRetired: Int!
-  "Published comparisons."
+  "The number of published comparisons."
   comparisonsTotal: Int!
-  "How many events of each type it brought, but for types without any."
+  "The number of changes of each type; types without changes are omitted."
   events: [ChangeCount!]!
 }
 
-"How often something happened."
+"The number of changes of one type."
 type ChangeCount {
-  "What happened."
+  "The type of the changes."
   type: ChangeType!
-  "Number of events."
+  "The number of changes, at least 1."
   count: Int!
 }
 `, BuiltIn: false},
 	{Name: "../schema/query.graphql", Input: `"""
-The catalog of tested AI tools, read-only. One operation sees one release of
-it, from its first field to its last.
+The catalog of tested AI tools. It is read-only, and all fields of an operation
+are from the same release.
 """
 type Query {
-  "The feed that the catalog was last published from, and the credit its reuse requires."
+  "The current release of the catalog, and the credit that reuse of the data requires."
   feed: Feed!
-  "Global statistics."
+  "Statistics of the whole catalog."
   stats: Statistics!
 }
 
-"A calendar day, ` + "`" + `YYYY-MM-DD` + "`" + `."
+"A date, ` + "`" + `YYYY-MM-DD` + "`" + `."
 scalar Date
 
-"A moment, ` + "`" + `YYYY-MM-DDThh:mm:ssZ` + "`" + `."
+"A date and time in UTC, ` + "`" + `YYYY-MM-DDThh:mm:ssZ` + "`" + `."
 scalar DateTime
 
-"The address of a page."
+"An absolute URL with ` + "`" + `http` + "`" + ` or ` + "`" + `https` + "`" + `."
 scalar URL
 
 "Any JSON value."
 scalar JSON
 
-"The only values that a text can have: those of an enum that GraphQL must spell another way."
+"The possible values of a string field whose values are not valid GraphQL enum names."
 directive @spelled(
-  "Each value, as it is written."
+  "The values."
   as: [String!]!
 ) on FIELD_DEFINITION
 
-"The publication that every answer comes from."
+"The release that a response is from."
 type Feed {
-  "Number of the release; 0 before the first publication, then one more each time."
+  "The number of the release: 0 before the first one, then increased by 1 for each."
   release: Int!
-  "The feed's date; null before the first publication."
+  "The date of the feed that the release was imported from; null before the first release."
   updatedAt: Date
-  "The line that reuse of the data must show: ` + "`" + `Source : <service_name> (<service_url>)` + "`" + `."
+  "The line to display wherever the data is reused: ` + "`" + `Source : <service_name> (<service_url>)` + "`" + `."
   credit: String!
 }
 
-"Counts and means over the whole catalog."
+"Counts and averages over the whole catalog."
 type Statistics {
-  "Active tools."
+  "The number of active tools."
   toolsTotal: Int!
-  "Active tools that have a score."
+  "The number of active tools with a score."
   toolsTested: Int!
-  "Mean of the scores that exist, rounded to two decimals; null when none does."
+  "The average score of the active tools, from 0 to 10, rounded to two decimals; null if none has a score."
   toolsAvgScore: Float
-  "Mean of the scores that exist, rounded to two decimals; 0 when none does, as the REST interface says it."
+  "Like ` + "`" + `toolsAvgScore` + "`" + `, but 0 if no tool has a score, as in the REST API."
   toolsAvgScoreOrZero: Float!
-  "Retired tools."
+  "The number of retired tools."
   toolsRetired: Int!
-  "Published comparisons."
+  "The number of published comparisons."
   comparisonsTotal: Int!
 }
 `, BuiltIn: false},
 	{Name: "../schema/retired.graphql", Input: `extend type Query {
-  "A retired tool by its slug; null for one that is unknown or active."
+  "The retired tool with this slug, or null if it is unknown or active."
   retiredTool(
-    "The tool's identifier."
+    "The slug of the tool."
     slug: String!
   ): RetiredTool
 
-  "Retired tools, latest retirement first, a numbered page at a time."
+  "Retired tools by page, most recently retired first."
   retiredTools(
-    "Only those retired for this reason."
+    "Only tools retired for this reason."
     reason: RetirementReason
-    "Only those that were in this category, by slug."
+    "Only tools that were in the category with this slug."
     category: String
-    "The page's number, from 1 to 1,000,000."
+    "The number of the page, from 1 to 1,000,000."
     page: Int! = 1
-    "Items on a page, from 1 to 200."
+    "The number of items per page, from 1 to 200."
     limit: Int! = 50
   ): RetiredToolPage!
 
-  "Retired tools, latest retirement first, as a Relay connection."
+  "Retired tools as a Relay connection, most recently retired first."
   retiredToolConnection(
-    "Only those retired for this reason."
+    "Only tools retired for this reason."
     reason: RetirementReason
-    "Only those that were in this category, by slug."
+    "Only tools that were in the category with this slug."
     category: String
-    "The first so many items, at most 200; 50 if neither first nor last is given."
+    "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
     first: Int
     "Only items after this cursor."
     after: String
-    "The last so many items, at most 200."
+    "Return the last items, from 0 to 200. Cannot be used together with ` + "`" + `first` + "`" + `."
     last: Int
     "Only items before this cursor."
     before: String
   ): RetiredToolConnection!
 }
 
-"A tool of the past."
+"A tool that can no longer be used."
 type RetiredTool implements ComparedTool {
-  "The tool's identifier."
+  "The unique identifier of the tool, such as ` + "`" + `vieux-bot` + "`" + `."
   slug: String!
-  "Its name."
+  "The name of the tool."
   name: String!
-  "Its last score from 0 to 10; null if it was not tested."
+  "The last score, from 0 to 10; null if the tool was not tested."
   score: Float
-  "The slug of the category that it was in."
+  "The slug of the category that the tool was in."
   categorySlug: String!
-  "The category that it was in."
+  "The category that the tool was in."
   category: Category!
-  "Why it was retired."
+  "The reason for the retirement."
   reason: RetirementReason!
-  "When it was retired."
+  "The date of the retirement."
   retiredAt: Date!
-  "What happened."
+  "What happened to the tool, in French."
   note: String!
-  "The published comparisons that cite it, newest first."
+  "The published comparisons with this tool, most recently updated first."
   comparisons(
-    "At most so many, from 1 to 200."
+    "The maximum number of comparisons, from 1 to 200."
     limit: Int! = 10
   ): [Comparison!]!
 }
 
-"Why a tool was retired."
+"The reasons for retiring a tool."
 enum RetirementReason {
-  "It is no more."
+  "It was shut down."
   mort
-  "It was bought."
+  "It was acquired by another company."
   acquis
-  "Its makers gave it up."
+  "It was deprecated by its maker."
   deprecie
-  "It became something else."
+  "It became a different product."
   pivot
-  "It became part of another product."
+  "It was merged into another product."
   absorbe
 }
 
-"A numbered page of retired tools."
+"A page of retired tools."
 type RetiredToolPage {
-  "The tools of this page; none past the last page."
+  "The tools of this page; empty after the last page."
   items: [RetiredTool!]!
-  "Where the page stands."
+  "The position of this page in the list."
   meta: PageInfoByNumber!
 }
 
-"A slice of the retired tools."
+"A Relay connection of retired tools."
 type RetiredToolConnection {
-  "The tools, each with its cursor."
+  "The tools with their cursors."
   edges: [RetiredToolEdge!]!
-  "The tools alone."
+  "The tools without cursors."
   nodes: [RetiredTool!]!
-  "Where the slice stands."
+  "Whether there are more tools, and where to continue."
   pageInfo: PageInfo!
-  "Number of tools in the whole connection."
+  "The number of tools in the whole list."
   totalCount: Int!
 }
 
-"A retired tool in a connection."
+"A retired tool with its cursor."
 type RetiredToolEdge {
-  "Where to read on from."
+  "The position of the tool, for ` + "`" + `after` + "`" + ` and ` + "`" + `before` + "`" + `."
   cursor: String!
   "The tool."
   node: RetiredTool!
 }
 `, BuiltIn: false},
 	{Name: "../schema/tool.graphql", Input: `extend type Query {
-  "An active tool by its slug; null for one that is unknown or retired."
+  "The active tool with this slug, or null if it is unknown or retired (see ` + "`" + `retiredTool` + "`" + `)."
   tool(
-    "The tool's identifier."
+    "The slug of the tool, such as ` + "`" + `plume` + "`" + `."
     slug: String!
   ): Tool
 
-  "Active tools, a numbered page at a time."
+  "Active tools by page."
   tools(
-    "Which tools; all of them by default."
+    "Only tools that match this filter; by default, all active tools."
     filter: ToolFilter
-    "In which order; ties go by slug."
+    "The order of the tools. Ties are ordered by slug."
     sort: ToolSort! = score_desc
-    "The page's number, from 1 to 1,000,000."
+    "The number of the page, from 1 to 1,000,000."
     page: Int! = 1
-    "Items on a page, from 1 to 200."
+    "The number of items per page, from 1 to 200."
     limit: Int! = 50
   ): ToolPage!
 
-  "Active tools as a Relay connection, for reading on from where one stopped."
+  "Active tools as a Relay connection."
   toolConnection(
-    "Which tools; all of them by default."
+    "Only tools that match this filter; by default, all active tools."
     filter: ToolFilter
-    "In which order; ties go by slug."
+    "The order of the tools. Ties are ordered by slug."
     sort: ToolSort! = score_desc
-    "The first so many items, at most 200; 50 if neither first nor last is given."
+    "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
     first: Int
     "Only items after this cursor."
     after: String
-    "The last so many items, at most 200."
+    "Return the last items, from 0 to 200. Cannot be used together with ` + "`" + `first` + "`" + `."
     last: Int
     "Only items before this cursor."
     before: String
   ): ToolConnection!
 }
 
-"What active and retired tools have in common: what a comparison can set against another."
+"A tool in a comparison: an active ` + "`" + `Tool` + "`" + ` or a ` + "`" + `RetiredTool` + "`" + `."
 interface ComparedTool {
-  "The tool's identifier."
+  "The unique identifier of the tool, such as ` + "`" + `plume` + "`" + `."
   slug: String!
-  "Its name."
+  "The name of the tool."
   name: String!
-  "Its score from 0 to 10; null if it was not tested."
+  "The score, from 0 (worst) to 10 (best); null if the tool was not tested."
   score: Float
-  "The slug of its category."
+  "The slug of the category."
   categorySlug: String!
-  "Its category."
+  "The category."
   category: Category!
-  "The published comparisons that it takes part in, newest first."
+  "The published comparisons with this tool, most recently updated first."
   comparisons(
-    "At most so many, from 1 to 200."
+    "The maximum number of comparisons, from 1 to 200."
     limit: Int! = 10
   ): [Comparison!]!
 }
 
-"A tool that can be used today."
+"An active tool. Tools that can no longer be used are a ` + "`" + `RetiredTool` + "`" + `."
 type Tool implements ComparedTool {
-  "The tool's identifier."
+  "The unique identifier of the tool, such as ` + "`" + `plume` + "`" + `."
   slug: String!
-  "Its name."
+  "The name of the tool."
   name: String!
-  "Its web domain."
+  "The domain of the tool's website, such as ` + "`" + `plume.example` + "`" + `."
   domain: String!
-  "The slug of its category."
+  "The slug of the category."
   categorySlug: String!
-  "Its category."
+  "The category."
   category: Category!
-  "Whom it is made for."
+  "The audience that the tool is made for."
   icp: Icp!
-  "Whom it is made for, in the spelling of the REST interface."
+  "The audience that the tool is made for, spelled as in the REST API."
   icpCode: String! @spelled(as: ["vibe-coder", "agentic-engineer", "mixte"])
-  "How it is paid for."
+  "The pricing model."
   pricing: Pricing!
-  "Its price as text, ` + "`" + `<amount> €/<period>` + "`" + `."
+  "The price as text, ` + "`" + `<amount> €/<period>` + "`" + `, such as ` + "`" + `19,90 €/mois` + "`" + `."
   price: String!
-  "The amount in ` + "`" + `price` + "`" + `, in euros."
+  "The amount of ` + "`" + `price` + "`" + ` in euros, for one ` + "`" + `pricePeriod` + "`" + `."
   priceAmount: Float!
-  "The period in ` + "`" + `price` + "`" + `, such as ` + "`" + `mois` + "`" + `."
+  "The period of ` + "`" + `price` + "`" + ` in French, such as ` + "`" + `mois` + "`" + ` (month)."
   pricePeriod: String!
-  "Its score from 0 to 10; null if it was not tested."
+  "The score, from 0 (worst) to 10 (best); null if the tool was not tested."
   score: Float
-  "How well its promises can be verified, from 0 to 10."
+  "How well the tool's claims can be verified, from 0 to 10; null if this was not rated."
   verifiability: Float
-  "How dated it is, from 0 (current) to 10 (obsolete), as the editors judge it."
+  "How outdated the tool is in the editors' judgement, from 0 (current) to 10 (obsolete); null if this was not rated."
   obsolescence: Float
-  "What it is, in a sentence."
+  "A one-sentence description, in French."
   tagline: String!
-  "Its page."
+  "The page of the tool."
   canonicalUrl: URL!
-  "The page of its review, if there is one."
+  "The page of the review; null if there is none."
   avisUrl: URL
-  "The page of its alternatives."
+  "The page with alternatives to the tool."
   alternativesUrl: URL!
-  "When its record last changed."
+  "The date of the last update."
   updatedAt: Date!
-  "Importance, from 1 (highest) to 3."
+  "The importance of the tool, from 1 (highest) to 3 (lowest)."
   tier: Int!
-  "Whether it is widely known."
+  "Whether the tool is widely known."
   mainstream: Boolean!
-  "The published comparisons that it takes part in, newest first."
+  "The published comparisons with this tool, most recently updated first."
   comparisons(
-    "At most so many, from 1 to 200."
+    "The maximum number of comparisons, from 1 to 200."
     limit: Int! = 10
   ): [Comparison!]!
-  "Every change of its price, newest first."
+  "All changes of the price or pricing model, newest first. For the present price, see ` + "`" + `price` + "`" + `."
   priceHistory: [PriceChange!]!
-  "Its price and score over time, oldest first: one entry for each day on which either changed, the latest 200 of them."
+  "The price and score over time, oldest first: one entry for each day on which either changed. Limited to the latest 200 entries; the last one is the present state."
   history: [ToolMoment!]!
-  "Its review as text chunks, if it belongs to the top set. Needs an API key."
+  "The review as text chunks; null if the tool has none. Requires an API key."
   embeddings: EmbeddingsDocument
 }
 
-"Whom a tool is made for."
+"The audiences that tools are made for."
 enum Icp {
-  "People who build by describing what they want."
+  "Vibe coders: people who build software by describing what they want."
   vibe_coder
-  "Engineers who build with agents."
+  "Agentic engineers: software engineers who work with coding agents."
   agentic_engineer
-  "Both."
+  "Both vibe coders and agentic engineers."
   mixte
 }
 
-"How a tool is paid for."
+"The pricing models."
 enum Pricing {
-  "Free."
+  "Free of charge."
   gratuit
-  "Free to begin with, more for money."
+  "A free plan, with paid plans for more."
   freemium
-  "For money only."
+  "Paid plans only."
   payant
 }
 
-"Orders of tools. Tools without a score come last in both score orders; names compare without case and accents."
+"The orders of tools. Ties are ordered by slug."
 enum ToolSort {
-  "Best score first."
+  "Highest score first; tools without a score last."
   score_desc
-  "Lowest score first."
+  "Lowest score first; tools without a score last."
   score_asc
-  "Names from A to Z."
+  "By name from A to Z, ignoring case and accents."
   name_asc
-  "Names from Z to A."
+  "By name from Z to A, ignoring case and accents."
   name_desc
-  "Latest update first."
+  "Most recently updated first."
   updated_desc
-  "Oldest update first."
+  "Least recently updated first."
   updated_asc
-  "Cheapest first, by the amount of the price whatever its period."
+  "Lowest ` + "`" + `priceAmount` + "`" + ` first, whatever its period."
   price_asc
-  "Dearest first, by the amount of the price whatever its period."
+  "Highest ` + "`" + `priceAmount` + "`" + ` first, whatever its period."
   price_desc
 }
 
-"Which tools: those for which everything given here holds."
+"Conditions on tools. A tool must match all conditions that are given; an empty list matches no tool."
 input ToolFilter {
-  "In one of these categories, by slug. Unknown slugs match nothing."
+  "The slugs of categories: tools in any of them, at most 100. Unknown slugs match no tool."
   categories: [String!]
-  "Paid for in one of these ways."
+  "Tools with any of these pricing models."
   pricings: [Pricing!]
-  "Made for one of these."
+  "Tools made for any of these audiences."
   icps: [Icp!]
-  "Score of at least this; drops tools without a score."
+  "The minimum score, from 0 to 10. Excludes tools without a score."
   scoreMin: Float
-  "Score of at most this; drops tools without a score."
+  "The maximum score, from 0 to 10. Excludes tools without a score."
   scoreMax: Float
-  "Verifiability of at least this; drops tools without one."
+  "The minimum verifiability, from 0 to 10. Excludes tools without a rating."
   verifiabilityMin: Float
-  "Verifiability of at most this; drops tools without one."
+  "The maximum verifiability, from 0 to 10. Excludes tools without a rating."
   verifiabilityMax: Float
-  "Obsolescence of at most this; drops tools without one."
+  "The maximum obsolescence, from 0 to 10. Excludes tools without a rating."
   obsolescenceMax: Float
-  "Price of at most this many euros, whatever its period."
+  "The maximum ` + "`" + `priceAmount` + "`" + ` in euros, whatever its period."
   priceMax: Float
-  "Updated on this day or later."
+  "Tools updated on or after this date."
   updatedSince: Date
-  "This text occurs in the name or tagline, whatever its case and accents; at most 200 characters."
+  "Text in the name or tagline, ignoring case and accents; at most 200 characters."
   search: String
 }
 
-"A numbered page of tools."
+"A page of tools."
 type ToolPage {
-  "The tools of this page; none past the last page."
+  "The tools of this page; empty after the last page."
   items: [Tool!]!
-  "Where the page stands."
+  "The position of this page in the list."
   meta: PageInfoByNumber!
 }
 
-"A slice of the tools."
+"A Relay connection of tools."
 type ToolConnection {
-  "The tools, each with its cursor."
+  "The tools with their cursors."
   edges: [ToolEdge!]!
-  "The tools alone."
+  "The tools without cursors."
   nodes: [Tool!]!
-  "Where the slice stands."
+  "Whether there are more tools, and where to continue."
   pageInfo: PageInfo!
-  "Number of tools in the whole connection."
+  "The number of tools in the whole list."
   totalCount: Int!
 }
 
-"A tool in a connection."
+"A tool with its cursor."
 type ToolEdge {
-  "Where to read on from: good for this sort only."
+  "The position of the tool, for ` + "`" + `after` + "`" + ` and ` + "`" + `before` + "`" + ` with the same ` + "`" + `sort` + "`" + `."
   cursor: String!
   "The tool."
   node: Tool!
