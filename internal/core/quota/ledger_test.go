@@ -17,7 +17,7 @@ var somebody = Address(netip.MustParseAddr("203.0.113.9"))
 func ledgerOn(t *testing.T, s *store.Store) (*Ledger, *Counter) {
 	t.Helper()
 	counter := NewCounter()
-	ledger := NewLedger(s, counter, true, slog.New(slog.DiscardHandler))
+	ledger := NewLedger(s, counter, true, nil, slog.New(slog.DiscardHandler))
 	if err := ledger.Load(t.Context(), someDay); err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestLedgersAtOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for range servers {
 			counter := NewCounter()
-			ledger := NewLedger(s, counter, false, slog.New(slog.NewTextHandler(said, nil)))
+			ledger := NewLedger(s, counter, false, nil, slog.New(slog.NewTextHandler(said, nil)))
 			all.Go(func() {
 				for range rounds {
 					for _, a := range accounts {
