@@ -57,7 +57,7 @@ func write(ctx context.Context, name string) error {
 		if drift == "" {
 			drift = "-- Nothing to do here."
 		}
-		file := filepath.Join("internal", "store", "migrations", folder, fmt.Sprintf("%04d_%s.sql", next, name))
+		file := filepath.Join("internal", "core", "store", "migrations", folder, fmt.Sprintf("%04d_%s.sql", next, name))
 		if err := os.WriteFile(file, []byte(drift+"\n"), 0o644); err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ func Assets(t testing.TB) string {
 	if _, err := Node.Ensure(); err != nil {
 		t.Fatal(err)
 	}
-	room := filepath.Join(Root(t), "internal", "workbench")
+	room := filepath.Join(Root(t), "internal", "web", "workbench")
 	lock, err := os.Open(filepath.Join(room, "web", "package-lock.json"))
 	if err != nil {
 		t.Fatal(err)

@@ -37,7 +37,7 @@ func (p *Page) violations() (found []violation) {
 	if p.look.NoScript {
 		p.t.Fatal("axe is a script, and the page runs none")
 	}
-	dir := filepath.Join(testkit.Root(p.t), "internal", "testkit", "browser", "axe")
+	dir := filepath.Join(testkit.Root(p.t), "internal", "dev", "testkit", "browser", "axe")
 	testkit.NPM(p.t, dir)
 	source, err := os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js"))
 	if err != nil {
