@@ -9,6 +9,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"palmares/internal/catalog/record"
 )
 
 // A small feed in which every record is right; tests change one thing of it.
@@ -59,120 +61,120 @@ func TestRules(t *testing.T) {
 	long := strings.Repeat("a", 81)
 	for _, c := range []struct{ name, from, to, want string }{
 		{"slug with upper case", `"slug":"plume","name"`, `"slug":"Plume","name"`,
-			`line 3: tool: slug: "Plume" is not a slug: words of a-z and 0-9 joined by single -`},
+			`line 3: tool: slug: must be words of a-z and 0-9 joined by single hyphens (got "Plume")`},
 		{"slug with a double dash", `"slug":"code","label"`, `"slug":"co--de","label"`,
-			`line 2: category: slug: "co--de" is not a slug: words of a-z and 0-9 joined by single -`},
+			`line 2: category: slug: must be words of a-z and 0-9 joined by single hyphens (got "co--de")`},
 		{"slug ending in a dash", `"slug":"plume-vs-vieux-bot"`, `"slug":"plume-"`,
-			`line 5: comparatif: slug: "plume-" is not a slug: words of a-z and 0-9 joined by single -`},
+			`line 5: comparatif: slug: must be words of a-z and 0-9 joined by single hyphens (got "plume-")`},
 		{"slug with an accent", `"slug":"vieux-bot","name"`, `"slug":"vieux-bôt","name"`,
-			`line 4: cimetiere: slug: "vieux-bôt" is not a slug: words of a-z and 0-9 joined by single -`},
+			`line 4: cimetiere: slug: must be words of a-z and 0-9 joined by single hyphens (got "vieux-bôt")`},
 		{"slug too long", `"slug":"plume-vs-vieux-bot"`, `"slug":"` + long + `"`,
-			`line 5: comparatif: slug: "` + long[:64] + `…" is longer than 80 characters`},
-		{"slug empty", `"slug":"plume-vs-vieux-bot"`, `"slug":""`, `line 5: comparatif: slug: is blank`},
-		{"slug missing", `"slug":"plume-vs-vieux-bot",`, ``, `line 5: comparatif: slug: is missing`},
+			`line 5: comparatif: slug: must have at most 80 characters (got 81 in "` + long[:64] + `…")`},
+		{"slug empty", `"slug":"plume-vs-vieux-bot"`, `"slug":""`, `line 5: comparatif: slug: must not be blank`},
+		{"slug missing", `"slug":"plume-vs-vieux-bot",`, ``, `line 5: comparatif: slug: is required, but missing`},
 		{"slug twice", comparisonLine1, comparisonLine1 + "\n" + comparisonLine1,
-			`line 6: comparatif "plume-vs-vieux-bot": slug: is already used at line 5`},
+			`line 6: comparatif "plume-vs-vieux-bot": slug: is already used at line 5; each slug may appear once`},
 		{"category twice", categoryLine1, categoryLine1 + "\n" + categoryLine1,
-			`line 3: category "code": slug: is already used at line 2`},
+			`line 3: category "code": slug: is already used at line 2; each slug may appear once`},
 		{"both active and retired", `"slug":"vieux-bot","name"`, `"slug":"plume","name"`,
-			"line 4: cimetiere \"plume\": slug: is already used at line 3\n" +
-				`line 5: comparatif "plume-vs-vieux-bot": tool_b: "vieux-bot" does not exist`},
+			"line 4: cimetiere \"plume\": slug: is already used at line 3; each slug may appear once\n" +
+				`line 5: comparatif "plume-vs-vieux-bot": tool_b: the feed has no tool "vieux-bot"`},
 
 		{"score over", `"score":8.4`, `"score":11`, `line 3: tool "plume": score: 11 is over 10`},
 		{"score under", `"score":8.4`, `"score":-0.1`, `line 3: tool "plume": score: -0.1 is under 0`},
-		{"score as text", `"score":8.4`, `"score":"8.4"`, `line 3: tool "plume": score: text is given, a number is expected`},
-		{"score past all numbers", `"score":8.4`, `"score":1e400`, `line 3: tool "plume": score: 1e400 is out of range`},
+		{"score as text", `"score":8.4`, `"score":"8.4"`, `line 3: tool "plume": score: must be a number (got text)`},
+		{"score past all numbers", `"score":8.4`, `"score":1e400`, `line 3: tool "plume": score: 1e400 is over 10`},
 		{"score of the retired", `"score":6.1`, `"score":10.01`, `line 4: cimetiere "vieux-bot": score: 10.01 is over 10`},
 		{"verifiability over", `"verifiability":7.5`, `"verifiability":10.5`, `line 3: tool "plume": verifiability: 10.5 is over 10`},
 		{"obsolescence under", `"obsolescence":2`, `"obsolescence":-2`, `line 3: tool "plume": obsolescence: -2 is under 0`},
-		{"tier 0", `"tier":1`, `"tier":0`, `line 3: tool "plume": tier: 0 is not from 1 to 3`},
-		{"tier 4", `"tier":1`, `"tier":4`, `line 3: tool "plume": tier: 4 is not from 1 to 3`},
-		{"tier and a half", `"tier":1`, `"tier":1.5`, `line 3: tool "plume": tier: 1.5 is not a whole number`},
-		{"tier null", `"tier":1`, `"tier":null`, `line 3: tool "plume": tier: null is given, a number is expected`},
+		{"tier 0", `"tier":1`, `"tier":0`, `line 3: tool "plume": tier: 0 is under 1`},
+		{"tier 4", `"tier":1`, `"tier":4`, `line 3: tool "plume": tier: 4 is over 3`},
+		{"tier and a half", `"tier":1`, `"tier":1.5`, `line 3: tool "plume": tier: must be a whole number (got 1.5)`},
+		{"tier null", `"tier":1`, `"tier":null`, `line 3: tool "plume": tier: must be a number (got null)`},
 		{"mainstream as a number", `"mainstream":true`, `"mainstream":1`,
-			`line 3: tool "plume": mainstream: a number is given, true or false is expected`},
+			`line 3: tool "plume": mainstream: must be true or false (got a number)`},
 		{"published as text", `"published":true`, `"published":"oui"`,
-			`line 5: comparatif "plume-vs-vieux-bot": published: text is given, true or false is expected`},
+			`line 5: comparatif "plume-vs-vieux-bot": published: must be true or false (got text)`},
 
 		{"icp unknown", `"icp":"mixte"`, `"icp":"Mixte"`,
-			`line 3: tool "plume": icp: "Mixte" is none of vibe-coder, agentic-engineer, mixte`},
+			`line 3: tool "plume": icp: must be one of vibe-coder, agentic-engineer, mixte (got "Mixte")`},
 		{"pricing unknown", `"pricing":"payant","price":"20 €/mois","score"`, `"pricing":"cher","price":"20 €/mois","score"`,
-			`line 3: tool "plume": pricing: "cher" is none of gratuit, freemium, payant`},
+			`line 3: tool "plume": pricing: must be one of gratuit, freemium, payant (got "cher")`},
 		{"reason unknown", `"reason":"acquis"`, `"reason":"oublié"`,
-			`line 4: cimetiere "vieux-bot": reason: "oublié" is none of mort, acquis, deprecie, pivot, absorbe`},
+			`line 4: cimetiere "vieux-bot": reason: must be one of mort, acquis, deprecie, pivot, absorbe (got "oublié")`},
 
 		{"date that never was", `"updated_at":"2026-11-02"`, `"updated_at":"2026-02-30"`,
-			`line 3: tool "plume": updated_at: "2026-02-30" is not a real date, YYYY-MM-DD`},
+			`line 3: tool "plume": updated_at: must be a calendar date as YYYY-MM-DD (got "2026-02-30")`},
 		{"date with a time", `"retired_at":"2026-03-14"`, `"retired_at":"2026-03-14T00:00:00Z"`,
-			`line 4: cimetiere "vieux-bot": retired_at: "2026-03-14T00:00:00Z" is not a real date, YYYY-MM-DD`},
+			`line 4: cimetiere "vieux-bot": retired_at: must be a calendar date as YYYY-MM-DD (got "2026-03-14T00:00:00Z")`},
 		{"date as a number", `"updated_at":"2026-10-20"`, `"updated_at":20261020`,
-			`line 5: comparatif "plume-vs-vieux-bot": updated_at: a number is given, text is expected`},
+			`line 5: comparatif "plume-vs-vieux-bot": updated_at: must be text (got a number)`},
 		{"date of the feed", `"updated_at":"2026-11-10"`, `"updated_at":"10/11/2026"`,
-			`line 1: feed: updated_at: "10/11/2026" is not a real date, YYYY-MM-DD`},
+			`line 1: feed: updated_at: must be a calendar date as YYYY-MM-DD (got "10/11/2026")`},
 
 		{"relative address", `"https://palmares.example/plume"`, `"/plume"`,
-			`line 3: tool "plume": canonical_url: "/plume" is not an absolute http or https address`},
+			`line 3: tool "plume": canonical_url: must be an absolute http or https URL (got "/plume")`},
 		{"address of another kind", `"https://palmares.example/alt/plume"`, `"ftp://palmares.example/plume"`,
-			`line 3: tool "plume": alternatives_url: "ftp://palmares.example/plume" is not an absolute http or https address`},
+			`line 3: tool "plume": alternatives_url: must be an absolute http or https URL (got "ftp://palmares.example/plume")`},
 		{"address with a script", `"https://palmares.example/avis/plume"`, `"javascript:alert(1)"`,
-			`line 3: tool "plume": avis_url: "javascript:alert(1)" is not an absolute http or https address`},
+			`line 3: tool "plume": avis_url: must be an absolute http or https URL (got "javascript:alert(1)")`},
 		{"address without a host", `"https://palmares.example/duel"`, `"https:///duel"`,
-			`line 5: comparatif "plume-vs-vieux-bot": canonical_url: "https:///duel" is not an absolute http or https address`},
+			`line 5: comparatif "plume-vs-vieux-bot": canonical_url: must be an absolute http or https URL (got "https:///duel")`},
 		{"address with a space", `"https://palmares.example/duel"`, `"https://palmares.example/du el"`,
-			`line 5: comparatif "plume-vs-vieux-bot": canonical_url: "https://palmares.example/du el" is not an absolute http or https address`},
+			`line 5: comparatif "plume-vs-vieux-bot": canonical_url: must be an absolute http or https URL (got "https://palmares.example/du el")`},
 
 		{"price in dollars", `"price":"20 €/mois","score"`, `"price":"20 $/mois","score"`,
-			`line 3: tool "plume": price: "20 $/mois" is not a price: <amount> €/<period>`},
+			`line 3: tool "plume": price: must be <amount> €/<period>, such as 20 €/mois (got "20 $/mois")`},
 		{"price without a period", `"price":"20 €/mois","score"`, `"price":"20 €/","score"`,
-			`line 3: tool "plume": price: "20 €/" is not a price: <amount> €/<period>`},
+			`line 3: tool "plume": price: must be <amount> €/<period>, such as 20 €/mois (got "20 €/")`},
 		{"price without an amount", `"price":"20 €/mois","score"`, `"price":" €/mois","score"`,
-			`line 3: tool "plume": price: " €/mois" is not a price: <amount> €/<period>`},
+			`line 3: tool "plume": price: must be <amount> €/<period>, such as 20 €/mois (got " €/mois")`},
 		{"price with two commas", `"price":"20 €/mois","score"`, `"price":"1,000,00 €/mois","score"`,
-			`line 3: tool "plume": price: "1,000,00 €/mois" is not a price: <amount> €/<period>`},
+			`line 3: tool "plume": price: must be <amount> €/<period>, such as 20 €/mois (got "1,000,00 €/mois")`},
 		{"price below nothing", `"price":"20 €/mois","score"`, `"price":"-1 €/mois","score"`,
-			`line 3: tool "plume": price: "-1 €/mois" is not a price: <amount> €/<period>`},
+			`line 3: tool "plume": price: must be <amount> €/<period>, such as 20 €/mois (got "-1 €/mois")`},
 		{"price of the past", `"previous_price":"0 €/mois"`, `"previous_price":"rien"`,
-			`line 3: tool "plume": price_history[0].previous_price: "rien" is not a price: <amount> €/<period>`},
+			`line 3: tool "plume": price_history[0].previous_price: must be <amount> €/<period>, such as 20 €/mois (got "rien")`},
 
-		{"name blank", `"name":"Plume"`, `"name":" \t "`, `line 3: tool "plume": name: is blank`},
-		{"note empty", `"note":"Racheté."`, `"note":""`, `line 4: cimetiere "vieux-bot": note: is blank`},
-		{"label null", `"label":"Code"`, `"label":null`, `line 2: category "code": label: null is given, text is expected`},
-		{"label missing", `,"label":"Code"`, ``, `line 2: category "code": label: is missing`},
-		{"NUL in a text", `"Écrit bien."`, `"Écrit\u0000bien."`, `line 3: tool "plume": tagline: holds a NUL character`},
-		{"half a character", `"Écrit bien."`, `"\ud800"`, `line 3: tool "plume": is not valid JSON at byte 187`},
-		{"not UTF-8", `Écrit bien.`, "\xc9crit bien.", `line 3: is not valid UTF-8`},
+		{"name blank", `"name":"Plume"`, `"name":" \t "`, `line 3: tool "plume": name: must not be blank`},
+		{"note empty", `"note":"Racheté."`, `"note":""`, `line 4: cimetiere "vieux-bot": note: must not be blank`},
+		{"label null", `"label":"Code"`, `"label":null`, `line 2: category "code": label: must be text (got null)`},
+		{"label missing", `,"label":"Code"`, ``, `line 2: category "code": label: is required, but missing`},
+		{"NUL in a text", `"Écrit bien."`, `"Écrit\u0000bien."`, `line 3: tool "plume": tagline: must not contain a NUL character`},
+		{"half a character", `"Écrit bien."`, `"\ud800"`, `line 3: tool "plume": the line is not valid JSON at byte 187`},
+		{"not UTF-8", `Écrit bien.`, "\xc9crit bien.", `line 3: the line is not valid UTF-8`},
 
 		{"unknown category", `"category":"code","icp"`, `"category":"cod","icp"`,
-			`line 3: tool "plume": category: "cod" does not exist`},
+			`line 3: tool "plume": category: the feed has no category "cod"`},
 		{"unknown category of the retired", `"category":"code","reason"`, `"category":"cod","reason"`,
-			`line 4: cimetiere "vieux-bot": category: "cod" does not exist`},
+			`line 4: cimetiere "vieux-bot": category: the feed has no category "cod"`},
 		{"unknown tool", `"tool_b":"vieux-bot"`, `"tool_b":"jeune-bot"`,
-			`line 5: comparatif "plume-vs-vieux-bot": tool_b: "jeune-bot" does not exist`},
+			`line 5: comparatif "plume-vs-vieux-bot": tool_b: the feed has no tool "jeune-bot"`},
 		{"winner who did not run", `"winner":"plume"`, `"winner":"lanterne"`,
-			`line 5: comparatif "plume-vs-vieux-bot": winner: "lanterne" is neither of the two tools`},
+			`line 5: comparatif "plume-vs-vieux-bot": winner: must be tool_a or tool_b (got "lanterne")`},
 		{"section twice", `"section":"prix"`, `"section":"verdict"`,
-			`line 3: tool "plume": sections[1].section: "verdict" is given twice`},
+			`line 3: tool "plume": sections[1].section: "verdict" is used twice; a tool has each section once`},
 		{"section without text", `"section":"prix","text":"Juste."`, `"section":"prix"`,
-			`line 3: tool "plume": sections[1].text: is missing`},
+			`line 3: tool "plume": sections[1].text: is required, but missing`},
 		{"sections as text", `"sections":[{"section":"verdict","text":"Bien."},{"section":"prix","text":"Juste."}]`, `"sections":"Bien."`,
-			`line 3: tool "plume": sections: text is given, a list is expected`},
+			`line 3: tool "plume": sections: must be a list (got text)`},
 		{"sections of text", `{"section":"prix","text":"Juste."}`, `"prix"`,
-			`line 3: tool "plume": sections[1]: text is given, an object is expected`},
+			`line 3: tool "plume": sections[1]: must be an object (got text)`},
 		{"unknown key in a section", `"section":"prix","text"`, `"section":"prix","titre":"Prix","text"`,
 			`line 3: tool "plume": sections[1].titre: is not a known field`},
 
 		{"unknown key", `"tagline"`, `"tag_line"`,
-			"line 3: tool \"plume\": tag_line: is not a known field\nline 3: tool \"plume\": tagline: is missing"},
-		{"key in another case", `"score":6.1`, `"Score":6.1`, `line 4: cimetiere "vieux-bot": Score: is not a known field`},
-		{"key twice", `"score":6.1`, `"score":6.1,"score":6.2`, `line 4: cimetiere "vieux-bot": score: is given twice`},
+			"line 3: tool \"plume\": tag_line: is not a known field; did you mean tagline?\nline 3: tool \"plume\": tagline: is required, but missing"},
+		{"key in another case", `"score":6.1`, `"Score":6.1`, `line 4: cimetiere "vieux-bot": Score: is not a known field; did you mean score?`},
+		{"key twice", `"score":6.1`, `"score":6.1,"score":6.2`, `line 4: cimetiere "vieux-bot": score: is given twice; keep one of them`},
 		{"unknown type", `"type":"category"`, `"type":"categorie"`,
-			`line 2: type: "categorie" is none of category, tool, comparatif, cimetiere`},
+			`line 2: type: must be one of category, tool, comparatif, cimetiere (got "categorie")`},
 		{"type not first", `{"type":"category","slug":"code"`, `{"slug":"code","type":"category"`,
-			`line 2: must begin with its type, as in {"type":"tool",…}`},
-		{"type of another kind", `"type":"category"`, `"type":7`, `line 2: must begin with its type, as in {"type":"tool",…}`},
-		{"a second first line", categoryLine1, categoryLine1 + "\n" + headerLine, `line 3: feed: only the first line may be one`},
-		{"another format", `"format":1`, `"format":2`, `line 1: feed: format: 2 is not known: this palmares reads format 1`},
-		{"no format", `"format":1,`, ``, `line 1: feed: format: is missing`},
+			`line 2: the line must begin with its type, such as {"type":"tool",…}`},
+		{"type of another kind", `"type":"category"`, `"type":7`, `line 2: the line must begin with its type, such as {"type":"tool",…}`},
+		{"a second first line", categoryLine1, categoryLine1 + "\n" + headerLine, `line 3: feed: only the first line may have this type`},
+		{"another format", `"format":1`, `"format":2`, `line 1: feed: format: must be 1 (got 2)`},
+		{"no format", `"format":1,`, ``, `line 1: feed: format: is required, but missing`},
 		{"unknown key of the feed", `"format":1`, `"format":1,"source":"x"`, `line 1: feed: source: is not a known field`},
 		{"several faults of one record", `"score":8.4,"verifiability":7.5`, `"score":12,"verifiability":-1`,
 			"line 3: tool \"plume\": score: 12 is over 10\nline 3: tool \"plume\": verifiability: -1 is under 0"},
@@ -181,13 +183,13 @@ func TestRules(t *testing.T) {
 		{"key without end", `"score":6.1`, `"` + strings.Repeat("k", 500) + `":6.1`,
 			`line 4: cimetiere "vieux-bot": "` + strings.Repeat("k", 64) + `…": is not a known field`},
 		{"key without a name", `"score":6.1`, `"":6.1`, `line 4: cimetiere "vieux-bot": "": is not a known field`},
-		{"name that nobody sees", `"name":"Plume"`, `"name":"\u200b\u00a0"`, `line 3: tool "plume": name: is blank`},
+		{"name that nobody sees", `"name":"Plume"`, `"name":"\u200b\u00a0"`, `line 3: tool "plume": name: must not be blank`},
 		{"price with a period that nobody sees", `"price":"20 €/mois","score"`, `"price":"20 €/\u00a0","score"`,
-			"line 3: tool \"plume\": price: \"20 €/\u00a0\" is not a price: <amount> €/<period>"},
+			"line 3: tool \"plume\": price: must be <amount> €/<period>, such as 20 €/mois (got \"20 €/\u00a0\")"},
 		{"address with a port past the ports", `"https://palmares.example/duel"`, `"https://palmares.example:99999/duel"`,
-			`line 5: comparatif "plume-vs-vieux-bot": canonical_url: "https://palmares.example:99999/duel" is not an absolute http or https address`},
+			`line 5: comparatif "plume-vs-vieux-bot": canonical_url: must be an absolute http or https URL (got "https://palmares.example:99999/duel")`},
 		{"text that steers a terminal", `"icp":"mixte"`, `"icp":"\u001b[2J"`,
-			"line 3: tool \"plume\": icp: \"\uFFFD[2J\" is none of vibe-coder, agentic-engineer, mixte"},
+			"line 3: tool \"plume\": icp: must be one of vibe-coder, agentic-engineer, mixte (got \"\uFFFD[2J\")"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			good := strings.Join(goodLines, "\n")
@@ -229,19 +231,19 @@ func TestFeedsThatAreNone(t *testing.T) {
 	good := strings.Join(goodLines, "\n")
 	for _, c := range []struct{ name, feed, want string }{
 		{"empty", "", "line 1: the feed is empty"},
-		{"a line break", "\n", "line 1: the line is blank"},
+		{"a line break", "\n", "line 1: the line is blank; remove it"},
 		{"no first line", strings.Join(goodLines[1:], "\n"),
-			`line 1: the first line must be the feed's own, {"type":"feed",…}, not a "category"`},
-		{"binary", "\x7fELF\x02\x01\x00\xff\xfe\n\x00\x00", "line 1: is not valid UTF-8"},
-		{"a page", "<!doctype html>\n<html></html>", "line 1: is not a JSON object"},
-		{"an array", `[{"type":"feed"}]`, "line 1: is not a JSON object"},
-		{"byte order mark", "\uFEFF" + good, "line 1: starts with a byte order mark: save it as UTF-8 without one"},
-		{"cut within a line", good[:len(good)-20], `line 5: comparatif "plume-vs-vieux-bot": ends within its object: is the feed cut short?`},
-		{"cut within a word", good[:len(headerLine)+10], `line 2: ends within its object: is the feed cut short?`},
-		{"broken within a line", strings.Replace(good, `"label":`, `"label"`, 1), `line 2: category "code": is not valid JSON at byte 41`},
-		{"two objects on a line", strings.Replace(good, "\n{\"type\":\"tool\"", "{\"type\":\"tool\"", 1), `line 2: category "code": there is more after the object's end`},
-		{"blank line between", strings.Replace(good, "\n", "\n\n", 1), "line 2: the line is blank"},
-		{"nested without end", headerLine + "\n" + `{"type":"tool","x":` + strings.Repeat("[", 200_000), `line 2: tool: is not valid JSON`},
+			`line 1: the first line must be the header, {"type":"feed",…} (got type "category")`},
+		{"binary", "\x7fELF\x02\x01\x00\xff\xfe\n\x00\x00", "line 1: the line is not valid UTF-8"},
+		{"a page", "<!doctype html>\n<html></html>", "line 1: the line is not a JSON object"},
+		{"an array", `[{"type":"feed"}]`, "line 1: the line is not a JSON object"},
+		{"byte order mark", "\uFEFF" + good, "line 1: the line starts with a byte order mark; save the feed as UTF-8 without one"},
+		{"cut within a line", good[:len(good)-20], `line 5: comparatif "plume-vs-vieux-bot": the line ends before its object does; is the feed truncated?`},
+		{"cut within a word", good[:len(headerLine)+10], `line 2: the line ends before its object does; is the feed truncated?`},
+		{"broken within a line", strings.Replace(good, `"label":`, `"label"`, 1), `line 2: category "code": the line is not valid JSON at byte 41`},
+		{"two objects on a line", strings.Replace(good, "\n{\"type\":\"tool\"", "{\"type\":\"tool\"", 1), `line 2: category "code": the line goes on after the object; put each record on a line of its own`},
+		{"blank line between", strings.Replace(good, "\n", "\n\n", 1), "line 2: the line is blank; remove it"},
+		{"nested without end", headerLine + "\n" + `{"type":"tool","x":` + strings.Repeat("[", 200_000), `line 2: tool: the line is not valid JSON`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := read(t, c.feed); !strings.HasPrefix(got, c.want) || strings.Contains(got, "\n") {
@@ -266,8 +268,8 @@ func TestCompressedFeeds(t *testing.T) {
 		want string
 	}{
 		{"whole", whole, ""},
-		{"cut short", whole[:len(whole)-30], "the compressed feed is damaged or cut short"},
-		{"cut in its head", whole[:5], "the compressed feed is damaged or cut short"},
+		{"cut short", whole[:len(whole)-30], "the compressed feed is damaged or truncated"},
+		{"cut in its head", whole[:5], "the compressed feed is damaged or truncated"},
 		{"damaged", damaged, ""}, // what it says depends on where the damage shows
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -286,7 +288,7 @@ func TestNamesAtMostAHundredFaults(t *testing.T) {
 		fmt.Fprintf(&feed, "{\"type\":\"category\",\"slug\":\"c-%d\"}\n", i)
 	}
 	lines := strings.Split(read(t, feed.String()), "\n")
-	if len(lines) != 101 || lines[100] != "only the first 100 faults are shown" || lines[99] != `line 101: category "c-99": label: is missing` {
+	if len(lines) != 101 || lines[100] != "only the first 100 faults are shown" || lines[99] != `line 101: category "c-99": label: is required, but missing` {
 		t.Errorf("%d lines, ending in %q", len(lines), lines[len(lines)-1])
 	}
 }
@@ -301,7 +303,7 @@ func TestEndlessLine(t *testing.T) {
 	)
 	var faults *Faults
 	_, err := takeSnapshot(t.Context(), feed)
-	if !errors.As(err, &faults) || err.Error() != "line 2: is longer than 1 MiB\nline 3: category \"code\": label: is missing" {
+	if !errors.As(err, &faults) || err.Error() != "line 2: the line is longer than 1 MiB\nline 3: category \"code\": label: is required, but missing" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -314,7 +316,7 @@ func TestLongestLine(t *testing.T) {
 	if got := read(t, headerLine+"\n"+line(1<<20)+"\n"); got != "" {
 		t.Errorf("a line of 1 MiB: %s", got)
 	}
-	if got := read(t, headerLine+"\n"+line(1<<20+1)+"\n"); got != "line 2: is longer than 1 MiB" {
+	if got := read(t, headerLine+"\n"+line(1<<20+1)+"\n"); got != "line 2: the line is longer than 1 MiB" {
 		t.Errorf("a line of one byte more: %s", got)
 	}
 }
@@ -363,8 +365,8 @@ func FuzzRead(f *testing.F) {
 		}
 		var again bytes.Buffer
 		out := NewWriter(&again, before.header.UpdatedAt)
-		rewrite := scanner{types: everyType, faults: &Faults{}}
-		rewrite.visit = func(_ int, rec record, _ bool) error { out.Write(rec); return nil }
+		rewrite := scanner{types: record.Types, faults: &Faults{}}
+		rewrite.visit = func(_ int, rec record.Record, _ bool) error { out.Write(rec); return nil }
 		if err := rewrite.scan(context.Background(), bytes.NewReader(feed)); err != nil {
 			t.Fatal(err)
 		}
