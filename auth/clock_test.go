@@ -68,9 +68,9 @@ func TestSessionsWithAWrongClock(t *testing.T) {
 
 		// No session lasts longer than its 30 days and the slack, even where
 		// nothing is deleted. Nothing comes back a year later.
-		for _, later := range []time.Duration{SessionTime + clockSlack, year, year + time.Minute} {
+		for _, later := range []time.Duration{SessionLifetime + clockTolerance, year, year + time.Minute} {
 			a.time = right.Add(later)
-			tidy(t, a.store, right.Add(min(later, 2*SessionTime)))
+			tidy(t, a.store, right.Add(min(later, 2*SessionLifetime)))
 			want(later.String()+" later", before, beforeKey, "session false, key false")
 			want(later.String()+" later", during, duringKey, "session false, key false")
 		}
@@ -82,12 +82,12 @@ func TestSessionsWithAWrongClock(t *testing.T) {
 func TestMessageLimitsWithAWrongClock(t *testing.T) {
 	eachJump(t, func(t *testing.T, a *asking, jump time.Duration) {
 		right := a.time
-		fill := func(email string) (asked Asked) {
-			for range messagesToOne {
+		fill := func(email string) (asked Challenge) {
+			for range maxPerMailbox {
 				asked = a.signIn(email)
 			}
-			_, err := a.AskSignIn(t.Context(), email, Sender{Network: "x"})
-			wants(t, "one more", err, ErrMailboxFull)
+			_, err := a.StartSignIn(t.Context(), email, Sender{Network: "x"})
+			wants(t, "one more", err, ErrMailboxLimit)
 			return asked
 		}
 		fill("ana@example.com")
@@ -95,13 +95,13 @@ func TestMessageLimitsWithAWrongClock(t *testing.T) {
 		asked := fill("ben@example.com")
 
 		a.time = right.Add(time.Minute)
-		_, err := a.AskSignIn(t.Context(), "ana@example.com", Sender{Network: "x"})
-		wants(t, "sent before", err, ErrMailboxFull)
+		_, err := a.StartSignIn(t.Context(), "ana@example.com", Sender{Network: "x"})
+		wants(t, "sent before", err, ErrMailboxLimit)
 		a.signIn("ben@example.com")
-		if _, err = a.Look(t.Context(), asked.Link); err != ErrExpired {
+		if _, err = a.FindByLink(t.Context(), asked.Link); err != ErrExpired {
 			t.Errorf("link of a wrong time: got %v, want %v", err, ErrExpired)
 		}
-		_, err = a.Try(t.Context(), signingIn, asked.Browser, asked.Code)
+		_, err = a.CheckCode(t.Context(), signingIn, asked.Browser, asked.Code)
 		wants(t, "code of a wrong time", err, ErrExpired)
 	})
 }
@@ -110,10 +110,10 @@ func TestWrongCodesWithAWrongClock(t *testing.T) {
 	eachJump(t, func(t *testing.T, a *asking, jump time.Duration) {
 		right := a.time
 		lock := func(email string) {
-			for range maxWrong / maxTries {
+			for range maxMailboxAttempts / maxAttempts {
 				asked := a.signIn(email)
-				for i := range maxTries {
-					if _, err := a.Try(t.Context(), signingIn, asked.Browser, otherThan(asked.Code, i)); err == nil {
+				for i := range maxAttempts {
+					if _, err := a.CheckCode(t.Context(), signingIn, asked.Browser, otherThan(asked.Code, i)); err == nil {
 						t.Fatal("got a wrong code accepted, want it refused")
 					}
 				}
@@ -121,7 +121,7 @@ func TestWrongCodesWithAWrongClock(t *testing.T) {
 		}
 		try := func(email string) error {
 			asked := a.signIn(email)
-			_, err := a.Try(t.Context(), signingIn, asked.Browser, asked.Code)
+			_, err := a.CheckCode(t.Context(), signingIn, asked.Browser, asked.Code)
 			return err
 		}
 		lock("ana@example.com")
@@ -129,7 +129,7 @@ func TestWrongCodesWithAWrongClock(t *testing.T) {
 		lock("ben@example.com")
 		a.time = right.Add(time.Minute)
 		wants(t, "locked before", try("ana@example.com"), ErrLocked)
-		a.time = right.Add(confirmationKept + 3*time.Hour)
+		a.time = right.Add(confirmationRetention + 3*time.Hour)
 		if err := try("ben@example.com"); err != nil {
 			t.Errorf("a day later: got %v, want the code accepted", err)
 		}
@@ -146,12 +146,12 @@ func TestKeyLimitWithAWrongClock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range keysInADay {
+		for range maxKeysPerDay {
 			_, key, err := accounts.CreateKey(t.Context(), acc, "")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := accounts.RevokeOf(t.Context(), acc, key.ID); err != nil {
+			if err := accounts.RevokeOwned(t.Context(), acc, key.ID); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -50,11 +50,11 @@ func newService(t *testing.T, db *store.Store) *service {
 // signUp signs in with an address, and returns its account with a new key.
 func (s *service) signUp(email string) (*ent.Account, string) {
 	s.t.Helper()
-	asked, err := s.messages.AskSignIn(s.t.Context(), email, auth.Sender{Network: email})
+	asked, err := s.messages.StartSignIn(s.t.Context(), email, auth.Sender{Network: email})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	found, err := s.messages.Look(s.t.Context(), asked.Link)
+	found, err := s.messages.FindByLink(s.t.Context(), asked.Link)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -79,11 +79,11 @@ func (s *service) withKey(email string) (*ent.Account, string) {
 
 func (s *service) changeEmail(acc *ent.Account, email string) {
 	s.t.Helper()
-	asked, err := s.messages.AskChange(s.t.Context(), acc, email, auth.Sender{Network: email})
+	asked, err := s.messages.StartEmailChange(s.t.Context(), acc, email, auth.Sender{Network: email})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	found, err := s.messages.Look(s.t.Context(), asked.Link)
+	found, err := s.messages.FindByLink(s.t.Context(), asked.Link)
 	if err != nil {
 		s.t.Fatal(err)
 	}

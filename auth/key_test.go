@@ -2,6 +2,7 @@ package auth
 
 import (
 	"bytes"
+	"crypto/rand"
 	"regexp"
 	"strings"
 	"testing"
@@ -18,7 +19,7 @@ func TestKeys(t *testing.T) {
 		}
 		seen[text] = true
 		read, ok := ParseKey(text)
-		if !ok || read != key || !read.opens(key.Hash()) || read.opens(NewKey().Hash()) {
+		if !ok || read != key || !read.matches(key.Hash()) || read.matches(NewKey().Hash()) {
 			t.Fatalf("%s is read as %+v", text, read)
 		}
 	}
@@ -55,7 +56,7 @@ func TestMistypedKeys(t *testing.T) {
 // Every letter is as likely as every other.
 func TestSecretsAreEven(t *testing.T) {
 	counts := map[byte]int{}
-	for _, letter := range []byte(randomText(62 * 2000)) {
+	for _, letter := range []byte(readText(rand.Reader, 62*2000)) {
 		counts[letter]++
 	}
 	for _, letter := range []byte(base62) {

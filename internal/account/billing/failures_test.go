@@ -78,7 +78,7 @@ func TestFailedCalls(t *testing.T) {
 				"set up the page": func() error { _, _, err := s.SetUpManaging(t.Context()); return err },
 				"price":           func() error { _, err := s.findPrice(t.Context()); return err },
 				"sync":            func() error { return s.Sync(t.Context(), s.account) },
-				"close":           func() error { return s.Close(t.Context(), s.account) },
+				"close":           func() error { return s.Cancel(t.Context(), s.account) },
 			} {
 				err := do()
 				if said := problem.Of(err); said.Code != c.code || !strings.Contains(said.Message, c.says) {
@@ -128,6 +128,6 @@ func TestDatabaseClosed(t *testing.T) {
 		if w.Header().Get("Retry-After") == "" {
 			t.Error("it does not say when to try again")
 		}
-		s.look(t.Context()) // warns, and goes on
+		s.reconcile(t.Context()) // warns, and goes on
 	})
 }

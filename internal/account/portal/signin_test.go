@@ -3,7 +3,9 @@ package portal
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -345,4 +347,105 @@ func TestExpiredSession(t *testing.T) {
 		s.expire("sessions")
 		wantGo(t, b.get("/account"), "/login")
 	})
+}
+
+// Each state of a link has a page, before and after its button is pressed.
+func TestLinksThatDoNotWork(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	ana, ben := s.signIn("ana@example.com"), s.signIn("ben@example.com")
+	stranger := s.browser()
+	signIn, change := stranger.ask("eva@example.com"), ana.askChange("anna@example.com")
+	both := func(b *browser, path, token string, status int, says string) {
+		t.Helper()
+		wantPage(t, b.get(path+"?token="+url.QueryEscape(token)), status, says)
+		wantPage(t, b.post(path, "token", token), status, says)
+	}
+	both(stranger, "/login/confirm", "", 404, "This link is not known")
+	both(stranger, "/login/confirm", "made up\x00\xff", 404, "This link is not known")
+	both(stranger, "/login/confirm", change.token(t), 404, "This link is not known")
+	both(ana, "/account/email/confirm", signIn.token(t), 404, "This link is not known")
+	both(ben, "/account/email/confirm", change.token(t), 403, "This link is another account's")
+	wantGo(t, stranger.get("/account/email/confirm?token="+change.token(t)), "/login")
+
+	// A code of the one kind does nothing for the other.
+	wantPage(t, ana.post("/login/code", "code", change.code), 404, "not known")
+	wantGo(t, ana.get("/login/code"), "/login")
+	for _, row := range s.db.Write.Confirmation.Query().AllX(t.Context()) {
+		if row.Tries != 0 {
+			t.Errorf("a try of %s is used up", row.Email)
+		}
+	}
+	mixed := s.signIn("mia@example.com")
+	code := mixed.ask("max@example.com").code
+	wantPage(t, mixed.post("/account/email/code", "code", code), 404, "not known")
+	if s.account("ana@example.com") == nil || s.account("mia@example.com") == nil {
+		t.Error("an address was changed")
+	}
+
+	wantGo(t, stranger.post("/login/confirm", "token", signIn.token(t)), home)
+	both(s.browser(), "/login/confirm", signIn.token(t), 410, "This link was used already")
+	wantPage(t, s.browser().get(signIn.path(t)), 410, "Ask for a new message")
+
+	late := s.browser()
+	expired := late.ask("tim@example.com")
+	s.expire("confirmations")
+	both(late, "/login/confirm", expired.token(t), 410, "This link has expired")
+	both(ana, "/account/email/confirm", change.token(t), 410, "This link has expired")
+	wantPage(t, late.post("/login/code", "code", expired.code), 410, "expired")
+	wantPage(t, late.get("/login/code"), 410, "expired")
+}
+
+// apiKey is what a signed-in browser calls the API with. It is known to the
+// keyring, as after a call.
+func (b *browser) apiKey() string {
+	b.site.t.Helper()
+	r := httptest.NewRequest("GET", "/", nil)
+	r.AddCookie(&http.Cookie{Name: b.site.cookieName(sessionCookie), Value: b.session()})
+	key := b.site.Key(r)
+	if key == "" || !b.site.opens(key) {
+		b.site.t.Fatalf("the browser's key %q opens nothing", key)
+	}
+	return key
+}
+
+// What a browser calls the API with ends with its session, at once.
+func TestKeysEndWithSessions(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		end  func(b *browser)
+		both bool // the other browser's, too
+	}{
+		"logging out":            {func(b *browser) { wantGo(t, b.post("/logout"), "/login") }, false},
+		"logging out everywhere": {func(b *browser) { wantGo(t, b.post("/account/logout-everywhere"), "/login") }, true},
+		"deleting the account":   {func(b *browser) { wantGo(t, b.post("/account/delete", "email", "ana@example.com"), "/login") }, true},
+		"signing in again": {func(b *browser) {
+			wantGo(t, b.post("/login/confirm", "token", b.ask("ben@example.com").token(t)), home)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := onSQLite(t)
+			b, phone := s.signIn("ana@example.com"), s.signIn("ana@example.com")
+			key, other := b.apiKey(), phone.apiKey()
+			c.end(b)
+			if s.opens(key) {
+				t.Error("its key is still taken")
+			}
+			if taken := s.opens(other); taken == c.both {
+				t.Errorf("the other browser's key is taken: %v", taken)
+			}
+		})
+	}
+}
+
+// Who changes the address signs the other browsers out.
+func TestKeysEndWithTheAddress(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	b, phone := s.signIn("ana@example.com"), s.signIn("ana@example.com")
+	key, other := b.apiKey(), phone.apiKey()
+	wantGo(t, b.post("/account/email/confirm", "token", b.askChange("anna@example.com").token(t)), "/account/settings")
+	if !s.opens(key) || s.opens(other) {
+		t.Error("other keys ended than those of the other browsers")
+	}
 }

@@ -232,7 +232,7 @@ func (b *browser) post(target string, form ...string) answer {
 func (b *browser) ask(email string, form ...string) letter {
 	b.site.t.Helper()
 	wantGo(b.site.t, b.post("/login", append([]string{"email", email}, form...)...), "/login/code")
-	sent, err := auth.NormalEmail(email)
+	sent, err := auth.NormalizeEmail(email)
 	if err != nil {
 		b.site.t.Fatal(err)
 	}
@@ -339,7 +339,7 @@ func planOf(name string) account.Plan { return account.Plan(name) }
 // failing is the answer to a visit that ends with an error.
 func (b *browser) failing(err error) answer {
 	recorder := httptest.NewRecorder()
-	b.site.guard(recorder.Header())
+	b.site.setHeaders(recorder.Header())
 	b.site.fail(&visit{Request: httptest.NewRequest("POST", home, nil), w: recorder}, err)
 	return answer{recorder, html.UnescapeString(recorder.Body.String())}
 }

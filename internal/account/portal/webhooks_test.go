@@ -151,7 +151,7 @@ func TestOlderAttempts(t *testing.T) {
 		ana := s.pro("ana@example.com")
 		ana.post("/account/webhooks", "url", "https://example.com/hook")
 		e := db.Current().Endpoint.Query().OnlyX(t.Context())
-		path := hookPath(e)
+		path := endpointPath(e)
 		const all = 2*shownAttempts + 1
 		rows := make([]*ent.AttemptCreate, all)
 		for i := range rows { // two at a time, every other one failed
@@ -219,8 +219,32 @@ func TestLeftAlonePage(t *testing.T) {
 	e := s.db.Current().Endpoint.Query().OnlyX(t.Context())
 	for until, want := range map[time.Duration]bool{time.Hour: true, -time.Hour: false} {
 		s.db.Write.Endpoint.UpdateOne(e).SetNotBefore(s.now().UTC().Add(until)).ExecX(t.Context())
-		if page := ana.get(hookPath(e)); strings.Contains(page.text, "asked to be left alone until") != want {
+		if page := ana.get(endpointPath(e)); strings.Contains(page.text, "asked to be left alone until") != want {
 			t.Errorf("%s from now: %s", until, page.text)
 		}
 	}
+}
+
+// The page says when the next test event may be sent.
+func TestTestEventLimitPage(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		var calls atomic.Int64
+		receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls.Add(1) }))
+		defer receiver.Close()
+		s := newSite(t, db)
+		ana := s.pro("ana@example.com")
+		ana.post("/account/webhooks", "url", receiver.URL)
+		path := endpointPath(db.Current().Endpoint.Query().OnlyX(t.Context()))
+		for range 10 {
+			wantPage(t, ana.post(path+"/test"), http.StatusOK)
+		}
+		got := ana.post(path + "/test")
+		wantPage(t, got, http.StatusTooManyRequests, "An account can send 10 test events per minute. Try again in")
+		if seconds, err := strconv.Atoi(got.Header().Get("Retry-After")); err != nil || seconds < 1 || seconds > 60 {
+			t.Errorf("got Retry-After %q, want 1 to 60", got.Header().Get("Retry-After"))
+		}
+		if calls.Load() != 10 {
+			t.Errorf("got %d calls, want 10", calls.Load())
+		}
+	})
 }

@@ -1,51 +1,17 @@
 package portal
 
 import (
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"palmares/internal/account/billing"
-	"palmares/internal/core/quota"
 )
-
-var noon = time.Date(2026, 3, 15, 12, 0, 0, 0, time.UTC)
-
-func TestUsagePage(t *testing.T) {
-	t.Parallel()
-	s := onSQLite(t)
-	s.now = func() time.Time { return noon }
-	b := s.signIn("ana@example.com")
-	empty := b.get("/account/usage")
-	wantPage(t, empty, 200, `<strong id="today">0</strong> requests today, 1,000 of 1,000 left`, "<svg", "15 March 2026")
-	if n := strings.Count(empty.text, `<th scope="row">`); n != 30 {
-		t.Errorf("%d days", n)
-	}
-	wantNot(t, empty, "<rect", "NaN", "Inf")
-
-	ana := s.account("ana@example.com")
-	for back, requests := range map[int]int{0: 999, 1: 1, 29: 12345, 30: 777} {
-		s.db.Write.Usage.Create().SetAccountID(ana.ID).SetDay(quota.DayOf(noon.AddDate(0, 0, -back)).String()).SetRequests(requests).ExecX(t.Context())
-	}
-	page := b.get("/account/usage")
-	wantPage(t, page, 200, `<strong id="today">999</strong> requests today, 1 of 1,000 left`, "The last 30 days: 13,345 requests", "12,345", "14 March 2026: 1")
-	wantNot(t, page, "777", "quota is spent")
-	if n := strings.Count(page.text, "<rect"); n != 3 {
-		t.Errorf("%d bars", n)
-	}
-	wantPage(t, b.get(home), 200, "Today: 999 requests of 1,000")
-
-	s.db.Write.Usage.Update().SetRequests(1003).ExecX(t.Context())
-	wantPage(t, b.get("/account/usage"), 200, "quota is spent", "0 of 1,000 left", "midnight UTC", "2026-03-16T00:00:00Z")
-	wantPage(t, b.get(home), 200, "quota is spent")
-	s.db.Write.Account.Update().SetPlan("pro").ExecX(t.Context())
-	wantPage(t, b.get("/account/usage"), 200, "your plan has no bound")
-	wantNot(t, b.get("/account/usage"), "quota is spent")
-	wantNot(t, b.get(home), "quota is spent")
-}
 
 func TestPlanPage(t *testing.T) {
 	t.Parallel()
@@ -153,25 +119,6 @@ func TestBackFromPayingAsStripeFails(t *testing.T) {
 	}
 }
 
-// Who is not signed in has no account to go to.
-func TestProblemsOfStrangers(t *testing.T) {
-	t.Parallel()
-	s := onSQLite(t)
-	for _, got := range []answer{s.browser().get("/account/nothing"), s.browser().get("/login/confirm?token=x"), s.browser().send("POST", "/login", strings.NewReader("email=%zz"))} {
-		wantNot(t, got, "To your account")
-		if !strings.Contains(got.text, `href="/login">Sign in</a>`) {
-			t.Errorf("it offers nothing: %s", got.text)
-		}
-	}
-	b := s.signIn("ana@example.com")
-	for _, got := range []answer{b.get("/account/nothing"), b.send("POST", "/account/keys", strings.NewReader("name=%zz"))} {
-		wantNot(t, got, ">Sign in<")
-		if !strings.Contains(got.text, "To your account") {
-			t.Errorf("it leads nowhere: %s", got.text)
-		}
-	}
-}
-
 func TestNothingIsSold(t *testing.T) {
 	t.Parallel()
 	b := onSQLite(t).signIn("ana@example.com")
@@ -182,49 +129,84 @@ func TestNothingIsSold(t *testing.T) {
 	wantGo(t, b.get("/account/plan/done"), "/account/plan")
 }
 
-// Each state of a link has a page, before and after its button is pressed.
-func TestLinksThatDoNotWork(t *testing.T) {
+// till is where people pay: it knows one customer's subscriptions, or not even
+// the customer.
+type till struct {
+	subscriptions atomic.Pointer[string] // nil where the customer is gone
+}
+
+func (c *till) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	known := c.subscriptions.Load()
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case known == nil && r.URL.Path != "/v1/billing_portal/configurations":
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"error":{"type":"invalid_request_error","code":"resource_missing","param":"customer"}}`)
+	case r.URL.Path == "/v1/subscriptions":
+		_, _ = fmt.Fprintf(w, `{"object":"list","data":[%s]}`, *known)
+	default:
+		_, _ = io.WriteString(w, `{"object":"list","data":[]}`)
+	}
+}
+
+func (c *till) has(subscriptions string) { c.subscriptions.Store(&subscriptions) }
+
+// selling is a site with somebody who is a customer.
+func selling(t *testing.T) (*till, *browser) {
+	t.Helper()
+	stripe := &till{}
+	server := httptest.NewServer(stripe)
+	t.Cleanup(server.Close)
+	s := onSQLite(t, func(cfg *Config) {
+		cfg.Billing = billing.New(billing.Config{SecretKey: "sk_test_nothing", APIBase: server.URL, Store: cfg.Store, Mail: cfg.Mail, Log: cfg.Log, ServiceName: "Palmarès"})
+	})
+	b := s.signIn("ana@example.com")
+	s.db.Write.Customer.Create().SetID("cus_1").SetAccountID(s.account("ana@example.com").ID).SetEmail("ana@example.com").ExecX(t.Context())
+	return stripe, b
+}
+
+const active = `{"id":"sub_1","object":"subscription","status":"active","items":{"object":"list","data":[{"id":"si_1","current_period_end":4102444800}]}}`
+
+// The news of a payment may be later than who has paid.
+func TestBackFromPaying(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
-	ana, ben := s.signIn("ana@example.com"), s.signIn("ben@example.com")
-	stranger := s.browser()
-	signIn, change := stranger.ask("eva@example.com"), ana.askChange("anna@example.com")
-	both := func(b *browser, path, token string, status int, says string) {
-		t.Helper()
-		wantPage(t, b.get(path+"?token="+url.QueryEscape(token)), status, says)
-		wantPage(t, b.post(path, "token", token), status, says)
-	}
-	both(stranger, "/login/confirm", "", 404, "This link is not known")
-	both(stranger, "/login/confirm", "made up\x00\xff", 404, "This link is not known")
-	both(stranger, "/login/confirm", change.token(t), 404, "This link is not known")
-	both(ana, "/account/email/confirm", signIn.token(t), 404, "This link is not known")
-	both(ben, "/account/email/confirm", change.token(t), 403, "This link is another account's")
-	wantGo(t, stranger.get("/account/email/confirm?token="+change.token(t)), "/login")
+	stripe, b := selling(t)
+	stripe.has("")
+	back := b.get("/account/plan/done")
+	wantGo(t, back, "/account/plan")
+	waiting := b.get(back.to())
+	wantPage(t, waiting, 200, "Your payment is being confirmed", `href="/account/plan/done"`)
+	wantNot(t, waiting, "Subscribe to Pro")
 
-	// A code of the one kind does nothing for the other.
-	wantPage(t, ana.post("/login/code", "code", change.code), 404, "not known")
-	wantGo(t, ana.get("/login/code"), "/login")
-	for _, row := range s.db.Write.Confirmation.Query().AllX(t.Context()) {
-		if row.Tries != 0 {
-			t.Errorf("a try of %s is used up", row.Email)
-		}
+	stripe.has(active) // a moment later
+	back = b.get("/account/plan/done")
+	if back.to() != "/account/plan" {
+		t.Errorf("to %s", back.to())
 	}
-	mixed := s.signIn("mia@example.com")
-	code := mixed.ask("max@example.com").code
-	wantPage(t, mixed.post("/account/email/code", "code", code), 404, "not known")
-	if s.account("ana@example.com") == nil || s.account("mia@example.com") == nil {
-		t.Error("an address was changed")
+	wantPage(t, b.get(back.to()), 200, "You have the <strong>Pro</strong> plan", "It renews on 1 January 2100")
+	wantNot(t, b.get("/account/plan?done=paying"), "being confirmed")
+}
+
+// Who comes back from cancelling has paid nothing.
+func TestBackFromManaging(t *testing.T) {
+	t.Parallel()
+	stripe, b := selling(t)
+	stripe.has(active)
+	wantGo(t, b.get("/account/plan/done"), "/account/plan")
+	b.site.db.Write.Customer.Update().SetReadAt(time.Now().Add(-time.Minute)).ExecX(t.Context())
+	stripe.has("")
+	if back := b.get("/account/plan/back"); back.to() != "/account/plan" {
+		t.Errorf("to %s", back.to())
 	}
+	wantPage(t, b.get("/account/plan"), 200, "You have the <strong>Developer</strong> plan", "Subscribe to Pro")
+}
 
-	wantGo(t, stranger.post("/login/confirm", "token", signIn.token(t)), home)
-	both(s.browser(), "/login/confirm", signIn.token(t), 410, "This link was used already")
-	wantPage(t, s.browser().get(signIn.path(t)), 410, "Ask for a new message")
-
-	late := s.browser()
-	expired := late.ask("tim@example.com")
-	s.expire("confirmations")
-	both(late, "/login/confirm", expired.token(t), 410, "This link has expired")
-	both(ana, "/account/email/confirm", change.token(t), 410, "This link has expired")
-	wantPage(t, late.post("/login/code", "code", expired.code), 410, "expired")
-	wantPage(t, late.get("/login/code"), 410, "expired")
+// A customer that is gone there without news is one no more: what is left to do
+// is on the page.
+func TestManagingNobody(t *testing.T) {
+	t.Parallel()
+	_, b := selling(t)
+	got := b.post("/account/plan/manage")
+	wantPage(t, got, 400, "no longer has a subscription of yours", "Subscribe to Pro")
+	wantNot(t, got, "Card, invoices")
 }

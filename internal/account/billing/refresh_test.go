@@ -1,14 +1,164 @@
 package billing
 
 import (
+	"context"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stripe/stripe-go/v86"
 
 	"palmares/auth"
+	"palmares/internal/dev/testkit/wait"
 )
+
+const reading = "GET /v1/subscriptions"
+
+// wantAsked syncs, and wants to know how often Stripe was asked.
+func (s *shop) wantAsked(want int) {
+	s.t.Helper()
+	if err := s.Sync(s.t.Context(), s.account); err != nil {
+		s.t.Error(err)
+	}
+	if n := len(s.peer.made(reading)); n != want {
+		s.t.Errorf("asked %d times, not %d", n, want)
+	}
+}
+
+// Whoever reloads the page after paying does not make us ask Stripe each time.
+func TestSyncAsksSeldom(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		s.wantAsked(1)
+		s.wait(freshFor - time.Second)
+		s.wantAsked(1)
+		s.wait(time.Second)
+		s.wantAsked(2)
+	})
+}
+
+// Who was not Pro a moment ago may have paid since, but does not make us ask
+// without end.
+func TestSyncAfterPaying(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		s.wantAsked(1)
+		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		s.wantAsked(2)
+		s.wantPlan(auth.Pro)
+
+		s.isNow(stripe.EventTypeCustomerSubscriptionDeleted) // and asks
+		for asked := range maxCallsPerMinute - 2 {
+			s.wantAsked(4 + asked)
+		}
+		s.wantAsked(maxCallsPerMinute + 1)
+		s.wait(time.Minute)
+		s.wantAsked(maxCallsPerMinute + 2)
+	})
+}
+
+// Who comes as another's reading ends need not read again.
+func TestSyncAsAnotherEnds(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		seen := s.customer()
+		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		s.wantAsked(1)
+		if err := s.refreshSince(t.Context(), seen, s.account); err != nil {
+			t.Error(err)
+		}
+		s.wantAsked(1)
+	})
+}
+
+func TestManySyncsAtOnce(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		const many = 20
+		s.customer()
+		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		first, goOn := make(chan struct{}, many), make(chan struct{})
+		s.peer.onReading(func(string) { first <- struct{}{}; <-goOn })
+		// Who asked first goes away; the others still want to know.
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan error)
+		go func() { left <- s.Sync(ctx, s.account) }()
+		<-first
+		var all sync.WaitGroup
+		var begun atomic.Int64
+		for range many {
+			all.Go(func() {
+				begun.Add(1)
+				if err := s.Sync(t.Context(), s.account); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		leave()
+		if <-left == nil {
+			t.Error("who went away knows")
+		}
+		wait.Until(t, "all have come", func() bool { return begun.Load() == many })
+		close(goOn)
+		all.Wait()
+		s.wantPlan(auth.Pro)
+		if n := len(s.peer.made(reading)); n != 1 {
+			t.Errorf("asked %d times", n)
+		}
+	})
+}
+
+// Where an event has brought the news meanwhile, there is no need to ask again.
+func TestSyncIsOvertaken(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		var came atomic.Bool
+		s.peer.onReading(func(string) {
+			if !came.Swap(true) { // the event reads, too
+				s.wantAnswer(s.send(s.event(stripe.EventTypeCustomerSubscriptionCreated)), 200)
+			}
+		})
+		if err := s.Sync(t.Context(), s.account); err != nil {
+			t.Error(err)
+		}
+		s.wantPlan(auth.Pro)
+		if n := len(s.peer.made(reading)); n != 2 { // the event's, and ours
+			t.Errorf("asked %d times", n)
+		}
+	})
+}
+
+// An operator who hands a plan back has read nothing at Stripe.
+func TestSyncWhileHandedBack(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		s.byHand(auth.Developer)
+		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		var once sync.Once
+		s.peer.onReading(func(string) { once.Do(func() { s.wantHandedBack(auth.Developer) }) })
+		if err := s.Sync(t.Context(), s.account); err != nil {
+			t.Error(err)
+		}
+		s.wantPlan(auth.Pro)
+	})
+}
+
+// Nobody's reading waits for another who writes.
+func TestReadingBesideAWriter(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		writing, err := s.Store.Write.Tx(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = writing.Rollback() }()
+		if row, err := s.Customer(wait.Context(t), s.account); err != nil || row == nil {
+			t.Errorf("%v, %v", row, err)
+		}
+	})
+}
 
 const month = 30 * 24 * time.Hour
 
@@ -66,11 +216,11 @@ func (s *shop) fallBehind(sub *subscription) {
 	s.isNow(stripe.EventTypeInvoicePaymentFailed, *sub)
 	s.wantPlan(auth.Pro)
 	for range 3 {
-		s.look(s.t.Context())
+		s.reconcile(s.t.Context())
 		s.wait(time.Hour)
 	}
 	s.isNow(stripe.EventTypeInvoicePaymentFailed, *sub) // the next attempt
-	s.look(s.t.Context())
+	s.reconcile(s.t.Context())
 	s.wantPlan(auth.Pro)
 	if letter := s.smtp.Wait(s.t, owner); !strings.Contains(letter, until) || !strings.Contains(letter, "failed") {
 		s.t.Errorf("the letter does not say until when: %s", letter)
@@ -101,22 +251,22 @@ func TestGraceEnds(t *testing.T) {
 		sub.status, sub.invoiced = stripe.SubscriptionStatusPastDue, s.clock().Add(-2*time.Hour)
 		sub.finalizedAt = s.clock().Add(-time.Hour)
 		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
-		s.look(t.Context())
+		s.reconcile(t.Context())
 		s.smtp.Wait(t, owner)
 
 		s.wait(Grace - time.Second)
-		s.look(t.Context())
+		s.reconcile(t.Context())
 		s.wantPlan(auth.Pro)
 		if PlanOf(s.row(), s.clock()) != auth.Pro {
 			t.Error("the grace is over too early")
 		}
 		s.wait(time.Second)
-		s.look(t.Context())
+		s.reconcile(t.Context())
 		s.wantPlan(auth.Developer)
 		if letter := s.smtp.Wait(t, owner); !strings.Contains(letter, "has ended") {
 			t.Errorf("not the letter that Pro has ended: %s", letter)
 		}
-		s.look(t.Context())
+		s.reconcile(t.Context())
 
 		// A payment that comes at last brings it back.
 		sub.status = stripe.SubscriptionStatusActive
@@ -200,10 +350,75 @@ func TestLateNewsOfOneThatEnds(t *testing.T) {
 		sub.status = stripe.SubscriptionStatusUnpaid
 		s.peer.set("cus_1", sub)
 		s.wait(endingReadEvery)
-		s.look(t.Context())
+		s.reconcile(t.Context())
 		s.wantPlan(auth.Pro)
 		s.wait(time.Second)
-		s.look(t.Context())
+		s.reconcile(t.Context())
 		s.wantPlan(auth.Developer)
+	})
+}
+
+// What an operator has set, billing leaves alone.
+func TestPlanByHand(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		sub := s.subscribed()
+		s.byHand(auth.Developer)
+		s.isNow(stripe.EventTypeInvoicePaid, sub)
+		s.wantPlan(auth.Developer)
+		s.wantHandedBack(auth.Pro)
+
+		s.byHand(auth.Pro)
+		sub.status, sub.invoiced = stripe.SubscriptionStatusPastDue, s.clock()
+		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
+		s.wait(Grace + time.Hour)
+		s.reconcile(t.Context())
+		s.wantPlan(auth.Pro)
+		sub.status = stripe.SubscriptionStatusCanceled
+		s.isNow(stripe.EventTypeCustomerSubscriptionDeleted, sub)
+		s.wantPlan(auth.Pro)
+		s.wantHandedBack(auth.Developer)
+
+		s.isNow(stripe.EventTypeCustomerSubscriptionCreated, s.begun(stripe.SubscriptionStatusActive))
+		s.wantPlan(auth.Pro) // billing says it again
+	})
+}
+
+func (s *shop) byHand(to auth.Plan) {
+	s.t.Helper()
+	if err := s.accounts.SetPlan(s.t.Context(), s.account, to); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *shop) wantHandedBack(want auth.Plan) {
+	s.t.Helper()
+	got, err := HandBack(s.t.Context(), s.Store, s.account)
+	if err != nil || got != want {
+		s.t.Fatalf("handed back to %q, not %q: %v", got, want, err)
+	}
+	s.wantPlan(want)
+}
+
+// Who never subscribed is handed back to Developer.
+func TestHandBackNobody(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.byHand(auth.Pro)
+		s.wantHandedBack(auth.Developer)
+	})
+}
+
+// Whose plan does not depend on a payment is not told that it does.
+func TestNoNoticeOfAPlanByHand(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		sub := s.subscribed()
+		s.byHand(auth.Pro)
+		sub.status = stripe.SubscriptionStatusPastDue
+		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
+		s.reconcile(t.Context())
+		if n := s.smtp.Count(owner); n != 0 {
+			t.Errorf("%d letters", n)
+		}
+		s.wantHandedBack(auth.Pro)
+		s.wantNotice(s.clock().Add(Grace)) // now it does
 	})
 }
