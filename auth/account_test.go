@@ -19,7 +19,7 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-func TestAddresses(t *testing.T) {
+func TestNormalizeEmail(t *testing.T) {
 	for given, want := range map[string]string{
 		"ana@example.com":         "ana@example.com",
 		" Ana@Example.COM ":       "ana@example.com",
@@ -40,18 +40,18 @@ func TestAddresses(t *testing.T) {
 		strings.Repeat("a", 300) + "@example.com": "",
 	} {
 		if got, err := NormalizeEmail(given); got != want || (err == nil) != (want != "") {
-			t.Errorf("%.40q: %q, %v", given, got, err)
+			t.Errorf("%.40q: got %q, %v, want %q", given, got, err, want)
 		}
 	}
 }
 
-// However an address is written, it is one account.
-func TestSpellingsOfOneAddress(t *testing.T) {
+// All spellings of an address identify the same account.
+func TestNormalizeEmailSpellings(t *testing.T) {
 	for _, spellings := range [][]string{
 		{"ana@example.com", "ANA@EXAMPLE.COM", "\tAna@Example.com "},
 		{"\u00e9lodie@exemple.fr", "e\u0301lodie@exemple.fr", "\u00c9lodie@exemple.fr", "E\u0301LODIE@EXEMPLE.FR"},
 		{"ana@m\u00fcnchen.de", "ana@mu\u0308nchen.de", "ana@M\u00dcNCHEN.DE", "ana@xn--mnchen-3ya.de", "ana@XN--MNCHEN-3YA.DE"},
-		{"ana@example.com", "ana@\uff45xample.com", "ana@example\u3002com"}, // as a Japanese keyboard writes
+		{"ana@example.com", "ana@\uff45xample.com", "ana@example\u3002com"}, // full-width characters
 	} {
 		want, err := NormalizeEmail(spellings[0])
 		if err != nil {
@@ -59,21 +59,21 @@ func TestSpellingsOfOneAddress(t *testing.T) {
 		}
 		for _, spelling := range append(spellings, want) {
 			if got, err := NormalizeEmail(spelling); got != want || err != nil {
-				t.Errorf("%q is %q, not %q: %v", spelling, got, want, err)
+				t.Errorf("%q: got %q, %v, want %q", spelling, got, err, want)
 			}
 		}
 	}
-	// The root's dot is nobody's habit: it is refused, and so no second account.
+	// A trailing dot is refused, so that it does not make a second account.
 	for _, wrong := range []string{"ana@example.com.", "ana@example.com..", "ana@example.com\u3002", "ana@example.com\uff0e", "ana@example.com\uff61", "ana@host\u3002", "ana@.example.com", "a\xff@example.com", "ana@exa\xffmple.com",
 		"ana@example.com\r\nBcc: ben@example.com", "ana\r@example.com", "ana@[127.0.0.1]", "ana@xn--a.com", `"a b"@example.com`, "ana@exa mple.com",
 		"\u202eana@example.com\x00"} {
 		if got, err := NormalizeEmail(wrong); err == nil {
-			t.Errorf("%q is taken as %q", wrong, got)
+			t.Errorf("%q: got %q, want an error", wrong, got)
 		}
 	}
 }
 
-// The number of keys holds when ten are made at once.
+// The limit also holds for keys that are created concurrently.
 func TestKeyLimit(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
@@ -91,39 +91,39 @@ func TestKeyLimit(t *testing.T) {
 					switch {
 					case err == nil && text != "":
 						made.Add(1)
-					case !strings.Contains(err.Error(), "revoke one first"):
+					case !strings.Contains(err.Error(), "Revoke one first"):
 						t.Error(err)
 					}
 				})
 			}
 			all.Wait()
 			if made.Load() != most {
-				t.Errorf("%s: %d keys, not %d", plan, made.Load(), most)
+				t.Errorf("%s: got %d keys, want %d", plan, made.Load(), most)
 			}
 			keys, err := accounts.Keys(t.Context(), account)
 			if err != nil || len(keys) != int(most) {
-				t.Fatalf("%d keys, %v", len(keys), err)
+				t.Fatalf("got %d keys, %v, want %d", len(keys), err, most)
 			}
 			if err := accounts.Revoke(t.Context(), keys[0].ID); err != nil {
 				t.Fatal(err)
 			}
 			if err := accounts.Revoke(t.Context(), keys[0].ID); err == nil {
-				t.Error("revoked twice")
+				t.Error("revoking a key twice: got no error, want one")
 			}
 			if _, _, err := accounts.CreateKey(t.Context(), account, ""); err != nil {
-				t.Errorf("after one was revoked: %v", err)
+				t.Errorf("creating a key after revoking one: got %v, want no error", err)
 			}
 		}
 		if _, err := accounts.Create(t.Context(), " DEVELOPER@example.com", Pro); err == nil || !strings.Contains(err.Error(), "already") {
-			t.Errorf("a second account of one address: %v", err)
+			t.Errorf("second account for an address: got %v, want that it already exists", err)
 		}
 		if _, err := accounts.Find(t.Context(), "nobody@example.com"); err == nil || strings.Contains(err.Error(), "ent:") {
-			t.Errorf("nobody: %v", err)
+			t.Errorf("unknown address: got %v, want a message of our own", err)
 		}
 	})
 }
 
-// What is stored opens nothing.
+// A stored key cannot be used.
 func TestSecretsAreNotStored(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
@@ -137,18 +137,18 @@ func TestSecretsAreNotStored(t *testing.T) {
 			t.Fatal(err)
 		}
 		if secret := text[16:48]; strings.Contains(string(row.SecretHash), secret) || strings.Contains(row.String(), secret) || len(row.SecretHash) != 32 {
-			t.Errorf("stored: %s", row)
+			t.Errorf("got %s, want only a hash of the secret", row)
 		}
 		for _, name := range []string{strings.Repeat("n", 81), "two\nlines", "nul\x00"} {
 			if _, _, err := accounts.CreateKey(t.Context(), account, name); err == nil {
-				t.Errorf("%q is a name", name)
+				t.Errorf("name %q: got no error, want one", name)
 			}
 		}
 	})
 }
 
-// Keys that are revoked at once must not fill the database.
-func TestKeysInADay(t *testing.T) {
+// Creating and revoking keys must not fill the database.
+func TestMaxKeysPerDay(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		accounts := NewAccounts(s)
@@ -170,36 +170,36 @@ func TestKeysInADay(t *testing.T) {
 				t.Fatalf("key %d: %v", i, err)
 			}
 		}
-		if err := makeAndRevoke(); err == nil || !strings.Contains(err.Error(), "30 keys were made within 24 hours") {
-			t.Errorf("one more: %v", err)
+		if err := makeAndRevoke(); err == nil || !strings.Contains(err.Error(), "at most 30 keys within 24 hours") {
+			t.Errorf("one more key: got %v, want the daily limit", err)
 		}
 		if keys, err := accounts.UnrevokedKeys(t.Context(), acc); err != nil || len(keys) != 0 {
-			t.Errorf("%d keys are not revoked, %v", len(keys), err)
+			t.Errorf("got %d unrevoked keys, %v, want 0", len(keys), err)
 		}
-		if had, err := accounts.HasRevokedKeys(t.Context(), acc); err != nil || !had {
-			t.Errorf("had keys: %v, %v", had, err)
+		if got, err := accounts.HasRevokedKeys(t.Context(), acc); err != nil || !got {
+			t.Errorf("HasRevokedKeys: got %v, %v, want true", got, err)
 		}
 		now = now.Add(24 * time.Hour)
 		if _, _, err := accounts.CreateKey(t.Context(), acc, "stays"); err != nil {
-			t.Fatalf("a day later: %v", err)
+			t.Fatalf("a day later: got %v, want no error", err)
 		}
 
 		tidy(t, s, now.Add(revokedKeyRetention-25*time.Hour))
 		if keys, _ := accounts.Keys(t.Context(), acc); len(keys) != maxKeysPerDay+1 {
-			t.Errorf("%d keys are kept for 90 days", len(keys))
+			t.Errorf("before 90 days: got %d keys, want %d", len(keys), maxKeysPerDay+1)
 		}
 		tidy(t, s, now.Add(revokedKeyRetention))
 		if keys, _ := accounts.Keys(t.Context(), acc); len(keys) != 1 || keys[0].Name != "stays" {
-			t.Errorf("%d keys are kept after 90 days", len(keys))
+			t.Errorf("after 90 days: got %d keys, want 1", len(keys))
 		}
 	})
 }
 
-// What is kept of who left has no address.
-func TestAddressesOfWhoLeft(t *testing.T) {
+// The records of deleted accounts contain no address.
+func TestAddressesOfDeletedAccounts(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
+		a := newFixture(t, s)
 		ana := a.account("ana@example.com")
 		s.Write.Customer.Create().SetID("cus_1").SetAccountID(ana.ID).SetEmail(ana.Email).ExecX(t.Context())
 		s.Write.Customer.Create().SetID("cus_0").SetEmail("left-before@example.com").ExecX(t.Context())
@@ -207,24 +207,24 @@ func TestAddressesOfWhoLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		if email := s.Write.Customer.GetX(t.Context(), "cus_1").Email; email != "" {
-			t.Errorf("%s is kept", email)
+			t.Errorf("got address %s, want none", email)
 		}
 		tidy(t, s, a.time.Add(2*confirmationRetention))
 		if stored := everythingStored(t, s); strings.Contains(stored, "@example.com") {
-			t.Errorf("an address is kept:\n%s", stored)
+			t.Errorf("got a stored address, want none:\n%s", stored)
 		}
 	})
 }
 
-// Nobody's reading waits for another who writes.
-func TestReadingBesideAWriter(t *testing.T) {
+// Reads do not wait for a writer.
+func TestReadsDuringAWrite(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
+		a := newFixture(t, s)
 		sessions, accounts := NewSessions(s), NewAccounts(s)
 		sessions.now = a.now
 		token := signedIn(a, "ana@example.com")
-		asked := a.signIn("ana@example.com")
+		challenge := a.signIn("ana@example.com")
 		writing, err := s.Write.Tx(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -244,23 +244,23 @@ func TestReadingBesideAWriter(t *testing.T) {
 			_, a4 := accounts.Keys(t.Context(), acc)
 			_, a5 := accounts.HasRevokedKeys(t.Context(), acc)
 			_, a6 := accounts.Usage(t.Context(), acc, 3)
-			_, a7 := a.FindByLink(t.Context(), asked.Link)
-			_, a8 := a.FindByBrowser(t.Context(), signingIn, asked.Browser)
+			_, a7 := a.FindByLink(t.Context(), challenge.Link)
+			_, a8 := a.FindByBrowser(t.Context(), signingIn, challenge.Browser)
 			_, a9 := a.List(t.Context(), acc)
 			done <- errors.Join(a1, a2, a3, a4, a5, a6, a7, a8, a9)
 		}()
-		if err := wait.Receive(t, "reading beside a writer", done); err != nil {
+		if err := wait.Receive(t, "reads during a write", done); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-// An account that is opened while another one of its address is being deleted
+// An account that is created while another one of its address is being deleted
 // still carries its usage.
 func TestSigningUpDuringDeletion(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
+		a := newFixture(t, s)
 		accounts := NewAccounts(s)
 		accounts.now = a.now
 		acc, err := accounts.Create(t.Context(), "ana@example.com", Developer)
@@ -269,7 +269,7 @@ func TestSigningUpDuringDeletion(t *testing.T) {
 		}
 		s.Write.Usage.Create().SetAccountID(acc.ID).SetDay(dayOf(a.time)).SetRequests(700).ExecX(t.Context())
 		created := make(chan *ent.Account, 1)
-		err = s.Update(t.Context(), func(tx *ent.Tx) error { // as Delete does it
+		err = s.Update(t.Context(), func(tx *ent.Tx) error { // like Accounts.Delete
 			if err := storeFormerUsage(t.Context(), tx, acc, dayOf(a.time)); err != nil {
 				return err
 			}
@@ -298,7 +298,7 @@ func TestSigningUpDuringDeletion(t *testing.T) {
 	})
 }
 
-// waitForLock waits until a connection to the test's database waits for a lock.
+// waitForLock returns when a connection to the test's database waits for a lock.
 func waitForLock(t *testing.T, s *store.Store) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -317,7 +317,7 @@ func waitForLock(t *testing.T, s *store.Store) {
 	}
 }
 
-// everythingStored is every value of every table, as text.
+// everythingStored returns all values of all tables as text.
 func everythingStored(t *testing.T, s *store.Store) string {
 	t.Helper()
 	var all strings.Builder

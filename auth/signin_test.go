@@ -21,39 +21,39 @@ const (
 	changing  = confirmation.PurposeChangeEmail
 )
 
-// asking is what a test of messages works with.
-type asking struct {
+// fixture holds confirmations with a clock of their own.
+type fixture struct {
 	*Confirmations
 	t    *testing.T
-	time time.Time // what the clock shows
+	time time.Time // of the clock
 }
 
-func newAsking(t *testing.T, s *store.Store) *asking {
-	a := &asking{Confirmations: NewConfirmations(s), t: t, time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+func newFixture(t *testing.T, s *store.Store) *fixture {
+	a := &fixture{Confirmations: NewConfirmations(s), t: t, time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	a.now = func() time.Time { return a.time }
 	return a
 }
 
-// signIn asks for a message, each from a network of its own.
-func (a *asking) signIn(email string) Challenge {
+// signIn starts to sign in, for each address from another network.
+func (a *fixture) signIn(email string) Challenge {
 	a.t.Helper()
-	asked, err := a.StartSignIn(a.t.Context(), email, Sender{Network: "network of " + email})
+	challenge, err := a.StartSignIn(a.t.Context(), email, Sender{Network: "network of " + email})
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	return asked
+	return challenge
 }
 
-func (a *asking) change(acc *ent.Account, email string) Challenge {
+func (a *fixture) change(acc *ent.Account, email string) Challenge {
 	a.t.Helper()
-	asked, err := a.StartEmailChange(a.t.Context(), acc, email, Sender{Network: "network of " + email})
+	challenge, err := a.StartEmailChange(a.t.Context(), acc, email, Sender{Network: "network of " + email})
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	return asked
+	return challenge
 }
 
-func (a *asking) look(link string) *ent.Confirmation {
+func (a *fixture) find(link string) *ent.Confirmation {
 	a.t.Helper()
 	found, err := a.FindByLink(a.t.Context(), link)
 	if err != nil {
@@ -62,10 +62,10 @@ func (a *asking) look(link string) *ent.Confirmation {
 	return found
 }
 
-// account is one that signed up.
-func (a *asking) account(email string) *ent.Account {
+// account signs up and returns the account.
+func (a *fixture) account(email string) *ent.Account {
 	a.t.Helper()
-	session, err := a.SignIn(a.t.Context(), a.look(a.signIn(email).Link))
+	session, err := a.SignIn(a.t.Context(), a.find(a.signIn(email).Link))
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -73,12 +73,12 @@ func (a *asking) account(email string) *ent.Account {
 	sessions.now = a.now
 	acc, err := sessions.Find(a.t.Context(), session)
 	if err != nil || acc == nil {
-		a.t.Fatalf("%v, %v", acc, err)
+		a.t.Fatalf("got %v, %v, want an account", acc, err)
 	}
 	return acc
 }
 
-func (a *asking) accounts() int {
+func (a *fixture) accounts() int {
 	a.t.Helper()
 	return a.store.Write.Account.Query().CountX(a.t.Context())
 }
@@ -86,11 +86,11 @@ func (a *asking) accounts() int {
 func wants(t *testing.T, what string, got, want error) {
 	t.Helper()
 	if !errors.Is(got, want) {
-		t.Errorf("%s: %v, not %v", what, got, want)
+		t.Errorf("%s: got %v, want %v", what, got, want)
 	}
 }
 
-// otherThan is a code that is wrong.
+// otherThan returns a wrong code.
 func otherThan(code string, n int) string {
 	wrong := fmt.Sprintf("%06d", n)
 	if wrong == code {
@@ -99,85 +99,85 @@ func otherThan(code string, n int) string {
 	return wrong
 }
 
-func TestMessageOpensAnAccountOnce(t *testing.T) {
+func TestSignInCreatesAnAccountOnce(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
-		asked := a.signIn("Ana@Example.com")
-		for range 3 { // as mail scanners do
-			a.look(asked.Link)
+		a := newFixture(t, s)
+		challenge := a.signIn("Ana@Example.com")
+		for range 3 { // like mail scanners
+			a.find(challenge.Link)
 		}
 		if n := a.accounts(); n != 0 {
-			t.Fatalf("%d accounts before the address is confirmed", n)
+			t.Fatalf("before the address is confirmed: got %d accounts, want 0", n)
 		}
-		found := a.look(asked.Link)
+		found := a.find(challenge.Link)
 		if _, err := a.SignIn(t.Context(), found); err != nil {
 			t.Fatal(err)
 		}
 		if acc := s.Write.Account.Query().OnlyX(t.Context()); acc.Email != "ana@example.com" || Plan(acc.Plan) != Developer || acc.PlanByHand {
-			t.Errorf("opened: %v", acc)
+			t.Errorf("got %v, want a Developer account for ana@example.com", acc)
 		}
 		_, err := a.SignIn(t.Context(), found)
-		wants(t, "a second time", err, ErrUsed)
-		_, err = a.FindByLink(t.Context(), asked.Link)
-		wants(t, "the link", err, ErrUsed)
-		_, err = a.CheckCode(t.Context(), signingIn, asked.Browser, asked.Code)
-		wants(t, "the code", err, ErrUsed)
+		wants(t, "signing in again", err, ErrUsed)
+		_, err = a.FindByLink(t.Context(), challenge.Link)
+		wants(t, "link", err, ErrUsed)
+		_, err = a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
+		wants(t, "code", err, ErrUsed)
 
-		// Who comes back has the account and the plan they had.
+		// Signing in again leads to the same account with the same plan.
 		s.Write.Account.Update().SetPlan("pro").ExecX(t.Context())
 		if again := a.account("ana@example.com"); again.Plan != "pro" || a.accounts() != 1 {
-			t.Errorf("back as %v, one of %d", again, a.accounts())
+			t.Errorf("got %v of %d accounts, want the same with plan pro", again, a.accounts())
 		}
 	})
 }
 
-func TestMessageWorksForFifteenMinutes(t *testing.T) {
+func TestConfirmationExpires(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
-		asked := a.signIn("ana@example.com")
+		a := newFixture(t, s)
+		challenge := a.signIn("ana@example.com")
 		a.time = a.time.Add(15*time.Minute - time.Second)
-		a.look(asked.Link)
+		a.find(challenge.Link)
 		a.time = a.time.Add(time.Second)
-		_, err := a.FindByLink(t.Context(), asked.Link)
-		wants(t, "the link", err, ErrExpired)
-		_, err = a.CheckCode(t.Context(), signingIn, asked.Browser, asked.Code)
-		wants(t, "the code", err, ErrExpired)
-		_, err = a.FindByLink(t.Context(), asked.Link+"x")
-		wants(t, "another link", err, ErrUnknownLink)
+		_, err := a.FindByLink(t.Context(), challenge.Link)
+		wants(t, "link", err, ErrExpired)
+		_, err = a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
+		wants(t, "code", err, ErrExpired)
+		_, err = a.FindByLink(t.Context(), challenge.Link+"x")
+		wants(t, "unknown link", err, ErrUnknownLink)
 		_, err = a.FindByLink(t.Context(), "")
-		wants(t, "no link", err, ErrUnknownLink)
+		wants(t, "empty link", err, ErrUnknownLink)
 	})
 }
 
-func TestLinkUsedByManyAtOnce(t *testing.T) {
+func TestLinkUsedConcurrently(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
-		found := a.look(a.signIn("ana@example.com").Link)
+		a := newFixture(t, s)
+		found := a.find(a.signIn("ana@example.com").Link)
 		var in atomic.Int64
 		atOnce(20, func(int) {
 			if _, err := a.SignIn(t.Context(), found); err == nil {
 				in.Add(1)
 			} else {
-				wants(t, "at once", err, ErrUsed)
+				wants(t, "concurrent sign-in", err, ErrUsed)
 			}
 		})
 		if n := s.Write.Session.Query().CountX(t.Context()); in.Load() != 1 || n != 1 {
-			t.Errorf("%d were let in, with %d sessions", in.Load(), n)
+			t.Errorf("got %d sign-ins with %d sessions, want 1 of each", in.Load(), n)
 		}
 	})
 }
 
-// Different messages to a new address, used at once, are one account.
-func TestOneAccountForManyMessages(t *testing.T) {
+// Several emails to a new address that are used concurrently create one account.
+func TestOneAccountForSeveralEmails(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
+		a := newFixture(t, s)
 		var found []*ent.Confirmation
 		for range maxPerMailbox {
-			found = append(found, a.look(a.signIn("ana@example.com").Link))
+			found = append(found, a.find(a.signIn("ana@example.com").Link))
 		}
 		atOnce(maxPerMailbox, func(i int) {
 			if _, err := a.SignIn(t.Context(), found[i]); err != nil {
@@ -185,122 +185,122 @@ func TestOneAccountForManyMessages(t *testing.T) {
 			}
 		})
 		if n := a.accounts(); n != 1 {
-			t.Errorf("%d accounts", n)
+			t.Errorf("got %d accounts, want 1", n)
 		}
 	})
 }
 
-func TestFiveCodesAreTaken(t *testing.T) {
+func TestMaxAttempts(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
+		a := newFixture(t, s)
 		lucky := a.signIn("eva@example.com")
 		for i := range maxAttempts - 1 {
 			_, err := a.CheckCode(t.Context(), signingIn, lucky.Browser, otherThan(lucky.Code, i))
 			wants(t, "a wrong code", err, ErrWrongCode)
 		}
 		if _, err := a.CheckCode(t.Context(), signingIn, lucky.Browser, lucky.Code); err != nil {
-			t.Errorf("the fifth, which is right: %v", err)
+			t.Errorf("correct code at the last attempt: got %v, want no error", err)
 		}
 
-		asked := a.signIn("ana@example.com")
+		challenge := a.signIn("ana@example.com")
 		for i := range 1000 {
 			want := ErrWrongCode
 			if i >= maxAttempts-1 {
 				want = ErrLocked
 			}
-			_, err := a.CheckCode(t.Context(), signingIn, asked.Browser, otherThan(asked.Code, i))
+			_, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, otherThan(challenge.Code, i))
 			wants(t, fmt.Sprint("code ", i), err, want)
 		}
-		_, err := a.CheckCode(t.Context(), signingIn, asked.Browser, asked.Code)
-		wants(t, "the right code", err, ErrLocked)
-		if _, err := a.SignIn(t.Context(), a.look(asked.Link)); err != nil {
-			t.Errorf("the link: %v", err)
+		_, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
+		wants(t, "correct code", err, ErrLocked)
+		if _, err := a.SignIn(t.Context(), a.find(challenge.Link)); err != nil {
+			t.Errorf("link: got %v, want no error", err)
 		}
 	})
 }
 
-func TestCodesTriedAtOnce(t *testing.T) {
+func TestConcurrentAttempts(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
-		asked := a.signIn("ana@example.com")
+		a := newFixture(t, s)
+		challenge := a.signIn("ana@example.com")
 		atOnce(100, func(i int) {
-			if _, err := a.CheckCode(t.Context(), signingIn, asked.Browser, otherThan(asked.Code, i)); !errors.Is(err, ErrWrongCode) && !errors.Is(err, ErrLocked) {
+			if _, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, otherThan(challenge.Code, i)); !errors.Is(err, ErrWrongCode) && !errors.Is(err, ErrLocked) {
 				t.Error(err)
 			}
 		})
-		if found := a.look(asked.Link); found.Tries != maxAttempts {
-			t.Errorf("%d were looked at", found.Tries)
+		if found := a.find(challenge.Link); found.Tries != maxAttempts {
+			t.Errorf("got %d attempts, want %d", found.Tries, maxAttempts)
 		}
-		_, err := a.CheckCode(t.Context(), signingIn, asked.Browser, asked.Code)
-		wants(t, "the right code", err, ErrLocked)
+		_, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
+		wants(t, "correct code", err, ErrLocked)
 	})
 }
 
-func TestCodeIsForItsBrowser(t *testing.T) {
+func TestCodeInAnotherBrowser(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
-		asked, other := a.signIn("ana@example.com"), a.signIn("ben@example.com")
-		for _, browser := range []string{"", "made up", asked.Link} {
-			_, err := a.CheckCode(t.Context(), signingIn, browser, asked.Code)
-			wants(t, "in browser "+browser, err, ErrUnknownLink)
+		a := newFixture(t, s)
+		challenge, other := a.signIn("ana@example.com"), a.signIn("ben@example.com")
+		for _, browser := range []string{"", "made up", challenge.Link} {
+			_, err := a.CheckCode(t.Context(), signingIn, browser, challenge.Code)
+			wants(t, "browser "+browser, err, ErrUnknownLink)
 		}
-		if asked.Code != other.Code {
-			_, err := a.CheckCode(t.Context(), signingIn, other.Browser, asked.Code)
-			wants(t, "in a browser that waits for another", err, ErrWrongCode)
+		if challenge.Code != other.Code {
+			_, err := a.CheckCode(t.Context(), signingIn, other.Browser, challenge.Code)
+			wants(t, "browser of another email", err, ErrWrongCode)
 		}
-		if a.look(asked.Link).Tries != 0 {
-			t.Error("others use up its tries")
+		if a.find(challenge.Link).Tries != 0 {
+			t.Error("got attempts counted for another email, want 0")
 		}
 	})
 }
 
-func TestMessagesAreForOneThing(t *testing.T) {
+func TestConfirmationPurposes(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
+		a := newFixture(t, s)
 		ana, ben := a.account("ana@example.com"), a.account("ben@example.com")
-		wants(t, "a sign-in that changes", a.ChangeEmail(t.Context(), a.look(a.signIn("new@example.com").Link), ana, ""), ErrUnknownLink)
-		change := a.look(a.change(ana, "anna@example.com").Link)
+		wants(t, "sign-in used to change the address", a.ChangeEmail(t.Context(), a.find(a.signIn("new@example.com").Link), ana, ""), ErrUnknownLink)
+		change := a.find(a.change(ana, "anna@example.com").Link)
 		_, err := a.SignIn(t.Context(), change)
-		wants(t, "a change that signs in", err, ErrUnknownLink)
-		wants(t, "another account's", a.ChangeEmail(t.Context(), change, ben, ""), ErrOtherAccount)
+		wants(t, "change of address used to sign in", err, ErrUnknownLink)
+		wants(t, "another account", a.ChangeEmail(t.Context(), change, ben, ""), ErrOtherAccount)
 		if err := a.ChangeEmail(t.Context(), change, ana, ""); err != nil {
 			t.Fatal(err)
 		}
-		wants(t, "twice", a.ChangeEmail(t.Context(), change, ana, ""), ErrUsed)
+		wants(t, "second use", a.ChangeEmail(t.Context(), change, ana, ""), ErrUsed)
 		if got := s.Write.Account.GetX(t.Context(), ana.ID).Email; got != "anna@example.com" {
-			t.Errorf("the address is %s", got)
+			t.Errorf("got address %s, want anna@example.com", got)
 		}
-		wants(t, "an address that is taken", a.ChangeEmail(t.Context(), a.look(a.change(ana, "BEN@example.com").Link), ana, ""), ErrTaken)
+		wants(t, "address of another account", a.ChangeEmail(t.Context(), a.find(a.change(ana, "BEN@example.com").Link), ana, ""), ErrTaken)
 	})
 }
 
-func TestMessagesAreStoredWithoutTheirSecrets(t *testing.T) {
+func TestConfirmationSecretsAreNotStored(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
-		asked := a.signIn("ana@example.com")
+		a := newFixture(t, s)
+		challenge := a.signIn("ana@example.com")
 		stored := everythingStored(t, s)
 		if !strings.Contains(stored, "ana@example.com") {
-			t.Fatal("nothing is seen of what is stored")
+			t.Fatal("got no stored address, want one")
 		}
-		for _, secret := range []string{asked.Link, asked.Browser, hashToken(asked.Code)} {
+		for _, secret := range []string{challenge.Link, challenge.Browser, hashToken(challenge.Code)} {
 			if strings.Contains(stored, secret) {
-				t.Errorf("%s is stored", secret)
+				t.Errorf("got the secret %s stored, want only its hash", secret)
 			}
 		}
-		row := s.Write.Confirmation.Query().Where(confirmation.Email(asked.Email)).OnlyX(t.Context())
-		// A million codes are soon tried: what is stored must not be theirs alone.
+		row := s.Write.Confirmation.Query().Where(confirmation.Email(challenge.Email)).OnlyX(t.Context())
+		// A million codes are easy to try, so the hash must depend on an unknown key.
 		for _, stored := range []string{row.LinkHash, row.BrowserHash, "", row.Email} {
-			if row.CodeHash == hashCode(stored, asked.Code) {
-				t.Error("the code can be guessed from what is stored")
+			if row.CodeHash == hashCode(stored, challenge.Code) {
+				t.Error("got a hash with a stored key, want a key that is not stored")
 			}
 		}
 		if printed := fmt.Sprint(row); strings.Contains(printed, row.LinkHash) || strings.Contains(printed, row.CodeHash) {
-			t.Errorf("printed: %s", printed)
+			t.Errorf("got hashes in %s, want none", printed)
 		}
 	})
 }
@@ -310,18 +310,18 @@ func TestCodesAreSixDigits(t *testing.T) {
 	for range 5000 {
 		code := newCode()
 		if len(code) != 6 || strings.Trim(code, "0123456789") != "" {
-			t.Fatalf("a code: %q", code)
+			t.Fatalf("got code %q, want six digits", code)
 		}
 		first[code[0]]++
 	}
 	for digit, n := range first {
 		if n < 350 || n > 650 || len(first) != 10 {
-			t.Errorf("%c comes first %d times, not 500", digit, n)
+			t.Errorf("first digit %c: got %d codes, want about 500", digit, n)
 		}
 	}
 }
 
-// atOnce runs do as often as told, all at the same time.
+// atOnce runs concurrent calls.
 func atOnce(times int, do func(i int)) {
 	var ready, all sync.WaitGroup
 	ready.Add(1)
@@ -335,29 +335,29 @@ func atOnce(times int, do func(i int)) {
 	all.Wait()
 }
 
-func TestMessagesToOneMailbox(t *testing.T) {
+func TestMaxPerMailbox(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
+		a := newFixture(t, s)
 		ana := a.account("ana@example.com")
 		a.time = a.time.Add(2 * emailWindow)
 		var sent atomic.Int64
 		atOnce(20, func(i int) {
 			email := []string{"victim@example.com", "VICTIM+a@example.com", fmt.Sprintf("victim+%d+x@example.com", i)}[i%3]
-			ask := a.StartSignIn
-			if i%2 == 0 { // a change of address is a message, too
-				ask = func(ctx context.Context, email string, from Sender) (Challenge, error) {
+			start := a.StartSignIn
+			if i%2 == 0 { // changes of address count too
+				start = func(ctx context.Context, email string, from Sender) (Challenge, error) {
 					return a.StartEmailChange(ctx, ana, email, from)
 				}
 			}
-			if _, err := ask(t.Context(), email, Sender{Network: fmt.Sprint("network ", i)}); err == nil {
+			if _, err := start(t.Context(), email, Sender{Network: fmt.Sprint("network ", i)}); err == nil {
 				sent.Add(1)
 			} else {
 				wants(t, email, err, ErrMailboxLimit)
 			}
 		})
 		if sent.Load() != maxPerMailbox {
-			t.Errorf("%d messages", sent.Load())
+			t.Errorf("got %d emails, want the limit", sent.Load())
 		}
 		a.signIn("other@example.com")
 		a.time = a.time.Add(emailWindow)
@@ -365,10 +365,10 @@ func TestMessagesToOneMailbox(t *testing.T) {
 	})
 }
 
-func TestMessagesFromOneNetwork(t *testing.T) {
+func TestMaxPerNetwork(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
+		a := newFixture(t, s)
 		var sent atomic.Int64
 		atOnce(40, func(i int) {
 			if _, err := a.StartSignIn(t.Context(), fmt.Sprintf("victim%d@example.com", i), Sender{Network: "192.0.2.1"}); err == nil {
@@ -378,63 +378,63 @@ func TestMessagesFromOneNetwork(t *testing.T) {
 			}
 		})
 		if sent.Load() != maxPerNetwork {
-			t.Errorf("%d messages", sent.Load())
+			t.Errorf("got %d emails, want the limit", sent.Load())
 		}
 		if _, err := a.StartSignIn(t.Context(), "victim@example.com", Sender{Network: "192.0.2.2"}); err != nil {
-			t.Errorf("from another network: %v", err)
+			t.Errorf("another network: got %v, want no error", err)
 		}
 	})
 }
 
-// Else whoever deletes an account could send without end.
-func TestBoundsOutliveTheAccount(t *testing.T) {
+// Deleting an account must not reset the limits on emails.
+func TestEmailLimitsOutliveTheAccount(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
+		a := newFixture(t, s)
 		accounts := NewAccounts(s)
 		accounts.now = a.now
 		acc := a.account("mallory@example.com")
 		var links []string
 		for range maxPerMailbox {
-			asked, err := a.StartEmailChange(t.Context(), acc, "victim@example.com", Sender{Network: "192.0.2.1"})
+			challenge, err := a.StartEmailChange(t.Context(), acc, "victim@example.com", Sender{Network: "192.0.2.1"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			links = append(links, asked.Link)
+			links = append(links, challenge.Link)
 		}
 		pending := a.signIn("mallory@example.com")
 		if err := accounts.Delete(t.Context(), acc); err != nil {
 			t.Fatal(err)
 		}
 		_, err := a.StartSignIn(t.Context(), "victim@example.com", Sender{Network: "192.0.2.9"})
-		wants(t, "the mailbox", err, ErrMailboxLimit)
+		wants(t, "mailbox", err, ErrMailboxLimit)
 		for i := range maxPerNetwork - maxPerMailbox {
 			if _, err := a.StartSignIn(t.Context(), fmt.Sprintf("victim%d@example.com", i), Sender{Network: "192.0.2.1"}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		_, err = a.StartSignIn(t.Context(), "one-more@example.com", Sender{Network: "192.0.2.1"})
-		wants(t, "the network", err, ErrNetworkLimit)
+		wants(t, "network", err, ErrNetworkLimit)
 		for _, link := range append(links, pending.Link) {
 			if _, err := a.FindByLink(t.Context(), link); err == nil {
-				t.Error("a message of a deleted account still works")
+				t.Error("link of a deleted account: got no error, want one")
 			}
 		}
 		if err := Tidy(t.Context(), s, a.time.Add(confirmationRetention+time.Second)); err != nil {
 			t.Fatal(err)
 		}
 		if n := s.Write.Confirmation.Query().CountX(t.Context()); n != 0 {
-			t.Errorf("%d messages are kept", n)
+			t.Errorf("got %d confirmations, want 0", n)
 		}
 	})
 }
 
-// Without a table of accounts nothing is different: nobody is looked up there,
-// so that neither words nor time tell who has one.
-func TestAskingKnowsNothingOfAccounts(t *testing.T) {
+// Starting to sign in does not read the accounts, so neither the response nor
+// its timing reveals whether an address has one.
+func TestStartSignInReadsNoAccounts(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
+		a := newFixture(t, s)
 		a.account("ana@example.com")
 		if _, err := s.Write.ExecContext(t.Context(), "ALTER TABLE accounts RENAME TO hidden"); err != nil {
 			t.Fatal(err)
@@ -444,103 +444,103 @@ func TestAskingKnowsNothingOfAccounts(t *testing.T) {
 	})
 }
 
-func TestNoMessageWithoutAnAddress(t *testing.T) {
+func TestStartSignInWithInvalidAddress(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
+		a := newFixture(t, s)
 		for _, email := range []string{"", "ana", "ana@example.com\r\nBcc: ben@example.com", "ana@example.com\x00", "a\xff@example.com", strings.Repeat("a", 300) + "@example.com"} {
 			if _, err := a.StartSignIn(t.Context(), email, Sender{Network: "x"}); !errors.Is(err, ErrInvalidEmail) {
-				t.Errorf("%.40q: %v", email, err)
+				t.Errorf("%.40q: got %v, want %v", email, err, ErrInvalidEmail)
 			}
 		}
 		if n := s.Write.Confirmation.Query().CountX(t.Context()); n != 0 {
-			t.Errorf("%d messages", n)
+			t.Errorf("got %d confirmations, want 0", n)
 		}
 	})
 }
 
-// Who has many networks has no more messages for it.
-func TestMessagesFromTheNetworkAround(t *testing.T) {
+// Having many networks does not allow more emails.
+func TestMaxPerWiderNetwork(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for wider, most := range map[string]int{"2001:db8:1::/48": maxPerWiderIPv6, "192.0.2.0/24": maxPerWiderIPv4} {
-			a := newAsking(t, s)
-			ask := func(i int, wider string) error {
+			a := newFixture(t, s)
+			start := func(i int, wider string) error {
 				_, err := a.StartSignIn(t.Context(), fmt.Sprintf("victim%d@%d.example.com", i, most), Sender{fmt.Sprint(wider, " network ", i), wider})
 				return err
 			}
 			for i := range most {
-				if err := ask(i, wider); err != nil {
-					t.Fatalf("%s, message %d: %v", wider, i, err)
+				if err := start(i, wider); err != nil {
+					t.Fatalf("%s, email %d: got %v, want no error", wider, i, err)
 				}
 			}
-			wants(t, wider, ask(most, wider), ErrNetworkLimit)
-			if err := ask(most, "of others"); err != nil {
-				t.Errorf("from elsewhere: %v", err)
+			wants(t, wider, start(most, wider), ErrNetworkLimit)
+			if err := start(most, "another network"); err != nil {
+				t.Errorf("another network: got %v, want no error", err)
 			}
 		}
 	})
 }
 
-func TestWithdrawnMessagesDoNotCount(t *testing.T) {
+func TestWithdraw(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
+		a := newFixture(t, s)
 		for range 2 * maxPerMailbox {
-			asked := a.signIn("ana@example.com")
-			if err := a.Withdraw(t.Context(), asked); err != nil {
+			challenge := a.signIn("ana@example.com")
+			if err := a.Withdraw(t.Context(), challenge); err != nil {
 				t.Fatal(err)
 			}
-			_, err := a.FindByLink(t.Context(), asked.Link)
-			wants(t, "its link", err, ErrUnknownLink)
+			_, err := a.FindByLink(t.Context(), challenge.Link)
+			wants(t, "link", err, ErrUnknownLink)
 		}
 	})
 }
 
-// Each message takes five wrong codes, but not each day as many as there are
-// messages.
-func TestWrongCodesOfAMailbox(t *testing.T) {
+// A mailbox has a daily limit on wrong codes in addition to the limit of each
+// email.
+func TestMaxMailboxAttempts(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
-		guesses := func(asked Challenge, many int) (last error) {
+		a := newFixture(t, s)
+		guesses := func(challenge Challenge, many int) (last error) {
 			for i := range many {
-				_, last = a.CheckCode(t.Context(), signingIn, asked.Browser, otherThan(asked.Code, i))
+				_, last = a.CheckCode(t.Context(), signingIn, challenge.Browser, otherThan(challenge.Code, i))
 			}
 			return last
 		}
 		for i := range maxMailboxAttempts / maxAttempts {
-			wants(t, "a message's last", guesses(a.signIn(fmt.Sprintf("ana+%d@example.com", i)), maxAttempts), ErrLocked)
+			wants(t, "last attempt of an email", guesses(a.signIn(fmt.Sprintf("ana+%d@example.com", i)), maxAttempts), ErrLocked)
 			a.time = a.time.Add(emailWindow)
 		}
-		asked := a.signIn("ana@example.com")
-		_, err := a.CheckCode(t.Context(), signingIn, asked.Browser, asked.Code)
-		wants(t, "the right code", err, ErrLocked)
-		found := a.look(asked.Link)
+		challenge := a.signIn("ana@example.com")
+		_, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
+		wants(t, "correct code", err, ErrLocked)
+		found := a.find(challenge.Link)
 		if locked, err := a.Locked(t.Context(), found); err != nil || !locked {
-			t.Errorf("locked: %v, %v", locked, err)
+			t.Errorf("Locked: got %v, %v, want true", locked, err)
 		}
 		if _, err := a.SignIn(t.Context(), found); err != nil {
-			t.Errorf("the link: %v", err)
+			t.Errorf("link: got %v, want no error", err)
 		}
 		wants(t, "another mailbox", guesses(a.signIn("ben@example.com"), 1), ErrWrongCode)
 
 		a.time = a.time.Add(confirmationRetention)
-		asked = a.signIn("ana@example.com")
-		if _, err := a.CheckCode(t.Context(), signingIn, asked.Browser, asked.Code); err != nil {
-			t.Errorf("a day later: %v", err)
+		challenge = a.signIn("ana@example.com")
+		if _, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code); err != nil {
+			t.Errorf("a day later: got %v, want no error", err)
 		}
 	})
 }
 
-// Who types no wrong code may sign in as often as they like.
-func TestRightCodesDoNotCount(t *testing.T) {
+// Correct codes do not count towards the limit.
+func TestCorrectCodesDoNotCount(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
+		a := newFixture(t, s)
 		for range maxMailboxAttempts + 1 {
-			asked := a.signIn("ana@example.com")
-			found, err := a.CheckCode(t.Context(), signingIn, asked.Browser, asked.Code)
+			challenge := a.signIn("ana@example.com")
+			found, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -552,19 +552,19 @@ func TestRightCodesDoNotCount(t *testing.T) {
 	})
 }
 
-// Guesses made from an account that is deleted since still count.
+// Wrong codes still count after their account was deleted.
 func TestWrongCodesOutliveTheAccount(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
+		a := newFixture(t, s)
 		accounts := NewAccounts(s)
 		accounts.now = a.now
 		mallory := a.account("mallory@example.com")
 		for i := range maxMailboxAttempts {
-			asked := a.change(mallory, "victim@example.com")
-			_, err := a.CheckCode(t.Context(), changing, asked.Browser, otherThan(asked.Code, i))
+			challenge := a.change(mallory, "victim@example.com")
+			_, err := a.CheckCode(t.Context(), changing, challenge.Browser, otherThan(challenge.Code, i))
 			if err == nil {
-				t.Fatal("a wrong code was taken")
+				t.Fatal("wrong code: got no error, want one")
 			}
 			a.time = a.time.Add(emailWindow / maxPerMailbox)
 		}
@@ -572,35 +572,35 @@ func TestWrongCodesOutliveTheAccount(t *testing.T) {
 		if err := accounts.Delete(t.Context(), mallory); err != nil {
 			t.Fatal(err)
 		}
-		asked := a.signIn("victim@example.com")
-		_, err := a.CheckCode(t.Context(), signingIn, asked.Browser, asked.Code)
+		challenge := a.signIn("victim@example.com")
+		_, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
 		wants(t, "one more", err, ErrLocked)
 	})
 }
 
-// A code is for what was asked for: elsewhere it uses up no try.
-func TestCodeIsForItsPurpose(t *testing.T) {
+// A code that is used for another purpose is not counted as an attempt.
+func TestCodePurposes(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
+		a := newFixture(t, s)
 		change := a.change(a.account("ana@example.com"), "anna@example.com")
 		_, err := a.FindByBrowser(t.Context(), signingIn, change.Browser)
-		wants(t, "waiting to sign in", err, ErrUnknownLink)
+		wants(t, "FindByBrowser", err, ErrUnknownLink)
 		_, err = a.CheckCode(t.Context(), signingIn, change.Browser, change.Code)
-		wants(t, "signing in", err, ErrUnknownLink)
-		if n := a.look(change.Link).Tries; n != 0 {
-			t.Errorf("%d tries are used up", n)
+		wants(t, "CheckCode", err, ErrUnknownLink)
+		if n := a.find(change.Link).Tries; n != 0 {
+			t.Errorf("got %d attempts, want 0", n)
 		}
 		if _, err := a.CheckCode(t.Context(), changing, change.Browser, change.Code); err != nil {
-			t.Errorf("changing: %v", err)
+			t.Errorf("change of address: got %v, want no error", err)
 		}
 	})
 }
 
-func TestChangeOfAddressEndsOtherSessions(t *testing.T) {
+func TestChangeEmailEndsOtherSessions(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
+		a := newFixture(t, s)
 		sessions := NewSessions(s)
 		sessions.now = a.now
 		laptop, thief, ben := signedIn(a, "ana@example.com"), signedIn(a, "ana@example.com"), signedIn(a, "ben@example.com")
@@ -609,15 +609,15 @@ func TestChangeOfAddressEndsOtherSessions(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = a.StartEmailChange(t.Context(), ana, " ANA@example.com", Sender{})
-		wants(t, "to the same", err, ErrSameAddress)
+		wants(t, "same address", err, ErrSameAddress)
 		first, second := a.change(ana, "anna@example.com"), a.change(ana, "anna@example.com")
-		if err := a.ChangeEmail(t.Context(), a.look(first.Link), ana, laptop); err != nil {
+		if err := a.ChangeEmail(t.Context(), a.find(first.Link), ana, laptop); err != nil {
 			t.Fatal(err)
 		}
 		if whose(t, sessions, laptop) != "anna@example.com" || whose(t, sessions, thief) != "" || whose(t, sessions, ben) == "" {
-			t.Error("sessions ended, but not the account's others alone")
+			t.Error("got other sessions ended, want only the account's other ones")
 		}
 		anna, _ := sessions.Find(t.Context(), laptop)
-		wants(t, "again", a.ChangeEmail(t.Context(), a.look(second.Link), anna, laptop), ErrSameAddress)
+		wants(t, "second change", a.ChangeEmail(t.Context(), a.find(second.Link), anna, laptop), ErrSameAddress)
 	})
 }

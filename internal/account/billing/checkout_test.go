@@ -21,7 +21,7 @@ func TestSubscribe(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		address, err := s.Subscribe(t.Context(), s.account)
 		if err != nil || !strings.HasPrefix(address, "https://checkout.stripe.test/") {
-			t.Fatalf("%q, %v", address, err)
+			t.Fatalf("got %q, %v, want the address of a checkout", address, err)
 		}
 		wantForm(t, s.peer.only(t, "POST /v1/customers"), map[string]string{
 			"email": owner, "metadata[account]": fmt.Sprint(s.account.ID),
@@ -40,13 +40,13 @@ func TestSubscribe(t *testing.T) {
 			"success_url":                          publicURL + "/account/plan/done", "cancel_url": publicURL + "/account/plan",
 		})
 		if len(s.peer.made("GET /v1/prices")) > 0 {
-			t.Error("a price that was set was looked up")
+			t.Error("got a lookup of the configured price, want none")
 		}
 		row, err := s.Customer(t.Context(), s.account)
 		if err != nil || row == nil || row.ID != "cus_1" || row.Email != owner {
-			t.Errorf("%v, %v", row, err)
+			t.Errorf("got %v, %v", row, err)
 		}
-		s.wantPlan(auth.Developer) // nothing is paid yet
+		s.wantPlan(auth.Developer) // not paid yet
 	})
 }
 
@@ -54,16 +54,16 @@ func wantForm(t *testing.T, made call, want map[string]string) {
 	t.Helper()
 	for field, value := range want {
 		if got := made.form.Get(field); got != value {
-			t.Errorf("%s %s: %s is %q, not %q", made.method, made.path, field, got, value)
+			t.Errorf("%s %s: got %s %q, want %q", made.method, made.path, field, got, value)
 		}
 	}
 	if len(made.form) != len(want) {
-		t.Errorf("%s %s: %d fields, not %d: %v", made.method, made.path, len(made.form), len(want), made.form)
+		t.Errorf("%s %s: got %d fields, want %d: %v", made.method, made.path, len(made.form), len(want), made.form)
 	}
 }
 
-// Both pages lead to one checkout of one customer.
-func TestSubscribeTwiceAtOnce(t *testing.T) {
+// Concurrent calls return the same checkout of one customer.
+func TestSubscribeConcurrently(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.togetherOn("POST /v1/customers", 2)
 		addresses := make([]string, 2)
@@ -80,12 +80,12 @@ func TestSubscribeTwiceAtOnce(t *testing.T) {
 		both.Wait()
 		s.wantCustomers(1)
 		if addresses[0] != addresses[1] {
-			t.Errorf("two checkouts: %q", addresses)
+			t.Errorf("got checkouts %q, want the same", addresses)
 		}
 	})
 }
 
-// togetherOn holds the first requests of a kind until as many are there.
+// togetherOn delays responses to a request until it was received many times.
 func (s *shop) togetherOn(what string, many int) {
 	var mu sync.Mutex
 	there, all := 0, make(chan struct{})
@@ -106,12 +106,12 @@ func (s *shop) wantCustomers(want int) {
 	s.t.Helper()
 	n, err := s.Store.Write.Customer.Query().Where(customer.AccountID(s.account.ID)).Count(s.t.Context())
 	if err != nil || n != want {
-		s.t.Errorf("%d customers, not %d: %v", n, want, err)
+		s.t.Errorf("got %d customers, %v, want %d", n, err, want)
 	}
 }
 
-// Also when Stripe made two customers, one is used.
-func TestSubscribeTwiceAroundAMinute(t *testing.T) {
+// If Stripe has created two customers, only one is used.
+func TestSubscribeWithTwoIdempotencyKeys(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.togetherOn("POST /v1/customers", 2)
 		var both sync.WaitGroup
@@ -121,7 +121,7 @@ func TestSubscribeTwiceAroundAMinute(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			for len(s.peer.made("POST /v1/customers")) == 0 { // the first is on its way
+			for len(s.peer.made("POST /v1/customers")) == 0 { // until the first request has been sent
 				time.Sleep(time.Millisecond)
 			}
 			s.wait(61 * time.Second)
@@ -136,24 +136,24 @@ func TestSubscribeReusesOpenCheckout(t *testing.T) {
 		s.peer.sessions = []map[string]any{{"status": "open", "url": ""}, {"status": "open", "url": "https://checkout.stripe.test/left-open"}}
 		address, err := s.Subscribe(t.Context(), s.account)
 		if err != nil || address != "https://checkout.stripe.test/left-open" {
-			t.Errorf("%q, %v", address, err)
+			t.Errorf("got %q, %v, want an address", address, err)
 		}
 		if len(s.peer.made("POST /v1/checkout/sessions")) > 0 {
-			t.Error("a second checkout was opened")
+			t.Error("got a second checkout, want the open one")
 		}
 	})
 }
 
-// What is found on the way is kept: the news of it may be late.
+// A subscription that is found is stored, because its event may be late.
 func TestSubscribeTwice(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
-		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		_, err := s.Subscribe(t.Context(), s.account)
 		wantProblem(t, err, problem.BadInput)
 		s.wantPlan(auth.Pro)
 		if len(s.peer.made("POST /v1/checkout/sessions")) > 0 {
-			t.Error("a second checkout was opened")
+			t.Error("got a second checkout, want the open one")
 		}
 	})
 }
@@ -162,54 +162,54 @@ func wantProblem(t *testing.T, err error, code problem.Code) {
 	t.Helper()
 	var p *problem.Problem
 	if !errors.As(err, &p) || p.Code != code {
-		t.Errorf("%v is not %s", err, code)
+		t.Errorf("got %v, want %s", err, code)
 	}
 }
 
-// Whoever has had more subscriptions than fit on a page still has the last.
+// All pages of a list of subscriptions are read.
 func TestManySubscriptions(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
 		var all []subscription
 		for range 21 {
-			all = append(all, s.begun(stripe.SubscriptionStatusCanceled))
+			all = append(all, s.started(stripe.SubscriptionStatusCanceled))
 		}
 		all[20].status = stripe.SubscriptionStatusActive
 		s.isNow(stripe.EventTypeCustomerSubscriptionCreated, all...)
 		s.wantPlan(auth.Pro)
 		if n := len(s.peer.made("GET /v1/subscriptions")); n != 3 {
-			t.Errorf("%d pages were read", n)
+			t.Errorf("got %d pages read, want 3", n)
 		}
 	})
 }
 
 func TestSync(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
-		if err := s.Sync(t.Context(), s.account); err != nil { // nobody's customer
+		if err := s.Sync(t.Context(), s.account); err != nil { // not a customer yet
 			t.Fatal(err)
 		}
 		s.customer()
-		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		if err := s.Sync(t.Context(), s.account); err != nil {
 			t.Fatal(err)
 		}
 		s.wantPlan(auth.Pro)
 		s.peer.set("cus_1")
-		var told []string
-		err := s.SyncAll(t.Context(), func(row *ent.Customer) { told = append(told, row.ID+row.Status+row.Edges.Account.Email) })
-		if err != nil || len(told) != 1 || told[0] != "cus_1"+owner {
-			t.Errorf("%q, %v", told, err)
+		var synced []string
+		err := s.SyncAll(t.Context(), func(row *ent.Customer) { synced = append(synced, row.ID+row.Status+row.Edges.Account.Email) })
+		if err != nil || len(synced) != 1 || synced[0] != "cus_1"+owner {
+			t.Errorf("got %q, %v, want one customer", synced, err)
 		}
 		s.wantPlan(auth.Developer)
 	})
 }
 
-// Where no key is set, nothing is sold.
-func TestClosed(t *testing.T) {
+// Without a secret key, billing is disabled.
+func TestDisabled(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		closed := New(Config{Store: s.Store, Mail: s.Mail, Log: s.Log})
 		if closed.Enabled() {
-			t.Error("it is open")
+			t.Error("got billing enabled, want it disabled")
 		}
 		_, err := closed.Subscribe(t.Context(), s.account)
 		wantProblem(t, err, problem.NotFound)
@@ -228,11 +228,11 @@ func TestClosed(t *testing.T) {
 		if err := closed.Sync(t.Context(), s.account); err != nil {
 			t.Error(err)
 		}
-		closed.Run(t.Context()) // ends at once
+		closed.Run(t.Context()) // returns immediately
 	})
 }
 
-// saved is the page as an operator saves it in Stripe's dashboard.
+// saved is a portal configuration that was saved in Stripe's dashboard.
 func saved() map[string]any { return map[string]any{"id": "bpc_saved", "is_default": true} }
 
 func TestManage(t *testing.T) {
@@ -242,11 +242,11 @@ func TestManage(t *testing.T) {
 		s.customer()
 		s.peer.pages = []map[string]any{saved()}
 		if _, made, err := s.SetUpManaging(t.Context()); err != nil || !made {
-			t.Fatalf("%v, %v", made, err)
+			t.Fatalf("got %v, %v, want a new configuration", made, err)
 		}
 		address, err := s.Manage(t.Context(), s.account)
 		if err != nil || !strings.HasPrefix(address, "https://") {
-			t.Errorf("%q, %v", address, err)
+			t.Errorf("got %q, %v, want an address", address, err)
 		}
 		wantForm(t, s.peer.only(t, "POST /v1/billing_portal/sessions"), map[string]string{
 			"customer": "cus_1", "return_url": publicURL + "/account/plan/back", "configuration": "bpc_made",
@@ -254,8 +254,8 @@ func TestManage(t *testing.T) {
 	})
 }
 
-// What was saved in the dashboard does, too: Stripe takes it by itself.
-func TestManageWithTheDefault(t *testing.T) {
+// Stripe uses a configuration from its dashboard by default.
+func TestManageWithDefaultConfiguration(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
 		s.peer.pages = []map[string]any{saved()}
@@ -268,24 +268,24 @@ func TestManageWithTheDefault(t *testing.T) {
 	})
 }
 
-// A new account at Stripe has no such page until it is set up.
-func TestManageBeforeItIsSetUp(t *testing.T) {
+// A new Stripe account has no billing portal until it is set up.
+func TestManageBeforeSetUp(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
 		_, err := s.Manage(t.Context(), s.account)
 		wantProblem(t, err, problem.Unavailable)
 		said := problem.Of(err).Message
 		s.wantOwnWords(said)
-		if strings.Contains(said, "does not answer") {
-			t.Errorf("said %q", said)
+		if strings.Contains(said, "does not response") {
+			t.Errorf("got %q, want no instructions for operators", said)
 		}
 		if !strings.Contains(s.log.String(), "run palmares billing setup") {
-			t.Errorf("the log does not say what to do: %s", s.log)
+			t.Errorf("got log %s, want instructions", s.log)
 		}
 	})
 }
 
-// A restricted key may not read what it may use.
+// A restricted key may not read the configurations that it can use.
 func TestManageWithARestrictedKey(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
@@ -299,17 +299,17 @@ func TestManageWithARestrictedKey(t *testing.T) {
 		_, err := s.Manage(t.Context(), s.account)
 		wantProblem(t, err, problem.Internal)
 		if strings.Contains(s.log.String(), "run palmares billing setup") {
-			t.Error("the log says what would not help")
+			t.Error("got instructions that do not help in the log, want none")
 		}
 	})
 }
 
 func TestSetUpManaging(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
-		for _, want := range []bool{true, false} { // made once, found again
+		for _, want := range []bool{true, false} { // created once, then found
 			id, made, err := s.SetUpManaging(t.Context())
 			if err != nil || made != want || id != "bpc_made" {
-				t.Fatalf("%q, %v, %v", id, made, err)
+				t.Fatalf("got %q, %v, %v", id, made, err)
 			}
 		}
 		wantForm(t, s.peer.only(t, "POST /v1/billing_portal/configurations"), map[string]string{
@@ -323,8 +323,8 @@ func TestSetUpManaging(t *testing.T) {
 	})
 }
 
-// A customer that was deleted at Stripe without news has nothing to manage.
-func TestManageButGone(t *testing.T) {
+// A customer that was deleted at Stripe without an event is unlinked.
+func TestManageDeletedCustomer(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.subscribed()
 		s.peer.pages = []map[string]any{saved()}
@@ -333,12 +333,12 @@ func TestManageButGone(t *testing.T) {
 		wantProblem(t, err, problem.BadInput)
 		s.wantOwnWords(problem.Of(err).Message)
 		s.wantPlan(auth.Developer)
-		s.wantNewBeginning()
+		s.wantNewCustomer()
 	})
 }
 
-// Nobody makes us ask Stripe all the time.
-func TestClicksAreBound(t *testing.T) {
+// An account can cause only a limited number of calls.
+func TestCallLimit(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
 		s.peer.pages = []map[string]any{saved()}
@@ -355,39 +355,39 @@ func TestClicksAreBound(t *testing.T) {
 		_, err = s.Subscribe(t.Context(), s.account)
 		wantProblem(t, err, problem.TooMany)
 		if n := len(s.peer.made("POST /v1/billing_portal/sessions")); n != maxCallsPerMinute/2 {
-			t.Errorf("%d calls", n)
+			t.Errorf("got %d calls, want %d", n, maxCallsPerMinute/2)
 		}
 		if err := s.limit.count(s.account.ID+1, s.clock()); err != nil {
-			t.Errorf("another account: %v", err)
+			t.Errorf("another account: got %v, want no error", err)
 		}
 		s.wait(time.Minute)
 		if _, err := s.Manage(t.Context(), s.account); err != nil {
-			t.Errorf("a minute later: %v", err)
+			t.Errorf("a minute later: got %v, want no error", err)
 		}
 	})
 }
 
-func TestClose(t *testing.T) {
+func TestCancel(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
-		if err := s.Cancel(t.Context(), s.account); err != nil { // nobody's customer
+		if err := s.Cancel(t.Context(), s.account); err != nil { // not a customer yet
 			t.Fatal(err)
 		}
-		live, over := s.subscribed(), s.begun(stripe.SubscriptionStatusCanceled)
+		live, over := s.subscribed(), s.started(stripe.SubscriptionStatusCanceled)
 		s.peer.set("cus_1", live, over)
 		if err := s.Cancel(t.Context(), s.account); err != nil {
 			t.Fatal(err)
 		}
 		s.peer.only(t, "DELETE /v1/subscriptions/"+live.id)
 		if len(s.peer.made("DELETE /v1/subscriptions/"+over.id)) > 0 {
-			t.Error("what was over was ended again")
+			t.Error("got an ended subscription canceled again, want it left alone")
 		}
 		if err := s.accounts.Delete(t.Context(), s.account); err != nil {
 			t.Fatal(err)
 		}
 		if row := s.row(); row.AccountID != nil || row.Status != "canceled" || row.Email != "" {
-			t.Errorf("%v", row)
+			t.Errorf("got customer %v", row)
 		}
-		// Nor does it come back where its change was being told to Stripe.
+		// A change of address that is being sent to Stripe does not restore it.
 		s.reconcile(t.Context())
 		stale := s.row()
 		stale.Edges.Account = s.account
@@ -395,13 +395,13 @@ func TestClose(t *testing.T) {
 			t.Fatal(err)
 		}
 		if email := s.row().Email; email != "" {
-			t.Errorf("%s is known again", email)
+			t.Errorf("got address %s, want none", email)
 		}
 	})
 }
 
-// A page to pay on that is open cannot be paid once its account is gone.
-func TestCloseWithAnOpenCheckout(t *testing.T) {
+// An open checkout cannot be paid after its account was deleted.
+func TestCancelWithOpenCheckout(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
 		s.peer.sessions = []map[string]any{{"id": "cs_open", "status": "open"}, {"id": "cs_paid", "status": "complete"}}
@@ -411,12 +411,12 @@ func TestCloseWithAnOpenCheckout(t *testing.T) {
 		wantForm(t, s.peer.only(t, "GET /v1/checkout/sessions"), map[string]string{"customer": "cus_1", "status": "open"})
 		s.peer.only(t, "POST /v1/checkout/sessions/cs_open/expire")
 		if len(s.peer.made("POST /v1/checkout/sessions/cs_paid/expire")) > 0 {
-			t.Error("one that was paid was ended, too")
+			t.Error("got a paid checkout expired, want it left alone")
 		}
 	})
 }
 
-func TestCloseAsStripeFails(t *testing.T) {
+func TestCancelWhileStripeFails(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.subscribed()
 		before := s.row()
@@ -426,34 +426,34 @@ func TestCloseAsStripeFails(t *testing.T) {
 		s.wantOwnWords(problem.Of(err).Message)
 		s.wantPlan(auth.Pro)
 		if after := s.row(); after.String() != before.String() {
-			t.Errorf("%v became %v", before, after)
+			t.Errorf("got %v, want %v", after, before)
 		}
 	})
 }
 
-// Somebody pays on a page that was left open, after the account is gone.
+// A checkout is paid after its account was deleted.
 func TestPaidForADeletedAccount(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
 		if err := s.accounts.Delete(t.Context(), s.account); err != nil {
 			t.Fatal(err)
 		}
-		sub := s.begun(stripe.SubscriptionStatusActive)
+		sub := s.started(stripe.SubscriptionStatusActive)
 		s.peer.set("cus_1", sub)
-		s.wantAnswer(s.send(s.event(stripe.EventTypeCheckoutSessionCompleted)), http.StatusOK)
+		s.wantStatus(s.send(s.event(stripe.EventTypeCheckoutSessionCompleted)), http.StatusOK)
 
 		s.peer.breakWith(internalError)
 		s.reconcile(t.Context())
 		if status := s.row().Status; status != "active" {
-			t.Fatalf("it is %q", status)
+			t.Fatalf("got status %q", status)
 		}
-		s.peer.mend()
+		s.peer.repair()
 		for range 2 {
 			s.reconcile(t.Context())
 		}
 		s.peer.only(t, "DELETE /v1/subscriptions/"+sub.id)
 		if row := s.row(); row.AccountID != nil || row.Status != "canceled" {
-			t.Errorf("%v", row)
+			t.Errorf("got customer %v", row)
 		}
 	})
 }

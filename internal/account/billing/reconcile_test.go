@@ -15,23 +15,23 @@ import (
 	"palmares/internal/notify/mail"
 )
 
-// An event that never came is not missed for ever.
-func TestLateNews(t *testing.T) {
+// The state is read if an expected event does not arrive.
+func TestOverdueEvent(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		sub := s.subscribed()
 		sub.status = stripe.SubscriptionStatusCanceled
 		s.peer.set("cus_1", sub)
 		s.wait(month + renewalOverdue)
 		s.reconcile(t.Context())
-		s.wantPlan(auth.Pro) // it may still come
+		s.wantPlan(auth.Pro) // the event may still arrive
 		s.wait(time.Second)
 		s.reconcile(t.Context())
 		s.wantPlan(auth.Developer)
 	})
 }
 
-// Where there is no news, Stripe is asked once an hour.
-func TestLateNewsIsAskedForSeldom(t *testing.T) {
+// An overdue subscription is read once an hour.
+func TestOverdueEventReads(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.subscribed()
 		s.wait(month + renewalOverdue + time.Second)
@@ -42,68 +42,68 @@ func TestLateNewsIsAskedForSeldom(t *testing.T) {
 		}
 		s.reconcile(t.Context())
 		if n := len(s.peer.made("GET /v1/subscriptions")) - before; n != 2 {
-			t.Errorf("asked %d times", n)
+			t.Errorf("got %d reads", n)
 		}
 	})
 }
 
-// Who has paid has Pro, also where no event tells of it.
-func TestLostCheckout(t *testing.T) {
+// A payment is noticed even if its event is lost.
+func TestLostCheckoutEvent(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
 			t.Fatal(err)
 		}
-		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		before := len(s.peer.made(reading))
 		s.wait(paymentOverdue)
 		s.reconcile(t.Context())
-		s.wantPlan(auth.Developer) // the event may still come
+		s.wantPlan(auth.Developer) // the event may still arrive
 		s.wait(time.Second)
 		s.reconcile(t.Context())
 		s.wantPlan(auth.Pro)
 		s.wait(paymentOverdue + time.Second)
 		s.reconcile(t.Context())
 		if n := len(s.peer.made(reading)) - before; n != 1 {
-			t.Errorf("asked %d times", n)
+			t.Errorf("got %d reads", n)
 		}
 	})
 }
 
-// A page to pay on that nobody paid on is looked after while it is open.
-func TestCheckoutThatIsLeft(t *testing.T) {
+// An unpaid checkout is checked while it is open.
+func TestUnpaidCheckout(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
 			t.Fatal(err)
 		}
 		before := len(s.peer.made(reading))
-		asked := func() int {
+		reads := func() int {
 			s.reconcile(t.Context())
 			return len(s.peer.made(reading)) - before
 		}
 		for i := range 3 {
 			s.wait(paymentOverdue + time.Second)
-			if n := asked(); n != i+1 {
-				t.Errorf("asked %d times, not %d", n, i+1)
+			if n := reads(); n != i+1 {
+				t.Errorf("got %d reads, want %d", n, i+1)
 			}
-			if n := asked(); n != i+1 {
-				t.Errorf("asked %d times at once", n-i)
+			if n := reads(); n != i+1 {
+				t.Errorf("got %d reads at once, want 1", n-i)
 			}
 		}
 		s.wait(checkoutLifetime)
-		if n := asked(); n != 3 {
-			t.Errorf("asked %d times, also after its end", n)
+		if n := reads(); n != 3 {
+			t.Errorf("got %d reads after the checkout has expired, want 3", n)
 		}
 	})
 }
 
-// Stripe writes to where our account is.
-func TestRenamed(t *testing.T) {
+// Stripe gets the new email address of an account.
+func TestEmailChanged(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.subscribed()
 		s.reconcile(t.Context())
 		const what = "POST /v1/customers/cus_1"
 		if len(s.peer.made(what)) > 0 {
-			t.Error("nothing was renamed")
+			t.Error("got an update, want none")
 		}
 		if err := s.Store.Write.Account.UpdateOne(s.account).SetEmail("new@example.com").Exec(t.Context()); err != nil {
 			t.Fatal(err)
@@ -113,13 +113,13 @@ func TestRenamed(t *testing.T) {
 		}
 		wantForm(t, s.peer.only(t, what), map[string]string{"email": "new@example.com"})
 		if email := s.row().Email; email != "new@example.com" {
-			t.Errorf("it is %q", email)
+			t.Errorf("got address %q, want the new one", email)
 		}
 	})
 }
 
-// A customer that was deleted at Stripe without news cannot be renamed.
-func TestRenamedButGone(t *testing.T) {
+// A customer that was deleted at Stripe without an event is unlinked.
+func TestEmailChangedOfDeletedCustomer(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.subscribed()
 		s.peer.forget("cus_1")
@@ -129,12 +129,12 @@ func TestRenamedButGone(t *testing.T) {
 		}
 		s.peer.only(t, "POST /v1/customers/cus_1")
 		s.wantPlan(auth.Developer)
-		s.wantNewBeginning()
+		s.wantNewCustomer()
 	})
 }
 
 // An account may be deleted between the two queries that found it.
-func TestAccountDeletedMeanwhile(t *testing.T) {
+func TestAccountDeletedConcurrently(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		sub := s.subscribed()
 		sub.status = stripe.SubscriptionStatusPastDue
@@ -147,16 +147,16 @@ func TestAccountDeletedMeanwhile(t *testing.T) {
 			t.Error(err)
 		}
 		s.reconcile(t.Context())
-		s.smtp.Wait(t, owner) // that was no reason not to tell
+		s.smtp.Wait(t, owner) // the email is still sent
 	})
 }
 
-// Where one customer makes trouble, the others are still seen to.
-func TestOneFails(t *testing.T) {
+// A failure for one customer does not affect the others.
+func TestOneCustomerFails(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		sub := s.subscribed()
-		nobody := s.Store.Write.Customer.Create().SetID("cus_0").SetEmail("a@example.com").SetStatus(StatusActive)
-		if err := nobody.Exec(t.Context()); err != nil {
+		unlinked := s.Store.Write.Customer.Create().SetID("cus_0").SetEmail("a@example.com").SetStatus(StatusActive)
+		if err := unlinked.Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		s.peer.forget("cus_0")
@@ -166,7 +166,7 @@ func TestOneFails(t *testing.T) {
 		s.smtp.Wait(t, owner)
 		row, err := s.Store.Write.Customer.Get(t.Context(), "cus_0")
 		if err != nil || row.Status != "" {
-			t.Errorf("%v, %v", row, err)
+			t.Errorf("got %v, %v", row, err)
 		}
 	})
 }
@@ -188,7 +188,7 @@ func TestDeleteOldEvents(t *testing.T) {
 	})
 }
 
-// Run looks at once, and ends when it is told to.
+// Run starts immediately and returns when its context ends.
 func TestRun(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		sub := s.subscribed()
@@ -203,8 +203,9 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// A debit may come back long after its invoice: the grace begins with the news.
-func TestDebitBouncesLate(t *testing.T) {
+// The grace period starts with the event, because a debit may be returned long
+// after its invoice.
+func TestReturnedDebit(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		sub := s.subscribed()
 		s.wait(month)
@@ -217,17 +218,17 @@ func TestDebitBouncesLate(t *testing.T) {
 	})
 }
 
-// wantNotice looks, and wants a letter that says until when Pro goes on.
+// wantNotice expects an email with the end of the grace period.
 func (s *shop) wantNotice(until time.Time) {
 	s.t.Helper()
 	s.reconcile(s.t.Context())
-	letter := s.smtp.Wait(s.t, owner)
-	if !strings.Contains(letter, until.UTC().Format("2 January 2006")) || !strings.Contains(letter, "failed") {
-		s.t.Errorf("the letter does not say until when: %s", letter)
+	email := s.smtp.Wait(s.t, owner)
+	if !strings.Contains(email, until.UTC().Format("2 January 2006")) || !strings.Contains(email, "failed") {
+		s.t.Errorf("got email %s, want the end of the grace period", email)
 	}
 }
 
-// wantGraceUntil wants Pro up to a moment and no longer.
+// wantGraceUntil expects Pro to end at a time.
 func (s *shop) wantGraceUntil(end time.Time) {
 	s.t.Helper()
 	s.wait(end.Sub(s.clock()) - time.Second)
@@ -238,8 +239,8 @@ func (s *shop) wantGraceUntil(end time.Time) {
 	s.wantPlan(auth.Developer)
 }
 
-// Each attempt that fails is news, but none gives another seven days.
-func TestGraceIsNotBegunAgain(t *testing.T) {
+// A second failed attempt does not extend the grace period.
+func TestGraceIsNotExtended(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		sub := s.subscribed()
 		end := s.clock().Add(Grace)
@@ -254,7 +255,7 @@ func TestGraceIsNotBegunAgain(t *testing.T) {
 	})
 }
 
-// Where the news of it was lost, the grace begins as it is found.
+// If the event was lost, the grace period starts when the failure is found.
 func TestFailureFoundLate(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		sub := s.subscribed()
@@ -267,28 +268,28 @@ func TestFailureFoundLate(t *testing.T) {
 	})
 }
 
-// What was past due before we knew of it counts from its invoice. Who is found
-// too late for any grace is not told that Pro goes on.
-func TestGraceWasOver(t *testing.T) {
+// If the customer was never known to have paid, the invoice's date counts.
+// After the grace period there is no email.
+func TestGraceAlreadyEnded(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
-		sub := s.begun(stripe.SubscriptionStatusPastDue)
+		sub := s.started(stripe.SubscriptionStatusPastDue)
 		sub.invoiced = s.clock().Add(-2 * Grace)
 		sub.finalizedAt = s.clock().Add(-Grace)
 		s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, sub)
 		s.wantPlan(auth.Developer)
 		s.reconcile(t.Context())
 		if n := s.smtp.Count(owner); n != 0 {
-			t.Errorf("%d letters", n)
+			t.Errorf("got %d emails", n)
 		}
 	})
 }
 
-// And who is found in time has what is left of it.
-func TestRestOfTheGrace(t *testing.T) {
+// The rest of a grace period that has started is granted.
+func TestRemainingGrace(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
-		sub := s.begun(stripe.SubscriptionStatusPastDue)
+		sub := s.started(stripe.SubscriptionStatusPastDue)
 		sub.invoiced = s.clock().Add(-2 * Grace)
 		sub.finalizedAt = s.clock().Add(-Grace + time.Hour)
 		s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, sub)
@@ -297,8 +298,8 @@ func TestRestOfTheGrace(t *testing.T) {
 	})
 }
 
-// A letter that cannot be sent is tried again.
-func TestNoticeIsRepeated(t *testing.T) {
+// An email that could not be sent is sent again.
+func TestNoticeIsRetried(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		sub := s.subscribed()
 		sub.status = stripe.SubscriptionStatusPastDue
@@ -306,24 +307,24 @@ func TestNoticeIsRepeated(t *testing.T) {
 		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
 		s.reconcile(t.Context())
 		if s.row().NoticedAt != nil {
-			t.Error("a letter that was not sent counts")
+			t.Error("got the customer marked as notified, want not")
 		}
 		s.smtp.Start(t)
 		s.reconcile(t.Context())
 		s.smtp.Wait(t, owner)
 		if s.row().NoticedAt == nil {
-			t.Error("a letter that was sent does not count")
+			t.Error("got the customer not marked as notified, want so")
 		}
 	})
 }
 
-// Of many servers that see a failure at the same time, one tells of it.
-func TestNoticeFromManyServers(t *testing.T) {
+// If several servers find a failure at the same time, one sends the email.
+func TestNoticeFromSeveralServers(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		sub := s.subscribed()
 		sub.status = stripe.SubscriptionStatusPastDue
 		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
-		seen, err := s.Store.Current().Customer.Query().WithAccount().Only(t.Context()) // by each of them
+		seen, err := s.Store.Current().Customer.Query().WithAccount().Only(t.Context()) // by each server
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -337,13 +338,13 @@ func TestNoticeFromManyServers(t *testing.T) {
 		}
 		all.Wait()
 		if n := s.smtp.Count(owner); n != 1 {
-			t.Errorf("%d letters", n)
+			t.Errorf("got %d emails", n)
 		}
 	})
 }
 
-// One that can never be sent is told of once, not each minute.
-func TestNoticeThatIsRefused(t *testing.T) {
+// A permanent failure is logged once, not every minute.
+func TestRejectedNotice(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		tries := 0
 		refusing := testkit.StartSMTPWith(t, testkit.SMTPOptions{Rcpt: func(string) error {
@@ -361,10 +362,10 @@ func TestNoticeThatIsRefused(t *testing.T) {
 			s.reconcile(t.Context())
 		}
 		if tries != 1 || s.row().NoticedAt == nil {
-			t.Errorf("tried %d times", tries)
+			t.Errorf("got %d attempts, want 1 that marks the customer as notified", tries)
 		}
-		if n := strings.Count(s.log.String(), "a failed payment was not told of"); n != 1 {
-			t.Errorf("logged %d times: %s", n, s.log)
+		if n := strings.Count(s.log.String(), "notifying of a failed payment failed"); n != 1 {
+			t.Errorf("got %d log lines, want 1: %s", n, s.log)
 		}
 	})
 }

@@ -16,80 +16,80 @@ import (
 
 const reading = "GET /v1/subscriptions"
 
-// wantAsked syncs, and wants to know how often Stripe was asked.
-func (s *shop) wantAsked(want int) {
+// wantReads syncs and checks how often Stripe has been read in total.
+func (s *shop) wantReads(want int) {
 	s.t.Helper()
 	if err := s.Sync(s.t.Context(), s.account); err != nil {
 		s.t.Error(err)
 	}
 	if n := len(s.peer.made(reading)); n != want {
-		s.t.Errorf("asked %d times, not %d", n, want)
+		s.t.Errorf("got %d reads, want %d", n, want)
 	}
 }
 
-// Whoever reloads the page after paying does not make us ask Stripe each time.
-func TestSyncAsksSeldom(t *testing.T) {
+// Reloading the page does not read from Stripe each time.
+func TestSyncIsCached(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
-		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
-		s.wantAsked(1)
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		s.wantReads(1)
 		s.wait(freshFor - time.Second)
-		s.wantAsked(1)
+		s.wantReads(1)
 		s.wait(time.Second)
-		s.wantAsked(2)
+		s.wantReads(2)
 	})
 }
 
-// Who was not Pro a moment ago may have paid since, but does not make us ask
-// without end.
+// An unpaid subscription is read each time, because it may have been paid, up
+// to the limit.
 func TestSyncAfterPaying(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
-		s.wantAsked(1)
-		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
-		s.wantAsked(2)
+		s.wantReads(1)
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		s.wantReads(2)
 		s.wantPlan(auth.Pro)
 
-		s.isNow(stripe.EventTypeCustomerSubscriptionDeleted) // and asks
-		for asked := range maxCallsPerMinute - 2 {
-			s.wantAsked(4 + asked)
+		s.isNow(stripe.EventTypeCustomerSubscriptionDeleted) // reads too
+		for reads := range maxCallsPerMinute - 2 {
+			s.wantReads(4 + reads)
 		}
-		s.wantAsked(maxCallsPerMinute + 1)
+		s.wantReads(maxCallsPerMinute + 1)
 		s.wait(time.Minute)
-		s.wantAsked(maxCallsPerMinute + 2)
+		s.wantReads(maxCallsPerMinute + 2)
 	})
 }
 
-// Who comes as another's reading ends need not read again.
-func TestSyncAsAnotherEnds(t *testing.T) {
+// A call that starts as another one ends does not read again.
+func TestSyncAfterAnotherSync(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		seen := s.customer()
-		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
-		s.wantAsked(1)
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		s.wantReads(1)
 		if err := s.refreshSince(t.Context(), seen, s.account); err != nil {
 			t.Error(err)
 		}
-		s.wantAsked(1)
+		s.wantReads(1)
 	})
 }
 
-func TestManySyncsAtOnce(t *testing.T) {
+func TestConcurrentSyncs(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		const many = 20
 		s.customer()
-		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		first, goOn := make(chan struct{}, many), make(chan struct{})
 		s.peer.onReading(func(string) { first <- struct{}{}; <-goOn })
-		// Who asked first goes away; the others still want to know.
+		// The first caller is canceled; the others still get the result.
 		ctx, leave := context.WithCancel(t.Context())
 		left := make(chan error)
 		go func() { left <- s.Sync(ctx, s.account) }()
 		<-first
 		var all sync.WaitGroup
-		var begun atomic.Int64
+		var started atomic.Int64
 		for range many {
 			all.Go(func() {
-				begun.Add(1)
+				started.Add(1)
 				if err := s.Sync(t.Context(), s.account); err != nil {
 					t.Error(err)
 				}
@@ -97,47 +97,47 @@ func TestManySyncsAtOnce(t *testing.T) {
 		}
 		leave()
 		if <-left == nil {
-			t.Error("who went away knows")
+			t.Error("canceled call: got no error, want one")
 		}
-		wait.Until(t, "all have come", func() bool { return begun.Load() == many })
+		wait.Until(t, "all have come", func() bool { return started.Load() == many })
 		close(goOn)
 		all.Wait()
 		s.wantPlan(auth.Pro)
 		if n := len(s.peer.made(reading)); n != 1 {
-			t.Errorf("asked %d times", n)
+			t.Errorf("got %d reads", n)
 		}
 	})
 }
 
-// Where an event has brought the news meanwhile, there is no need to ask again.
-func TestSyncIsOvertaken(t *testing.T) {
+// If an event is handled meanwhile, the state is not read again.
+func TestSyncDuringAnEvent(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
-		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		var came atomic.Bool
 		s.peer.onReading(func(string) {
-			if !came.Swap(true) { // the event reads, too
-				s.wantAnswer(s.send(s.event(stripe.EventTypeCustomerSubscriptionCreated)), 200)
+			if !came.Swap(true) { // the event causes a read too
+				s.wantStatus(s.send(s.event(stripe.EventTypeCustomerSubscriptionCreated)), 200)
 			}
 		})
 		if err := s.Sync(t.Context(), s.account); err != nil {
 			t.Error(err)
 		}
 		s.wantPlan(auth.Pro)
-		if n := len(s.peer.made(reading)); n != 2 { // the event's, and ours
-			t.Errorf("asked %d times", n)
+		if n := len(s.peer.made(reading)); n != 2 { // for the event and for Sync
+			t.Errorf("got %d reads", n)
 		}
 	})
 }
 
-// An operator who hands a plan back has read nothing at Stripe.
-func TestSyncWhileHandedBack(t *testing.T) {
+// HandBack does not count as a read.
+func TestSyncDuringHandBack(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
-		s.byHand(auth.Developer)
-		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		s.setManually(auth.Developer)
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		var once sync.Once
-		s.peer.onReading(func(string) { once.Do(func() { s.wantHandedBack(auth.Developer) }) })
+		s.peer.onReading(func(string) { once.Do(func() { s.wantHandBack(auth.Developer) }) })
 		if err := s.Sync(t.Context(), s.account); err != nil {
 			t.Error(err)
 		}
@@ -145,8 +145,8 @@ func TestSyncWhileHandedBack(t *testing.T) {
 	})
 }
 
-// Nobody's reading waits for another who writes.
-func TestReadingBesideAWriter(t *testing.T) {
+// Reads do not wait for a writer.
+func TestReadsDuringAWrite(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
 		writing, err := s.Store.Write.Tx(t.Context())
@@ -155,15 +155,15 @@ func TestReadingBesideAWriter(t *testing.T) {
 		}
 		defer func() { _ = writing.Rollback() }()
 		if row, err := s.Customer(wait.Context(t), s.account); err != nil || row == nil {
-			t.Errorf("%v, %v", row, err)
+			t.Errorf("got %v, %v", row, err)
 		}
 	})
 }
 
 const month = 30 * 24 * time.Hour
 
-// A subscription's whole life, told by events.
-func TestLife(t *testing.T) {
+// All stages of a subscription, reported by events.
+func TestSubscriptionLifecycle(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		sub := s.subscribed()
 		s.wantPeriodEnd(sub.periodEnd)
@@ -176,39 +176,39 @@ func TestLife(t *testing.T) {
 
 		s.fallBehind(&sub)
 		s.recover(&sub)
-		s.fallBehind(&sub) // a later failure is told anew
+		s.fallBehind(&sub) // a later failure causes another email
 		s.recover(&sub)
 		if n := s.smtp.Count(owner); n != 2 {
-			t.Errorf("%d letters", n)
+			t.Errorf("got %d emails", n)
 		}
 
 		sub.cancels = true
 		s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, sub)
 		s.wantPlan(auth.Pro) // until the period ends
 		if !s.row().Cancels {
-			t.Error("that it ends is not known")
+			t.Error("got a subscription that renews, want one that is canceled")
 		}
 
 		s.wait(month)
 		sub.status = stripe.SubscriptionStatusCanceled
 		s.isNow(stripe.EventTypeCustomerSubscriptionDeleted, sub)
 		s.wantPlan(auth.Developer)
-		if letter := s.smtp.Wait(t, owner); !strings.Contains(letter, "has ended") {
-			t.Errorf("not the letter that Pro has ended: %s", letter)
+		if email := s.smtp.Wait(t, owner); !strings.Contains(email, "has ended") {
+			t.Errorf("got email %s, want that Pro has ended", email)
 		}
 
 		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
 			t.Fatal(err)
 		}
-		s.isNow(stripe.EventTypeCheckoutSessionCompleted, sub, s.begun(stripe.SubscriptionStatusActive))
+		s.isNow(stripe.EventTypeCheckoutSessionCompleted, sub, s.started(stripe.SubscriptionStatusActive))
 		s.wantPlan(auth.Pro)
 		if n := len(s.peer.made("POST /v1/customers")); n != 1 {
-			t.Errorf("%d customers were made", n)
+			t.Errorf("got %d customers, want 1", n)
 		}
 	})
 }
 
-// fallBehind fails a payment: Pro goes on, and its owner is told once.
+// fallBehind fails a payment: the account keeps Pro and gets one email.
 func (s *shop) fallBehind(sub *subscription) {
 	s.t.Helper()
 	sub.status, sub.invoiced = stripe.SubscriptionStatusPastDue, s.clock().Add(-time.Hour)
@@ -219,11 +219,11 @@ func (s *shop) fallBehind(sub *subscription) {
 		s.reconcile(s.t.Context())
 		s.wait(time.Hour)
 	}
-	s.isNow(stripe.EventTypeInvoicePaymentFailed, *sub) // the next attempt
+	s.isNow(stripe.EventTypeInvoicePaymentFailed, *sub) // second attempt
 	s.reconcile(s.t.Context())
 	s.wantPlan(auth.Pro)
-	if letter := s.smtp.Wait(s.t, owner); !strings.Contains(letter, until) || !strings.Contains(letter, "failed") {
-		s.t.Errorf("the letter does not say until when: %s", letter)
+	if email := s.smtp.Wait(s.t, owner); !strings.Contains(email, until) || !strings.Contains(email, "failed") {
+		s.t.Errorf("got email %s, want the end of the grace period", email)
 	}
 }
 
@@ -233,18 +233,18 @@ func (s *shop) recover(sub *subscription) {
 	s.isNow(stripe.EventTypeInvoicePaid, *sub)
 	s.wantPlan(auth.Pro)
 	if row := s.row(); row.PastDueSince != nil || row.NoticedAt != nil {
-		s.t.Errorf("a failure that is over is still known: %v", row)
+		s.t.Errorf("got customer %v, want no failure", row)
 	}
 }
 
 func (s *shop) wantPeriodEnd(want time.Time) {
 	s.t.Helper()
 	if got := s.row().PeriodEnd; got == nil || !got.Equal(want) {
-		s.t.Errorf("the period ends at %v, not %v", got, want)
+		s.t.Errorf("got period end %v, want %v", got, want)
 	}
 }
 
-// No event comes when the grace ends.
+// There is no event for the end of the grace period.
 func TestGraceEnds(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		sub := s.subscribed()
@@ -258,22 +258,22 @@ func TestGraceEnds(t *testing.T) {
 		s.reconcile(t.Context())
 		s.wantPlan(auth.Pro)
 		if PlanOf(s.row(), s.clock()) != auth.Pro {
-			t.Error("the grace is over too early")
+			t.Error("got the grace period ended early")
 		}
 		s.wait(time.Second)
 		s.reconcile(t.Context())
 		s.wantPlan(auth.Developer)
-		if letter := s.smtp.Wait(t, owner); !strings.Contains(letter, "has ended") {
-			t.Errorf("not the letter that Pro has ended: %s", letter)
+		if email := s.smtp.Wait(t, owner); !strings.Contains(email, "has ended") {
+			t.Errorf("got email %s, want that Pro has ended", email)
 		}
 		s.reconcile(t.Context())
 
-		// A payment that comes at last brings it back.
+		// A late payment restores Pro.
 		sub.status = stripe.SubscriptionStatusActive
 		s.isNow(stripe.EventTypeInvoicePaid, sub)
 		s.wantPlan(auth.Pro)
 		if n := s.smtp.Count(owner); n != 2 {
-			t.Errorf("%d letters", n)
+			t.Errorf("got %d emails", n)
 		}
 	})
 }
@@ -292,11 +292,11 @@ func TestStatuses(t *testing.T) {
 			stripe.SubscriptionStatusCanceled:          auth.Developer,
 			"a word of next year's":                    auth.Developer,
 		} {
-			sub := s.begun(status)
+			sub := s.started(status)
 			s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, sub)
 			s.wantPlan(want)
-			// Of two, the better one counts, whichever is listed first.
-			s.isNow(stripe.EventTypeCustomerSubscriptionCreated, sub, s.begun(stripe.SubscriptionStatusActive))
+			// The better of two subscriptions counts, in any order.
+			s.isNow(stripe.EventTypeCustomerSubscriptionCreated, sub, s.started(stripe.SubscriptionStatusActive))
 			s.wantPlan(auth.Pro)
 			s.isNow(stripe.EventTypeCustomerSubscriptionDeleted)
 			s.wantPlan(auth.Developer)
@@ -304,18 +304,18 @@ func TestStatuses(t *testing.T) {
 	})
 }
 
-// Of two that are worth the same, the newest counts, whichever is listed first.
+// The newer of two equal subscriptions counts, in any order.
 func TestNewestSubscription(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
 		for _, status := range []stripe.SubscriptionStatus{stripe.SubscriptionStatusActive, stripe.SubscriptionStatusCanceled} {
-			older := s.begun(status)
+			older := s.started(status)
 			s.wait(time.Hour)
-			newer := s.begun(status)
+			newer := s.started(status)
 			for _, all := range [][]subscription{{older, newer}, {newer, older}} {
 				s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, all...)
 				if got := s.row().Subscription; got != newer.id {
-					t.Errorf("%s: %s counts, not %s", status, got, newer.id)
+					t.Errorf("%s: got %s, want %s", status, got, newer.id)
 				}
 				s.wantPeriodEnd(newer.periodEnd)
 			}
@@ -323,7 +323,7 @@ func TestNewestSubscription(t *testing.T) {
 	})
 }
 
-// A date to end at is an end, too, wherever it is in a period.
+// A subscription can end at any date.
 func TestCancelAt(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		sub := s.subscribed()
@@ -331,7 +331,7 @@ func TestCancelAt(t *testing.T) {
 			sub.cancelAt = sub.periodEnd.Add(off)
 			s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, sub)
 			if !s.row().Cancels {
-				t.Error("that it ends is not known")
+				t.Error("got a subscription that renews, want one that is canceled")
 			}
 			s.wantPeriodEnd(sub.cancelAt)
 		}
@@ -341,8 +341,9 @@ func TestCancelAt(t *testing.T) {
 	})
 }
 
-// What ends long after its period is still paid for: lost news of that is found.
-func TestLateNewsOfOneThatEnds(t *testing.T) {
+// A subscription that ends after several periods is read regularly, so lost
+// events are noticed.
+func TestOverdueEventOfEndingSubscription(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		sub := s.subscribed()
 		sub.cancelAt = sub.periodEnd.Add(3 * month)
@@ -358,16 +359,16 @@ func TestLateNewsOfOneThatEnds(t *testing.T) {
 	})
 }
 
-// What an operator has set, billing leaves alone.
-func TestPlanByHand(t *testing.T) {
+// Billing does not change a plan that an operator has set.
+func TestManualPlan(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		sub := s.subscribed()
-		s.byHand(auth.Developer)
+		s.setManually(auth.Developer)
 		s.isNow(stripe.EventTypeInvoicePaid, sub)
 		s.wantPlan(auth.Developer)
-		s.wantHandedBack(auth.Pro)
+		s.wantHandBack(auth.Pro)
 
-		s.byHand(auth.Pro)
+		s.setManually(auth.Pro)
 		sub.status, sub.invoiced = stripe.SubscriptionStatusPastDue, s.clock()
 		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
 		s.wait(Grace + time.Hour)
@@ -376,49 +377,49 @@ func TestPlanByHand(t *testing.T) {
 		sub.status = stripe.SubscriptionStatusCanceled
 		s.isNow(stripe.EventTypeCustomerSubscriptionDeleted, sub)
 		s.wantPlan(auth.Pro)
-		s.wantHandedBack(auth.Developer)
+		s.wantHandBack(auth.Developer)
 
-		s.isNow(stripe.EventTypeCustomerSubscriptionCreated, s.begun(stripe.SubscriptionStatusActive))
-		s.wantPlan(auth.Pro) // billing says it again
+		s.isNow(stripe.EventTypeCustomerSubscriptionCreated, s.started(stripe.SubscriptionStatusActive))
+		s.wantPlan(auth.Pro) // set by billing again
 	})
 }
 
-func (s *shop) byHand(to auth.Plan) {
+func (s *shop) setManually(to auth.Plan) {
 	s.t.Helper()
 	if err := s.accounts.SetPlan(s.t.Context(), s.account, to); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-func (s *shop) wantHandedBack(want auth.Plan) {
+func (s *shop) wantHandBack(want auth.Plan) {
 	s.t.Helper()
 	got, err := HandBack(s.t.Context(), s.Store, s.account)
 	if err != nil || got != want {
-		s.t.Fatalf("handed back to %q, not %q: %v", got, want, err)
+		s.t.Fatalf("got plan %q, %v, want %q", got, err, want)
 	}
 	s.wantPlan(want)
 }
 
-// Who never subscribed is handed back to Developer.
-func TestHandBackNobody(t *testing.T) {
+// Without a subscription, the plan becomes Developer.
+func TestHandBackWithoutSubscription(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
-		s.byHand(auth.Pro)
-		s.wantHandedBack(auth.Developer)
+		s.setManually(auth.Pro)
+		s.wantHandBack(auth.Developer)
 	})
 }
 
-// Whose plan does not depend on a payment is not told that it does.
-func TestNoNoticeOfAPlanByHand(t *testing.T) {
+// There is no email about a failed payment if the plan does not depend on it.
+func TestNoNoticeForManualPlan(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		sub := s.subscribed()
-		s.byHand(auth.Pro)
+		s.setManually(auth.Pro)
 		sub.status = stripe.SubscriptionStatusPastDue
 		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
 		s.reconcile(t.Context())
 		if n := s.smtp.Count(owner); n != 0 {
-			t.Errorf("%d letters", n)
+			t.Errorf("got %d emails", n)
 		}
-		s.wantHandedBack(auth.Pro)
-		s.wantNotice(s.clock().Add(Grace)) // now it does
+		s.wantHandBack(auth.Pro)
+		s.wantNotice(s.clock().Add(Grace)) // now the plan depends on it
 	})
 }

@@ -15,19 +15,19 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// promised is the price as SetUp makes it.
-func promised() map[string]any {
+// advertised is the price that SetUp creates.
+func advertised() map[string]any {
 	return map[string]any{
 		"id": "price_found", "currency": "eur", "unit_amount": 9900, "tax_behavior": "exclusive",
 		"recurring": map[string]any{"interval": "month", "interval_count": 1},
 	}
 }
 
-func TestSetUpMakesThePrice(t *testing.T) {
+func TestSetUpCreatesPrice(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		id, made, err := s.SetUp(t.Context())
 		if err != nil || !made || id == "" {
-			t.Fatalf("%q, %v, %v", id, made, err)
+			t.Fatalf("got %q, %v, %v", id, made, err)
 		}
 		wantForm(t, s.peer.only(t, "GET /v1/prices"), map[string]string{"lookup_keys[0]": "pro_monthly", "active": "true"})
 		wantForm(t, s.peer.only(t, "POST /v1/prices"), map[string]string{
@@ -37,142 +37,142 @@ func TestSetUpMakesThePrice(t *testing.T) {
 	})
 }
 
-func TestSetUpFindsThePrice(t *testing.T) {
+func TestSetUpFindsPrice(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
-		s.peer.prices = []map[string]any{promised()}
+		s.peer.prices = []map[string]any{advertised()}
 		id, made, err := s.SetUp(t.Context())
 		if err != nil || made || id != "price_found" {
-			t.Errorf("%q, %v, %v", id, made, err)
+			t.Errorf("got %q, %v, %v, want the existing price", id, made, err)
 		}
 		if len(s.peer.made("POST /v1/prices")) > 0 {
-			t.Error("a second price was made")
+			t.Error("got a second price, want none")
 		}
 	})
 }
 
-func TestSetUpRefusesAnotherPrice(t *testing.T) {
+func TestSetUpRejectsAnotherPrice(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		for field, wrong := range map[string]any{
 			"currency": "usd", "unit_amount": 990, "tax_behavior": "inclusive",
 			"recurring": map[string]any{"interval": "year", "interval_count": 1},
 		} {
-			price := promised()
+			price := advertised()
 			price[field] = wrong
 			s.peer.prices = []map[string]any{price}
 			_, _, err := s.SetUp(t.Context())
 			wantProblem(t, err, problem.BadInput)
 		}
-		quarterly := promised()
+		quarterly := advertised()
 		quarterly["recurring"] = map[string]any{"interval": "month", "interval_count": 3}
 		s.peer.prices = []map[string]any{quarterly}
 		_, _, err := s.SetUp(t.Context())
 		wantProblem(t, err, problem.BadInput)
 		if len(s.peer.made("POST /v1/prices")) > 0 {
-			t.Error("a second price was made")
+			t.Error("got a second price, want none")
 		}
 	})
 }
 
-// A price that is not set is found once, by its lookup key.
-func TestSubscribeFindsThePrice(t *testing.T) {
+// If no price is configured, it is looked up once.
+func TestSubscribeFindsPrice(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.Price = ""
 		_, err := s.Subscribe(t.Context(), s.account)
 		wantProblem(t, err, problem.Unavailable)
-		s.peer.prices = []map[string]any{promised()}
+		s.peer.prices = []map[string]any{advertised()}
 		for range 2 {
 			if _, err := s.Subscribe(t.Context(), s.account); err != nil {
 				t.Fatal(err)
 			}
-			s.wait(61 * time.Second) // another click, not the same again
+			s.wait(61 * time.Second) // for another idempotency key
 		}
 		for _, checkout := range s.peer.made("POST /v1/checkout/sessions") {
 			if got := checkout.form.Get("line_items[0][price]"); got != "price_found" {
-				t.Errorf("sold at %q", got)
+				t.Errorf("got price %q", got)
 			}
 		}
 		if n := len(s.peer.made("GET /v1/prices")); n != 2 {
-			t.Errorf("looked up %d times", n)
+			t.Errorf("got %d lookups", n)
 		}
 	})
 }
 
-// wantNotOpen checks that nothing is sold, that our visitors need not know why,
-// and that the log says what to do about it.
-func (s *shop) wantNotOpen(todo string) {
+// wantUnavailable expects that subscribing fails without details for the user,
+// and that the log contains instructions.
+func (s *shop) wantUnavailable(todo string) {
 	s.t.Helper()
 	_, err := s.Subscribe(s.t.Context(), s.account)
 	wantProblem(s.t, err, problem.Unavailable)
-	if got := problem.Of(err).Message; got != "Subscription is not open at the moment." {
-		s.t.Errorf("said %q", got)
+	if got := problem.Of(err).Message; got != "Subscriptions are not available at the moment." {
+		s.t.Errorf("got %q, want no details", got)
 	}
 	for line := range strings.Lines(s.log.String()) {
 		if strings.Contains(line, `"level":"ERROR"`) && strings.Contains(line, todo) {
 			return
 		}
 	}
-	s.t.Errorf("the log does not say %q: %s", todo, s.log)
+	s.t.Errorf("got log %s, want %q", s.log, todo)
 }
 
-// A price that is missing is not a customer that is missing.
+// A missing price is not mistaken for a missing customer.
 func TestMissingPrice(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.Price = ""
-		s.peer.prices = []map[string]any{promised()}
+		s.peer.prices = []map[string]any{advertised()}
 		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
 			t.Fatal(err)
 		}
 		s.peer.forget("price_found")
 		s.wait(time.Minute)
-		s.wantNotOpen("run palmares billing setup")
+		s.wantUnavailable("run palmares billing setup")
 		if row := s.row(); row.AccountID == nil || row.Email == "" {
-			t.Error("the customer was unlinked")
+			t.Error("got the customer unlinked, want it unchanged")
 		}
-		another := promised()
+		another := advertised()
 		another["id"] = "price_another"
 		s.peer.prices = []map[string]any{another}
 		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
-			t.Errorf("once it is set up again: %v", err)
+			t.Errorf("after SetUp: got %v, want no error", err)
 		}
 		s.wantCustomers(1)
 		if n := len(s.peer.made("POST /v1/customers")); n != 1 {
-			t.Errorf("%d customers were made", n)
+			t.Errorf("got %d customers, want 1", n)
 		}
 	})
 }
 
-func TestMissingPriceOfTheOperator(t *testing.T) {
+func TestMissingConfiguredPrice(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
 		s.peer.forget(priceID)
-		s.wantNotOpen("STRIPE_PRICE")
+		s.wantUnavailable("STRIPE_PRICE")
 		s.wantCustomers(1)
 		if len(s.peer.made("GET /v1/prices")) > 0 {
-			t.Error("another price was looked for than the operator said")
+			t.Error("got a lookup, want only the configured price")
 		}
 	})
 }
 
-// What is sold is what the pages say.
-func TestPriceThatIsNotAsPromised(t *testing.T) {
+// Pro is sold only at the advertised price.
+func TestPriceNotAsAdvertised(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.Price = ""
-		dear := promised()
+		dear := advertised()
 		dear["unit_amount"] = 99900
 		s.peer.prices = []map[string]any{dear}
-		s.wantNotOpen("archive it, and run palmares billing setup")
+		s.wantUnavailable("archive it and run palmares billing setup")
 		if len(s.peer.made("POST /v1/checkout/sessions")) > 0 {
-			t.Error("it was sold at that price")
+			t.Error("got a checkout at another price, want none")
 		}
-		s.peer.prices = []map[string]any{promised()}
+		s.peer.prices = []map[string]any{advertised()}
 		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
-			t.Errorf("once it is put right: %v", err)
+			t.Errorf("after correcting the price: got %v, want no error", err)
 		}
 	})
 }
 
-// Keys beyond the plan rest, the newest first, and come back with Pro.
-func TestKeys(t *testing.T) {
+// Keys that exceed the plan are suspended, newest first, until Pro returns.
+func TestKeysAfterPro(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		sub := s.subscribed()
 		var keys []string
@@ -183,21 +183,21 @@ func TestKeys(t *testing.T) {
 			}
 			keys = append(keys, text)
 		}
-		s.wantOpen(keys, 10)
+		s.wantActive(keys, 10)
 		sub.status = stripe.SubscriptionStatusCanceled
 		s.isNow(stripe.EventTypeCustomerSubscriptionDeleted, sub)
-		s.wantOpen(keys, 3)
-		s.isNow(stripe.EventTypeCustomerSubscriptionCreated, sub, s.begun(stripe.SubscriptionStatusActive))
-		s.wantOpen(keys, 10)
-		kept, err := s.accounts.Keys(t.Context(), s.account)
-		if err != nil || len(kept) != 10 {
-			t.Errorf("%d keys are left: %v", len(kept), err)
+		s.wantActive(keys, 3)
+		s.isNow(stripe.EventTypeCustomerSubscriptionCreated, sub, s.started(stripe.SubscriptionStatusActive))
+		s.wantActive(keys, 10)
+		remaining, err := s.accounts.Keys(t.Context(), s.account)
+		if err != nil || len(remaining) != 10 {
+			t.Errorf("got %d keys, %v", len(remaining), err)
 		}
 	})
 }
 
-// wantOpen wants the oldest keys to open, and the others to be suspended.
-func (s *shop) wantOpen(keys []string, want int) {
+// wantActive expects the oldest keys to be active and the others suspended.
+func (s *shop) wantActive(keys []string, want int) {
 	s.t.Helper()
 	made, err := s.accounts.Keys(s.t.Context(), s.account)
 	if err != nil {
@@ -218,10 +218,10 @@ func (s *shop) wantOpen(keys []string, want int) {
 		ring.ServeHTTP(w, r)
 		suspended := w.Code == http.StatusUnauthorized && strings.Contains(w.Body.String(), "suspended")
 		if opens := w.Code == http.StatusNoContent; opens != (age < want) || suspended == opens {
-			s.t.Errorf("of %d keys that go on, number %d: %d %s", want, age+1, w.Code, w.Body)
+			s.t.Errorf("key %d: got status %d %s, want %d active keys", age+1, w.Code, w.Body, want)
 		}
 	}
 	if !slices.IsSortedFunc(made, func(a, b *ent.APIKey) int { return a.CreatedAt.Compare(b.CreatedAt) }) {
-		s.t.Error("the keys are not in the order of their age")
+		s.t.Error("got keys in another order, want the oldest first")
 	}
 }

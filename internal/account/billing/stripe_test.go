@@ -17,7 +17,7 @@ import (
 	"github.com/stripe/stripe-go/v86"
 )
 
-// subscription is what a test says that Stripe knows of one.
+// subscription is a subscription at Stripe.
 type subscription struct {
 	id          string
 	status      stripe.SubscriptionStatus
@@ -25,22 +25,22 @@ type subscription struct {
 	periodEnd   time.Time
 	cancels     bool
 	cancelAt    time.Time
-	invoiced    time.Time // when its latest invoice was made
+	invoiced    time.Time // date of the latest invoice
 	finalizedAt time.Time
 }
 
-// call is a request that was made to Stripe.
+// call is a request to Stripe.
 type call struct {
 	method, path string
 	form         url.Values
-	key          string // of idempotency
+	key          string // idempotency key
 }
 
 func (c call) is(what string) bool { return c.method+" "+c.path == what }
 
-// peer is Stripe. A real stripe-mock answers every request, and so checks it
-// against Stripe's own description; the state that it lacks is put into its
-// answers here.
+// peer plays Stripe. It forwards every request to a real stripe-mock, which
+// validates it against Stripe's specification, and adds the state of the test
+// to the response.
 type peer struct {
 	*httptest.Server
 	t *testing.T
@@ -50,17 +50,17 @@ type peer struct {
 	subscriptions map[string][]subscription // by customer
 	sessions      []map[string]any          // open ones
 	prices        []map[string]any
-	pages         []map[string]any // what people manage their subscription with
+	pages         []map[string]any // configurations of the billing portal
 	customers     int
-	remembered    map[string][]byte // answers, by idempotency key
-	gone          map[string]bool   // customers and prices that were deleted
-	forbidden     string            // what our key may not do
+	remembered    map[string][]byte // responses, by idempotency key
+	deleted       map[string]bool   // customers and prices that were deleted
+	forbidden     string            // request that our key may not send
 	broken        func(http.ResponseWriter, *http.Request)
-	afterReading  func(what string) // with an answer ready, before it is sent
+	afterReading  func(what string) // called before a response is sent
 }
 
 func newPeer(t *testing.T) *peer {
-	p := &peer{t: t, subscriptions: map[string][]subscription{}, remembered: map[string][]byte{}, gone: map[string]bool{}}
+	p := &peer{t: t, subscriptions: map[string][]subscription{}, remembered: map[string][]byte{}, deleted: map[string]bool{}}
 	p.Server = httptest.NewServer(p)
 	t.Cleanup(p.Close)
 	return p
@@ -73,7 +73,7 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		form, err = url.ParseQuery(string(body))
 	}
 	if err != nil {
-		p.t.Errorf("%s %s: %v", r.Method, r.URL.Path, err)
+		p.t.Errorf("%s %s: got %v, want no error", r.Method, r.URL.Path, err)
 	}
 	made := call{r.Method, r.URL.Path, form, r.Header.Get("Idempotency-Key")}
 	p.mu.Lock()
@@ -84,18 +84,18 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		broken(w, r)
 		return
 	}
-	answer := p.ask(r, body)
-	status, answer := p.correct(made, answer)
+	response := p.forward(r, body)
+	status, response := p.addState(made, response)
 	if afterReading != nil {
 		afterReading(made.method + " " + made.path)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(answer)
+	_, _ = w.Write(response)
 }
 
-// ask hands a request to stripe-mock, which must have nothing to say against it.
-func (p *peer) ask(r *http.Request, body []byte) []byte {
+// forward sends a request to stripe-mock, which must accept it.
+func (p *peer) forward(r *http.Request, body []byte) []byte {
 	request, err := http.NewRequestWithContext(r.Context(), r.Method, stripeMock+r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
 		p.t.Error(err)
@@ -105,40 +105,40 @@ func (p *peer) ask(r *http.Request, body []byte) []byte {
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		if r.Context().Err() == nil {
-			p.t.Errorf("%s %s: %v", r.Method, r.URL.Path, err)
+			p.t.Errorf("%s %s: got %v, want no error", r.Method, r.URL.Path, err)
 		}
 		return nil
 	}
 	defer response.Body.Close()
-	answer, _ := io.ReadAll(response.Body)
+	content, _ := io.ReadAll(response.Body)
 	if response.StatusCode/100 != 2 {
-		p.t.Errorf("%s %s: %s %s", r.Method, r.URL, response.Status, answer)
+		p.t.Errorf("%s %s: %s %s", r.Method, r.URL, response.Status, content)
 	}
-	return answer
+	return content
 }
 
-// correct puts the state of things into an answer.
-func (p *peer) correct(made call, answer []byte) (status int, corrected []byte) {
+// addState adds the state to a response.
+func (p *peer) addState(made call, response []byte) (status int, corrected []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if known, before := p.remembered[made.key]; before && made.key != "" {
-		return http.StatusOK, known // as Stripe does for a repeated key
+		return http.StatusOK, known // like Stripe
 	}
 	var got map[string]any
-	if err := json.Unmarshal(answer, &got); err != nil {
+	if err := json.Unmarshal(response, &got); err != nil {
 		return http.StatusInternalServerError, nil
 	}
 	customer := made.form.Get("customer")
 	switch id, named := strings.CutPrefix(made.path, "/v1/customers/"); {
 	case made.is(p.forbidden):
 		return http.StatusForbidden, refusal()
-	case p.gone[customer]:
+	case p.deleted[customer]:
 		return http.StatusBadRequest, noSuch("customer")
-	case named && p.gone[id]:
+	case named && p.deleted[id]:
 		return http.StatusNotFound, noSuch("id")
 	case made.is("POST /v1/billing_portal/sessions") && len(p.pages) == 0:
 		return http.StatusBadRequest, refusal()
-	case made.is("POST /v1/checkout/sessions") && p.gone[made.form.Get("line_items[0][price]")]:
+	case made.is("POST /v1/checkout/sessions") && p.deleted[made.form.Get("line_items[0][price]")]:
 		return http.StatusBadRequest, noSuch("line_items[0][price]")
 	}
 	switch {
@@ -174,29 +174,29 @@ func (p *peer) correct(made call, answer []byte) (status int, corrected []byte) 
 	return http.StatusOK, corrected
 }
 
-// noSuch is what Stripe says of something that it does not have.
+// noSuch returns Stripe's error for a missing object.
 func noSuch(param string) []byte {
 	return fmt.Appendf(nil, `{"error":{"type":"invalid_request_error","code":"resource_missing","param":"%s","message":"%s"}}`, param, stripesWords)
 }
 
-// refusal is what Stripe says of what it will not do.
+// refusal returns Stripe's error for an invalid request.
 func refusal() []byte {
 	return fmt.Appendf(nil, `{"error":{"type":"invalid_request_error","message":"%s"}}`, stripesWords)
 }
 
 func customerID(number int) string { return fmt.Sprintf("cus_%d", number) }
 
-// page cuts a list as Stripe does.
-func page(answer map[string]any, list []any, form url.Values) {
+// page paginates a list like Stripe.
+func page(response map[string]any, list []any, form url.Values) {
 	const size = 10
 	if after := form.Get("starting_after"); after != "" {
 		list = list[1+slices.IndexFunc(list, func(s any) bool { return s.(map[string]any)["id"] == after }):]
 	}
-	answer["has_more"] = len(list) > size
-	answer["data"] = list[:min(size, len(list))]
+	response["has_more"] = len(list) > size
+	response["data"] = list[:min(size, len(list))]
 }
 
-// filled is one copy of a form for each of some objects.
+// filled returns a copy of a template for each object.
 func filled(form any, objects []map[string]any) []any {
 	list := []any{}
 	for _, values := range objects {
@@ -216,7 +216,7 @@ func (s subscription) in(form any) map[string]any {
 	for _, item := range object["items"].(map[string]any)["data"].([]any) {
 		item.(map[string]any)["current_period_end"] = s.periodEnd.Unix()
 	}
-	invoice := object["latest_invoice"].(map[string]any) // there only if it was asked for
+	invoice := object["latest_invoice"].(map[string]any) // present because it is expanded
 	invoice["created"] = s.invoiced.Unix()
 	invoice["status_transitions"] = map[string]any{"finalized_at": moment(s.finalizedAt)}
 	return object
@@ -246,7 +246,7 @@ func (p *peer) end(id string) {
 	}
 }
 
-// set says which subscriptions a customer has.
+// set sets the subscriptions of a customer.
 func (p *peer) set(customer string, all ...subscription) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -259,23 +259,23 @@ func (p *peer) breakWith(broken func(http.ResponseWriter, *http.Request)) {
 	p.broken = broken
 }
 
-func (p *peer) mend() { p.breakWith(nil) }
+func (p *peer) repair() { p.breakWith(nil) }
 
-// forget makes a customer or a price one that Stripe has no more.
+// forget deletes a customer or a price at Stripe.
 func (p *peer) forget(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.gone[id] = true
+	p.deleted[id] = true
 }
 
-// onReading is called whenever an answer is ready, before it is sent.
+// onReading sets a function that is called before each response is sent.
 func (p *peer) onReading(do func(what string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.afterReading = do
 }
 
-// made are the requests of one kind, so far.
+// made returns the requests of a kind so far.
 func (p *peer) made(what string) (found []call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -287,17 +287,17 @@ func (p *peer) made(what string) (found []call) {
 	return found
 }
 
-// only is the one request of a kind that there must be.
+// only returns the only request of a kind.
 func (p *peer) only(t *testing.T, what string) call {
 	t.Helper()
 	found := p.made(what)
 	if len(found) != 1 {
-		t.Fatalf("%s: %d calls, not 1", what, len(found))
+		t.Fatalf("%s: got %d calls, want 1", what, len(found))
 	}
 	return found[0]
 }
 
-// stripesWords are what a failing Stripe says, and nobody else may.
+// stripesWords is the message of a failing Stripe, which only the log may contain.
 const stripesWords = "the frobnicator is on fire"
 
 func internalError(w http.ResponseWriter, _ *http.Request) {

@@ -92,7 +92,7 @@ type endpointPage struct {
 	Paged     bool // there are newer attempts
 	Older     int  // id that older attempts precede; 0 if there are none
 	Waiting   int
-	LeftAlone bool         // the receiver asked us to wait
+	Postponed bool         // the receiver asked us to wait
 	Tested    *ent.Attempt // result of a test event
 	Since     string
 }
@@ -128,7 +128,7 @@ func (p *Portal) showTested(v *visit, e *ent.Endpoint, tested *ent.Attempt) erro
 	}
 	data := endpointPage{
 		Endpoint: e, Pro: includesWebhooks(v.account), Attempts: attempts, Failed: query.Failed, Paged: query.Before > 0, Waiting: waiting,
-		LeftAlone: e.NotBefore != nil && p.now().Before(*e.NotBefore), Tested: tested, Since: p.now().UTC().Add(-24 * time.Hour).Format(localTime),
+		Postponed: e.NotBefore != nil && p.now().Before(*e.NotBefore), Tested: tested, Since: p.now().UTC().Add(-24 * time.Hour).Format(localTime),
 	}
 	if older {
 		data.Older = attempts[len(attempts)-1].ID
