@@ -15,7 +15,7 @@ import (
 	"palmares/internal/web/page"
 )
 
-var everyLook = []browser.Look{{}, {Dark: true}, {Width: 360}, {Width: 360, Dark: true}}
+var everyLook = []browser.Look{{}, {Width: 360, Dark: true}}
 
 // listening serves pages with the style of all of them.
 func listening(t *testing.T, pages *http.ServeMux, schema http.HandlerFunc) string {
