@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"palmares/internal/core/cache"
+	"palmares/internal/core/negotiate"
 	"palmares/internal/core/problem"
 )
 
@@ -131,6 +132,13 @@ func (t Templates) WriteError(w http.ResponseWriter, r *http.Request, log *slog.
 
 // HTML is the Content-Type of pages.
 const HTML = "text/html; charset=utf-8"
+
+// WantsMarkdown reports whether an Accept header prefers Markdown to HTML.
+// Wildcards do not, since browsers send them.
+func WantsMarkdown(accept []string) bool {
+	markdown := negotiate.Named(accept, "text/markdown")
+	return markdown > 0 && markdown >= negotiate.Named(accept, "text/html")
+}
 
 // CheckMethod returns an error for methods other than GET and HEAD.
 func CheckMethod(w http.ResponseWriter, r *http.Request) error {

@@ -43,17 +43,17 @@ func TestUnknownPages(t *testing.T) {
 func TestBadInput(t *testing.T) {
 	handler := onSQLite(t)
 	for target, want := range map[string]string{
-		"/tools?sort=best":                             "`sort` must be one of score_desc, score_asc",
-		"/tools?page=0":                                "`page` must be an integer from 1 to 1000000 (got &#34;0&#34;).",
-		"/tools?page=1e3":                              "`page` must be an integer",
-		"/tools?page=%2B1":                             "`page` must be an integer",
-		"/tools?score_min=0x1p3":                       "`score_min` must be a number (got ",
-		"/tools?score_min=NaN":                         "`score_min` must be a number (got ",
-		"/tools?pricing=cheap":                         "`pricing` must be one of gratuit, freemium, payant (got &#34;cheap&#34;).",
-		"/tools?q=" + strings.Repeat("x", 300):         "`q` must be text of at most 200 characters.",
-		"/tools?q=%ff":                                 "`q` must be text",
-		"/tools?q=%zz":                                 "invalid escape sequence",
-		"/cimetiere?reason=" + url.QueryEscape("<b>x"): "`reason` must be one of mort",
+		"/tools?sort=best":                             "sort must be one of score_desc, score_asc",
+		"/tools?page=0":                                "page must be an integer from 1 to 1000000 (got &#34;0&#34;).",
+		"/tools?page=1e3":                              "page must be an integer",
+		"/tools?page=%2B1":                             "page must be an integer",
+		"/tools?score_min=0x1p3":                       "score_min must be a decimal number, such as 7.5 (got ",
+		"/tools?score_min=NaN":                         "score_min must be a decimal number, such as 7.5 (got ",
+		"/tools?pricing=cheap":                         "pricing must be one of gratuit, freemium, payant (got &#34;cheap&#34;).",
+		"/tools?q=" + strings.Repeat("x", 300):         "q must be text of at most 200 characters.",
+		"/tools?q=%ff":                                 "invalid UTF-8",
+		"/tools?q=%zz":                                 "invalid escape",
+		"/cimetiere?reason=" + url.QueryEscape("<b>x"): "reason must be one of mort",
 	} {
 		get(t, handler, target, 400, want)
 	}

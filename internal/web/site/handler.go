@@ -19,6 +19,7 @@ import (
 
 	"palmares/graph"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/web/page"
 )
@@ -39,6 +40,7 @@ type Config struct {
 type Site struct {
 	Config
 	operations map[string]*graph.Operation
+	routes     []route
 	mux        *http.ServeMux // of the whole server
 	names      nameCache
 	limiter    *limiter
@@ -69,21 +71,31 @@ func New(cfg Config) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range routes {
-		if operations[r.name] == nil {
-			return nil, fmt.Errorf("%s: no operation %q in queries/", r.pattern, r.name)
-		}
-	}
 	s := &Site{Config: cfg, operations: operations, limiter: newLimiter()}
 	s.names.read = s.readNames
+	for _, r := range routes {
+		if r.operation = operations[r.name]; r.operation == nil {
+			return nil, fmt.Errorf("%s: no operation %q in queries/", r.pattern, r.name)
+		}
+		for _, definition := range r.operation.Definition().VariableDefinitions {
+			p := params.FromVariable(definition)
+			switch p.Name {
+			case "slug":
+				continue // part of the path
+			case "page":
+				p.Min, p.Max = 1, maxPage
+			}
+			r.params = append(r.params, p)
+		}
+		s.routes = append(s.routes, r)
+	}
 	return s, nil
 }
 
 // Register adds the pages, and a "not found" page for all other paths.
 func (s *Site) Register(mux *http.ServeMux) {
 	s.mux = mux
-	for _, r := range routes {
-		r.operation = s.operations[r.name]
+	for _, r := range s.routes {
 		mux.HandleFunc(r.pattern, func(w http.ResponseWriter, req *http.Request) {
 			s.setSecurityHeaders(w.Header())
 			if err := s.serve(w, req, &r); err != nil {

@@ -2,18 +2,15 @@ package site
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/vektah/gqlparser/v2/ast"
-
 	"palmares/internal/core/cache"
+	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
 
@@ -26,81 +23,36 @@ type request struct {
 }
 
 const (
-	maxPage       = 1_000_000
-	maxTextLength = 200
+	maxPage = 1_000_000
+	maxText = 200 // characters
 )
 
-// parse reads the operation's variables from the URL. Forms submit empty fields,
-// so an empty value is the same as none.
+// parse reads the operation's variables from the URL.
 func (rt *route) parse(r *http.Request) (*request, error) {
-	req := &request{route: rt, path: r.URL.Path, query: url.Values{}, variables: map[string]any{}}
-	query, err := url.ParseQuery(r.URL.RawQuery)
+	variables, err := params.ReadForm(r.URL.RawQuery, rt.params)
 	if err != nil {
-		return nil, problem.New(problem.BadInput, "The query string contains an invalid escape sequence.")
+		return nil, err
 	}
-	for _, definition := range rt.operation.Definition().VariableDefinitions {
-		name, text := definition.Variable, query.Get(definition.Variable)
-		if name == "slug" {
-			text = r.PathValue("slug")
+	req := &request{route: rt, path: r.URL.Path, query: url.Values{}, variables: variables}
+	for _, p := range rt.params {
+		switch value := variables[p.Name]; value {
+		case nil:
+		case p.Default:
+			delete(variables, p.Name)
+		default:
+			req.query.Set(p.Name, params.Format(value))
 		}
-		if text = strings.TrimSpace(text); text == "" {
-			continue
-		}
-		value, err := parseValue(definition, text)
-		if err != nil {
-			return nil, err
-		}
-		if d := definition.DefaultValue; d != nil && d.Raw == formatValue(value) {
-			continue
-		}
-		req.variables[name] = value
-		if name != "slug" {
-			req.query.Set(name, formatValue(value))
+	}
+	if slug := r.PathValue("slug"); slug != "" {
+		variables["slug"] = strings.TrimSpace(slug)
+	}
+	for name, value := range variables {
+		text, _ := value.(string)
+		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || utf8.RuneCountInString(text) > maxText {
+			return nil, problem.New(problem.BadInput, "%s must be text of at most %d characters.", name, maxText)
 		}
 	}
 	return req, nil
-}
-
-func formatValue(value any) string {
-	if n, ok := value.(float64); ok {
-		return strconv.FormatFloat(n, 'f', -1, 64)
-	}
-	return fmt.Sprint(value)
-}
-
-// decimal accepts a comma too, as French visitors type it.
-var decimal = regexp.MustCompile(`^-?[0-9]{1,9}([.,][0-9]{1,9})?$`)
-
-func parseValue(definition *ast.VariableDefinition, text string) (any, error) {
-	invalid := func(format string, args ...any) error {
-		return problem.New(problem.BadInput, "`%s` must be %s.", definition.Variable, fmt.Sprintf(format, args...))
-	}
-	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || utf8.RuneCountInString(text) > maxTextLength {
-		return nil, invalid("text of at most %d characters", maxTextLength)
-	}
-	switch enum := definition.Definition; {
-	case enum != nil && enum.Kind == ast.Enum:
-		if enum.EnumValues.ForName(text) == nil {
-			var values []string
-			for _, value := range enum.EnumValues {
-				values = append(values, value.Name)
-			}
-			return nil, invalid("one of %s (got %q)", strings.Join(values, ", "), text)
-		}
-	case definition.Type.Name() == "Int":
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > maxPage || text[0] == '+' {
-			return nil, invalid("an integer from 1 to %d (got %q)", maxPage, text)
-		}
-		return n, nil
-	case definition.Type.Name() == "Float":
-		n, err := strconv.ParseFloat(strings.Replace(text, ",", ".", 1), 64)
-		if err != nil || !decimal.MatchString(text) {
-			return nil, invalid("a number (got %q)", text)
-		}
-		return n, nil
-	}
-	return text, nil
 }
 
 func (r *request) slug() string {

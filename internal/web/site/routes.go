@@ -1,6 +1,9 @@
 package site
 
-import "palmares/graph"
+import (
+	"palmares/graph"
+	"palmares/internal/core/params"
+)
 
 // routes lists every page. To add one, add a row, its operation in queries/ and
 // its template.
@@ -21,6 +24,7 @@ type route struct {
 	rest      string     // equivalent path of the REST API, or ""; one that ends in a slash takes the slug
 	view      func() any // the result of the operation is decoded into it
 	operation *graph.Operation
+	params    []params.Param // query parameters, which are the operation's variables
 }
 
 func newView[V any]() any { return new(V) }
