@@ -17,8 +17,8 @@ import (
 
 var everyLook = []browser.Look{{}, {Width: 360, Dark: true}}
 
-// listening serves pages with the style of all of them.
-func listening(t *testing.T, pages *http.ServeMux, schema http.HandlerFunc) string {
+// start starts a server with the pages and the shared assets.
+func start(t *testing.T, pages *http.ServeMux, schema http.HandlerFunc) string {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.Handle("/", pages)
@@ -33,8 +33,8 @@ func listening(t *testing.T, pages *http.ServeMux, schema http.HandlerFunc) stri
 	return server.URL
 }
 
-// built is what `make assets` makes, as it is now.
-func built(t *testing.T) fstest.MapFS {
+// currentAssets returns what `make assets` builds.
+func currentAssets(t *testing.T) fstest.MapFS {
 	t.Helper()
 	folder := testkit.Assets(t)
 	files := fstest.MapFS{}
@@ -52,77 +52,69 @@ func built(t *testing.T) fstest.MapFS {
 	return files
 }
 
-func looksRight(t *testing.T, p *browser.Page, name string, look browser.Look) {
+func checkPage(t *testing.T, p *browser.Page, name string, look browser.Look) {
 	t.Helper()
 	p.Axe()
 	p.Screenshot(fmt.Sprintf("%s-%d-dark-%v", name, look.Width, look.Dark))
 	var wider bool
 	if p.Eval("document.documentElement.scrollWidth > document.documentElement.clientWidth", &wider); wider {
-		t.Errorf("%s is wider than its window", name)
+		t.Errorf("%s: got a page wider than its window, want it to fit", name)
 	}
 }
 
-// Built with Go alone, the pages are for everybody, too.
-func TestBarePagesAreAccessible(t *testing.T) {
+func TestPagesWithoutAssetsInBrowser(t *testing.T) {
 	t.Parallel()
-	address := listening(t, serving(bare, ""), nil)
+	address := start(t, newHandler(withoutAssets, ""), nil)
 	chrome := browser.Start(t)
 	for _, look := range everyLook {
 		p := chrome.Open(t, look, address+ReferencePath)
-		looksRight(t, p, "docs-bare", look)
+		checkPage(t, p, "docs-without-assets", look)
 		p.Go(address + ExplorerPath)
-		looksRight(t, p, "explorer-bare", look)
+		checkPage(t, p, "explorer-without-assets", look)
 		var padding string
 		if p.Eval("getComputedStyle(document.querySelector('pre')).paddingLeft", &padding); padding == "0px" {
-			t.Error("the schema touches its frame")
+			t.Error("got no padding around the schema, want some")
 		}
 	}
 }
 
-// Until the explorer is there its place says so, and where to go meanwhile; if
-// its schema does not come whole, it says that.
-func TestExplorerSaysThatItLoads(t *testing.T) {
+// The explorer shows that it is loading, and an error if its schema is invalid.
+func TestExplorerLoading(t *testing.T) {
 	t.Parallel()
-	held := make(chan struct{})
-	address := listening(t, serving(built(t), ""), func(w http.ResponseWriter, r *http.Request) {
-		<-held
+	release := make(chan struct{})
+	address := start(t, newHandler(currentAssets(t), ""), func(w http.ResponseWriter, r *http.Request) {
+		<-release
 		fmt.Fprint(w, "type Query {")
 	})
 	p := browser.Start(t).Open(t, browser.Look{}, address+ExplorerPath)
-	says(t, p, "#explorer .loading", "Loading the explorer… Until it is there, the schema says")
-	close(held)
-	says(t, p, "#explorer .loading", "The explorer cannot start, because its schema did not arrive.")
-	looksRight(t, p, "explorer-failed", browser.Look{})
+	p.Shows("#explorer .loading", "Loading the explorer… You can also read the schema")
+	close(release)
+	p.Shows("#explorer .loading", "The explorer could not load its schema.")
+	checkPage(t, p, "explorer-failed", browser.Look{})
 }
 
-// A script that does nothing leaves the note where it is; one that cannot run
-// is not waited for.
-func TestPagesWithoutTheirPrograms(t *testing.T) {
+// The loading message stays if a script does nothing, and is not shown without
+// JavaScript.
+func TestPagesWithoutScripts(t *testing.T) {
 	t.Parallel()
-	files := built(t)
+	files := currentAssets(t)
 	for name := range files {
 		if strings.HasPrefix(name, "built/explorer-") && strings.HasSuffix(name, ".js") || strings.HasPrefix(name, "built/reference-") && strings.HasSuffix(name, ".js") {
 			files[name] = &fstest.MapFile{}
 		}
 	}
-	address := listening(t, serving(files, ""), nil)
+	address := start(t, newHandler(files, ""), nil)
 	chrome := browser.Start(t)
-	for path, place := range map[string]string{ExplorerPath: "#explorer .loading", ReferencePath: "#reference .loading"} {
+	for path, selector := range map[string]string{ExplorerPath: "#explorer .loading", ReferencePath: "#reference .loading"} {
 		for _, look := range everyLook {
 			p := chrome.Open(t, look, address+path)
-			says(t, p, place, "Loading the")
-			looksRight(t, p, "loading"+strings.ReplaceAll(path, "/", "-"), look)
+			p.Shows(selector, "Loading the")
+			checkPage(t, p, "loading"+strings.ReplaceAll(path, "/", "-"), look)
 		}
 		p := chrome.Open(t, browser.Look{NoScript: true}, address+path)
-		says(t, p, "main", "is a program that runs in your browser, which does not let it")
+		p.Shows("main", "requires JavaScript")
 		if strings.Contains(p.Text("main"), "Loading") {
-			t.Errorf("%s pretends to load without a script", path)
+			t.Errorf("%s without JavaScript: got a loading message, want none", path)
 		}
 	}
-}
-
-// says waits until a visitor can read something.
-func says(t *testing.T, p *browser.Page, selector, want string) {
-	t.Helper()
-	p.Shows(selector, want)
 }
