@@ -182,7 +182,7 @@ func TestNotFound(t *testing.T) {
 	for path, want := range map[string]string{
 		"/guides/webhook":      `Did you mean <a href="/guides/webhooks">Webhooks</a>?`,
 		"/guides/Quickstart":   `Did you mean <a href="/guides/quick-start">Quick start</a>?`,
-		"/guides/pagin":        `<a href="/guides/paging">Paging</a>`,
+		"/guides/pagin":        `<a href="/guides/paging">Pagination</a>`,
 		"/guides/a/cashing":    `<a href="/guides/caching">Caching</a>`,
 		"/guides/xxxxxxxxxxxx": `All guides:`,
 		"/guides/%3Cscript%3E": `All guides:`,
@@ -214,7 +214,7 @@ func TestTrailingSlash(t *testing.T) {
 }
 
 // otherPages are pages of other packages that guides link to.
-var otherPages = regexp.MustCompile(`^/(docs|explorer|tools|account(/webhooks|/plan|/usage)?|schemas/events/[a-z.]+\.json)$`)
+var otherPages = regexp.MustCompile(`^https://www\.standardwebhooks\.com$|^/(docs|explorer|tools|account(/webhooks|/plan|/usage)?|schemas/events/[a-z.]+\.json)$`)
 
 func TestLinks(t *testing.T) {
 	handler := newHandler(t)
