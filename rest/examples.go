@@ -115,7 +115,7 @@ func (h *Handler) Operations() []Operation {
 	for _, e := range h.paths {
 		o := Operation{Path: e.path, Summary: e.summary, Details: e.details, Example: e.examplePath(demoSlugs), Query: e.operation.Text, Keyed: e.requiresKey}
 		for _, p := range e.parameters {
-			o.Parameters = append(o.Parameters, Parameter{Name: p.name, Description: p.description, InPath: p.inPath, Preset: p.defaultValue})
+			o.Parameters = append(o.Parameters, Parameter{Name: p.name, Description: p.description, InPath: p.inPath, Preset: p.Default})
 		}
 		operations = append(operations, o)
 	}

@@ -42,6 +42,9 @@ type Handler struct {
 // DocumentPath is the path of the OpenAPI document.
 const DocumentPath = "/api/v1/openapi.json"
 
+// maxSlugLength is longer than any slug.
+const maxSlugLength = 200
+
 const (
 	cacheControl = "s-maxage=3600, stale-while-revalidate=86400"
 	vary         = "Authorization, Accept-Encoding"
@@ -130,9 +133,9 @@ func (h *Handler) parse(u *url.URL) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	variables, invalid := readParameters(e.parameters, raw.Variables)
-	if invalid != nil {
-		return &request{endpoint: e, err: invalid}, nil
+	variables, err := readParameters(e.parameters, raw.Variables)
+	if err != nil {
+		return &request{endpoint: e, err: err}, nil
 	}
 	if e.notFound != nil {
 		variables["slug"] = slug
@@ -150,7 +153,7 @@ func (h *Handler) parse(u *url.URL) (*request, error) {
 // respond runs an endpoint's operation and returns the response with the
 // release it belongs to.
 func (h *Handler) respond(ctx context.Context, e *endpoint, variables map[string]any) (*cache.Entry, int, error) {
-	if slug, ok := variables["slug"].(string); ok && len(slug) > maxTextLength {
+	if slug, ok := variables["slug"].(string); ok && len(slug) > maxSlugLength {
 		return nil, 0, problem.New(problem.NotFound, "%s", e.notFound(truncate(slug), slugStatus{}))
 	}
 	result := h.executor.Execute(ctx, graph.Request{Operation: e.operation, Variables: variables})

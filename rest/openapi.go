@@ -116,8 +116,8 @@ func (e *endpoint) describe(s *schemas, publicURL string, slugs exampleSlugs) ob
 			variables.add(p.name, slugs[e.example])
 		case p.name == "limit":
 			variables.add(p.name, 2) // keeps example responses short
-		case p.defaultValue != nil:
-			variables.add(p.name, p.defaultValue)
+		case p.Default != nil:
+			variables.add(p.name, p.Default)
 		}
 	}
 	operation.add("parameters", append(parameters, object{{"$ref", "#/components/parameters/If-None-Match"}}))
@@ -162,17 +162,17 @@ func (p parameter) describe(exampleSlug string) object {
 	}
 	var schema object
 	switch {
-	case p.values != nil:
-		schema = object{{"type", "string"}, {"enum", p.values}}
-	case p.kind == "Int":
-		schema = object{{"type", "integer"}, {"minimum", p.min}, {"maximum", p.max}}
-	case p.kind == "Float":
+	case p.Values != nil:
+		schema = object{{"type", "string"}, {"enum", p.Values}}
+	case p.Kind == "Int":
+		schema = object{{"type", "integer"}, {"minimum", p.Min}, {"maximum", p.Max}}
+	case p.Kind == "Float":
 		schema = object{{"type", "number"}}
 	default:
 		schema = object{{"type", "string"}, {"minLength", 1}}
 	}
-	if p.defaultValue != nil {
-		schema.add("default", p.defaultValue)
+	if p.Default != nil {
+		schema.add("default", p.Default)
 	}
 	described.add("schema", schema)
 	return described
@@ -190,8 +190,8 @@ var errorResponses = []struct {
 		"", "WWW-Authenticate"},
 	{404, "NotFound", "Nothing has this slug.", "No tool has the slug nobody.", ""},
 	{406, "NotAcceptable", "`Accept-Encoding` excludes every supported encoding.",
-		"None of the encodings that Accept-Encoding allows is served: use identity, gzip, br or zstd.", ""},
-	{429, "TooManyRequests", "The daily quota is used up.", "The quota of 100 requests a day is spent.", "Retry-After"},
+		"Accept-Encoding allows none of the encodings that are available: identity, gzip, br and zstd.", ""},
+	{429, "TooManyRequests", "The daily quota is used up.", "The daily quota of 100 requests is used up. It resets at 2026-11-16T00:00:00Z.", "Retry-After"},
 	{500, "InternalError", "An error on our side. Please include `X-Request-Id` when you report it.", "Something went wrong on our side.", ""},
 	{503, "Unavailable", "The catalog is temporarily unavailable.", "The catalog cannot be read at the moment.", "Retry-After"},
 }

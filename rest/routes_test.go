@@ -3,6 +3,8 @@ package rest
 import (
 	"maps"
 	"testing"
+
+	"palmares/internal/core/problem"
 )
 
 func TestInvalidRoutes(t *testing.T) {
@@ -53,8 +55,8 @@ func FuzzArguments(f *testing.F) {
 		for _, e := range endpoints {
 			variables, err := readParameters(e.parameters, query)
 			if err != nil {
-				if err.Code.Status() != 400 || err.Message == "" {
-					t.Errorf("%s?%q: got %d %q, want 400 and a message", e.path, query, err.Code.Status(), err.Message)
+				if p := problem.Of(err); p.Code.Status() != 400 || p.Message == "" {
+					t.Errorf("%s?%q: got %v, want a 400", e.path, query, err)
 				}
 				continue
 			}

@@ -285,7 +285,7 @@ func oneMidnight(ctx context.Context) (*outcome, error) {
 		}
 		defer store.Close()
 		stores = append(stores, store)
-		gate := &quota.Gate{Store: store, Now: func() time.Time { return firstDay.Add(time.Since(*at.Load()) + time.Duration(i)*skew) }}
+		gate := &quota.Gate{Store: store, Caller: anonymous, Now: func() time.Time { return firstDay.Add(time.Since(*at.Load()) + time.Duration(i)*skew) }}
 		server := httptest.NewServer(gate.Count(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") })))
 		defer server.Close()
 		urls = append(urls, server.URL)
@@ -309,6 +309,10 @@ func oneMidnight(ctx context.Context) (*outcome, error) {
 		o.granted = 0
 	}
 	return o, nil
+}
+
+func anonymous(r *http.Request) quota.Caller {
+	return quota.Caller{Subject: quota.Address(quota.ClientAddress(r, nil)), Limit: dailyQuota}
 }
 
 // exceedQuota sends many more requests from one address than its quota allows.

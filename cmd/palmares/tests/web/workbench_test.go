@@ -290,7 +290,7 @@ func TestWorkbenchIsAccessible(t *testing.T) {
 	t.Parallel()
 	s := startWorkbench(t)
 	chrome := browser.Start(t)
-	for _, look := range everyLook {
+	for _, look := range looks {
 		t.Run(lookName(look), func(t *testing.T) {
 			p := chrome.Open(t, look, "http://"+s.Address+explorerOf("/api/v1/tools?category=code"))
 			shows(t, p, "#same-call", "GET /api/v1/tools?category=code")
