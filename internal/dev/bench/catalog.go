@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -12,8 +13,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"encoding/json"
 
 	"palmares/ent/journalentry"
 	"palmares/internal/core/store"
@@ -79,25 +78,18 @@ func median(query, address, key string, tools int) (time.Duration, error) {
 	var times []time.Duration
 	for limit := 42; limit <= 50; limit++ {
 		query := strings.NewReplacer("{limit}", strconv.Itoa(limit), "{last}", strconv.Itoa((tools+limit-1)/limit), "{middle}", strconv.Itoa(tools/limit/2)).Replace(query)
-		r, err := http.NewRequest(http.MethodGet, "http://"+address+query, nil)
+		path, body := query, ""
 		if query[0] == '{' {
-			body, _ := json.Marshal(map[string]string{"query": query})
-			r, err = http.NewRequest(http.MethodPost, "http://"+address+"/graphql", strings.NewReader(string(body)))
+			encoded, _ := json.Marshal(map[string]string{"query": query})
+			path, body = "/graphql", string(encoded)
 		}
-		if err != nil {
-			return 0, err
-		}
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Authorization", "Bearer "+key)
 		start := time.Now()
-		response, err := http.DefaultClient.Do(r)
+		response, got, err := load.Do(context.Background(), http.DefaultClient, "http://"+address+path, body, "Authorization", "Bearer "+key)
 		if err != nil {
 			return 0, err
 		}
-		body, err := io.ReadAll(response.Body)
-		_ = response.Body.Close()
-		if err != nil || response.StatusCode != http.StatusOK || strings.Contains(string(body), `"errors"`) {
-			return 0, fmt.Errorf("got %d %.200s, %v", response.StatusCode, body, err)
+		if response.StatusCode != http.StatusOK || strings.Contains(string(got), `"errors"`) {
+			return 0, fmt.Errorf("got %d %.200s", response.StatusCode, got)
 		}
 		times = append(times, time.Since(start))
 	}

@@ -134,7 +134,7 @@ func (c contest) run(table *load.Table, kind, ours, theirs string) error {
 
 func fetchSlugs(address string) (slugs []string, err error) {
 	for page := range 20 {
-		data, err := fetch(fmt.Sprintf("http://%s/api/v1/pricing?limit=200&page=%d", address, page+1), "")
+		data, err := fetch(fmt.Sprintf("http://%s/api/v1/pricing?limit=200&page=%d", address, page+1))
 		if err != nil {
 			return nil, err
 		}
@@ -160,15 +160,11 @@ type bare struct {
 // startBare starts a bare server with the list of tools of ours, whose headers
 // it returns.
 func startBare(ours *load.Process, key, databaseURL string) (*load.Process, http.Header, error) {
-	response, err := get("http://"+ours.Address+"/api/v1/tools", key)
+	response, body, err := load.Do(context.Background(), load.Client, "http://"+ours.Address+"/api/v1/tools", "", "Authorization", "Bearer "+key)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer response.Body.Close()
-	b := bare{Header: response.Header, DatabaseURL: databaseURL}
-	if b.Body, err = io.ReadAll(response.Body); err != nil {
-		return nil, nil, err
-	}
+	b := bare{Body: body, Header: response.Header, DatabaseURL: databaseURL}
 	for _, name := range []string{"Date", "Content-Length", "Connection"} { // net/http adds its own
 		b.Header.Del(name)
 	}

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -186,7 +185,7 @@ func (b *bench) imports(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		body, err := fetch("http://"+server.Address+"/readyz", "")
+		body, err := fetch("http://" + server.Address + "/readyz")
 		table.Add("serve until ready, 100,000 tools", kind, time.Since(start).Round(time.Millisecond), 300*time.Millisecond)
 		server.Kill()
 		if err != nil || !strings.Contains(string(body), `"release":`) {
@@ -207,23 +206,8 @@ func inMB(bytes int64) string {
 
 func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
-// fetch gets a URL without compression.
-func fetch(url, key string) ([]byte, error) {
-	response, err := get(url, key)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	return io.ReadAll(response.Body)
-}
-
-func get(url, key string) (*http.Response, error) {
-	r, err := http.NewRequest(http.MethodGet, url, nil)
-	if err != nil {
-		return nil, err
-	}
-	if key != "" {
-		r.Header.Set("Authorization", "Bearer "+key)
-	}
-	return (&http.Client{Transport: &http.Transport{DisableCompression: true, DisableKeepAlives: true}}).Do(r)
+// fetch returns the body of a URL.
+func fetch(url string) ([]byte, error) {
+	_, body, err := load.Do(context.Background(), load.Client, url, "")
+	return body, err
 }

@@ -111,7 +111,7 @@ func (b *bench) profile(ctx context.Context) error {
 		done <- err
 	}()
 	time.Sleep(time.Second)
-	data, err := fetch("http://"+metrics+"/debug/pprof/profile?seconds=10", "")
+	data, err := fetch("http://" + metrics + "/debug/pprof/profile?seconds=10")
 	if err := errors.Join(err, <-done); err != nil {
 		return err
 	}
@@ -183,10 +183,10 @@ func mixedRequests(auth string) []string {
 type vitals struct{ goroutines, heap, resident float64 }
 
 func readVitals(metrics string) (v vitals, err error) {
-	if _, err := fetch("http://"+metrics+"/debug/pprof/heap?gc=1", ""); err != nil {
+	if _, err := fetch("http://" + metrics + "/debug/pprof/heap?gc=1"); err != nil {
 		return v, err
 	}
-	text, err := fetch("http://"+metrics+"/metrics", "")
+	text, err := fetch("http://" + metrics + "/metrics")
 	if err != nil {
 		return v, err
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"palmares/internal/catalog/feed"
+	"palmares/internal/dev/load"
 )
 
 const (
@@ -38,19 +38,19 @@ type query struct {
 const graphql = `{feed{release updatedAt} stats{toolsTotal toolsAvgScore} categories{label} ` +
 	`tools(limit:20){items{slug tagline updatedAt} meta{total}} comparisons(limit:10){items{title updatedAt}}}`
 
-// queries are sent in turn. %d is the number of the request, which makes it
-// unique.
+// queries are sent in turn. {number} is the number of the request, which makes
+// it unique.
 var queries = []query{
 	{name: "tools", cached: true, path: "/api/v1/tools?limit=50"},
 	{name: "prices, with a key", cached: true, keyed: true, path: "/api/v1/pricing?limit=50"},
 	{name: "GraphQL", cached: true, path: "/graphql", body: `{"query":"` + graphql + `"}`},
-	{name: "tools, uncached", path: "/api/v1/tools?score_min=0.%07d"},
+	{name: "tools, uncached", path: "/api/v1/tools?score_min=0.{number}"},
 	{name: "statistics", cached: true, path: "/api/v1/stats"},
 	{name: "categories", cached: true, path: "/api/v1/categories"},
 	{name: "prices, with a key", cached: true, keyed: true, path: "/api/v1/pricing?limit=50"},
 	{name: "comparisons", cached: true, path: "/api/v1/comparatifs"},
 	{name: "GraphQL", cached: true, path: "/graphql", body: `{"query":"` + graphql + `"}`},
-	{name: "GraphQL, uncached", path: "/graphql", body: `{"query":"query Q%d ` + graphql + `"}`},
+	{name: "GraphQL, uncached", path: "/graphql", body: `{"query":"query Q{number} ` + graphql + `"}`},
 }
 
 // sample is the result of a request.
@@ -123,7 +123,12 @@ func (g *generator) send(n int64, due time.Time) *sample {
 	q := &queries[n%int64(len(queries))]
 	s := &sample{query: q, at: due, tries: 1}
 	before := g.system.shown.snapshot()
-	response, body, err := g.exchange(q, n)
+	numbered := func(text string) string { return strings.ReplaceAll(text, "{number}", fmt.Sprintf("%07d", n)) }
+	name, value := "X-Forwarded-For", clientAddress(n/requestsPerAddress)
+	if q.keyed {
+		name, value = "Authorization", "Bearer "+g.system.key
+	}
+	response, body, err := load.Do(context.Background(), g.client, g.system.base+numbered(q.path), numbered(q.body), name, value)
 	s.took = time.Since(due)
 	if err != nil {
 		s.failure = err.Error()
@@ -151,36 +156,6 @@ func (g *generator) send(n int64, due time.Time) *sample {
 	}
 	g.system.shown.add(s.server, edition)
 	return s
-}
-
-func (g *generator) exchange(q *query, n int64) (*http.Response, []byte, error) {
-	numbered := func(text string) string {
-		if strings.Contains(text, "%") {
-			return fmt.Sprintf(text, n)
-		}
-		return text
-	}
-	method := http.MethodGet
-	if q.body != "" {
-		method = http.MethodPost
-	}
-	r, err := http.NewRequest(method, g.system.base+numbered(q.path), strings.NewReader(numbered(q.body)))
-	if err != nil {
-		return nil, nil, err
-	}
-	r.Header.Set("Content-Type", "application/json")
-	if q.keyed {
-		r.Header.Set("Authorization", "Bearer "+g.system.key)
-	} else {
-		r.Header.Set("X-Forwarded-For", clientAddress(n/requestsPerAddress))
-	}
-	response, err := g.client.Do(r)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	return response, body, err
 }
 
 func clientAddress(n int64) string { return fmt.Sprintf("100.%d.%d.%d", 64+n>>16&63, n>>8&255, n&255) }

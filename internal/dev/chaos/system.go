@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -162,17 +161,14 @@ func (s *system) newEvents(ctx context.Context) (ids []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		status, body, err := call(ctx, http.MethodPost, "http://"+s.servers[0].address+"/graphql", string(query))
-		if err != nil {
-			return nil, err
-		}
+		code, body := status(ctx, "http://"+s.servers[0].address+"/graphql", string(query))
 		var found struct {
 			Data struct {
 				Changes struct{ Nodes []struct{ ID string } }
 			}
 		}
-		if err := json.Unmarshal(body, &found); err != nil || status != http.StatusOK {
-			return nil, fmt.Errorf("read the journal: got %d %.200s", status, body)
+		if err := json.Unmarshal(body, &found); err != nil || code != http.StatusOK {
+			return nil, fmt.Errorf("read the journal: got %d %.200s", code, body)
 		}
 		nodes := found.Data.Changes.Nodes
 		for _, node := range nodes {
@@ -233,36 +229,21 @@ func (s *server) edition(ctx context.Context) int {
 	var report struct {
 		UpdatedAt string `json:"updated_at"`
 	}
-	status, body, err := call(ctx, http.MethodGet, "http://"+s.address+"/readyz", "")
-	if err != nil || status != http.StatusOK || json.Unmarshal(body, &report) != nil {
+	code, body := status(ctx, "http://"+s.address+"/readyz", "")
+	if code != http.StatusOK || json.Unmarshal(body, &report) != nil {
 		return notReady
 	}
 	return editionOn(report.UpdatedAt)
 }
 
-// separate uses a connection for each request, so that no idle one delays the
-// shutdown of a server.
-var separate = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-
-// call sends a request apart from the load.
-func call(ctx context.Context, method, url, body string, headers ...string) (status int, response []byte, err error) {
-	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+// status sends a request apart from the load and returns the status, or 0
+// without a response, and the body.
+func status(ctx context.Context, url, body string, headers ...string) (int, []byte) {
+	response, data, err := load.Do(ctx, load.Client, url, body, headers...)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil
 	}
-	if body != "" {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	got, err := separate.Do(r)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer got.Body.Close()
-	response, err = io.ReadAll(got.Body)
-	return got.StatusCode, response, err
+	return response.StatusCode, data
 }
 
 // servedBy is a response header with the servers that nginx tried. The last one

@@ -3,9 +3,11 @@ package load
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -161,6 +163,34 @@ func (p *Process) CPU() (time.Duration, error) {
 		return 0, err
 	}
 	return time.Duration(user+system) * 10 * time.Millisecond, nil
+}
+
+// Client sends each request on a new connection, uncompressed, so that no idle
+// connection delays the shutdown of a server.
+var Client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}}
+
+// Do sends a request with headers in pairs, as POST with JSON if it has a body,
+// and reads the response.
+func Do(ctx context.Context, client *http.Client, url, body string, headers ...string) (*http.Response, []byte, error) {
+	method := http.MethodGet
+	if body != "" {
+		method = http.MethodPost
+		headers = append(headers, "Content-Type", "application/json")
+	}
+	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	return response, data, err
 }
 
 // Table is a Markdown table.
