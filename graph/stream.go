@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"net"
@@ -355,7 +354,7 @@ func (e *eventWriter) send(text string) error {
 	if err := e.extendDeadline(); err != nil {
 		return err
 	}
-	if _, err := io.WriteString(e.w, text); err != nil {
+	if _, err := e.w.Write([]byte(text)); err != nil {
 		return err
 	}
 	return e.conn.Flush()
