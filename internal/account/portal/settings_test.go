@@ -36,7 +36,7 @@ func TestChangeOfAddress(t *testing.T) {
 		changed := b.post("/account/email/confirm", "token", sent.token(t))
 		wantGo(t, changed, "/account/settings")
 		wantPage(t, b.get(changed.to()), 200, "Your address is changed", "anna@example.com")
-		if told := s.letterTo("ana@example.com").text; !strings.Contains(told, "was changed to a…@example.com") || strings.Contains(told, "anna@") || !strings.Contains(told, "no longer signs in to it") {
+		if told := s.letterTo("ana@example.com").text; !strings.Contains(told, "was changed to a…@example.com") || strings.Contains(told, "anna@") || !strings.Contains(told, "no longer sign in with this address") {
 			t.Errorf("the old address is told: %s", told)
 		}
 		if !s.opens(key) {
@@ -167,7 +167,7 @@ func TestDeleteAccount(t *testing.T) {
 		if row := db.Write.Customer.GetX(t.Context(), "cus_1"); row.AccountID != nil || row.Email != "" {
 			t.Error("its customer still has an account, or an address")
 		}
-		if told := s.letterTo("ana@example.com").text; !strings.Contains(told, "was deleted") || !strings.Contains(told, "If it was not you") {
+		if told := s.letterTo("ana@example.com").text; !strings.Contains(told, "was deleted") || !strings.Contains(told, "If you did not delete it") {
 			t.Errorf("its owner is told: %s", told)
 		}
 		wantPage(t, s.signIn("ana@example.com").get(home), 200, "You have no key yet")

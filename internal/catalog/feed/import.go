@@ -2,7 +2,6 @@ package feed
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -21,9 +20,6 @@ type Options struct {
 	DryRun bool // only tell what would change
 	// Progress, if set, is told how many of the feed's bytes a stage has read.
 	Progress func(stage string, done, total int64)
-	// Published, if set, writes what is to follow from a release, in its own
-	// transaction.
-	Published func(ctx context.Context, tx *sql.Tx, release int) error
 }
 
 // errDryRun takes everything back at the end of a dry run.
@@ -45,7 +41,7 @@ func Import(ctx context.Context, s *store.Store, source io.ReadSeeker, opts Opti
 		return nil, err
 	}
 	report := &Report{FeedDate: snap.header.UpdatedAt, DryRun: opts.DryRun}
-	err = s.Exclusive(ctx, func(tx *ent.Tx, plain *sql.Tx) error {
+	err = s.Exclusive(ctx, func(tx *ent.Tx) error {
 		stored, err := readCatalog(ctx, tx)
 		if err != nil {
 			return err
@@ -70,11 +66,6 @@ func Import(ctx context.Context, s *store.Store, source io.ReadSeeker, opts Opti
 		}
 		if err := s.Analyze(ctx, tx); err != nil {
 			return err
-		}
-		if opts.Published != nil {
-			if err := opts.Published(ctx, plain, report.Release); err != nil {
-				return err
-			}
 		}
 		if err := s.CountOn(ctx, tx, journalentry.Table); err != nil {
 			return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"entgo.io/ent/dialect"
-	entsql "entgo.io/ent/dialect/sql"
 	"github.com/lib/pq"
 
 	"palmares/ent"
@@ -17,45 +16,21 @@ const (
 	migrationLock = 7_061_001
 	importLock    = 7_061_002
 	orderLock     = 7_061_003
-	jobsLock      = 7_061_004
 )
 
 // releaseChannel carries a notification for each published release.
 const releaseChannel = "palmares_release"
 
 // Exclusive runs write in a transaction that no other Exclusive, in this or
-// another process, runs beside. It waits a while for its turn. The transaction
-// comes twice: for ent, and for who knows only database/sql.
-func (s *Store) Exclusive(ctx context.Context, write func(*ent.Tx, *sql.Tx) error) error {
-	// What a statement sees must not be older than the lock it waited for.
-	opts := &sql.TxOptions{Isolation: s.isolation(sql.LevelReadCommitted)}
-	plain, err := s.writer.BeginTx(ctx, opts)
-	if err != nil {
-		return explain(err)
-	}
-	defer func() { _ = plain.Rollback() }() // does nothing once it is committed
-	client := ent.NewClient(ent.Driver(begun{entsql.NewDriver(s.dialect, entsql.Conn{ExecQuerier: plain}), plain}))
-	return explain(inTx(ctx, client, nil, func(tx *ent.Tx) error {
+// another process, runs beside. It waits a while for its turn.
+func (s *Store) Exclusive(ctx context.Context, write func(*ent.Tx) error) error {
+	return s.Update(ctx, func(tx *ent.Tx) error {
 		if err := s.waitForTurn(ctx, tx, importLock); err != nil {
 			return err
 		}
-		return write(tx, plain)
-	}))
+		return write(tx)
+	})
 }
-
-// begun is a driver whose one transaction has begun already.
-type begun struct {
-	*entsql.Driver
-	tx *sql.Tx
-}
-
-// BeginTx is what ent calls for a transaction.
-func (b begun) BeginTx(context.Context, *sql.TxOptions) (dialect.Tx, error) {
-	return &entsql.Tx{Conn: b.Conn, Tx: b.tx}, nil
-}
-
-// Tx is the same, for who has no wishes.
-func (b begun) Tx(ctx context.Context) (dialect.Tx, error) { return b.BeginTx(ctx, nil) }
 
 // waitForTurn takes a lock that goes with the transaction. A SQLite write
 // transaction is immediate: it is the lock.

@@ -15,7 +15,6 @@ var sharing = map[string][]string{
 	"MPL-2.0": {
 		"github.com/hashicorp/golang-lru/v2", // documents and questions that were read before
 		"github.com/hashicorp/hcl/v2",        // comes with ent's migrations
-		"github.com/riverqueue/river",        // jobs, and the modules below it
 	},
 }
 

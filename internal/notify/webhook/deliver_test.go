@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -14,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/riverqueue/river"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"palmares/internal/catalog/feed"
@@ -31,7 +29,7 @@ func publish(t *testing.T, s *store.Store, opts synth.Options) {
 	if err := synth.Write(t.Context(), &buf, opts); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := feed.Import(t.Context(), s, bytes.NewReader(buf.Bytes()), feed.Options{Force: true, Published: Announce(s)}); err != nil {
+	if _, err := feed.Import(t.Context(), s, bytes.NewReader(buf.Bytes()), feed.Options{Force: true}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -95,7 +93,7 @@ func TestTwoServersSendOnce(t *testing.T) {
 	cfg := testkit.Postgres(t)
 	first := newSite(t, testkit.Open(t, cfg))
 	second := New(first.Config)
-	second.Store, second.times = testkit.Open(t, cfg), hurried
+	second.Store, second.timing = testkit.Open(t, cfg), testTiming
 	receivers := []*receiver{newReceiver(t), newReceiver(t), newReceiver(t)}
 	for _, r := range receivers {
 		first.add(Wish{URL: r.URL})
@@ -124,8 +122,8 @@ func TestTwoServersSendOnce(t *testing.T) {
 func TestSlowReceiverDelaysNobody(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, testkit.Open(t, testkit.SQLite(t)))
-	s.times.prompt = shipped.prompt
-	s.times.work = 300 * time.Millisecond
+	s.timing.prompt = defaultTiming.prompt
+	s.timing.work = 300 * time.Millisecond
 	slow, quick := newReceiver(t), newReceiver(t)
 	var busy, most atomic.Int32
 	quickIsThrough := make(chan struct{})
@@ -142,7 +140,7 @@ func TestSlowReceiverDelaysNobody(t *testing.T) {
 	background(t, s.Run)
 	first := tell(t, s.Store, 29)
 	quick.wait(t, 30)
-	if got := len(slow.all()); got > atOnce {
+	if got := len(slow.all()); got > maxPending {
 		t.Errorf("the slow one has had %d of 30 already", got)
 	}
 	close(quickIsThrough)
@@ -157,7 +155,7 @@ func TestSlowReceiverDelaysNobody(t *testing.T) {
 	if !sameSet(slow.ids(), append(ids(first, 30), ids(last, 1)...)) {
 		t.Error(slow.ids())
 	}
-	if most.Load() > atOnce {
+	if most.Load() > maxPending {
 		t.Errorf("%d at once", most.Load())
 	}
 }
@@ -277,7 +275,7 @@ func TestStopInTheMiddle(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		s := newSite(t, db)
-		s.times.attempt, s.times.prompt = time.Hour, shipped.prompt
+		s.timing.attempt, s.timing.prompt = time.Hour, defaultTiming.prompt
 		answered := &answerCount{RoundTripper: s.client.Transport}
 		s.client.Transport = answered
 		r := newReceiver(t)
@@ -299,7 +297,7 @@ func TestStopInTheMiddle(t *testing.T) {
 			}
 		})
 		stop := background(t, s.Run)
-		r.wait(t, 4+atOnce)
+		r.wait(t, 4+maxPending)
 		eventually(t, "five are answered", func() bool { return answered.n.Load() == 5 })
 		stop()
 		if got := s.attempts(e); len(got) != 5 {
@@ -311,34 +309,11 @@ func TestStopInTheMiddle(t *testing.T) {
 		close(hold)
 		r.forget()
 		again := New(s.Config)
-		again.times = hurried
+		again.timing = testTiming
 		background(t, again.Run)
 		r.wait(t, 35)
 		if !slices.Equal(r.ids(), ids(first+5, 35)) {
 			t.Error(r.ids())
-		}
-	})
-}
-
-// A job that a server's end cuts off is not one that failed: nobody would take
-// the endpoint up before its retry.
-func TestEndIsNoFailure(t *testing.T) {
-	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newSite(t, db)
-		e := s.add(Wish{URL: newReceiver(t).URL})
-		tell(t, db, 1)
-		worker, job := &wakeWorker{hooks: s.Webhooks}, &river.Job[wake]{Args: wake{e.ID}}
-		ended, end := context.WithCancel(t.Context())
-		end()
-		if err := worker.Work(ended, job); err != nil {
-			t.Errorf("as the server ends: %v", err)
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if err := worker.Work(t.Context(), job); err == nil {
-			t.Error("a lost database is no failure")
 		}
 	})
 }

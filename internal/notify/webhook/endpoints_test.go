@@ -49,7 +49,7 @@ func TestAtMostTen(t *testing.T) {
 func TestWishes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, testkit.Open(t, testkit.SQLite(t)))
-	many := make([]string, mostCategories+1)
+	many := make([]string, maxCategories+1)
 	for i := range many {
 		many[i] = fmt.Sprint("c", i)
 	}

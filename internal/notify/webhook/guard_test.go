@@ -27,7 +27,7 @@ func TestForbiddenAddresses(t *testing.T) {
 	t.Parallel()
 	w := New(Config{})
 	for _, host := range forbiddenHosts {
-		if got, err := w.checkURL("https://" + host + "/hook"); err != errForbidden {
+		if got, err := w.checkURL("https://" + host + "/hook"); err != errPrivateAddress {
 			t.Errorf("%s: got %q, %v", host, got, err)
 		}
 		if _, err := w.checkURL("https://" + strings.ToUpper(host) + ":8443"); err == nil {
@@ -99,7 +99,7 @@ func TestAddresses(t *testing.T) {
 		"https://0x7f.0.0.0x1", "https://127.0.0.01", "https://256.256.256.256", "https://09.1.1.08", "https://１２７.0.0.1", "https://①②⑦.0.0.1", "https://99999999999999999999999",
 		"https://hooks.example:0", "https://hooks.example:65536", "https://hooks.example:x", "https://hooks.example:-1",
 		"https://[::1", "https://[::1]x", "https://[127.0.0.1]", "https://[fe80::1%eth0]",
-		"https://hooks.example/" + strings.Repeat("a", longestURL),
+		"https://hooks.example/" + strings.Repeat("a", maxURL),
 	} {
 		if got, err := w.checkURL(text); err == nil {
 			t.Errorf("%.60q is taken as %.60q", text, got)
@@ -123,7 +123,7 @@ func TestNamesThatStandForThisMachine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if attempt.Delivered || attempt.Status != 0 || attempt.Answer != "refused: the name stands for an address of a private network" {
+		if attempt.Delivered || attempt.Status != 0 || attempt.Answer != "blocked: the host name resolves to a private network address" {
 			t.Errorf("%s: %+v", host, attempt)
 		}
 		if err := s.Remove(t.Context(), e); err != nil {
@@ -139,7 +139,7 @@ func TestNamesThatStandForThisMachine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if attempt.Delivered || attempt.Status != 0 || attempt.Answer != "refused: the name stands for an address of a private network" && attempt.Answer != "the name cannot be resolved" {
+		if attempt.Delivered || attempt.Status != 0 || attempt.Answer != "blocked: the host name resolves to a private network address" && attempt.Answer != "the host name could not be resolved" {
 			t.Errorf("%s: %+v", host, attempt)
 		}
 		if err := s.Remove(t.Context(), e); err != nil {

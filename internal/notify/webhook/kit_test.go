@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -20,12 +19,11 @@ import (
 	"palmares/internal/notify/mail"
 )
 
-// hurried are times for tests that run jobs. Who answers at all is prompt, also
+// testTiming are times for tests that run jobs. Who answers at all is prompt, also
 // on a machine that is busy: so events come in their order.
-var hurried = times{
-	attempt: 20 * time.Second, work: 2 * time.Second, record: 20 * time.Second, locked: time.Minute, letter: 100 * time.Millisecond,
-	stop: 10 * time.Second, prompt: 20 * time.Second,
-	look: 50 * time.Millisecond, poll: 100 * time.Millisecond, dead: 3 * time.Second,
+var testTiming = timing{
+	attempt: 20 * time.Second, work: 2 * time.Second, record: 20 * time.Second, locked: time.Minute, email: 100 * time.Millisecond,
+	stop: 10 * time.Second, prompt: 20 * time.Second, poll: 50 * time.Millisecond, lease: 3 * time.Second,
 }
 
 // clock is a time that moves when it is told to.
@@ -74,7 +72,7 @@ func newSite(t *testing.T, s *store.Store) *site {
 		PublicURL: "http://palmares.example", ServiceName: "palmares", Store: s, Mail: mailer, Loopback: true,
 		Log: slog.New(slog.NewTextHandler(logs, nil)),
 	})
-	w.times = hurried
+	w.timing = testTiming
 	return &site{w, t, owner, &clock{}, logs}
 }
 
@@ -183,7 +181,7 @@ func tellAll(t *testing.T, s *store.Store, entries ...journal.Entry) (first int)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.Exclusive(t.Context(), func(tx *ent.Tx, plain *sql.Tx) error {
+	err = s.Exclusive(t.Context(), func(tx *ent.Tx) error {
 		last, err := store.NewestRelease(t.Context(), tx.Release)
 		if err != nil {
 			return err
@@ -203,10 +201,7 @@ func tellAll(t *testing.T, s *store.Store, entries ...journal.Entry) (first int)
 				return err
 			}
 		}
-		if err := out.Flush(t.Context()); err != nil {
-			return err
-		}
-		return Announce(s)(t.Context(), plain, number)
+		return out.Flush(t.Context())
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -36,19 +36,19 @@ func TestLetterIsNotLost(t *testing.T) {
 		s.Mail = mailer
 		gone(t, s)
 		stop := background(t, s.Run)
-		eventually(t, "there is no mail", func() bool { return strings.Contains(s.logs.String(), "a letter about a webhook waits") })
+		eventually(t, "there is no mail", func() bool { return strings.Contains(s.logs.String(), "sending a webhook email failed, will retry") })
 		stop()
 		if strings.Contains(s.logs.String(), ownerEmail) {
 			t.Error(s.logs)
 		}
 		next := &site{New(s.Config), t, s.owner, s.clock, s.logs}
-		next.times = hurried
+		next.timing = testTiming
 		box := next.withMail()
 		background(t, next.Run)
 		if letter := box.Wait(t, ownerEmail); !strings.Contains(letter, "410") {
 			t.Error(letter)
 		}
-		eventually(t, "it is known to be sent", func() bool { return !db.Current().Endpoint.Query().OnlyX(t.Context()).Untold })
+		eventually(t, "it is known to be sent", func() bool { return !db.Current().Endpoint.Query().OnlyX(t.Context()).NotifyOwner })
 		tell(t, db, 0)
 		next.sendDue(db.Current().Endpoint.Query().OnlyX(t.Context()))
 		if n := box.Count(ownerEmail); n != 1 {

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/riverqueue/river"
-
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -50,30 +48,4 @@ func lock(t *testing.T, cfg store.Config) (unlock func()) {
 		t.Error(err)
 	}
 	return func() { _ = db.Close() }
-}
-
-// River takes a job for stuck that waits to write down what it sent. Who works
-// it then does not send all of it again.
-func TestNotBesideItself(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, testkit.Open(t, testkit.SQLite(t)))
-	r := newReceiver(t)
-	e := s.add(Wish{URL: r.URL})
-	first := tell(t, s.Store, 0)
-	work := func() {
-		if err := (&wakeWorker{hooks: s.Webhooks}).Work(t.Context(), &river.Job[wake]{Args: wake{e.ID}}); err != nil {
-			t.Error(err)
-		}
-	}
-	there, on := r.holds()
-	ended := make(chan struct{})
-	go func() { defer close(ended); work() }()
-	<-there
-	work()
-	close(on)
-	<-ended
-	work()
-	if !slices.Equal(r.ids(), ids(first, 1)) {
-		t.Error(r.ids())
-	}
 }

@@ -95,11 +95,11 @@ func TestRebinding(t *testing.T) {
 		answer   string
 	}{
 		{"127.0.0.1", true, ""}, // so it would arrive
-		{"127.0.0.1", false, "refused: the name stands for an address of a private network"},
-		{"::ffff:127.0.0.1", false, "refused: the name stands for an address of a private network"},
-		{"::1", false, "refused: the name stands for an address of a private network"},
-		{"10.0.0.1", true, "refused: the name stands for an address of a private network"},
-		{"169.254.169.254", true, "refused: the name stands for an address of a private network"},
+		{"127.0.0.1", false, "blocked: the host name resolves to a private network address"},
+		{"::ffff:127.0.0.1", false, "blocked: the host name resolves to a private network address"},
+		{"::1", false, "blocked: the host name resolves to a private network address"},
+		{"10.0.0.1", true, "blocked: the host name resolves to a private network address"},
+		{"169.254.169.254", true, "blocked: the host name resolves to a private network address"},
 	} {
 		names.standsFor("93.184.216.34")
 		if before, err := s.resolver.LookupHost(t.Context(), name); err != nil || len(before) != 1 || before[0] != "93.184.216.34" {

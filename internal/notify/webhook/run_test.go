@@ -17,7 +17,7 @@ func TestRunLeavesNothing(t *testing.T) {
 	s := newSite(t, testkit.Open(t, testkit.SQLite(t)))
 	before := runtime.NumGoroutine()
 	stop := background(t, s.Run)
-	time.Sleep(3 * hurried.look)
+	time.Sleep(3 * testTiming.poll)
 	if now := runtime.NumGoroutine(); now > before+3 {
 		t.Errorf("%d goroutines for nobody", now-before)
 	}
@@ -47,11 +47,11 @@ func TestRunEndsWithoutADatabase(t *testing.T) {
 	tell(t, s.Store, 2)
 	r.wait(t, 3)
 	_ = s.Store.Close()
-	eventually(t, "it is noticed", func() bool { return strings.Contains(s.logs.String(), "webhooks wait") })
+	eventually(t, "it is noticed", func() bool { return strings.Contains(s.logs.String(), "polling for due webhooks failed") })
 	ended := make(chan struct{})
 	go func() { defer close(ended); stop() }()
 	wait.Receive(t, "Run ends without a database", ended)
-	if said := s.logs.String(); strings.Count(said, "webhooks wait") != 1 {
+	if said := s.logs.String(); strings.Count(said, "polling for due webhooks failed") != 1 {
 		t.Error(said)
 	}
 }

@@ -41,16 +41,16 @@ func TestAnswers(t *testing.T) {
 		"299":         {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(299) }, true, 299, ""},
 		"400":         {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) }, false, 400, ""},
 		"500":         {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500); fmt.Fprint(w, "oh no") }, false, 500, "oh no"},
-		"silent":      {func(_ http.ResponseWriter, r *http.Request) { hang(r) }, false, 0, "no answer in time"},
-		"closing":     {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, false, 0, "the connection was closed before an answer"},
-		"endless":     {func(w http.ResponseWriter, r *http.Request) { pour(w, strings.Repeat("x", 4096), 0) }, true, 200, strings.Repeat("x", shownAnswer)},
+		"silent":      {func(_ http.ResponseWriter, r *http.Request) { hang(r) }, false, 0, "no response in time"},
+		"closing":     {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, false, 0, "the connection was closed before a response"},
+		"endless":     {func(w http.ResponseWriter, r *http.Request) { pour(w, strings.Repeat("x", 4096), 0) }, true, 200, strings.Repeat("x", shownBytes)},
 		"endless 500": {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(500); pour(w, "x", time.Millisecond) }, false, 500, ""},
 		"dripping":    {func(w http.ResponseWriter, r *http.Request) { pour(w, "x", 20*time.Millisecond) }, true, 200, ""},
 		"closing midway": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			fmt.Fprint(w, "half")
 		}, true, 200, "half"},
-		"long header": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 64<<10)) }, false, 0, "no connection"},
+		"long header": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 64<<10)) }, false, 0, "the connection failed"},
 		"early hints": {func(w http.ResponseWriter, r *http.Request) {
 			for range 3 {
 				w.WriteHeader(http.StatusEarlyHints)
@@ -62,9 +62,9 @@ func TestAnswers(t *testing.T) {
 		r.answers(func(_ int, w http.ResponseWriter, req *http.Request) { test.answer(w, req) })
 		// Each has a database of its own: there are more than an account may test in a minute.
 		s := newSite(t, testkit.Open(t, testkit.SQLite(t)))
-		s.times.attempt = wait.Limit
+		s.timing.attempt = wait.Limit
 		if slices.Contains([]string{"silent", "endless 500", "dripping"}, name) { // they never end
-			s.times.attempt = 5 * time.Second
+			s.timing.attempt = 5 * time.Second
 		}
 		e := s.add(Wish{URL: r.URL})
 		all.Go(func() {
@@ -73,7 +73,7 @@ func TestAnswers(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if attempt.Delivered != test.delivered || attempt.Status != test.status || !strings.HasPrefix(attempt.Answer, test.said) || len(attempt.Answer) > shownAnswer {
+			if attempt.Delivered != test.delivered || attempt.Status != test.status || !strings.HasPrefix(attempt.Answer, test.said) || len(attempt.Answer) > shownBytes {
 				t.Errorf("%s: %d %v %q", name, attempt.Status, attempt.Delivered, attempt.Answer)
 			}
 		})
@@ -110,10 +110,10 @@ func TestBadTLS(t *testing.T) {
 		answer    string
 	}{
 		"good":        {&tls.Config{Certificates: []tls.Certificate{good}}, true, ""},
-		"expired":     {&tls.Config{Certificates: []tls.Certificate{expired}}, false, "the TLS certificate or handshake is not valid"},
-		"self-signed": {&tls.Config{Certificates: []tls.Certificate{unknown}}, false, "the TLS certificate or handshake is not valid"},
-		"old":         {&tls.Config{Certificates: []tls.Certificate{good}, MaxVersion: tls.VersionTLS11}, false, "the TLS certificate or handshake is not valid"},
-		"none":        {nil, false, "the TLS certificate or handshake is not valid"},
+		"expired":     {&tls.Config{Certificates: []tls.Certificate{expired}}, false, "the TLS certificate is not valid or the handshake failed"},
+		"self-signed": {&tls.Config{Certificates: []tls.Certificate{unknown}}, false, "the TLS certificate is not valid or the handshake failed"},
+		"old":         {&tls.Config{Certificates: []tls.Certificate{good}, MaxVersion: tls.VersionTLS11}, false, "the TLS certificate is not valid or the handshake failed"},
+		"none":        {nil, false, "the TLS certificate is not valid or the handshake failed"},
 	} {
 		r := newUnstarted(t)
 		r.EnableHTTP2 = true
@@ -157,7 +157,7 @@ func TestUnreachable(t *testing.T) {
 	s := newSite(t, testkit.Open(t, testkit.SQLite(t)))
 	closed := newReceiver(t)
 	closed.Close()
-	for address, want := range map[string]string{closed.URL: "the connection was refused", "https://nobody.invalid": "the name cannot be resolved"} {
+	for address, want := range map[string]string{closed.URL: "the connection was refused", "https://nobody.invalid": "the host name could not be resolved"} {
 		attempt, err := s.Test(t.Context(), s.add(Wish{URL: address}))
 		if err != nil || attempt.Answer != want || attempt.Status != 0 || attempt.Delivered {
 			t.Errorf("%s: %+v, %v", address, attempt, err)

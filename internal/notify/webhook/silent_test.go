@@ -48,8 +48,8 @@ func TestSilentOnesDelayNobody(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		s := newSite(t, db)
 		silentOnes(t, s, 6)
-		s.times.attempt = time.Hour
-		s.times.prompt = shipped.prompt
+		s.timing.attempt = time.Hour
+		s.timing.prompt = defaultTiming.prompt
 		good := newReceiver(t)
 		s.add(Wish{URL: good.URL})
 		tell(t, db, 5)
@@ -65,8 +65,8 @@ func TestFailingOnesHaveTheirOwnQueue(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		s := newSite(t, db)
-		s.workers = 5
-		s.times.attempt = time.Hour
+		s.maxWorkers = 5
+		s.timing.attempt = time.Hour
 		for _, e := range silentOnes(t, s, 1) {
 			if err := db.Write.Endpoint.UpdateOneID(e.ID).SetFailures(1).Exec(t.Context()); err != nil {
 				t.Fatal(err)
