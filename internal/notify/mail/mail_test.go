@@ -150,12 +150,12 @@ func TestServerNeverReplies(t *testing.T) {
 		m.attemptTimeout = 100 * time.Millisecond
 		err := m.Send(t.Context(), private(ana)) // returns only because of the timeout
 		if p := problem.Of(err); p.Code != problem.Unavailable || p.Message != "The mail server took too long to respond." {
-			t.Errorf("%v", err)
+			t.Errorf("got %v, want a timeout", err)
 		}
 		m.attemptTimeout = time.Hour
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		if err := m.Send(ctx, private(ana)); !isTemporary(err) {
-			t.Errorf("%v", err)
+			t.Errorf("got %v, want a timeout", err)
 		}
 		cancel()
 	}

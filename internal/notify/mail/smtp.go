@@ -204,30 +204,26 @@ func (m *Mailer) handshake(conn net.Conn, reached *Reached) (client *smtp.Client
 	if err := client.Hello(domainOf(m.from.Address)); err != nil {
 		return nil, connecting, err
 	}
-	if reached.Encrypted, err = m.server.encrypt(client); err != nil {
-		return nil, encrypting, err
+	offered, _ := client.Extension("STARTTLS")
+	switch {
+	case m.server.implicitTLS:
+	case offered:
+		if err := client.StartTLS(m.server.tls); err != nil {
+			return nil, encrypting, err
+		}
+	case !m.server.loopback:
+		return nil, encrypting, errNoSTARTTLS
+	default: // a server on this machine needs no TLS, but gets no password without it
+		return client, step{}, nil
 	}
-	if reached.Encrypted && m.server.user != "" { // never send a password in plain text
+	reached.Encrypted = true
+	if m.server.user != "" {
 		if err := m.server.signIn(client); err != nil {
 			return nil, signingIn, err
 		}
 		reached.SignedIn = true
 	}
 	return client, step{}, nil
-}
-
-// encrypt starts TLS if necessary. Only a server on this machine can do without.
-func (s *server) encrypt(client *smtp.Client) (bool, error) {
-	if s.implicitTLS {
-		return true, nil
-	}
-	if offered, _ := client.Extension("STARTTLS"); offered {
-		return true, client.StartTLS(s.tls)
-	}
-	if !s.loopback {
-		return false, errNoSTARTTLS
-	}
-	return false, nil
 }
 
 func (s *server) signIn(client *smtp.Client) error {

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -91,28 +92,16 @@ func (w *Webhooks) request(ctx context.Context, endpoint *ent.Endpoint, id strin
 
 // firstBytes returns the start of a response, safe to display and to store.
 func firstBytes(response []byte) string {
-	if len(response) > shownBytes {
-		response = wholeRunes(response[:shownBytes])
+	end := min(len(response), shownBytes)
+	for end < len(response) && end > shownBytes-utf8.UTFMax && !utf8.RuneStart(response[end]) {
+		end-- // do not cut a character in two
 	}
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f {
 			return -1
 		}
 		return r
-	}, strings.ToValidUTF8(string(response), "�"))
-}
-
-// wholeRunes removes an incomplete character from the end.
-func wholeRunes(text []byte) []byte {
-	for cut := 1; cut < utf8.UTFMax && cut <= len(text); cut++ {
-		if tail := text[len(text)-cut:]; utf8.RuneStart(tail[0]) {
-			if !utf8.FullRune(tail) {
-				return text[:len(text)-cut]
-			}
-			break
-		}
-	}
-	return text
+	}, strings.ToValidUTF8(string(response[:end]), "�"))
 }
 
 // withoutSecrets removes the endpoint's secrets, which the error pages of some
@@ -200,7 +189,8 @@ func (w *Webhooks) checkURL(text string) (string, error) {
 	u.Fragment, u.RawFragment = "", ""
 	ip, err := netip.ParseAddr(u.Hostname())
 	isIP := err == nil
-	if !isIP && looksLikeNumber(u.Hostname()) || !validPort(u.Port()) {
+	port, err := strconv.ParseUint(cmp.Or(u.Port(), "443"), 10, 16)
+	if err != nil || port == 0 || !isIP && looksLikeNumber(u.Hostname()) {
 		return "", errInvalidURL
 	}
 	local := strings.EqualFold(u.Hostname(), "localhost") || isIP && ip.Unmap().IsLoopback()
@@ -214,7 +204,8 @@ func (w *Webhooks) checkURL(text string) (string, error) {
 }
 
 // looksLikeNumber reports whether some resolvers would read a host as an IPv4
-// address, such as 2130706433, 0x7f000001 or 127.1. No public name ends so.
+// address, such as 2130706433, 0x7f000001 or 127.1. No public name ends
+// like that.
 func looksLikeNumber(host string) bool {
 	host = strings.TrimSuffix(host, ".")
 	last := host[strings.LastIndexByte(host, '.')+1:]
@@ -222,11 +213,6 @@ func looksLikeNumber(host string) bool {
 		return true
 	}
 	return last != "" && strings.Trim(last, "0123456789") == ""
-}
-
-func validPort(port string) bool {
-	number, err := strconv.ParseUint(port, 10, 16)
-	return port == "" || err == nil && number > 0
 }
 
 // newClient returns a client that follows no redirects, uses no proxy and

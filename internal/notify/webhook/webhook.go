@@ -93,9 +93,7 @@ type Backlog struct {
 func (w *Webhooks) Backlog(ctx context.Context) (b Backlog, err error) {
 	defer func() { err = store.Explain(err) }()
 	db := w.Store.Current()
-	b.Endpoints = map[string]int{
-		string(endpoint.StateActive): 0, string(endpoint.StatePaused): 0, string(endpoint.StateDisabled): 0,
-	}
+	b.Endpoints = map[string]int{}
 	var states []struct {
 		State string
 		Count int

@@ -29,8 +29,8 @@ func refusedTest(t *testing.T, err error) *TestLimitError {
 
 func TestTestEventsAreLimited(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		in, s := newReceiver(t), newSite(t, db)
-		s.stopClock()
+		in, s := newReceiver(t), newFixture(t, db)
+		s.freezeClock()
 		first, second := s.add(Wish{URL: in.URL}), s.add(Wish{URL: in.URL})
 		for i := range testsPerWindow {
 			e := first
@@ -40,7 +40,7 @@ func TestTestEventsAreLimited(t *testing.T) {
 			if _, err := s.Test(t.Context(), e); err != nil {
 				t.Fatal(err)
 			}
-			s.clock.pass(time.Second)
+			s.clock.advance(time.Second)
 		}
 		_, err := s.Test(t.Context(), first)
 		if got, want := refusedTest(t, err).RetryAfter, testWindow-testsPerWindow*time.Second; got.Round(time.Second) != want {
@@ -69,7 +69,7 @@ func TestTestEventsAreLimited(t *testing.T) {
 			t.Errorf("another account: got %v, want no error", err)
 		}
 
-		s.clock.pass(testWindow - testsPerWindow*time.Second)
+		s.clock.advance(testWindow - testsPerWindow*time.Second)
 		if _, err := s.Test(t.Context(), first); err != nil {
 			t.Errorf("a minute later: got %v, want no error", err)
 		}
@@ -81,8 +81,8 @@ func TestTestEventsAreLimited(t *testing.T) {
 // Requests at the same time share the limit, whichever server they reach.
 func TestConcurrentTestEvents(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		in, s := newReceiver(t), newSite(t, db)
-		s.stopClock()
+		in, s := newReceiver(t), newFixture(t, db)
+		s.freezeClock()
 		e := s.add(Wish{URL: in.URL})
 		other := New(s.Config)
 		other.now = s.clock.now
@@ -112,12 +112,12 @@ func TestConcurrentTestEvents(t *testing.T) {
 // Neither hanging up nor replacing the endpoint gives more test events.
 func TestTestLimitCannotBeReset(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		in, s := newReceiver(t), newSite(t, db)
-		s.stopClock()
+		in, s := newReceiver(t), newFixture(t, db)
+		s.freezeClock()
 		e := s.add(Wish{URL: in.URL})
 		for range testsPerWindow / 2 {
 			ctx, hangUp := context.WithCancel(t.Context())
-			in.answers(func(_ int, _ http.ResponseWriter, r *http.Request) {
+			in.respond(func(_ int, _ http.ResponseWriter, r *http.Request) {
 				hangUp()
 				<-r.Context().Done()
 			})
@@ -125,7 +125,7 @@ func TestTestLimitCannotBeReset(t *testing.T) {
 				t.Fatalf("got %v, want context.Canceled", err)
 			}
 		}
-		in.answersStatus(http.StatusOK)
+		in.respondStatus(http.StatusOK)
 		for i := range testsPerWindow {
 			if err := s.Remove(t.Context(), e); err != nil {
 				t.Fatal(err)
