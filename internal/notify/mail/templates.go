@@ -2,6 +2,7 @@ package mail
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"html/template"
 	"strings"
@@ -12,18 +13,6 @@ import (
 //go:embed templates
 var templateFiles embed.FS
 
-var (
-	textTemplates = texttemplate.Must(texttemplate.ParseFS(templateFiles, "templates/*.txt"))
-	htmlTemplates = map[string]*template.Template{}
-)
-
-func init() {
-	for _, t := range textTemplates.Templates() {
-		name := strings.TrimSuffix(t.Name(), ".txt")
-		htmlTemplates[name] = template.Must(template.ParseFS(templateFiles, "templates/layout.html", "templates/"+name+".html"))
-	}
-}
-
 // values are what templates can refer to.
 type values struct {
 	Service, Link, Code, NewAddress, Until string
@@ -33,12 +22,11 @@ type values struct {
 // render writes both bodies of an email from its templates.
 func render(name, to, subject string, v values) Message {
 	v.Service, v.NewAddress, v.Endpoint = oneLine(v.Service), oneLine(v.NewAddress), oneLine(v.Endpoint)
+	textBody := texttemplate.Must(texttemplate.ParseFS(templateFiles, "templates/"+name+".txt"))
+	htmlBody := template.Must(template.ParseFS(templateFiles, "templates/layout.html", "templates/"+name+".html"))
 	var text, html strings.Builder
-	if err := textTemplates.ExecuteTemplate(&text, name+".txt", v); err != nil {
-		panic(fmt.Sprintf("text template: %v", err)) // the tests render every template
-	}
-	if err := htmlTemplates[name].ExecuteTemplate(&html, "layout.html", v); err != nil {
-		panic(fmt.Sprintf("HTML template: %v", err))
+	if err := errors.Join(textBody.Execute(&text, v), htmlBody.Execute(&html, v)); err != nil {
+		panic(fmt.Sprintf("email template: %v", err)) // the tests render every template
 	}
 	return Message{To: to, Subject: oneLine(subject), Text: text.String(), HTML: html.String(), Link: v.Link, Code: v.Code}
 }

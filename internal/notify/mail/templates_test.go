@@ -30,7 +30,7 @@ func TestTemplates(t *testing.T) {
 		"Pro ended": {ProEnded(ana, "palmares", planURL), "Your palmares Pro plan has ended", planURL, "",
 			[]string{"Developer", "3 oldest API keys", "suspended", "subscribe again"}},
 		"webhook disabled": {WebhookDisabled(ana, "palmares", "https://hooks.example", "it is slow", planURL), "A palmares webhook endpoint was disabled", planURL, "",
-			[]string{"https://hooks.example", "Reason: it is slow.", "replay"}},
+			[]string{"https://hooks.example", "Reason: it is slow.", "resend"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			msg := test.msg
