@@ -36,7 +36,7 @@ func TestChangeEmail(t *testing.T) {
 		changed := b.post("/account/email/confirm", "token", sent.token(t))
 		wantGo(t, changed, "/account/settings")
 		wantPage(t, b.get(changed.to()), 200, "Your email address was changed", "anna@example.com")
-		if email := s.emailTo("ana@example.com").text; !strings.Contains(email, "was changed to a…@example.com") || strings.Contains(email, "anna@") || !strings.Contains(email, "no longer signs in to it") {
+		if email := s.emailTo("ana@example.com").text; !strings.Contains(email, "was changed to a…@example.com") || strings.Contains(email, "anna@") || !strings.Contains(email, "no longer sign in with this address") {
 			t.Errorf("got email %s to the old address, want the new one in it", email)
 		}
 		if !s.accepts(key) {
@@ -167,7 +167,7 @@ func TestDeleteAccount(t *testing.T) {
 		if row := db.Write.Customer.GetX(t.Context(), "cus_1"); row.AccountID != nil || row.Email != "" {
 			t.Error("got a customer with an account or an address, want neither")
 		}
-		if email := s.emailTo("ana@example.com").text; !strings.Contains(email, "was deleted") || !strings.Contains(email, "If it was not you") {
+		if email := s.emailTo("ana@example.com").text; !strings.Contains(email, "was deleted") || !strings.Contains(email, "If you did not delete it") {
 			t.Errorf("got email %s, want that the account was deleted", email)
 		}
 		wantPage(t, s.signIn("ana@example.com").get(home), 200, "You have no keys yet")
