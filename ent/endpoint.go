@@ -23,29 +23,29 @@ type Endpoint struct {
 	AccountID int `json:"account_id,omitempty"`
 	// URL holds the value of the "url" field.
 	URL string `json:"url,omitempty"`
-	// Of events that are wanted; all if empty.
+	// Types of events to deliver; all if empty.
 	Types []string `json:"types,omitempty"`
-	// That are wanted; all if empty.
+	// Categories to deliver; all if empty.
 	Categories []string `json:"categories,omitempty"`
-	// What events are signed with. It has to be known to sign, so it is kept as it is.
+	// The key that signs events. Signing needs it, so it is stored in plain text.
 	Secret string `json:"-"`
 	// FormerSecret holds the value of the "former_secret" field.
 	FormerSecret string `json:"-"`
-	// Until then both sign.
+	// Until then, both secrets sign events.
 	FormerUntil *time.Time `json:"former_until,omitempty"`
 	// State holds the value of the "state" field.
 	State endpoint.State `json:"state,omitempty"`
-	// Why it was disabled.
+	// Why the endpoint was disabled.
 	Why string `json:"why,omitempty"`
-	// The newest event that was begun with.
+	// The newest event whose delivery was started.
 	Position int `json:"position,omitempty"`
-	// In a row.
+	// Consecutive failed attempts.
 	Failures int `json:"failures,omitempty"`
 	// FailingSince holds the value of the "failing_since" field.
 	FailingSince *time.Time `json:"failing_since,omitempty"`
-	// Its receiver asked to be left alone until then.
+	// The receiver requested no attempts before this time.
 	NotBefore *time.Time `json:"not_before,omitempty"`
-	// Its owner is still to be told that it was disabled.
+	// The owner has not been notified yet that the endpoint was disabled.
 	Untold bool `json:"untold,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt time.Time `json:"created_at,omitempty"`

@@ -11,10 +11,11 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// Endpoint is an address that an account wants events sent to.
+// Endpoint is a URL to which an account has events delivered.
 type Endpoint struct{ ent.Schema }
 
-// asText keeps JSON as text: PostgreSQL's jsonb cannot be sent as it comes.
+// asText stores JSON as text: encoded JSON cannot be sent to a jsonb column as
+// it is.
 var asText = map[string]string{dialect.Postgres: "text"}
 
 // Fields of an endpoint.
@@ -22,19 +23,19 @@ func (Endpoint) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int("account_id").Immutable(),
 		field.String("url").NotEmpty(),
-		field.JSON("types", []string{}).SchemaType(asText).Comment("Of events that are wanted; all if empty."),
-		field.JSON("categories", []string{}).SchemaType(asText).Comment("That are wanted; all if empty."),
+		field.JSON("types", []string{}).SchemaType(asText).Comment("Types of events to deliver; all if empty."),
+		field.JSON("categories", []string{}).SchemaType(asText).Comment("Categories to deliver; all if empty."),
 		field.String("secret").NotEmpty().Sensitive().
-			Comment("What events are signed with. It has to be known to sign, so it is kept as it is."),
+			Comment("The key that signs events. Signing needs it, so it is stored in plain text."),
 		field.String("former_secret").Default("").Sensitive(),
-		field.Time("former_until").Optional().Nillable().Comment("Until then both sign."),
+		field.Time("former_until").Optional().Nillable().Comment("Until then, both secrets sign events."),
 		field.Enum("state").Values("active", "paused", "disabled").Default("active"),
-		field.String("why").Default("").Comment("Why it was disabled."),
-		field.Int("position").Comment("The newest event that was begun with."),
-		field.Int("failures").Default(0).Comment("In a row."),
+		field.String("why").Default("").Comment("Why the endpoint was disabled."),
+		field.Int("position").Comment("The newest event whose delivery was started."),
+		field.Int("failures").Default(0).Comment("Consecutive failed attempts."),
 		field.Time("failing_since").Optional().Nillable(),
-		field.Time("not_before").Optional().Nillable().Comment("Its receiver asked to be left alone until then."),
-		field.Bool("untold").Default(false).Comment("Its owner is still to be told that it was disabled."),
+		field.Time("not_before").Optional().Nillable().Comment("The receiver requested no attempts before this time."),
+		field.Bool("untold").Default(false).Comment("The owner has not been notified yet that the endpoint was disabled."),
 		field.Time("created_at").Default(time.Now).Immutable(),
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -125,7 +127,7 @@ func (t *table) read(dec *jsontext.Decoder, rec reflect.Value, report Reporter) 
 		i, known := t.byName[name]
 		switch {
 		case !known:
-			report(quoteName(name), "is not a known field"+t.suggestion(name))
+			report(printable(name), "is not a known field"+t.suggestion(name))
 		case seen[i]:
 			report(name, "is given twice; keep one of them")
 		default:
@@ -142,6 +144,16 @@ func (t *table) read(dec *jsontext.Decoder, rec reflect.Value, report Reporter) 
 		}
 	}
 	return nil
+}
+
+var plainName = regexp.MustCompile(`^[A-Za-z0-9_]{1,64}$`)
+
+// printable quotes an unknown name unless it is harmless.
+func printable(name string) string {
+	if plainName.MatchString(name) {
+		return name
+	}
+	return Quote(name)
 }
 
 func (t *table) suggestion(name string) string {
@@ -189,14 +201,14 @@ func FromRow[R any](row any) *R {
 // Property is a named part of a JSON object, with its JSON Schema.
 type Property struct {
 	Name   string
-	Schema map[string]any
+	Schema Schema
 }
 
 // EventProperties lists the fields of a record that events show.
 func EventProperties[R any]() (shown []Property) {
 	for _, f := range tables[reflect.TypeFor[R]()].fields {
 		if f.event != "" {
-			schema := f.rule.schema()
+			schema := maps.Clone(f.rule.schema)
 			schema["description"] = f.event
 			shown = append(shown, Property{f.name, schema})
 		}

@@ -186,16 +186,16 @@ func TestFeeds(t *testing.T) {
 		got := get(h, "changes.atom")
 		changes := valid(t, got)
 		expect(t, "changes", strings.Join(titles(changes), "\n"), strings.Join([]string{
-			"Vieux: its review can be had as text chunks", "D is no longer in the catalog", "Et alors ?: title changed", "C is retired: bought",
+			"Vieux: its review is now available as text chunks", "D is no longer in the catalog", "Et alors ?: title changed", "C is retired: acquired",
 			"Vieux is back", "B: payant → freemium", "B: pricing changed", "Plume: 20 €/mois → 15 €/mois", "Plume: price changed",
-			"New comparison: Lequel ?", "Reste is retired: given up", "Vieux is retired: closed", "New tool: D", "New tool: C", "New tool: B", "New tool: Plume",
+			"New comparison: Lequel ?", "Reste is retired: discontinued", "Vieux is retired: closed", "New tool: D", "New tool: C", "New tool: B", "New tool: Plume",
 		}, "\n"))
 		prices := valid(t, get(h, "prices.atom"))
 		expect(t, "prices", titles(prices), []string{"B: payant → freemium", "Plume: 20 €/mois → 15 €/mois"})
 		expect(t, "content", prices.Entries[1].Content, "price: 20 €/mois → 15 €/mois\nSince 2026-11-02")
 		expect(t, "link", prices.Entries[1].Links, []xmlLink{{"alternate", "https://palmares.example/plume?a=1&b=%3C2%3E"}})
 		retired := valid(t, get(h, "cimetiere.atom"))
-		expect(t, "retired", titles(retired), []string{"C is retired: bought", "Reste is retired: given up", "Vieux is retired: closed"})
+		expect(t, "retired", titles(retired), []string{"C is retired: acquired", "Reste is retired: discontinued", "Vieux is retired: closed"})
 		expect(t, "its page", retired.Entries[0].Links, []xmlLink{{"alternate", "https://palmares.example/c?a=1&b=%3C2%3E"}})
 		expect(t, "no page", len(retired.Entries[1].Links), 0)
 
