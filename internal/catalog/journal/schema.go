@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"errors"
 	"maps"
 	"net/http"
 	"strings"
@@ -14,26 +13,18 @@ import (
 	"palmares/internal/core/problem"
 )
 
-type schema = record.Schema
-
-type property = record.Property
-
-// properties are written in the order of the list.
-type properties []property
-
-// MarshalJSONTo is called by json.Marshal.
-func (p properties) MarshalJSONTo(enc *jsontext.Encoder) error {
-	err := enc.WriteToken(jsontext.BeginObject)
-	for _, property := range p {
-		err = errors.Join(err, enc.WriteToken(jsontext.String(property.Name)),
-			json.MarshalEncode(enc, property.Schema, json.Deterministic(true)))
-	}
-	return errors.Join(err, enc.WriteToken(jsontext.EndObject))
-}
+type (
+	schema   = record.Schema
+	property = record.Property
+)
 
 // object describes a JSON object that has exactly these properties.
 func object(description string, list ...property) schema {
-	return schema{"description": description, "type": "object", "properties": properties(list), "required": names(list), "additionalProperties": false}
+	properties := schema{}
+	for _, p := range list {
+		properties[p.Name] = p.Schema
+	}
+	return schema{"description": description, "type": "object", "properties": properties, "required": names(list), "additionalProperties": false}
 }
 
 // prop returns a property with a description, if it needs one.
