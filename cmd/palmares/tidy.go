@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"palmares/auth"
+	"palmares/internal/account/billing"
 	"palmares/internal/core/quota"
 )
 
@@ -32,6 +33,9 @@ func (p *people) tidy(ctx context.Context, now time.Time) {
 	}
 	if err := quota.Tidy(ctx, p.store, quota.DayOf(now)); err != nil {
 		p.warn(ctx, "deleting counts of earlier days failed", err)
+	}
+	if err := billing.DeleteOldEvents(ctx, p.store, now); err != nil {
+		p.warn(ctx, "deleting old billing events failed", err)
 	}
 	if err := p.hooks.Tidy(ctx); err != nil {
 		p.warn(ctx, "deleting old webhook attempts failed", err)
