@@ -13,7 +13,7 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// duringWriting calls do once, in the middle of an import's writing.
+// duringWriting calls do once, while an import is writing.
 func duringWriting(do func()) func(stage string, done, total int64) {
 	did := false
 	return func(stage string, done, total int64) {
@@ -24,15 +24,15 @@ func duringWriting(do func()) func(stage string, done, total int64) {
 	}
 }
 
-// broken imports a large feed while something goes wrong, and checks that the
-// catalog is still the one before.
-func broken(t *testing.T, s *store.Store, ctx context.Context, progress func(string, int64, int64)) error {
+// failedImport imports a large feed while something fails, and checks that the
+// catalog does not change.
+func failedImport(t *testing.T, s *store.Store, ctx context.Context, progress func(string, int64, int64)) error {
 	t.Helper()
 	publish(t, s, synthetic(t, synth.Options{Tools: 100, Seed: 1}))
-	before := answers(t, s)
+	before := contents(t, s)
 	next := synthetic(t, synth.Options{Tools: 1500, Seed: 1, Revision: 3})
 	_, err := feed.Import(ctx, s, bytes.NewReader(next), feed.Options{Progress: progress})
-	if after := answers(t, s); after != before {
+	if after := contents(t, s); after != before {
 		t.Error("the catalog changed")
 	}
 	return err
@@ -41,7 +41,7 @@ func broken(t *testing.T, s *store.Store, ctx context.Context, progress func(str
 func TestDatabaseLostDuringImport(t *testing.T) {
 	cfg := testkit.Postgres(t)
 	s := testkit.Open(t, cfg)
-	err := broken(t, s, t.Context(), duringWriting(func() {
+	err := failedImport(t, s, t.Context(), duringWriting(func() {
 		if _, err := s.Read.ExecContext(context.Background(),
 			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"); err != nil {
 			t.Error(err)
@@ -56,7 +56,7 @@ func TestInterruptedImport(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		if err := broken(t, s, ctx, duringWriting(cancel)); !errors.Is(err, context.Canceled) {
+		if err := failedImport(t, s, ctx, duringWriting(cancel)); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -65,7 +65,7 @@ func TestInterruptedImport(t *testing.T) {
 func TestDiskFullDuringImport(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		s := testkit.Open(t, store.Config{DataDir: testkit.SmallDisk(t, 4<<20)})
-		if err := broken(t, s, t.Context(), nil); err == nil || err.Error() != "the database's disk is full" {
+		if err := failedImport(t, s, t.Context(), nil); err == nil || err.Error() != "the database's disk is full" {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -89,7 +89,7 @@ func TestDiskFullDuringImport(t *testing.T) {
 				}
 			}
 		})
-		if err := broken(t, s, t.Context(), nil); err == nil || err.Error() != "the database's disk is full" {
+		if err := failedImport(t, s, t.Context(), nil); err == nil || err.Error() != "the database's disk is full" {
 			t.Errorf("got %v", err)
 		}
 	})
