@@ -46,7 +46,7 @@ func TestWrongSettings(t *testing.T) {
 		"public with a mark":       {"PUBLIC_URL=https://palmares.example/?", notARoot},
 		"public with a fragment":   {"PUBLIC_URL=https://palmares.example#x", notARoot},
 		"public with a user":       {"PUBLIC_URL=https://u:geheim@palmares.example", notARoot},
-		"redis with a secret":      {"REDIS_URL=redis://user:secret@host:port/0", `palmares: REDIS_URL: is not an address of the form redis://user:password@host:port/number`},
+		"redis with a secret":      {"REDIS_URL=redis://user:secret@host:port/0", `palmares: REDIS_URL: must be a URL of the form redis://user:password@host:port/number`},
 		"a metrics port of words":  {"PALMARES_METRICS_LISTEN=metrics", `palmares: PALMARES_METRICS_LISTEN: "metrics" is not an address of the form host:port`},
 		"no cache at all":          {"PALMARES_CACHE_MB=0", `palmares: PALMARES_CACHE_MB: 0 is not from 1 to 1048576`},
 		"mail without a scheme":    {"SMTP_URL=user:geheim@mail.example:587", `palmares: SMTP_URL: is not of the form smtp://user:password@host:587 or smtps://user:password@host:465; in a user and a password, signs other than letters and digits are written as in %2F`},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -24,6 +25,7 @@ type gate struct {
 	ledger  *quota.Ledger
 	redis   *quota.Redis // nil where the process counts alone
 	quota   *quota.Gate
+	proxies []netip.Prefix
 	log     *slog.Logger
 }
 
@@ -31,10 +33,11 @@ func newGate(ctx context.Context, s *settings, db *store.Store, log *slog.Logger
 	counter := quota.NewCounter()
 	g := &gate{
 		keyring: auth.NewKeyring(db, log),
-		ledger:  quota.NewLedger(db, counter, s.RedisURL == "", log),
-		quota:   &quota.Gate{Store: counter, Trusted: s.proxies, Now: time.Now},
+		ledger:  quota.NewLedger(db, counter, s.RedisURL == "", auth.AddFormerUsage, log),
+		proxies: s.proxies,
 		log:     log,
 	}
+	g.quota = &quota.Gate{Store: counter, Caller: g.caller, Now: time.Now}
 	if s.RedisURL != "" {
 		var err error
 		if g.redis, err = quota.NewRedis(s.RedisURL, counter, log); err != nil {
@@ -46,6 +49,21 @@ func newGate(ctx context.Context, s *settings, db *store.Store, log *slog.Logger
 		return nil, fmt.Errorf("today's counts cannot be read: %w", err)
 	}
 	return g, nil
+}
+
+// caller returns whose quota a request counts against: the account of its key,
+// or the address it comes from.
+func (g *gate) caller(r *http.Request) quota.Caller {
+	caller := auth.CallerFrom(r.Context())
+	terms := caller.Plan.Terms()
+	counted := quota.Caller{
+		Subject: quota.Account(caller.Account), Limit: terms.DailyQuota, Tier: terms.Tier,
+		Carried: caller.Carried, CarriedDay: caller.CarriedDay,
+	}
+	if caller.Key == "" {
+		counted.Subject = quota.Address(quota.ClientAddress(r, g.proxies))
+	}
+	return counted
 }
 
 // counted are the requests that a quota is about: the catalog's data, not its
@@ -68,7 +86,7 @@ func shared(r *http.Request) bool {
 // them with their keys.
 func (g *gate) streams() graph.StreamConfig {
 	return graph.StreamConfig{
-		Network: func(r *http.Request) string { return quota.Network(quota.ClientAddress(r, g.quota.Trusted)) },
+		Network: func(r *http.Request) string { return quota.Network(quota.ClientAddress(r, g.proxies)) },
 		Recheck: g.keyring.Recheck,
 	}
 }

@@ -198,7 +198,7 @@ func TestGate(t *testing.T) {
 // was so busy that Redis took longer than a request waits for it. Then the
 // server counts alone, without knowing those that are on their way to Redis.
 func inFlight(s *server) int64 {
-	if strings.Contains(s.log.String(), "Redis does not answer") {
+	if strings.Contains(s.log.String(), "redis unavailable") {
 		return 20 // as many as the test sends at once
 	}
 	return 0

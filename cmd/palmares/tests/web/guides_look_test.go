@@ -13,7 +13,7 @@ func TestGuidesAreAccessible(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	chrome := browser.Start(t)
-	for _, look := range everyLook {
+	for _, look := range looks {
 		p := chrome.Open(t, look, "http://"+s.Address+"/guides")
 		looksRight(t, p, "guides-"+lookName(look))
 		for _, name := range append(guide.Names(), "quota") { // which nobody has

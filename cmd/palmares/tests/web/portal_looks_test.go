@@ -53,6 +53,8 @@ func (v *viewing) check(p *browser.Page, name string) {
 	}
 }
 
+// looks are both widths and both color schemes. Two of the four combinations
+// are enough: colors do not depend on the width, nor the layout on the colors.
 var looks = []browser.Look{{}, {Width: 360, Dark: true}}
 
 // inEachLook checks a page, and what is then done on it leads to.

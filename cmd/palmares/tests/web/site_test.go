@@ -15,8 +15,6 @@ import (
 	"palmares/internal/dev/testkit/browser"
 )
 
-// everyLook is both schemes, on a desk and in a pocket.
-var everyLook = []browser.Look{{}, {Dark: true}, {Width: 360}, {Width: 360, Dark: true}}
 
 // looksRight checks what every page must be: readable by everybody, no wider
 // than its window, and with the catalog's tables whole: a bar that is cut off
@@ -39,7 +37,7 @@ func TestSiteIsAccessible(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	chrome := browser.Start(t)
-	for _, look := range everyLook {
+	for _, look := range looks {
 		p := chrome.Open(t, look, "http://"+s.Address+"/")
 		for name, path := range map[string]string{
 			"home": "/", "tools": "/tools", "tools-filtered": "/tools?category=code&sort=name_asc", "tools-none": "/tools?q=nobodyhasthis",

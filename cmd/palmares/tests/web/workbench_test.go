@@ -185,7 +185,7 @@ func TestExplorerOpensPaths(t *testing.T) {
 	shows(t, p, "#same-curl", `curl -H "Authorization: Bearer $API_KEY" '`+base+"/api/embeddings/plume'")
 
 	p.Go(base + explorerOf("/api/v1/tools?limit=many"))
-	shows(t, p, "main .warning", `limit: "many" is not an integer`)
+	shows(t, p, "main .warning", `limit must be an integer from 1 to 200 (got "many")`)
 	p.Go(base + "/explorer?query=" + url.QueryEscape("query Asked($slug: String!) { tool(slug: $slug) { name } }") + "&variables=" + url.QueryEscape(`{"slug":"plume"}`))
 	shows(t, p, inQuery, "query Asked(")
 	shows(t, p, inVariables, `"slug": "plume"`)
@@ -290,7 +290,7 @@ func TestWorkbenchIsAccessible(t *testing.T) {
 	t.Parallel()
 	s := startWorkbench(t)
 	chrome := browser.Start(t)
-	for _, look := range everyLook {
+	for _, look := range looks {
 		t.Run(lookName(look), func(t *testing.T) {
 			p := chrome.Open(t, look, "http://"+s.Address+explorerOf("/api/v1/tools?category=code"))
 			shows(t, p, "#same-call", "GET /api/v1/tools?category=code")
