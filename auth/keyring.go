@@ -86,12 +86,11 @@ func (k *Keyring) Identify(next http.Handler) http.Handler {
 			problem.Refuse(w, r, err)
 			return
 		}
-		if caller.Key == "" { // anonymous, as CallerFrom returns by default
-			next.ServeHTTP(w, r)
-			return
+		if caller.Key != "" { // otherwise CallerFrom returns an anonymous caller
+			w.Header()["Cdn-Cache-Control"] = notShared // the response is this caller's own
+			r = r.WithContext(WithCaller(r.Context(), caller))
 		}
-		w.Header()["Cdn-Cache-Control"] = notShared // the response is this caller's own
-		next.ServeHTTP(w, r.WithContext(WithCaller(r.Context(), caller)))
+		next.ServeHTTP(w, r)
 	})
 }
 

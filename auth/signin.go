@@ -71,9 +71,7 @@ type Confirmations struct {
 }
 
 // NewConfirmations returns the confirmations of a database.
-func NewConfirmations(s *store.Store) *Confirmations {
-	return &Confirmations{store: s, now: time.Now}
-}
+func NewConfirmations(s *store.Store) *Confirmations { return &Confirmations{store: s, now: time.Now} }
 
 // Sender is the network that an email was requested from, and the network
 // around it: many people with an IPv6 address have several networks.

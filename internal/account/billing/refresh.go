@@ -47,12 +47,8 @@ func PlanOf(row *ent.Customer, now time.Time) auth.Plan {
 	if row == nil {
 		return auth.Developer
 	}
-	return planOf(row.Status, row.PastDueSince, now)
-}
-
-func planOf(status string, pastDueSince *time.Time, now time.Time) auth.Plan {
-	inGrace := status == StatusPastDue && (pastDueSince == nil || now.Before(pastDueSince.Add(Grace)))
-	if paid(status) || inGrace {
+	inGrace := row.Status == StatusPastDue && (row.PastDueSince == nil || now.Before(row.PastDueSince.Add(Grace)))
+	if paid(row.Status) || inGrace {
 		return auth.Pro
 	}
 	return auth.Developer
@@ -220,7 +216,7 @@ func (b *Billing) save(ctx context.Context, row *ent.Customer, current state, ev
 		if row.AccountID == nil {
 			return nil
 		}
-		demoted, err = setPlan(ctx, tx, *row.AccountID, planOf(current.status, current.pastDueSince, now))
+		demoted, err = setPlan(ctx, tx, *row.AccountID, PlanOf(&ent.Customer{Status: current.status, PastDueSince: current.pastDueSince}, now))
 		return err
 	})
 	if ent.IsConstraintError(err) {
