@@ -66,7 +66,7 @@ func TestExport(t *testing.T) {
 	t.Parallel()
 	s := onSQLite(t)
 	b, phone := s.signIn("ana@example.com"), s.signIn("ana@example.com")
-	s.signIn("ben@example.com").makeKey("of another")
+	s.signIn("ben@example.com").makeKey("another key")
 	key, revoked := b.makeKey("laptop \"é\" </script>"), b.makeKey("old")
 	wantGo(t, b.post("/account/keys/"+idOf(t, revoked)+"/revoke"), home)
 	s.accepts(key)
@@ -115,7 +115,7 @@ func TestExport(t *testing.T) {
 		len(data.Webhooks[0].Attempts) != 1 || data.Webhooks[0].Attempts[0]["answer"] != "oh no" || data.Webhooks[0].Attempts[0]["status"] != 500.0 || data.Webhooks[0].Attempts[0]["event"] != eventID(7) {
 		t.Errorf("got webhooks %v", data.Webhooks)
 	}
-	wantNot(t, got, "of another", "ben@", "whsec_", "hash", key, key[16:48], b.session(), phone.session())
+	wantNot(t, got, "another key", "ben@", "whsec_", "hash", key, key[16:48], b.session(), phone.session())
 	for _, row := range s.db.Write.Confirmation.Query().AllX(t.Context()) {
 		wantNot(t, got, row.LinkHash, row.BrowserHash, row.CodeHash)
 	}
