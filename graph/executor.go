@@ -43,9 +43,9 @@ type Config struct {
 	// Tools returns the number of tools in the catalog, which decides the cost of
 	// some fields; by default, that of a large catalog.
 	Tools func() int
-	// Trace is called at the start of an operation with the name of a server's own
-	// operation or "graphql". It returns a function to call at the end with the
-	// code of the server's failure or "". It may be nil.
+	// Trace is called at the start of an operation with the name of one of the
+	// server's own operations, or "graphql". It returns a function that is called
+	// at the end with the code of a server error, or "". It may be nil.
 	Trace func(ctx context.Context, name string) (context.Context, func(failure string))
 	// Healthy reports whether the database is available, so that callers are not
 	// blamed for a timeout while it is not. It may be nil.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
@@ -14,11 +15,6 @@ import (
 	"palmares/graph/model"
 	"palmares/internal/core/text"
 )
-
-// icpCodes are the stored values of Icp.
-var icpCodes = map[model.Icp]tool.Icp{
-	model.IcpVibeCoder: "vibe-coder", model.IcpAgenticEngineer: "agentic-engineer", model.IcpMixte: "mixte",
-}
 
 // toolsWhere converts a filter to predicates. The first one selects active
 // tools.
@@ -45,7 +41,7 @@ func (r *reader) toolsWhere(ctx context.Context, filter *model.ToolFilter) ([]pr
 		add(tool.PricingIn(mapSlice(filter.Pricings, func(p model.Pricing) tool.Pricing { return tool.Pricing(p) })...))
 	}
 	if filter.Icps != nil {
-		add(tool.IcpIn(mapSlice(filter.Icps, func(i model.Icp) tool.Icp { return icpCodes[i] })...))
+		add(tool.IcpIn(mapSlice(filter.Icps, func(i model.Icp) tool.Icp { return tool.Icp(strings.ReplaceAll(string(i), "_", "-")) })...))
 	}
 	if filter.ScoreMin != nil || filter.ScoreMax != nil {
 		add(untestedIs(false))

@@ -10,10 +10,11 @@ package main
 import (
 	_ "embed"
 	"fmt"
-	"go/build"
 	"maps"
 	"os"
+	"os/exec"
 	"slices"
+	"strings"
 	"text/template"
 
 	"github.com/99designs/gqlgen/codegen"
@@ -50,15 +51,15 @@ func generate() error {
 	if err != nil {
 		return err
 	}
-	gqlgen, err := build.Import("github.com/99designs/gqlgen/codegen", ".", build.FindOnly)
+	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/99designs/gqlgen/codegen").Output()
 	if err != nil {
-		return err
+		return fmt.Errorf("locating gqlgen's templates: %w", err)
 	}
 	return templates.Render(templates.Options{
 		PackageName:     cfg.Exec.Package,
 		Filename:        cfg.Exec.Filename,
 		Template:        executorTemplate,
-		TemplateFS:      os.DirFS(gqlgen.Dir),
+		TemplateFS:      os.DirFS(strings.TrimSpace(string(dir))),
 		Funcs:           template.FuncMap{"isPlain": isPlain, "isObjectList": isObjectList, "forGqlgen": forGqlgen},
 		Data:            data,
 		GeneratedHeader: true,
