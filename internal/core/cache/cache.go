@@ -226,9 +226,9 @@ func (c *Cache) fill(ctx context.Context, q Question, work Make) (entry *Entry, 
 
 // make executes a question and caches the response for its edition.
 func (c *Cache) make(ctx context.Context, q Question, work Make) (*Entry, Edition, error) {
-	begun := c.Edition()
+	before := c.Edition()
 	entry, release, err := work(ctx)
-	of := begun.Of(release)
+	of := before.Of(release)
 	if entry != nil {
 		entry.sign(c.secret, q)
 	}

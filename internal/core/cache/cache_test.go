@@ -22,7 +22,7 @@ func newCache() *Cache {
 
 var tools = Question{Operation: "tools", Variables: "?limit=2"}
 
-// making answers with the release, and counts how often it had to.
+// making returns a response of a release, and counts executions.
 func making(times *atomic.Int64, release *atomic.Int64) Make {
 	return func(context.Context) (*Entry, int, error) {
 		times.Add(1)
@@ -32,14 +32,14 @@ func making(times *atomic.Int64, release *atomic.Int64) Make {
 
 func body(r Response) string { return string(r.forms[identity].body) }
 
-// However many wait for one answer, it is worked out once.
+// Concurrent requests for one response execute it once.
 func TestMadeOnce(t *testing.T) {
 	c := newCache()
 	var times, release atomic.Int64
 	release.Store(1)
-	goOn := make(chan struct{})
+	proceed := make(chan struct{})
 	slow := func(ctx context.Context) (*Entry, int, error) {
-		<-goOn
+		<-proceed
 		return making(&times, &release)(ctx)
 	}
 	var all sync.WaitGroup
@@ -51,23 +51,23 @@ func TestMadeOnce(t *testing.T) {
 		})
 	}
 	wait.Until(t, "all wait for the answer", func() bool { return waiting(c) == 1000 })
-	close(goOn)
+	close(proceed)
 	all.Wait()
 	if times.Load() != 1 {
-		t.Errorf("it was worked out %d times", times.Load())
+		t.Errorf("got %d executions, want 1", times.Load())
 	}
 	if _, err := c.Get(t.Context(), Question{Operation: "tools", Variables: "?limit=3"}, slow); err != nil || times.Load() != 2 {
-		t.Errorf("another question has the same answer: %v", err)
+		t.Errorf("got %v, want another response for another question", err)
 	}
 }
 
-// Who goes away does not take the answer from the others.
+// A caller that leaves does not cancel the execution for others.
 func TestOneGoesAway(t *testing.T) {
 	c := newCache()
-	begun, goOn := make(chan struct{}), make(chan struct{})
+	started, proceed := make(chan struct{}), make(chan struct{})
 	slow := func(ctx context.Context) (*Entry, int, error) {
-		close(begun)
-		<-goOn
+		close(started)
+		<-proceed
 		return NewEntry([]byte("x"), nil), 1, ctx.Err()
 	}
 	ctx, leave := context.WithCancel(t.Context())
@@ -76,7 +76,7 @@ func TestOneGoesAway(t *testing.T) {
 		_, err := c.Get(ctx, tools, slow)
 		left <- err
 	}()
-	<-begun
+	<-started
 	stayed := make(chan error)
 	go func() {
 		_, err := c.Get(t.Context(), tools, slow)
@@ -85,15 +85,15 @@ func TestOneGoesAway(t *testing.T) {
 	wait.Until(t, "two wait for the answer", func() bool { return waiting(c) == 2 })
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
-		t.Errorf("who left: %v", err)
+		t.Errorf("caller that left: got %v", err)
 	}
-	close(goOn)
+	close(proceed)
 	if err := <-stayed; err != nil {
-		t.Errorf("who stayed: %v", err)
+		t.Errorf("caller that stayed: got %v", err)
 	}
 }
 
-// waiting is how many wait for tools.
+// waiting returns how many requests wait for tools.
 func waiting(c *Cache) int {
 	c.flightsMu.Lock()
 	defer c.flightsMu.Unlock()
@@ -103,46 +103,46 @@ func waiting(c *Cache) int {
 	return 0
 }
 
-// When all have gone away, nobody works for them any more, and who comes then
-// begins anew.
+// When all callers have left, the execution is cancelled, and the next caller
+// starts another one.
 func TestAllGoAway(t *testing.T) {
 	c := newCache()
-	begun, stopped := make(chan struct{}), make(chan error)
+	started, stopped := make(chan struct{}), make(chan error)
 	ctx, leave := context.WithCancel(t.Context())
 	go func() {
-		<-begun
+		<-started
 		leave()
 	}()
 	_, err := c.Get(ctx, tools, func(ctx context.Context) (*Entry, int, error) {
-		close(begun)
+		close(started)
 		<-ctx.Done()
 		stopped <- ctx.Err()
 		return nil, 0, ctx.Err()
 	})
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("who left: %v", err)
+		t.Errorf("caller that left: got %v", err)
 	}
 	if entry, err := c.Get(t.Context(), tools, func(context.Context) (*Entry, int, error) { return NewEntry([]byte("x"), nil), 1, nil }); err != nil || entry.Entry == nil {
-		t.Errorf("who comes later: %v", err)
+		t.Errorf("later caller: got %v", err)
 	}
 	wait.Receive(t, "work for nobody stops", stopped)
 }
 
-// Errors and panics are told to all who wait, and not kept.
+// Errors and panics reach all waiting callers, and are not cached.
 func TestFailuresAreNotKept(t *testing.T) {
-	var said strings.Builder
-	c := New(1<<20, nil, slog.New(slog.NewTextHandler(&said, nil)))
+	var log strings.Builder
+	c := New(1<<20, nil, slog.New(slog.NewTextHandler(&log, nil)))
 	c.Publish(1)
 	for _, fails := range []Make{
 		func(context.Context) (*Entry, int, error) { return nil, 0, errors.New("no") },
 		func(context.Context) (*Entry, int, error) { panic("on purpose") },
 	} {
 		if _, err := c.Get(t.Context(), tools, fails); err == nil {
-			t.Error("it worked")
+			t.Error("got no error, want one")
 		}
 	}
-	if !strings.Contains(said.String(), "on purpose") {
-		t.Errorf("the panic is not in the log: %q", said.String())
+	if !strings.Contains(log.String(), "on purpose") {
+		t.Errorf("got log %q, want the panic", log.String())
 	}
 	var times, release atomic.Int64
 	release.Store(1)
@@ -151,7 +151,7 @@ func TestFailuresAreNotKept(t *testing.T) {
 	}
 }
 
-// What is not of any release is never kept for one.
+// A response without a release is not cached.
 func TestNothingBeforeTheFirstRelease(t *testing.T) {
 	c := New(1<<20, nil, slog.New(slog.DiscardHandler))
 	var times, release atomic.Int64
@@ -163,7 +163,7 @@ func TestNothingBeforeTheFirstRelease(t *testing.T) {
 	c.Publish(1)
 	release.Store(1)
 	if got, _ := c.Get(t.Context(), tools, making(&times, &release)); times.Load() != 3 || body(got) != "release 1" {
-		t.Errorf("worked out %d times: %s", times.Load(), body(got))
+		t.Errorf("got %d executions and %s", times.Load(), body(got))
 	}
 }
 
@@ -178,6 +178,6 @@ func TestWeight(t *testing.T) {
 	}
 	c.items.CleanUp()
 	if w := c.Weight(); w > 1<<20 || w < 1<<19 {
-		t.Errorf("%d bytes are kept", w)
+		t.Errorf("got %d bytes in the cache, want at most its size", w)
 	}
 }

@@ -1,4 +1,4 @@
-// Package cache holds what a server keeps in memory: responses ready to send,
+// Package cache holds what a server retains in memory: responses ready to send,
 // with their encodings and tags, and what is needed to make them. It knows
 // nothing of their content.
 package cache

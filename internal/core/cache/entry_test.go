@@ -60,18 +60,18 @@ func TestEncodings(t *testing.T) {
 	} {
 		got := answer(long, http.MethodGet, "Accept-Encoding", accept)
 		if encoding := got.Header().Get("Content-Encoding"); encoding != want || got.Code != 200 {
-			t.Errorf("%.60q: %d %q, not %q", accept, got.Code, encoding, want)
+			t.Errorf("%.60q: got %d %q, want %q", accept, got.Code, encoding, want)
 		}
 		if body := decoded(t, got); !bytes.Equal(body, long) {
-			t.Errorf("%.60q: decodes to %.40q", accept, body)
+			t.Errorf("%.60q: got %.40q after decoding", accept, body)
 		}
 		if fmt.Sprint(got.Body.Len()) != got.Header().Get("Content-Length") {
-			t.Errorf("%.60q: has %d bytes, says %s", accept, got.Body.Len(), got.Header().Get("Content-Length"))
+			t.Errorf("%.60q: got %d bytes, want Content-Length %s", accept, got.Body.Len(), got.Header().Get("Content-Length"))
 		}
 	}
 	for _, accept := range []string{"identity;q=0", "*;q=0", "deflate, identity;q=0", "identity;q=0.000, gzip;q=0"} {
 		if got := answer(long, http.MethodGet, "Accept-Encoding", accept); got.Code != http.StatusNotAcceptable || got.Header().Get("ETag") != "" {
-			t.Errorf("%q: %d", accept, got.Code)
+			t.Errorf("%q: got %d, want 406 without a tag", accept, got.Code)
 		}
 	}
 }
@@ -101,15 +101,15 @@ func decoded(t *testing.T, got *httptest.ResponseRecorder) []byte {
 	return data
 }
 
-// A tiny body is sent as it is, unless that is refused.
+// A tiny body is not compressed, unless identity is not acceptable.
 func TestTinyBodies(t *testing.T) {
 	small := []byte(`{"data":[]}`)
 	if got := answer(small, http.MethodGet, "Accept-Encoding", "gzip, br, zstd"); got.Header().Get("Content-Encoding") != "" || !bytes.Equal(got.Body.Bytes(), small) {
-		t.Errorf("%v", got.Header())
+		t.Errorf("got headers %v", got.Header())
 	}
 	got := answer(small, http.MethodGet, "Accept-Encoding", "gzip, identity;q=0")
 	if got.Header().Get("Content-Encoding") != "gzip" || !bytes.Equal(decoded(t, got), small) {
-		t.Errorf("%v", got.Header())
+		t.Errorf("got headers %v", got.Header())
 	}
 }
 
@@ -119,14 +119,14 @@ func TestTags(t *testing.T) {
 		got := answer(long, http.MethodGet, "Accept-Encoding", accept)
 		tag := got.Header().Get("ETag")
 		if tags[tag] || !strings.HasPrefix(tag, `"`) || !strings.HasSuffix(tag, `"`) {
-			t.Errorf("%s: %s is no tag of its own", accept, tag)
+			t.Errorf("%s: got tag %s, want a unique strong one", accept, tag)
 		}
 		tags[tag] = true
 		if again := answer(long, http.MethodGet, "Accept-Encoding", accept).Header().Get("ETag"); again != tag {
-			t.Errorf("%s: first %s, then %s", accept, tag, again)
+			t.Errorf("%s: got tag %s, then %s", accept, tag, again)
 		}
 		if other := answer(append([]byte("x"), long...), http.MethodGet, "Accept-Encoding", accept).Header().Get("ETag"); other == tag {
-			t.Errorf("%s: another body has the tag, too", accept)
+			t.Errorf("%s: got the same tag for another body", accept)
 		}
 	}
 }
@@ -159,18 +159,18 @@ func TestNotModified(t *testing.T) {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
 			got := answer(long, method, "If-None-Match", header)
 			if got.Code != want {
-				t.Errorf("%s %.60q: %d, not %d", method, header, got.Code, want)
+				t.Errorf("%s %.60q: got %d, want %d", method, header, got.Code, want)
 			}
 			if got.Header().Get("ETag") != tag {
-				t.Errorf("%s %.60q: has the tag %s", method, header, got.Header().Get("ETag"))
+				t.Errorf("%s %.60q: got tag %s", method, header, got.Header().Get("ETag"))
 			}
 			if want == 304 && (got.Body.Len() > 0 || got.Header().Get("Content-Length") != "" || got.Header().Get("Content-Type") != "") {
-				t.Errorf("%s %.60q: %d bytes, %v", method, header, got.Body.Len(), got.Header())
+				t.Errorf("%s %.60q: got %d bytes and %v", method, header, got.Body.Len(), got.Header())
 			}
 		}
 	}
 	compressed := answer(long, http.MethodGet, "Accept-Encoding", "gzip").Header().Get("ETag")
 	if got := answer(long, http.MethodGet, "If-None-Match", compressed); got.Code != 200 {
-		t.Errorf("the plain body is not what the tag of the compressed one names: %d", got.Code)
+		t.Errorf("got %d for the tag of another encoding, want 200", got.Code)
 	}
 }

@@ -11,8 +11,8 @@ import (
 
 type askerKey struct{}
 
-// A new release is served at once, and the busiest answers are there before
-// their readers.
+// A new release is served at once, with the most requested responses already
+// cached.
 func TestNewRelease(t *testing.T) {
 	c := newCache()
 	var times, release atomic.Int64
@@ -26,7 +26,7 @@ func TestNewRelease(t *testing.T) {
 		}
 	}
 	if times.Load() != 10 {
-		t.Fatalf("worked out %d times", times.Load())
+		t.Fatalf("got %d executions", times.Load())
 	}
 	release.Store(2)
 	c.renewed = 3
@@ -34,7 +34,7 @@ func TestNewRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	if times.Load() != 13 {
-		t.Errorf("%d answers were worked out again, not 3", times.Load()-10)
+		t.Errorf("got %d renewed responses, want 3", times.Load()-10)
 	}
 	for i := range 10 {
 		got, err := c.Get(t.Context(), Question{Operation: "tools", Variables: fmt.Sprint(i)}, making(&times, &release))
@@ -43,21 +43,21 @@ func TestNewRelease(t *testing.T) {
 		}
 	}
 	if times.Load() != 20 {
-		t.Errorf("then %d more, not 7", times.Load()-13)
+		t.Errorf("got %d more executions, want 7", times.Load()-13)
 	}
-	// An answer that was begun on an old release does not bring it back.
+	// A response that started on an old release does not bring it back.
 	c.Publish(1)
 	if c.Newest() != 2 {
-		t.Errorf("release %d is served", c.Newest())
+		t.Errorf("got release %d", c.Newest())
 	}
 	for key := range c.items.Keys() {
 		if key.edition.release() != 2 {
-			t.Errorf("release %d takes room", key.edition.release())
+			t.Errorf("got a cached response of release %d, want none", key.edition.release())
 		}
 	}
 }
 
-// Whoever sees a newer release first ends the old one for all.
+// Once any request sees a newer release, the old one is no longer served.
 func TestAMissTellsOfTheRelease(t *testing.T) {
 	c := newCache()
 	var times, release atomic.Int64
@@ -70,12 +70,11 @@ func TestAMissTellsOfTheRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, _ := c.Get(t.Context(), tools, making(&times, &release)); body(got) != "release 2" {
-		t.Errorf("%s after a newer one", body(got))
+		t.Errorf("got %s after a newer release", body(got))
 	}
 }
 
-// That something is gone is news of a release as well: what is kept of the one
-// before is not shown after it.
+// A response that something no longer exists ends the old release too.
 func TestErrorOfANewRelease(t *testing.T) {
 	c := newCache()
 	var times, release atomic.Int64
@@ -84,17 +83,17 @@ func TestErrorOfANewRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	release.Store(2)
-	gone := func(context.Context) (*Entry, int, error) { return nil, 2, problem.New(problem.NotFound, "gone") }
-	if _, err := c.Get(t.Context(), Question{Operation: "tool"}, gone); problem.Of(err).Code != problem.NotFound {
+	missing := func(context.Context) (*Entry, int, error) { return nil, 2, problem.New(problem.NotFound, "missing") }
+	if _, err := c.Get(t.Context(), Question{Operation: "tool"}, missing); problem.Of(err).Code != problem.NotFound {
 		t.Error(err)
 	}
 	if got, err := c.Get(t.Context(), tools, making(&times, &release)); err != nil || body(got) != "release 2" {
-		t.Errorf("%s, %v", body(got), err)
+		t.Errorf("got %s and %v", body(got), err)
 	}
 }
 
-// What is worked out again for all is not worked out in the name of who
-// happened to see the release first.
+// Responses are renewed without the rights of the caller who saw the release
+// first.
 func TestRenewedForNobody(t *testing.T) {
 	c := newCache()
 	release, named := 1, false
@@ -112,53 +111,53 @@ func TestRenewedForNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	if named || c.Newest() != 2 {
-		t.Errorf("in somebody's name: %v, release %d", named, c.Newest())
+		t.Errorf("got a caller %v at release %d, want none", named, c.Newest())
 	}
 }
 
-// A database that fails just as a release comes out takes nothing away: what
-// is kept goes on, whichever way the release was heard of.
+// If the database fails when a release is published, cached responses are still
+// served, however the release was noticed.
 func TestTheDatabaseFailsWithTheNews(t *testing.T) {
 	c := newCache()
 	var release atomic.Int64
-	var away atomic.Bool
+	var down atomic.Bool
 	work := func(context.Context) (*Entry, int, error) {
-		if away.Load() {
-			return nil, 0, problem.New(problem.Unavailable, "away")
+		if down.Load() {
+			return nil, 0, problem.New(problem.Unavailable, "down")
 		}
 		return NewEntry([]byte(fmt.Sprint("release ", release.Load())), nil), int(release.Load()), nil
 	}
 	keptIs := func(want string) {
 		t.Helper()
 		if got, err := c.Get(t.Context(), tools, work); err != nil || body(got) != want {
-			t.Errorf("kept: %s, %v", body(got), err)
+			t.Errorf("got %s and %v, want the cached response", body(got), err)
 		}
 	}
 	release.Store(1)
 	keptIs("release 1")
 
-	away.Store(true)
+	down.Store(true)
 	release.Store(2)
 	if err := c.Renew(2); err == nil || c.Newest() != 1 {
-		t.Errorf("release %d is served, %v", c.Newest(), err)
+		t.Errorf("got release %d and %v", c.Newest(), err)
 	}
 	keptIs("release 1")
 	// One answer of it still came through.
 	through := func(context.Context) (*Entry, int, error) { return NewEntry([]byte("release 2"), nil), 2, nil }
 	if _, err := c.Get(t.Context(), Question{Operation: "stats"}, through); err == nil {
-		t.Error("a newer release is shown, and an older one after it")
+		t.Error("got an older release after a newer one")
 	}
 	keptIs("release 1")
 
-	away.Store(false)
+	down.Store(false)
 	if err := c.Renew(2); err != nil {
 		t.Error(err)
 	}
 	keptIs("release 2")
 }
 
-// An answer that takes long, or too long, holds up no release: others show that
-// the database is there.
+// A slow response does not delay a release if others show that the database
+// works.
 func TestSlowAnswerHoldsUpNobody(t *testing.T) {
 	c := newCache()
 	var release atomic.Int64
@@ -184,11 +183,11 @@ func TestSlowAnswerHoldsUpNobody(t *testing.T) {
 	}
 	release.Store(2)
 	if err := c.Renew(2); err != nil || c.Newest() != 2 {
-		t.Errorf("release %d is served, %v", c.Newest(), err)
+		t.Errorf("got release %d and %v", c.Newest(), err)
 	}
 }
 
-// Where numbers begin anew, nothing of before is served.
+// When release numbers start again, nothing cached before is served.
 func TestRestart(t *testing.T) {
 	c := newCache()
 	var times, release atomic.Int64
@@ -200,30 +199,31 @@ func TestRestart(t *testing.T) {
 	c.Restart(2)
 	for range 2 {
 		if got, err := c.Get(t.Context(), tools, making(&times, &release)); err != nil || body(got) != "release 2" {
-			t.Errorf("%s, %v", body(got), err)
+			t.Errorf("got %s and %v", body(got), err)
 		}
 	}
 	if times.Load() != 2 {
-		t.Errorf("worked out %d times", times.Load())
+		t.Errorf("got %d executions", times.Load())
 	}
 }
 
-// What was still worked out when numbers began anew is not taken for newer.
+// A response that was executing when release numbers started again is not taken
+// for newer.
 func TestLateFlightAfterRestart(t *testing.T) {
 	c := newCache()
 	c.Publish(7)
-	begun, goOn, landed := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	started, proceed, landed := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(landed)
 		_, _ = c.Get(t.Context(), tools, func(context.Context) (*Entry, int, error) {
-			close(begun)
-			<-goOn
+			close(started)
+			<-proceed
 			return NewEntry([]byte("old"), nil), 7, nil
 		})
 	}()
-	<-begun
+	<-started
 	c.Restart(5)
-	close(goOn)
+	close(proceed)
 	<-landed
 	for _, release := range []int{5, 7} { // which comes again
 		c.Publish(release)
@@ -231,7 +231,7 @@ func TestLateFlightAfterRestart(t *testing.T) {
 			return NewEntry([]byte(fmt.Sprint("new ", release)), nil), release, nil
 		}
 		if got, err := c.Get(t.Context(), tools, work); err != nil || body(got) != fmt.Sprint("new ", release) || c.Newest() != release {
-			t.Errorf("release %d: %s of %d, %v", release, body(got), c.Newest(), err)
+			t.Errorf("release %d: got %s of %d and %v", release, body(got), c.Newest(), err)
 		}
 	}
 }

@@ -55,8 +55,8 @@ func call(t *testing.T, server *httptest.Server, method string) (*http.Response,
 	return response, string(body)
 }
 
-// A handler that heeds nothing does not hold up its request, and what it
-// writes later reaches nobody.
+// A handler that ignores its context does not delay the response, and what it
+// writes later is dropped.
 func TestHandlerThatIsTooLate(t *testing.T) {
 	for method, says := range map[string]string{
 		http.MethodGet: "The server took too long to respond. Try again", http.MethodPost: "may or may not have been saved",

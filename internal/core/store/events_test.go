@@ -10,7 +10,7 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// What the journal held before there were events is told as them.
+// A migration turns older journal entries into events.
 func TestOldEntriesBecomeEvents(t *testing.T) {
 	const shown, hidden = `{"slug":"duel","title":"Lequel ?","tool_a":"a","tool_b":"v","winner":"a","winner_note":"Net.","updated_at":"2026-10-01","canonical_url":"https://palmares.example/duel"}`,
 		`{"slug":"duel","title":"Lequel ?","tool_a":"a","tool_b":"gone","winner":"a","winner_note":"Net.","published":false,"updated_at":"2026-10-01","canonical_url":"https://palmares.example/duel"}`
@@ -57,11 +57,11 @@ func TestOldEntriesBecomeEvents(t *testing.T) {
 			run(`INSERT INTO journal_entries (kind, slug, "before", "after", release_number) VALUES ($1, $2, $3, $4, 1)`, e.kind, e.slug, orNull(e.before), orNull(e.after))
 		}
 		if done, err := s.Migrate(t.Context()); err != nil || len(done) == 0 || done[0].Version != 5 {
-			t.Fatalf("%v, %v", done, err)
+			t.Fatalf("got %v and %v, want the migrations", done, err)
 		}
 		rows := s.Read.JournalEntry.Query().Order(journalentry.ByID()).AllX(t.Context())
 		if len(rows) != len(entries) {
-			t.Fatalf("%d entries are left", len(rows))
+			t.Fatalf("got %d entries", len(rows))
 		}
 		var want []string
 		for i, row := range rows {
@@ -72,29 +72,29 @@ func TestOldEntriesBecomeEvents(t *testing.T) {
 			}
 			e := entries[i]
 			if got := event + " /" + row.Category + "/" + row.OtherCategory; got != e.want {
-				t.Errorf("%d, %s of %s: %s, not %s", i, e.kind, e.slug, got, e.want)
+				t.Errorf("%d, %s of %s: got %s, want %s", i, e.kind, e.slug, got, e.want)
 			}
 			if row.Kind != e.kind || text(row.Before) != e.before || text(row.After) != e.after {
-				t.Errorf("%d was changed: %v", i, row)
+				t.Errorf("%d: got changed content %v", i, row)
 			}
 		}
 		events, err := journal.Read(t.Context(), s.Read.JournalEntry, journal.Query{Limit: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var told []string
+		var got []string
 		for _, event := range events {
-			told = append(told, event.Type+" "+event.Slug)
+			got = append(got, event.Type+" "+event.Slug)
 			if event.At.IsZero() || len(event.JSON()) == 0 {
-				t.Errorf("%+v", event)
+				t.Errorf("got %+v, want a time and content", event)
 			}
 		}
-		if fmt.Sprint(told) != fmt.Sprint(want) {
-			t.Errorf("told %v, not %v", told, want)
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("got %v, want %v", got, want)
 		}
 		run(`INSERT INTO journal_entries (kind, slug, category, other_category, release_number) VALUES ('tool.created', 'new', '', '', 1)`)
 		if newest, err := journal.Newest(t.Context(), s.Read.JournalEntry); err != nil || newest <= rows[len(rows)-1].ID {
-			t.Errorf("numbers go back to %d, %v", newest, err)
+			t.Errorf("got newest number %d and %v, want no smaller one", newest, err)
 		}
 	})
 }

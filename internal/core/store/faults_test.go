@@ -59,7 +59,7 @@ func sees(t *testing.T, seen <-chan int, want int) {
 	}
 }
 
-// With no poll to help, only the notification can tell.
+// Without a poll, only the notification wakes the watch.
 func TestNotificationWakesTheWatch(t *testing.T) {
 	cfg := testkit.Postgres(t)
 	cfg.PollEvery = time.Hour
@@ -110,7 +110,7 @@ func TestWatchSeesAReleaseThatGoesBack(t *testing.T) {
 	})
 }
 
-// A connection that ends just at the commit leaves it open whether it was.
+// If the connection ends during the commit, its outcome is unknown.
 func TestLostCommitIsUnsure(t *testing.T) {
 	cfg := testkit.Postgres(t)
 	s, other := testkit.Open(t, cfg), open(t, cfg)
@@ -125,7 +125,7 @@ func TestLostCommitIsUnsure(t *testing.T) {
 	}
 }
 
-// What an operator set for a database must not change what we read and write.
+// Settings of an operator do not change what is read and written.
 func TestOddServerSettings(t *testing.T) {
 	for _, setting := range []string{
 		"extra_float_digits = 0", "default_transaction_isolation = 'serializable'", "timezone = 'Asia/Kathmandu'", "datestyle = 'German'",
@@ -151,7 +151,7 @@ func TestOddServerSettings(t *testing.T) {
 			const score = 7.123456789012345
 			s.Write.Category.Create().SetID("x").SetLabel("X").SetFingerprint("").SetAvgScore(score).SaveX(t.Context())
 			if got := *s.Read.Category.GetX(t.Context(), "x").AvgScore; got != score {
-				t.Errorf("%v is read as %v", score, got)
+				t.Errorf("got %v, want %v", got, score)
 			}
 		})
 	}
@@ -173,8 +173,8 @@ func TestReplacedFileIsNotReady(t *testing.T) {
 	}
 }
 
-// frozen passes bytes on between us and a server until it is told to stop, as
-// a network does that loses them: nothing is closed, nothing answers.
+// frozen forwards bytes to a server until it is stopped, and then drops them
+// without closing the connection, as a broken network does.
 type frozen struct {
 	address string
 	stopped atomic.Bool
@@ -245,7 +245,7 @@ func TestFrozenDatabaseIsToldInTime(t *testing.T) {
 	}
 }
 
-// A driver may tell of a cancelled statement in the database's words alone.
+// A driver may report a cancelled statement only in the database's words.
 func TestGivingUpIsNotTheDatabasesFault(t *testing.T) {
 	s := testkit.Open(t, testkit.Postgres(t))
 	for name, fails := range map[string]error{
@@ -263,7 +263,7 @@ func TestGivingUpIsNotTheDatabasesFault(t *testing.T) {
 			}
 			err = s.Update(t.Context(), func(*ent.Tx) error { return fails })
 			if fault := (*store.Fault)(nil); !errors.As(err, &fault) {
-				t.Errorf("nobody gave up: got %v", err)
+				t.Errorf("not cancelled: got %v", err)
 			}
 		})
 	}

@@ -8,8 +8,8 @@ import (
 	"palmares/ent"
 )
 
-// A migration of SQLite that builds a table anew must not take along the rows
-// that refer to it.
+// A migration of SQLite that rebuilds a table must not delete the rows that
+// refer to it.
 func TestRebuildingATableKeepsWhatRefersToIt(t *testing.T) {
 	s := filled(t)
 	err := s.migrating(t.Context(), func(tx *sql.Tx) error {
@@ -29,11 +29,11 @@ func TestRebuildingATableKeepsWhatRefersToIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := s.Read.Section.Query().CountX(t.Context()); n != 1 {
-		t.Errorf("%d sections are left", n)
+		t.Errorf("got %d sections after the migration", n)
 	}
 	var enforced bool
 	if err := s.writer.QueryRowContext(t.Context(), "PRAGMA foreign_keys").Scan(&enforced); err != nil || !enforced {
-		t.Errorf("foreign keys stay off: %v", err)
+		t.Errorf("got %v, want foreign keys to be on again", err)
 	}
 }
 
@@ -44,11 +44,11 @@ func TestMigrationThatBreaksReferencesIsRefused(t *testing.T) {
 		return err
 	})
 	if n := s.Read.Tool.Query().CountX(t.Context()); err == nil || n != 1 {
-		t.Errorf("error %v, %d tools", err, n)
+		t.Errorf("got error %v and %d tools", err, n)
 	}
 }
 
-// A panic must not keep the one writer for ever.
+// A panic releases the only writer.
 func TestPanicGivesTheLockBack(t *testing.T) {
 	s := filled(t)
 	func() {

@@ -12,15 +12,15 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// late holds an answer of the database back, of who asks with its context.
+// late delays the result of a query that is made with its context.
 type late struct {
-	armed       atomic.Bool
-	asked, pass chan struct{}
+	armed         atomic.Bool
+	queried, pass chan struct{}
 }
 
 type lateKey struct{}
 
-func newLate() *late { return &late{asked: make(chan struct{}), pass: make(chan struct{})} }
+func newLate() *late { return &late{queried: make(chan struct{}), pass: make(chan struct{})} }
 
 func (l *late) context() context.Context {
 	l.armed.Store(true)
@@ -30,7 +30,7 @@ func (l *late) context() context.Context {
 func (l *late) watch(ctx context.Context, _, _ string) func(error) {
 	return func(error) {
 		if ctx.Value(lateKey{}) != nil && l.armed.CompareAndSwap(true, false) {
-			close(l.asked)
+			close(l.queried)
 			<-l.pass
 		}
 	}
@@ -49,26 +49,26 @@ func behindAReplica(t *testing.T, watch store.Watch) (writer, reader *store.Stor
 	return writer, reader
 }
 
-// What a snapshot saw is not taken back, either.
+// After a snapshot, no older release is read.
 func TestSnapshotIsRemembered(t *testing.T) {
 	t.Parallel()
 	writer, reader := behindAReplica(t, nil)
 	release(t, writer, 2)
 	reader.LeaveReplica(time.Minute)
 	if got := snapshotSees(t, reader); got != 2 {
-		t.Fatalf("without the replica, release %d is seen", got)
+		t.Fatalf("got release %d without the replica, want 2", got)
 	}
 	reader.LeaveReplica(0)
 	if got := readingSees(t, reader); got != 2 {
-		t.Errorf("after release 2, release %d is read", got)
+		t.Errorf("got release %d, want 2", got)
 	}
 	if got, err := reader.CurrentRelease(t.Context()); err != nil || got.ID != 2 {
-		t.Errorf("after release 2, release %v is told: %v", got, err)
+		t.Errorf("got release %v and %v, want 2", got, err)
 	}
 }
 
-// A reading that began before another one, and ends after it, does not make
-// its older release the newest again.
+// A reading that starts before another one and ends after it does not make its
+// older release the newest again.
 func TestLateReadingTakesNothingBack(t *testing.T) {
 	t.Parallel()
 	held := newLate()
@@ -78,10 +78,10 @@ func TestLateReadingTakesNothingBack(t *testing.T) {
 	go func() {
 		ended <- reader.Reading(held.context(), func(context.Context, *ent.Release) error { return nil })
 	}()
-	<-held.asked
+	<-held.queried
 	release(t, writer, 2)
 	if got := readingSees(t, reader); got != 2 {
-		t.Fatalf("release %d is read", got)
+		t.Fatalf("got release %d", got)
 	}
 	close(held.pass)
 	if err := <-ended; err != nil {
@@ -89,35 +89,35 @@ func TestLateReadingTakesNothingBack(t *testing.T) {
 	}
 	reader.LeaveReplica(0)
 	if got := readingSees(t, reader); got != 2 {
-		t.Errorf("after release 2, release %d is read", got)
+		t.Errorf("got release %d, want 2", got)
 	}
 }
 
-// Nor does a look for new releases whose answer is late.
+// A poll for new releases with a late result does not either.
 func TestLateLookTakesNothingBack(t *testing.T) {
 	t.Parallel()
 	held := newLate()
 	writer, reader := behindAReplica(t, held.watch)
 	reader.LeaveReplica(time.Minute)
 	ctx, stop := context.WithCancel(held.context())
-	told := make(chan int, 10)
+	seen := make(chan int, 10)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		reader.Watch(ctx, slog.New(slog.DiscardHandler), func(r *ent.Release) bool { told <- r.ID; return true })
+		reader.Watch(ctx, slog.New(slog.DiscardHandler), func(r *ent.Release) bool { seen <- r.ID; return true })
 	}()
 	defer func() { stop(); <-ended }()
-	<-held.asked
+	<-held.queried
 	release(t, writer, 2)
 	if got := readingSees(t, reader); got != 2 {
-		t.Fatalf("release %d is read", got)
+		t.Fatalf("got release %d", got)
 	}
 	reader.LeaveReplica(0)
 	close(held.pass)
-	if got := <-told; got != 2 {
-		t.Errorf("release %d is told when 2 was read", got)
+	if got := <-seen; got != 2 {
+		t.Errorf("got release %d from the watch, want 2", got)
 	}
 	if got := readingSees(t, reader); got != 2 {
-		t.Errorf("after release 2, release %d is read", got)
+		t.Errorf("got release %d, want 2", got)
 	}
 }

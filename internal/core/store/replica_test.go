@@ -12,47 +12,46 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// reads is the release that a reading and then a snapshot see; what the first
-// has shown, the second may not take back.
+// reads returns the release that a reading and then a snapshot see, which must
+// be the same.
 func reads(t *testing.T, s *store.Store) int {
 	t.Helper()
 	read := readingSees(t, s)
 	if snapshot := snapshotSees(t, s); snapshot < read {
-		t.Fatalf("a reading saw release %d, a snapshot after it %d", read, snapshot)
+		t.Fatalf("got release %d in a snapshot after %d in a reading", snapshot, read)
 	}
 	return read
 }
 
-// readingSees is the release that a reading is told, and that its statements
-// see.
-func readingSees(t *testing.T, s *store.Store) (told int) {
+// readingSees returns the release of a reading, which its statements must see.
+func readingSees(t *testing.T, s *store.Store) (given int) {
 	t.Helper()
 	var seen int
 	if err := s.Reading(t.Context(), func(ctx context.Context, release *ent.Release) error {
 		newest, err := store.NewestRelease(ctx, s.Read.Release)
-		told, seen = number(release), number(newest)
+		given, seen = number(release), number(newest)
 		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if told != seen {
-		t.Fatalf("a reading of release %d saw %d", told, seen)
+	if given != seen {
+		t.Fatalf("got release %d in a reading of %d", seen, given)
 	}
-	return told
+	return given
 }
 
-func snapshotSees(t *testing.T, s *store.Store) (told int) {
+func snapshotSees(t *testing.T, s *store.Store) (given int) {
 	t.Helper()
 	if err := s.Snapshot(t.Context(), func(_ *ent.Tx, release *ent.Release) error {
-		told = number(release)
+		given = number(release)
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return told
+	return given
 }
 
-// number is 0 before the first release.
+// number returns the number of a release, or 0 before the first.
 func number(release *ent.Release) int {
 	if release == nil {
 		return 0
@@ -68,7 +67,7 @@ func comesTo(t *testing.T, s *store.Store, want int) {
 	wait.Until(t, fmt.Sprintf("release %d is read", want), func() bool {
 		got := reads(t, s)
 		if got < last {
-			t.Fatalf("release %d is shown after release %d", got, last)
+			t.Fatalf("got release %d after release %d", got, last)
 		}
 		last = got
 		return got == want
@@ -82,7 +81,7 @@ func TestReadingFromAReplica(t *testing.T) {
 	reader := open(t, store.Config{DatabaseURL: primary.URL, ReadURL: standby.URL})
 	standby.CatchUp(t, primary) // without its tables it would be left alone for a while
 	if got := reads(t, reader); got != 0 {
-		t.Fatalf("before the first release, %d is read", got)
+		t.Fatalf("got release %d, want none", got)
 	}
 	release(t, writer, 1)
 	comesTo(t, reader, 1)
@@ -92,10 +91,10 @@ func TestReadingFromAReplica(t *testing.T) {
 	standby.Pause(t)
 	release(t, writer, 2)
 	if got := reads(t, reader); got != 1 {
-		t.Errorf("a replica that lags tells of release %d", got)
+		t.Errorf("got release %d from a replica that lags", got)
 	}
 	if newest, err := store.NewestRelease(t.Context(), reader.Current().Release); err != nil || newest.ID != 2 {
-		t.Errorf("what was just written: %v, %v", newest, err)
+		t.Errorf("got %v and %v, want what was just written", newest, err)
 	}
 	standby.Resume(t)
 	comesTo(t, reader, 2)
@@ -106,22 +105,22 @@ func TestReadingFromAReplica(t *testing.T) {
 	standby.Freeze(t)
 	release(t, writer, 3)
 	if err := reader.Reading(wait.Context(t), func(context.Context, *ent.Release) error { return nil }); err != nil {
-		t.Errorf("a replica that hangs: %v", err)
+		t.Errorf("got %v with a replica that hangs", err)
 	}
 	comesTo(t, reader, 3)
 	standby.Thaw(t)
-	reader.LeaveReplica(0) // it is asked again at once
+	reader.LeaveReplica(0) // use it again at once
 	for range 20 {
 		if got := reads(t, reader); got != 3 {
-			t.Fatalf("after release 3, release %d is shown", got)
+			t.Fatalf("got release %d, want 3", got)
 		}
 	}
 	standby.Resume(t)
 	comesTo(t, reader, 3)
 }
 
-// A replica that lags has nothing to tell of what it lacks; when it has caught
-// up by the end of the reading, that nothing is still of the past.
+// A query without rows on a replica that lags belongs to the older release, even
+// if the replica has caught up by the end of the reading.
 func TestReplicaCatchesUpInAReading(t *testing.T) {
 	t.Parallel()
 	primary, standby := testkit.StartReplicated(t)
@@ -153,11 +152,11 @@ func TestReplicaCatchesUpInAReading(t *testing.T) {
 		t.Fatal(err)
 	}
 	if of != 2 || categories != 1 {
-		t.Errorf("a reading of release %d saw %d categories", of, categories)
+		t.Errorf("got %d categories in a reading of release %d", categories, of)
 	}
 }
 
-// A backup that was restored goes back, and readers with it.
+// Readers follow a restored backup to an older release.
 func TestRestoredBackupBehindAReplica(t *testing.T) {
 	t.Parallel()
 	primary, standby := testkit.StartReplicated(t)
@@ -178,7 +177,7 @@ func TestRestoredBackupBehindAReplica(t *testing.T) {
 	wait.Until(t, "what was undone is no longer shown", func() bool { return readingSees(t, reader) == 2 })
 	for range 20 {
 		if read, snapshot := readingSees(t, reader), snapshotSees(t, reader); read != 2 || snapshot != 2 {
-			t.Fatalf("after release 3 was undone, a reading sees %d and a snapshot %d", read, snapshot)
+			t.Fatalf("got release %d in a reading and %d in a snapshot, want the restored one", read, snapshot)
 		}
 	}
 }

@@ -24,12 +24,12 @@ func TestMigrationsGiveTheSchema(t *testing.T) {
 			t.Fatal(err)
 		}
 		if drift != "" {
-			t.Errorf("the ent schema asks for more than the migrations give; run make migration NAME=…:\n%s", drift)
+			t.Errorf("the migrations lack parts of the ent schema; run make migration NAME=…:\n%s", drift)
 		}
 	})
 }
 
-// The check above is only worth something if it sees a difference.
+// The check above finds differences.
 func TestDriftIsSeen(t *testing.T) {
 	for name, statement := range map[string]string{
 		"index":  `DROP INDEX tools_by_name_asc`,
@@ -42,7 +42,7 @@ func TestDriftIsSeen(t *testing.T) {
 					t.Fatal(err)
 				}
 				if drift, err := s.Drift(t.Context()); err != nil || drift == "" {
-					t.Errorf("drift %q, error %v", drift, err)
+					t.Errorf("got drift %q and error %v", drift, err)
 				}
 			})
 		})
@@ -92,7 +92,7 @@ func TestManyMigrateAtOnce(t *testing.T) {
 		all.Wait()
 		steps, err := open(t, cfg).Migrations(t.Context())
 		if err != nil || applied != len(steps) {
-			t.Errorf("%d migrations were applied %d times, %v", len(steps), applied, err)
+			t.Errorf("got %d applied migrations and %v, want %d", applied, err, len(steps))
 		}
 	})
 }
@@ -121,7 +121,7 @@ func TestNewerDatabaseIsRefused(t *testing.T) {
 	})
 }
 
-// A migration that fails half-way leaves nothing of it.
+// A migration that fails changes nothing.
 func TestFailedMigrationLeavesNothing(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		s := open(t, cfg)
@@ -135,7 +135,7 @@ func TestFailedMigrationLeavesNothing(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		if _, err := s.Write.ExecContext(t.Context(), `SELECT * FROM categories`); err == nil {
-			t.Error("a part of the migration stayed")
+			t.Error("got a part of the failed migration, want none")
 		}
 	})
 }
@@ -145,17 +145,17 @@ func TestSQLiteIsSetUp(t *testing.T) {
 	s := testkit.Open(t, cfg)
 	for pragma, want := range map[string]string{"journal_mode": "wal", "foreign_keys": "1", "synchronous": "2", "busy_timeout": "10000"} {
 		if got := pragmaOf(t, s.Write, pragma); got != want {
-			t.Errorf("%s is %s, want %s", pragma, got, want)
+			t.Errorf("%s: got %s, want %s", pragma, got, want)
 		}
 	}
 	if got := pragmaOf(t, s.Read, "query_only"); got != "1" {
-		t.Errorf("readers may write: query_only is %s", got)
+		t.Errorf("query_only of readers: got %s, want 1", got)
 	}
 	if _, err := s.Read.Category.Create().SetID("x").SetLabel("X").SetFingerprint("").Save(t.Context()); err == nil {
-		t.Error("a reader wrote")
+		t.Error("got a write by a reader, want an error")
 	}
 	if info, err := os.Stat(filepath.Join(cfg.DataDir, "palmares.db")); err != nil || info.Size() == 0 {
-		t.Errorf("no database file: %v", err)
+		t.Errorf("got %v, want a database file", err)
 	}
 }
 
@@ -175,31 +175,31 @@ func pragmaOf(t *testing.T, client *ent.Client, name string) string {
 	return value
 }
 
-// Readers go on while a writer is at work, and see nothing of it until it ends.
+// Readers are not blocked by a writer, and see its changes once it commits.
 func TestReadersSeeWholeStates(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		count := func() int { return s.Read.Category.Query().CountX(t.Context()) }
 		err := s.Exclusive(t.Context(), func(tx *ent.Tx) error {
 			tx.Category.Create().SetID("x").SetLabel("X").SetFingerprint("").SaveX(t.Context())
 			if n := count(); n != 0 {
-				t.Errorf("a reader sees %d categories of an unfinished change", n)
+				t.Errorf("got %d categories of an uncommitted change, want 0", n)
 			}
 			return nil
 		})
 		if err != nil || count() != 1 {
-			t.Errorf("after: %d categories, %v", count(), err)
+			t.Errorf("after: got %d categories and %v", count(), err)
 		}
 
 		err = s.Snapshot(t.Context(), func(tx *ent.Tx, _ *ent.Release) error {
 			before := tx.Category.Query().CountX(t.Context())
 			s.Write.Category.Create().SetID("y").SetLabel("Y").SetFingerprint("").SaveX(t.Context())
 			if after := tx.Category.Query().CountX(t.Context()); after != before {
-				t.Errorf("a snapshot moved from %d to %d categories", before, after)
+				t.Errorf("got %d categories later in a snapshot, want %d", after, before)
 			}
 			return nil
 		})
 		if err != nil || count() != 2 {
-			t.Errorf("after the snapshot: %d categories, %v", count(), err)
+			t.Errorf("after the snapshot: got %d categories and %v", count(), err)
 		}
 	})
 }
@@ -231,7 +231,7 @@ func TestExclusiveHoldsOthersBack(t *testing.T) {
 		}
 		all.Wait()
 		if worst != 1 {
-			t.Errorf("%d were inside at once", worst)
+			t.Errorf("got %d concurrent transactions, want 1", worst)
 		}
 	})
 }
