@@ -121,7 +121,7 @@ func TestBillingCommands(t *testing.T) {
 	}
 	// Its one price is in dollars, whatever is asked for.
 	wrong := at(mock, "billing", "setup")
-	if wrong.code != 1 || !strings.Contains(wrong.err, "is not 99 EUR a month before tax: archive it first") {
+	if wrong.code != 1 || !strings.Contains(wrong.err, "is not 99 EUR per month before tax. Archive it first") {
 		t.Errorf("another price: exit %d: %s", wrong.code, wrong.err)
 	}
 	fresh := at(mockWith(t, mock, map[string]string{"GET /v1/prices": noneThere, "GET /v1/billing_portal/configurations": noneThere}), "billing", "setup")

@@ -1,0 +1,314 @@
+package graph_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"palmares/ent"
+	"palmares/ent/tool"
+	"palmares/graph"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+// onSyntheticCatalog runs test with a catalog that has many ties, and all its
+// active tools.
+func onSyntheticCatalog(t *testing.T, test func(t *testing.T, e *graph.Executor, all []*ent.Tool)) {
+	t.Helper()
+	data := syntheticFeed(t, synth.Options{Tools: 330, Seed: 3})
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, data)
+		test(t, newExecutor(s), s.Read.Tool.Query().Where(tool.RetiredAtIsNil()).AllX(t.Context()))
+	})
+}
+
+// sorts are independent implementations of the orders.
+var sorts = map[string]func(a, b *ent.Tool) int{
+	"score_desc":   func(a, b *ent.Tool) int { return scores(a, b, -1) },
+	"score_asc":    func(a, b *ent.Tool) int { return scores(a, b, 1) },
+	"name_asc":     func(a, b *ent.Tool) int { return strings.Compare(a.NameKey, b.NameKey) },
+	"name_desc":    func(a, b *ent.Tool) int { return strings.Compare(b.NameKey, a.NameKey) },
+	"updated_desc": func(a, b *ent.Tool) int { return strings.Compare(b.UpdatedAt, a.UpdatedAt) },
+	"updated_asc":  func(a, b *ent.Tool) int { return strings.Compare(a.UpdatedAt, b.UpdatedAt) },
+	"price_asc":    func(a, b *ent.Tool) int { return cmp.Compare(a.PriceAmount, b.PriceAmount) },
+	"price_desc":   func(a, b *ent.Tool) int { return cmp.Compare(b.PriceAmount, a.PriceAmount) },
+}
+
+// scores orders tools without a score last in both directions.
+func scores(a, b *ent.Tool, direction int) int {
+	switch {
+	case a.Score == nil && b.Score == nil:
+		return 0
+	case a.Score == nil:
+		return 1
+	case b.Score == nil:
+		return -1
+	}
+	return direction * cmp.Compare(*a.Score, *b.Score)
+}
+
+// sorted returns the slugs of all tools in an order, with ties by slug.
+func sorted(all []*ent.Tool, by func(a, b *ent.Tool) int) []string {
+	tools := slices.Clone(all)
+	slices.SortFunc(tools, func(a, b *ent.Tool) int { return cmp.Or(by(a, b), strings.Compare(a.ID, b.ID)) })
+	var slugs []string
+	for _, t := range tools {
+		slugs = append(slugs, t.ID)
+	}
+	return slugs
+}
+
+type slugItem struct{ Slug string }
+
+func slugsOf(items []slugItem) []string {
+	var slugs []string
+	for _, item := range items {
+		slugs = append(slugs, item.Slug)
+	}
+	return slugs
+}
+
+func TestEveryOrderByPage(t *testing.T) {
+	onSyntheticCatalog(t, func(t *testing.T, e *graph.Executor, all []*ent.Tool) {
+		for sort, by := range sorts {
+			var got []string
+			for page := 1; page <= 8; page++ {
+				result := decode[struct {
+					Tools struct {
+						Items []slugItem
+						Meta  struct{ Total, Page, Limit, Pages int }
+					}
+				}](t, mustExecute(t, e, fmt.Sprintf(`{tools(sort: %s, page: %d, limit: 50) {items {slug} meta {total page limit pages}}}`, sort, page)))
+				expect(t, sort, result.Tools.Meta, struct{ Total, Page, Limit, Pages int }{330, page, 50, 7})
+				got = append(got, slugsOf(result.Tools.Items)...)
+			}
+			expect(t, sort, got, sorted(all, by))
+		}
+	})
+}
+
+// connection is a Relay connection as a client sees it.
+type connection struct {
+	ToolConnection struct {
+		TotalCount int
+		Nodes      []slugItem
+		Edges      []struct {
+			Cursor string
+			Node   slugItem
+		}
+		PageInfo struct {
+			HasNextPage, HasPreviousPage bool
+			StartCursor, EndCursor       string
+		}
+	}
+}
+
+const connectionFields = `{totalCount nodes {slug} edges {cursor node {slug}} pageInfo {hasNextPage hasPreviousPage startCursor endCursor}}`
+
+func TestEveryOrderByCursor(t *testing.T) {
+	onSyntheticCatalog(t, func(t *testing.T, e *graph.Executor, all []*ent.Tool) {
+		for sort, by := range sorts {
+			want := sorted(all, by)
+			var forward []string
+			after := ""
+			for more := true; more; {
+				c := decode[connection](t, mustExecute(t, e, fmt.Sprintf(`{toolConnection(sort: %s, first: 47%s) %s}`, sort, after, connectionFields))).ToolConnection
+				forward = append(forward, slugsOf(c.Nodes)...)
+				expect(t, "total", c.TotalCount, 330)
+				expect(t, "previous", c.PageInfo.HasPreviousPage, after != "")
+				expect(t, "cursors", []string{c.PageInfo.StartCursor, c.PageInfo.EndCursor}, []string{c.Edges[0].Cursor, c.Edges[len(c.Edges)-1].Cursor})
+				after, more = fmt.Sprintf(`, after: "%s"`, c.PageInfo.EndCursor), c.PageInfo.HasNextPage
+			}
+			expect(t, sort+" forward", forward, want)
+
+			var backward []string
+			before := ""
+			for more := true; more; {
+				c := decode[connection](t, mustExecute(t, e, fmt.Sprintf(`{toolConnection(sort: %s, last: 47%s) %s}`, sort, before, connectionFields))).ToolConnection
+				backward = append(slugsOf(c.Nodes), backward...)
+				before, more = fmt.Sprintf(`, before: "%s"`, c.PageInfo.StartCursor), c.PageInfo.HasPreviousPage
+			}
+			expect(t, sort+" backward", backward, want)
+		}
+	})
+}
+
+func TestFilters(t *testing.T) {
+	over := func(value *float64, least float64) bool { return value != nil && *value >= least }
+	under := func(value *float64, most float64) bool { return value != nil && *value <= most }
+	onSyntheticCatalog(t, func(t *testing.T, e *graph.Executor, all []*ent.Tool) {
+		for filter, matches := range map[string]func(*ent.Tool) bool{
+			`{}`:                                           func(*ent.Tool) bool { return true },
+			`{categories: ["code", "chat"]}`:               func(t *ent.Tool) bool { return t.CategorySlug == "code" || t.CategorySlug == "chat" },
+			`{categories: ["unknown"]}`:                    func(*ent.Tool) bool { return false },
+			`{categories: []}`:                             func(*ent.Tool) bool { return false },
+			`{pricings: [gratuit]}`:                        func(t *ent.Tool) bool { return t.Pricing == tool.PricingGratuit },
+			`{icps: [vibe_coder, mixte]}`:                  func(t *ent.Tool) bool { return t.Icp != tool.IcpAgenticEngineer },
+			`{scoreMin: 0}`:                                func(t *ent.Tool) bool { return t.Score != nil },
+			`{scoreMin: 4.5, scoreMax: 8}`:                 func(t *ent.Tool) bool { return over(t.Score, 4.5) && under(t.Score, 8) },
+			`{verifiabilityMin: 2, verifiabilityMax: 3.1}`: func(t *ent.Tool) bool { return over(t.Verifiability, 2) && under(t.Verifiability, 3.1) },
+			`{obsolescenceMax: 5}`:                         func(t *ent.Tool) bool { return under(t.Obsolescence, 5) },
+			`{priceMax: 9.5}`:                              func(t *ent.Tool) bool { return t.PriceAmount <= 9.5 },
+			`{updatedSince: "2025-07-01"}`:                 func(t *ent.Tool) bool { return t.UpdatedAt >= "2025-07-01" },
+			`{search: "ÉCRITOIRE"}`:                        func(t *ent.Tool) bool { return strings.Contains(t.SearchText, "ecritoire") },
+			`{search: "100%_\\"}`:                          func(*ent.Tool) bool { return false },
+			`{search: "_"}`:                                func(*ent.Tool) bool { return false },
+			`{search: "", pricings: [payant], categories: ["voix"], scoreMin: 5}`: func(t *ent.Tool) bool {
+				return t.Pricing == tool.PricingPayant && t.CategorySlug == "voix" && over(t.Score, 5)
+			},
+		} {
+			var matching []*ent.Tool
+			for _, t := range all {
+				if matches(t) {
+					matching = append(matching, t)
+				}
+			}
+			for range 2 { // the second time, the count is known
+				result := decode[struct {
+					Tools struct {
+						Items []slugItem
+						Meta  struct{ Total int }
+					}
+				}](t, mustExecute(t, e, `{tools(limit: 200, sort: name_asc, filter: `+filter+`) {items {slug} meta {total}}}`))
+				expect(t, filter+" total", result.Tools.Meta.Total, len(matching))
+				expect(t, filter, slugsOf(result.Tools.Items), sorted(matching, sorts["name_asc"])[:min(200, len(matching))])
+			}
+		}
+	})
+}
+
+func TestAggregates(t *testing.T) {
+	onSyntheticCatalog(t, func(t *testing.T, e *graph.Executor, all []*ent.Tool) {
+		type group struct {
+			Key                string
+			Count, Tested      int
+			MinScore, MaxScore float64
+		}
+		want := map[string]*group{}
+		bins := make([]int, 10)
+		for _, row := range all {
+			if row.PriceAmount > 100 {
+				continue
+			}
+			g := want[string(row.Pricing)]
+			if g == nil {
+				g = &group{Key: string(row.Pricing), MinScore: 11}
+				want[g.Key] = g
+			}
+			g.Count++
+			if row.Score != nil {
+				g.Tested++
+				g.MinScore, g.MaxScore = min(g.MinScore, *row.Score), max(g.MaxScore, *row.Score)
+				bins[min(int(*row.Score), 9)]++
+			}
+		}
+		result := decode[struct {
+			ToolGroups     []group
+			ScoreHistogram []struct{ Count int }
+		}](t, mustExecute(t, e, `{toolGroups(by: pricing, filter: {priceMax: 100}) {key count tested minScore maxScore} scoreHistogram(filter: {priceMax: 100}) {count}}`))
+		expect(t, "groups", result.ToolGroups, []group{*want["freemium"], *want["gratuit"], *want["payant"]})
+		for i, bin := range result.ScoreHistogram {
+			expect(t, fmt.Sprintf("bin %d", i), bin.Count, bins[i])
+		}
+		for by, first := range map[string]string{"category": "agents", "icp": "agentic-engineer", "tier": "1"} {
+			keys := decode[struct{ ToolGroups []group }](t, mustExecute(t, e, `{toolGroups(by: `+by+`) {key count}}`)).ToolGroups
+			expect(t, by, keys[0].Key, first)
+		}
+	})
+}
+
+// Connections have the same items as pages, read from either end.
+func TestConnectionsMatchPages(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
+		for pages, connection := range map[string]string{
+			`comparisons(limit: 200)`:                   `comparisonConnection(%s)`,
+			`comparisons(limit: 200, category: "code")`: `comparisonConnection(category: "code", %s)`,
+			`retiredTools(limit: 200)`:                  `retiredToolConnection(%s)`,
+			`retiredTools(limit: 200, reason: mort)`:    `retiredToolConnection(reason: mort, %s)`,
+		} {
+			want := slugsOf(decode[map[string]struct{ Items []slugItem }](t, mustExecute(t, e, `{list: `+pages+` {items {slug}}}`))["list"].Items)
+			expect(t, pages+" forward", walk(t, e, connection, "first", "after"), want)
+			expect(t, pages+" backward", walk(t, e, connection, "last", "before"), want)
+		}
+	})
+}
+
+// walk reads a connection two items at a time, in its own order.
+func walk(t *testing.T, e *graph.Executor, connection, size, from string) []string {
+	t.Helper()
+	var all []string
+	arguments := size + ": 2"
+	for {
+		var result map[string]struct {
+			TotalCount int
+			Edges      []struct{ Node slugItem }
+			PageInfo   struct {
+				HasNextPage, HasPreviousPage bool
+				StartCursor, EndCursor       *string
+			}
+		}
+		data := mustExecute(t, e, `{list: `+fmt.Sprintf(connection, arguments)+` {totalCount edges {node {slug}} pageInfo {hasNextPage hasPreviousPage startCursor endCursor}}}`)
+		if err := json.Unmarshal([]byte(data), &result); err != nil {
+			t.Fatal(err)
+		}
+		list := result["list"]
+		var slugs []string
+		for _, edge := range list.Edges {
+			slugs = append(slugs, edge.Node.Slug)
+		}
+		more, cursor := list.PageInfo.HasNextPage, list.PageInfo.EndCursor
+		if all = append(all, slugs...); from == "before" {
+			all = append(slugs, all[:len(all)-len(slugs)]...)
+			more, cursor = list.PageInfo.HasPreviousPage, list.PageInfo.StartCursor
+		}
+		if !more {
+			if list.TotalCount != len(all) {
+				t.Errorf("%s: got %d items, want totalCount %d", connection, len(all), list.TotalCount)
+			}
+			return all
+		}
+		arguments = fmt.Sprintf(`%s: 2, %s: "%s"`, size, from, *cursor)
+	}
+}
+
+// deepPages checks that the pages of a long list have the same tools as its
+// connection.
+func deepPages(t *testing.T, e *graph.Executor) {
+	for _, list := range []string{"sort: score_desc", "sort: score_asc", "sort: name_desc", "sort: price_asc", "sort: updated_desc", `sort: name_asc, filter: {verifiabilityMin: 1}`} {
+		var want []string
+		for after := "null"; after != ""; {
+			part := decode[struct {
+				ToolConnection struct {
+					Nodes    []slugItem
+					PageInfo struct {
+						HasNextPage bool
+						EndCursor   string
+					}
+				}
+			}](t, mustExecute(t, e, fmt.Sprintf(`{toolConnection(%s, first: 200, after: %s) {nodes {slug} pageInfo {hasNextPage endCursor}}}`, list, after))).ToolConnection
+			want = append(want, slugsOf(part.Nodes)...)
+			after = ""
+			if part.PageInfo.HasNextPage {
+				after = fmt.Sprintf("%q", part.PageInfo.EndCursor)
+			}
+		}
+		if len(want) < 2200 {
+			t.Fatalf("%s: got %d tools, want at least 2200", list, len(want))
+		}
+		for _, limit := range []int{200, 73} {
+			var got []string
+			for page := 1; (page-1)*limit < len(want); page++ {
+				got = append(got, slugsOf(decode[struct{ Tools struct{ Items []slugItem } }](t,
+					mustExecute(t, e, fmt.Sprintf(`{tools(%s, page: %d, limit: %d) {items {slug}}}`, list, page, limit))).Tools.Items)...)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s, limit %d: got %d tools by page, want the same %d as by cursor", list, limit, len(got), len(want))
+			}
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package graph_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"palmares/graph"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit/wait"
+)
+
+// serverLimit is the server's own time limit for a request.
+const serverLimit = 10 * time.Second
+
+// streamServer serves streams with the time limits of the real server.
+type streamServer struct {
+	*graph.Handler
+	conns    *connections
+	executor *graph.Executor
+	server   *httptest.Server
+	store    *store.Store
+	releases int
+}
+
+func newStreamServer(t *testing.T, s *store.Store) *streamServer {
+	t.Helper()
+	l := &streamServer{executor: newExecutor(s), store: s}
+	l.Handler = newHandler(l.executor)
+	l.server = httptest.NewUnstartedServer(l.Handler)
+	l.server.Config.ReadTimeout, l.server.Config.WriteTimeout = serverLimit, serverLimit
+	l.conns = &connections{Listener: l.server.Listener}
+	l.server.Listener = l.conns
+	l.server.Start()
+	t.Cleanup(l.server.Close)
+	t.Cleanup(l.Handler.Close)
+	return l
+}
+
+// connections records the write deadline of each connection.
+type connections struct {
+	net.Listener
+	mu  sync.Mutex
+	all []*trackedConn
+}
+
+type trackedConn struct {
+	net.Conn
+	mu    sync.Mutex
+	until time.Time
+}
+
+func (c *connections) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, &trackedConn{Conn: conn})
+	return c.all[len(c.all)-1], nil
+}
+
+func (c *trackedConn) SetWriteDeadline(until time.Time) error {
+	c.mu.Lock()
+	c.until = until
+	c.mu.Unlock()
+	return c.Conn.SetWriteDeadline(until)
+}
+
+// extended counts the connections with a later write deadline than the server's
+// for a request that started at the given time.
+func (c *connections) extended(started time.Time) (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range c.all {
+		conn.mu.Lock()
+		if conn.until.After(started.Add(serverLimit)) {
+			n++
+		}
+		conn.mu.Unlock()
+	}
+	return n
+}
+
+// publish imports a new release without announcing it.
+func (l *streamServer) publish(t *testing.T) {
+	t.Helper()
+	l.releases++
+	publish(t, l.store, bytes.Replace(demo.Catalog, []byte("2026-11-10"), fmt.Appendf(nil, "2026-12-%02d", l.releases), 1))
+}
+
+const subscribe = `subscription {catalogPublished {release}}`
+
+// stream is an open stream, read line by line.
+type stream struct {
+	*http.Response
+	lines      chan string // closed at the end
+	disconnect context.CancelFunc
+}
+
+func (l *streamServer) open(t *testing.T, headers ...string) *stream {
+	t.Helper()
+	ctx, disconnect := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, l.server.URL, strings.NewReader(`{"query":"`+subscribe+`"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "text/event-stream")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stream{response, make(chan string, 10_000), disconnect}
+	t.Cleanup(disconnect)
+	go func() {
+		defer close(s.lines)
+		defer response.Body.Close()
+		hint := false // the block with the retry field, which is not an event
+		for scanner := bufio.NewScanner(response.Body); scanner.Scan(); {
+			line := scanner.Text()
+			if hint = hint && line != "" || strings.HasPrefix(line, "retry: "); !hint {
+				s.lines <- line
+			}
+		}
+	}()
+	return s
+}
+
+// events returns the next n events without comments.
+func (s *stream) events(t *testing.T, n int) []string {
+	t.Helper()
+	var events []string
+	event := ""
+	for deadline := time.After(wait.Limit); len(events) < n; {
+		select {
+		case line, ok := <-s.lines:
+			switch {
+			case !ok:
+				t.Fatalf("got the end of the stream after %q, want %d events", events, n)
+			case strings.HasPrefix(line, ":"):
+			case line == "" && event != "":
+				events, event = append(events, event), ""
+			case line != "":
+				event += line + "|"
+			}
+		case <-deadline:
+			t.Fatalf("got %q, want %d events", events, n)
+		}
+	}
+	return events
+}
+
+func (s *stream) waitForEnd(t *testing.T) {
+	t.Helper()
+	deadline := time.After(wait.Limit)
+	for {
+		select {
+		case line, ok := <-s.lines:
+			if !ok {
+				return
+			}
+			if strings.HasPrefix(line, "event: complete") {
+				t.Errorf("got %q, want no event that keeps clients from reconnecting", line)
+			}
+		case <-deadline:
+			t.Fatal("got an open stream, want its end")
+		}
+	}
+}
+
+// publications returns the ids of the events of releases.
+func publications(t *testing.T, s *store.Store) []string {
+	return storedEvents(t, s, "catalog.published")
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	wait.Until(t, what, holds)
+}

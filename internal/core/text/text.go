@@ -1,0 +1,211 @@
+// Package text compares and presents text and numbers the same way in every
+// part of the program.
+package text
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/agnivade/levenshtein"
+	"golang.org/x/text/unicode/norm"
+)
+
+// ligatures are letters that Unicode does not decompose. French readers look
+// for "cœur" under "coeur".
+var ligatures = strings.NewReplacer("œ", "oe", "æ", "ae", "ß", "ss", "ø", "o", "ł", "l", "đ", "d")
+
+// Fold returns s in lower case and without accents. Sorting and searching both
+// use it, so that they agree.
+func Fold(s string) string {
+	if isASCII(s) {
+		return strings.ToLower(s)
+	}
+	var folded strings.Builder
+	folded.Grow(len(s))
+	for _, r := range norm.NFKD.String(s) {
+		if !unicode.Is(unicode.Mn, r) {
+			folded.WriteRune(unicode.ToLower(r))
+		}
+	}
+	return ligatures.Replace(folded.String())
+}
+
+// SortKey folds s and truncates it at a character boundary to at most limit
+// bytes, because index entries have a maximum size.
+func SortKey(s string, limit int) string {
+	key := Fold(s)
+	if len(key) <= limit {
+		return key
+	}
+	for limit > 0 && !utf8.RuneStart(key[limit]) {
+		limit--
+	}
+	return key[:limit]
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// rounding is far above the floating-point error of a sum of scores and far
+// below a hundredth, so that x.xx5 rounds up whatever the order of summation.
+const rounding = 1e-7
+
+// Mean returns sum/n rounded to two decimals, or nil without values.
+func Mean(sum float64, n int) *float64 {
+	if n == 0 {
+		return nil
+	}
+	mean := math.Round(sum/float64(n)*100+rounding) / 100
+	return &mean
+}
+
+// maxCompared is the number of characters compared; the rest is ignored.
+const maxCompared = 100
+
+// Costs of the kinds of similarity: a prefix ranks between one typo and two.
+const (
+	costTypo   = 2
+	costPrefix = 3
+	costInside = 5
+)
+
+// Index holds names prepared for repeated calls of Similar.
+type Index struct{ names []prepared }
+
+type prepared struct {
+	text    string
+	length  int    // in characters
+	letters uint64 // the set of letters, to rule out most names quickly
+}
+
+func prepare(name string) prepared {
+	text := truncate(normalize(name))
+	return prepared{text, utf8.RuneCountInString(text), letterSet(text)}
+}
+
+// NewIndex prepares names.
+func NewIndex(names []string) *Index {
+	x := &Index{names: make([]prepared, len(names))}
+	for i, name := range names {
+		x.names[i] = prepare(name)
+	}
+	return x
+}
+
+// Similar returns at most limit of the names that resemble wanted, best first.
+func Similar(wanted string, names []string, limit int) (similar []string) {
+	for _, i := range NewIndex(names).Similar(wanted, limit) {
+		similar = append(similar, names[i])
+	}
+	return similar
+}
+
+// Similar returns the positions of at most limit names that resemble wanted,
+// best first. Case, accents and punctuation are ignored.
+func (x *Index) Similar(wanted string, limit int) []int {
+	target := prepare(truncate(wanted))
+	if target.length == 0 {
+		return nil
+	}
+	type match struct{ at, cost, lengthDifference int }
+	var matches []match
+	for i, name := range x.names {
+		if cost, ok := target.similarity(name); ok {
+			matches = append(matches, match{i, cost, abs(name.length - target.length)})
+		}
+	}
+	slices.SortFunc(matches, func(a, b match) int {
+		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.lengthDifference, b.lengthDifference),
+			cmp.Compare(x.names[a.at].text, x.names[b.at].text), cmp.Compare(a.at, b.at))
+	})
+	var best []int
+	for _, m := range matches[:min(limit, len(matches))] {
+		best = append(best, m.at)
+	}
+	return best
+}
+
+func (p prepared) similarity(name prepared) (cost int, ok bool) {
+	typos := p.typosAllowed()
+	// A typo changes at most two letters of the set and one of the length.
+	if abs(p.length-name.length) <= typos && bits.OnesCount64(p.letters^name.letters) <= 2*typos {
+		if distance := levenshtein.ComputeDistance(p.text, name.text); distance <= typos {
+			cost, ok = distance*costTypo, true
+		}
+	}
+	if ok && cost <= costPrefix {
+		return cost, true
+	}
+	short, long := p, name
+	if len(short.text) > len(long.text) {
+		short, long = long, short
+	}
+	switch {
+	case short.letters&^long.letters != 0:
+	case short.length >= 2 && strings.HasPrefix(long.text, short.text):
+		return costPrefix, true
+	case short.length >= 3 && !ok && strings.Contains(long.text, short.text):
+		return costInside, true
+	}
+	return cost, ok
+}
+
+// typosAllowed grows with the length: every short name is one typo away from
+// every other.
+func (p prepared) typosAllowed() int {
+	switch {
+	case p.length <= 2:
+		return 0
+	case p.length <= 4:
+		return 1
+	case p.length <= 8:
+		return 2
+	}
+	return 3
+}
+
+// normalize folds a name and joins its words with single dashes, as slugs do.
+func normalize(name string) string {
+	words := strings.FieldsFunc(Fold(name), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return strings.Join(words, "-")
+}
+
+// letterSet has a bit for each letter; rare letters share bits, which only
+// lets more names through to the full comparison.
+func letterSet(text string) (set uint64) {
+	for _, r := range text {
+		switch {
+		case r >= 'a' && r <= 'z':
+			set |= 1 << (r - 'a')
+		case r >= '0' && r <= '9':
+			set |= 1 << (26 + r - '0')
+		default:
+			set |= 1 << (36 + uint(r)%28)
+		}
+	}
+	return set
+}
+
+func truncate(s string) string {
+	n := 0
+	for i := range s {
+		if n == maxCompared {
+			return s[:i]
+		}
+		n++
+	}
+	return s
+}
+
+func abs(n int) int { return max(n, -n) }
