@@ -102,18 +102,18 @@ func numberRule(whole bool, least, most int) rule {
 	}
 	return rule{Schema{"type": kind, "minimum": least, "maximum": most}, func(value jsontext.Value, into reflect.Value, report Reporter) {
 		number, _ := strconv.ParseFloat(string(value), 64) // infinite if too large
-		got := shorten(string(value))
+		got := func() string { return shorten(string(value)) }
 		switch {
 		case value.Kind() != '0':
 			report("", "must be a number (got "+kindName(value)+")")
 		case least == most && number != float64(least):
-			report("", fmt.Sprintf("must be %d (got %s)", least, got))
+			report("", fmt.Sprintf("must be %d (got %s)", least, got()))
 		case number < float64(least):
-			report("", fmt.Sprintf("%s is under %d", got, least))
+			report("", fmt.Sprintf("%s is under %d", got(), least))
 		case number > float64(most):
-			report("", fmt.Sprintf("%s is over %d", got, most))
+			report("", fmt.Sprintf("%s is over %d", got(), most))
 		case whole && number != math.Trunc(number):
-			report("", "must be a whole number (got "+got+")")
+			report("", "must be a whole number (got "+got()+")")
 		case whole:
 			into.SetInt(int64(number))
 		default:
