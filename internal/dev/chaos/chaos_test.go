@@ -66,7 +66,7 @@ func TestMayLose(t *testing.T) {
 
 func TestGoals(t *testing.T) {
 	good := func() *outcome {
-		return &outcome{fault: fault{name: "a fault", redisMayLose: 2}, mayLose: 2, granted: dailyQuota}
+		return &outcome{fault: fault{name: "a fault"}, redisMayLose: 2, mayLose: 2, granted: dailyQuota}
 	}
 	for name, spoil := range map[string]func(*outcome){
 		"cached reads never fail":    func(o *outcome) { o.cached.failed = 1 },

@@ -126,11 +126,11 @@ var goals = []struct {
 		}
 		return count(o.uncached.failed, "failed otherwise")
 	}, false},
-	{"counts are exact, except for what a kill or an empty Redis may lose", func(o *outcome) string {
+	{"counts are exact, except for what a kill or an outage of Redis may lose", func(o *outcome) string {
 		switch {
 		case o.usage.lost > o.mayLose:
 			return count(o.usage.lost, "not recorded")
-		case o.redis.lost > o.fault.redisMayLose:
+		case o.redis.lost > o.redisMayLose:
 			return count(o.redis.lost, "lost by Redis")
 		}
 		return count(o.usage.duplicated+o.redis.duplicated, "counted twice")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -37,6 +38,7 @@ type outcome struct {
 	wrongIDs         int
 	usage, redis     difference // of recorded requests
 	mayLose          int        // requests that a killed server had not recorded yet
+	redisMayLose     int        // requests in flight during an outage of Redis
 	granted          int        // of 100 afterwards; 0 if not tested
 }
 
@@ -143,6 +145,16 @@ func (s *system) compareCounts(ctx context.Context, o *outcome, before counts) e
 		o.redis, o.granted = compare(grown.redis), s.testQuota(ctx)
 	}
 	return nil
+}
+
+// redisOutages returns how often the servers have logged that Redis does not
+// respond.
+func (s *system) redisOutages() (n int) {
+	for _, server := range s.servers {
+		log, _ := os.ReadFile(server.log)
+		n += bytes.Count(log, []byte("redis unavailable"))
+	}
+	return n
 }
 
 // keyedRequests returns how many requests with the key were answered, and so

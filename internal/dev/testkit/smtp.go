@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/emersion/go-sasl"
 	"github.com/emersion/go-smtp"
@@ -25,10 +24,9 @@ type SMTPServer struct {
 	address string
 	stop    func()
 
-	mu        sync.Mutex
-	delivered map[string]int
-	unread    map[string][]string
-	arrived   chan struct{} // closed when the next email arrives
+	mu       sync.Mutex
+	received map[string][]string // emails by address
+	read     map[string]int      // how many of them Wait has returned
 }
 
 // SMTPOptions configure a mail server.
@@ -52,10 +50,7 @@ func StartSMTP(t testing.TB) *SMTPServer {
 // StartSMTPWith starts a mail server with options.
 func StartSMTPWith(t testing.TB, options SMTPOptions) *SMTPServer {
 	t.Helper()
-	s := &SMTPServer{
-		options: options, address: "127.0.0.1:0",
-		delivered: map[string]int{}, unread: map[string][]string{}, arrived: make(chan struct{}),
-	}
+	s := &SMTPServer{options: options, address: "127.0.0.1:0", received: map[string][]string{}, read: map[string]int{}}
 	s.Start(t)
 	scheme := "smtp"
 	if options.ImplicitTLS {
@@ -98,25 +93,20 @@ func (s *SMTPServer) Stop() { s.stop() }
 
 // Wait returns the next email to an address as raw text, and fails the test if
 // none arrives.
-func (s *SMTPServer) Wait(t testing.TB, to string) string {
+func (s *SMTPServer) Wait(t testing.TB, to string) (email string) {
 	t.Helper()
 	to = strings.ToLower(to)
-	deadline := time.After(wait.Limit)
-	for {
+	wait.Until(t, "an email to "+to+" arrives", func() bool {
 		s.mu.Lock()
-		arrived := s.arrived
-		if emails := s.unread[to]; len(emails) > 0 {
-			s.unread[to] = emails[1:]
-			s.mu.Unlock()
-			return emails[0]
+		defer s.mu.Unlock()
+		if s.read[to] == len(s.received[to]) {
+			return false
 		}
-		s.mu.Unlock()
-		select {
-		case <-arrived:
-		case <-deadline:
-			t.Fatalf("no email to %s arrived", to)
-		}
-	}
+		email = s.received[to][s.read[to]]
+		s.read[to]++
+		return true
+	})
+	return email
 }
 
 // Count returns the number of emails to an address, including those that Wait
@@ -124,17 +114,14 @@ func (s *SMTPServer) Wait(t testing.TB, to string) string {
 func (s *SMTPServer) Count(to string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.delivered[strings.ToLower(to)]
+	return len(s.received[strings.ToLower(to)])
 }
 
 func (s *SMTPServer) deliver(to, email string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	to = strings.ToLower(to)
-	s.delivered[to]++
-	s.unread[to] = append(s.unread[to], email)
-	close(s.arrived)
-	s.arrived = make(chan struct{})
+	s.received[to] = append(s.received[to], email)
 }
 
 // smtpSession is a connection.

@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"fmt"
+	"iter"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -41,19 +42,8 @@ func startWatch(ctx context.Context) *watch {
 	// Events from before the end are still read after it.
 	ctx = context.WithoutCancel(ctx)
 
-	messages := chromedp.Console(ctx)
-	w.readers.Go(func() {
-		for message, err := range messages {
-			w.locked(func() {
-				if err != nil {
-					w.errors = append(w.errors, err.Error())
-				} else {
-					w.console = append(w.console, message)
-				}
-			})
-		}
-	})
-	listen(ctx, w, page.FrameStartedNavigating, func(e page.EventFrameStartedNavigating) {
+	record(w, chromedp.Console(ctx), func(m chromedp.ConsoleMessage) { w.console = append(w.console, m) })
+	record(w, chromedp.Events(ctx, page.FrameStartedNavigating), func(e page.EventFrameStartedNavigating) {
 		switch e.NavigationType {
 		case page.FrameStartedNavigatingNavigationTypeSameDocument, page.FrameStartedNavigatingNavigationTypeHistorySameDocument:
 			return
@@ -62,19 +52,19 @@ func startWatch(ctx context.Context) *watch {
 			w.started = append(w.started, string(e.LoaderID))
 		}
 	})
-	listen(ctx, w, page.LifecycleEvent, func(e page.EventLifecycleEvent) {
+	record(w, chromedp.Events(ctx, page.LifecycleEvent), func(e page.EventLifecycleEvent) {
 		if e.FrameID == w.frame && e.Name == "load" {
 			w.ended[string(e.LoaderID)] = ""
 		}
 	})
-	listen(ctx, w, network.LoadingFailed, func(e network.EventLoadingFailed) {
+	record(w, chromedp.Events(ctx, network.LoadingFailed), func(e network.EventLoadingFailed) {
 		if e.Canceled || e.ErrorText == "net::ERR_ABORTED" { // a download, nothing to show, or another navigation
 			w.ended[string(e.RequestID)] = ""
 		} else {
 			w.ended[string(e.RequestID)] = e.ErrorText
 		}
 	})
-	listen(ctx, w, network.ResponseReceived, func(e network.EventResponseReceived) {
+	record(w, chromedp.Events(ctx, network.ResponseReceived), func(e network.EventResponseReceived) {
 		if e.Type != network.ResourceTypeDocument {
 			return
 		}
@@ -83,9 +73,9 @@ func startWatch(ctx context.Context) *watch {
 			w.failed[e.Response.URL] = true
 		}
 	})
-	listen(ctx, w, network.RequestWillBeSent, func(e network.EventRequestWillBeSent) { w.requested(e.Request.URL) })
-	listen(ctx, w, network.WebSocketCreated, func(e network.EventWebSocketCreated) { w.requested(e.URL) })
-	listen(ctx, w, audits.IssueAdded, func(e audits.EventIssueAdded) {
+	record(w, chromedp.Events(ctx, network.RequestWillBeSent), func(e network.EventRequestWillBeSent) { w.requested(e.Request.URL) })
+	record(w, chromedp.Events(ctx, network.WebSocketCreated), func(e network.EventWebSocketCreated) { w.requested(e.URL) })
+	record(w, chromedp.Events(ctx, audits.IssueAdded), func(e audits.EventIssueAdded) {
 		if csp := e.Issue.Details.ContentSecurityPolicyIssueDetails; csp != nil {
 			w.errors = append(w.errors, fmt.Sprintf("content security policy is violated: %s %s %s",
 				csp.ViolatedDirective, csp.ContentSecurityPolicyViolationType, csp.BlockedURL))
@@ -94,9 +84,8 @@ func startWatch(ctx context.Context) *watch {
 	return w
 }
 
-// listen calls a function with each event, under the lock.
-func listen[E any](ctx context.Context, w *watch, event cdp.Event[E], handle func(E)) {
-	events := chromedp.Events(ctx, event)
+// record calls a function with each event, under the lock.
+func record[E any](w *watch, events iter.Seq2[E, error], handle func(E)) {
 	w.readers.Go(func() {
 		for e, err := range events {
 			w.locked(func() {
