@@ -53,7 +53,7 @@ func (c *serveCommand) Run(ctx context.Context, s *settings, term terminal) erro
 	}
 	slog.SetDefault(log) // for what net/http says by itself
 	useMemory(s)
-	p, err := newProgram(ctx, s, log, lines, traces, c.Demo)
+	p, err := newProgram(ctx, s, log, traces, c.Demo)
 	if err != nil {
 		return err
 	}
@@ -80,17 +80,16 @@ type program struct {
 	people   *people
 	minutes  *status.Recorder
 	watch    watch
-	lines    *middleware.Lines // nil where people read the log
 }
 
 // newProgram opens everything that serving needs. Its address is then known.
-func newProgram(ctx context.Context, s *settings, log *slog.Logger, lines *middleware.Lines, traces *tracing.Tracing, fillDemo bool) (*program, error) {
+func newProgram(ctx context.Context, s *settings, log *slog.Logger, traces *tracing.Tracing, fillDemo bool) (*program, error) {
 	watch := newWatch(s, traces)
 	db, err := migrated(ctx, store.Config{DatabaseURL: s.DatabaseURL, ReadURL: s.ReadURL, DataDir: s.DataDir, Watch: watch.statements()})
 	if err != nil {
 		return nil, err
 	}
-	p := &program{settings: s, log: log, lines: lines, watch: watch, store: db, health: health{store: db, log: log}, minutes: status.NewRecorder(db, log)}
+	p := &program{settings: s, log: log, watch: watch, store: db, health: health{store: db, log: log}, minutes: status.NewRecorder(db, log)}
 	if err := p.open(ctx, fillDemo); err != nil {
 		p.close()
 		return nil, err
@@ -205,7 +204,7 @@ func (p *program) handler() (http.Handler, error) {
 		p.closeWhenDraining,                               // first, so that every answer of a server that ends says so
 		middleware.RequestID,                              // before the log, which tells it
 		p.watch.requests,                                  // counts and traces, if anybody wants either; before the log, which tells the trace
-		middleware.Log(p.log, p.lines, observers...),      // outside of recover, so that a panic has its line, too
+		middleware.Log(p.log, observers...),               // outside of recover, so that a panic has its line, too
 		middleware.Recover(p.log),                         // outside of all that could panic
 		middleware.When(shared, middleware.OpenToAll),     // before anything is refused: a browser must be able to read why
 		middleware.When(counted, p.gate.keyring.Identify), // before the count, which is each caller's own

@@ -80,18 +80,18 @@ func TestSiteByKeyboard(t *testing.T) {
 	to("sort")
 	p.Press("ArrowDown")
 	p.Press("ArrowDown")
-	to("Show")
+	to("Find tools")
 	p.Press("Enter")
 	if got := p.URL(); !strings.HasPrefix(got, base+"/tools?") || !strings.Contains(got, "score_min=5") || !strings.Contains(got, "sort=name_asc") {
 		t.Fatalf("filtered and sorted: %s", got)
 	}
-	if said := p.Text("[role=status]"); !strings.HasPrefix(said, "1 to 50 of ") {
+	if said := p.Text("[role=status]"); !strings.HasPrefix(said, "1–50 of ") {
 		t.Fatalf("found: %s", said)
 	}
 	first := p.Text("tbody th a")
 	to("Next")
 	p.Press("Enter")
-	if said := p.Text("[role=status]"); !strings.HasPrefix(said, "51 to 100 of ") {
+	if said := p.Text("[role=status]"); !strings.HasPrefix(said, "51–100 of ") {
 		t.Errorf("the next page: %s at %s", said, p.URL())
 	}
 	if second := p.Text("tbody th a"); strings.ToLower(second) <= strings.ToLower(first) {
