@@ -34,6 +34,7 @@ func TestSimilar(t *testing.T) {
 		{"plum", tools, "plume plume-noire"},
 		{"plume", tools, "plume plume-noire"},
 		{"plmue", tools, "plume"},
+		{"ehco", []string{"echo"}, "echo"},
 		{"PLÛME", tools, "plume plume-noire"},
 		{"ecritoire cie", tools, "Écritoire & Cie"},
 		{"coeur de lin", tools, "cœur-de-lin"},

@@ -140,7 +140,11 @@ func (p prepared) similarity(name prepared) (cost int, ok bool) {
 	typos := p.typosAllowed()
 	// A typo changes at most two letters of the set and one of the length.
 	if abs(p.length-name.length) <= typos && bits.OnesCount64(p.letters^name.letters) <= 2*typos {
-		if distance := levenshtein.ComputeDistance(p.text, name.text); distance <= typos {
+		distance := levenshtein.ComputeDistance(p.text, name.text)
+		if distance == 2 && swapped(p.text, name.text) {
+			distance = 1
+		}
+		if distance <= typos {
 			cost, ok = distance*costTypo, true
 		}
 	}
@@ -159,6 +163,18 @@ func (p prepared) similarity(name prepared) (cost int, ok bool) {
 		return costInside, true
 	}
 	return cost, ok
+}
+
+// swapped reports whether two texts differ by one pair of neighboring letters,
+// which is one typo and not two.
+func swapped(a, b string) bool {
+	x, y := []rune(a), []rune(b)
+	for i := range min(len(x), len(y)) - 1 {
+		if x[i] != y[i] {
+			return x[i] == y[i+1] && x[i+1] == y[i] && slices.Equal(x[i+2:], y[i+2:])
+		}
+	}
+	return false
 }
 
 // typosAllowed grows with the length: every short name is one typo away from
