@@ -14,12 +14,11 @@ import (
 	"testing"
 )
 
-// The same sources give the same program in whichever folder they are, and it
-// needs nothing of the system it runs on. What is built for browsers is taken
-// as it is.
+// The same sources give the same static binary in any folder. Web assets are not
+// rebuilt.
 func TestBuildIsReproducible(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("what is shipped is built on Linux")
+		t.Skip("releases are built on Linux")
 	}
 	t.Parallel()
 	var hashes []string
@@ -27,7 +26,7 @@ func TestBuildIsReproducible(t *testing.T) {
 	for _, folder := range []string{"a", filepath.Join("another", "folder", "further", "down")} {
 		dir := filepath.Join(t.TempDir(), folder)
 		copySources(t, from, dir)
-		from = dir // somebody may be editing the first
+		from = dir // the original may change meanwhile
 		build := exec.Command("make", "build", "ASSETS=", "VERSION=test")
 		build.Dir = dir
 		if out, err := build.CombinedOutput(); err != nil {
@@ -38,18 +37,18 @@ func TestBuildIsReproducible(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(program), dir) {
-			t.Errorf("it names the folder %s", dir)
+			t.Errorf("the binary contains the path %s", dir)
 		}
 		hashes = append(hashes, fmt.Sprintf("%x", sha256.Sum256(program)))
-		isStatic(t, filepath.Join(dir, "bin", "palmares"))
+		checkStatic(t, filepath.Join(dir, "bin", "palmares"))
 	}
 	if hashes[0] != hashes[1] {
-		t.Errorf("two builds differ: %v", hashes)
+		t.Errorf("got different binaries, want the same: %v", hashes)
 	}
 }
 
-// isStatic sees that no loader and no library is asked for.
-func isStatic(t *testing.T, program string) {
+// checkStatic checks that a binary needs no loader and no shared libraries.
+func checkStatic(t *testing.T, program string) {
 	t.Helper()
 	file, err := elf.Open(program)
 	if err != nil {
@@ -58,16 +57,15 @@ func isStatic(t *testing.T, program string) {
 	defer file.Close()
 	for _, part := range file.Progs {
 		if part.Type == elf.PT_INTERP {
-			t.Error("it needs a loader")
+			t.Error("the binary needs a loader, want none")
 		}
 	}
 	if libraries, err := file.ImportedLibraries(); err != nil || len(libraries) > 0 {
-		t.Errorf("it needs %v, %v", libraries, err)
+		t.Errorf("got shared libraries %v, %v, want none", libraries, err)
 	}
 }
 
-// copySources copies what a build reads: no repository, and nothing that is
-// large and built elsewhere.
+// copySources copies the files that a build reads.
 func copySources(t *testing.T, from, to string) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {

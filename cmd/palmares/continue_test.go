@@ -50,8 +50,8 @@ func expectContinue(t *testing.T, address, method, path string, header ...string
 	return first, response, string(data)
 }
 
-// A body that is too large is refused before the client is invited to send it.
-func TestLargeBodiesAreRefusedBeforeContinue(t *testing.T) {
+// A body that is too large is rejected before the client sends it.
+func TestLargeBodiesAreRejectedBeforeContinue(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		cmd := palmares(t, cfg, "serve", "--listen", "127.0.0.1:0", "--demo")
 		cmd.Env = append(cmd.Env, "STRIPE_SECRET_KEY=sk_test_x", "STRIPE_WEBHOOK_SECRET=whsec_x", "STRIPE_API_BASE=http://127.0.0.1:1")
@@ -61,7 +61,7 @@ func TestLargeBodiesAreRefusedBeforeContinue(t *testing.T) {
 			method, path string
 			header       []string
 			status       int
-			says         string
+			want         string
 		}{
 			{"POST", "/graphql", []string{json, large}, 413, `"code":"REQUEST_TOO_LARGE"`},
 			{"POST", "/login", []string{form, large}, 413, "At most 16384 are allowed"},
@@ -84,11 +84,11 @@ func TestLargeBodiesAreRefusedBeforeContinue(t *testing.T) {
 			switch {
 			case response == nil:
 				t.Errorf("%s: got %s, want %d", name, first, test.status)
-			case response.StatusCode != test.status || !strings.Contains(body, test.says):
-				t.Errorf("%s: got %d %s, want %d with %s", name, response.StatusCode, body, test.status, test.says)
+			case response.StatusCode != test.status || !strings.Contains(body, test.want):
+				t.Errorf("%s: got %d %s, want %d with %s", name, response.StatusCode, body, test.status, test.want)
 			}
 		}
-		// Bodies of a good size are still invited.
+		// Bodies of an allowed size get 100 Continue.
 		for path, media := range map[string]string{"/graphql": json, "/login": form, "/billing/stripe": json} {
 			if first, _, _ := expectContinue(t, s.address, "POST", path, media, "Content-Length: 30"); first != "HTTP/1.1 100" {
 				t.Errorf("POST %s: got %s, want 100 Continue", path, first)

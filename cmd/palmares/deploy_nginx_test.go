@@ -23,18 +23,18 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// The nginx.conf that is shipped, before three real servers.
+// TestDeployedNginx runs the nginx.conf of deploy in front of three servers.
 func TestDeployedNginx(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.Postgres(t)
 	redis := testkit.StartRedis(t).URL
-	fill(t, cfg)
+	importDemo(t, cfg)
 	var servers []*server
 	for range 3 {
 		servers = append(servers, startServer(t, cfg, "--redis-url", redis, "--trusted-proxies", "127.0.0.1"))
 	}
 	front, client := startDeployedNginx(t, servers)
-	ask := func(path string, headers ...string) (int, error) {
+	get := func(path string, headers ...string) (int, error) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+front.address+path, nil)
 		if err != nil {
 			return 0, err
@@ -51,7 +51,7 @@ func TestDeployedNginx(t *testing.T) {
 		return response.StatusCode, err
 	}
 
-	t.Run("to https", func(t *testing.T) {
+	t.Run("redirect to https", func(t *testing.T) {
 		plain := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 		response, err := plain.Get("http://" + front.plain + "/api/v1/stats?x=1")
 		if err != nil {
@@ -59,32 +59,32 @@ func TestDeployedNginx(t *testing.T) {
 		}
 		defer response.Body.Close()
 		if to := response.Header.Get("Location"); response.StatusCode != 308 || !strings.HasPrefix(to, "https://") || !strings.HasSuffix(to, "/api/v1/stats?x=1") {
-			t.Errorf("%d to %q", response.StatusCode, to)
+			t.Errorf("got %d to %q, want 308 to https", response.StatusCode, to)
 		}
 	})
 
-	// Whoever a caller says to be: three servers together grant what one would.
+	// Three servers share one quota, and clients cannot forge their address.
 	t.Run("one quota", func(t *testing.T) {
 		granted := 0
 		for i := range 110 {
-			status, err := ask("/api/v1/stats", "X-Forwarded-For", fmt.Sprintf("203.0.113.%d", i))
+			status, err := get("/api/v1/stats", "X-Forwarded-For", fmt.Sprintf("203.0.113.%d", i))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if status == 200 {
 				granted++
 			} else if status != 429 {
-				t.Fatalf("request %d: %d", i, status)
+				t.Fatalf("request %d: got %d, want 200 or 429", i, status)
 			}
 		}
 		if granted != 100 {
-			t.Errorf("%d requests were granted", granted)
+			t.Errorf("got %d requests granted, want 100", granted)
 		}
 	})
 
-	t.Run("a flood", func(t *testing.T) {
+	t.Run("rate limit", func(t *testing.T) {
 		var all sync.WaitGroup
-		var stopped atomic.Int64
+		var rejected atomic.Int64
 		for range 8 {
 			all.Go(func() {
 				for range 100 {
@@ -101,21 +101,21 @@ func TestDeployedNginx(t *testing.T) {
 					body, _ := io.ReadAll(response.Body)
 					response.Body.Close()
 					if response.StatusCode == 429 {
-						stopped.Add(1)
+						rejected.Add(1)
 						if response.Header.Get("Retry-After") == "" || !strings.HasPrefix(string(body), `{"error":"Too many`) {
-							t.Errorf("%v %s", response.Header, body)
+							t.Errorf("429: got %v %s, want Retry-After and a JSON error", response.Header, body)
 						}
 					}
 				}
 			})
 		}
 		all.Wait()
-		if stopped.Load() == 0 {
-			t.Error("a flood is not stopped")
+		if rejected.Load() == 0 {
+			t.Error("got no 429 in 800 requests, want some")
 		}
 	})
 
-	t.Run("events at once", func(t *testing.T) {
+	t.Run("unbuffered events", func(t *testing.T) {
 		key := newKey(t, cfg, "pro")
 		ctx := wait.Context(t)
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+front.address+"/graphql", strings.NewReader(`{"query":"subscription {catalogPublished {release}}"}`))
@@ -136,17 +136,17 @@ func TestDeployedNginx(t *testing.T) {
 				return
 			}
 		}
-		t.Errorf("no event came: %d %v", response.StatusCode, ctx.Err())
+		t.Errorf("got no event: %d %v", response.StatusCode, ctx.Err())
 	})
 
-	// One after the other is replaced, as an upgrade does, and one dies.
-	t.Run("servers go", func(t *testing.T) {
+	// One server shuts down, as in an upgrade, and one is killed.
+	t.Run("lost servers", func(t *testing.T) {
 		key := newKey(t, cfg, "pro")
 		end, failed := make(chan struct{}), make(chan string, 1)
-		var asked atomic.Int64
+		var sent atomic.Int64
 		more := func() {
-			before := asked.Load()
-			wait.Until(t, "more requests are sent", func() bool { return asked.Load() > before+20 || t.Failed() || len(failed) > 0 })
+			before := sent.Load()
+			wait.Until(t, "more requests are sent", func() bool { return sent.Load() > before+20 || t.Failed() || len(failed) > 0 })
 		}
 		go func() {
 			defer close(failed)
@@ -156,9 +156,9 @@ func TestDeployedNginx(t *testing.T) {
 					return
 				default:
 				}
-				asked.Add(1)
-				if status, err := ask("/api/v1/tools?limit=5", "Authorization", "Bearer "+key); err != nil || status != 200 {
-					failed <- fmt.Sprintf("request %d: %d %v", asked.Load(), status, err)
+				sent.Add(1)
+				if status, err := get("/api/v1/tools?limit=5", "Authorization", "Bearer "+key); err != nil || status != 200 {
+					failed <- fmt.Sprintf("request %d: got %d %v, want 200", sent.Load(), status, err)
 					return
 				}
 			}
@@ -174,19 +174,19 @@ func TestDeployedNginx(t *testing.T) {
 		if why, is := <-failed; is {
 			t.Error(why)
 		}
-		t.Logf("%d requests", asked.Load())
+		t.Logf("%d requests", sent.Load())
 	})
 
 	_ = servers[2].cmd.Process.Signal(syscall.SIGTERM)
 	servers[2].ends(t)
-	for _, i := range []int{0, 2} { // the other was killed with its last lines
+	for _, i := range []int{0, 2} { // the killed one lost its last log lines
 		if !strings.Contains(servers[i].log.String(), "/api/v1/stats") {
-			t.Errorf("server %d was asked nothing", i)
+			t.Errorf("server %d got no requests, want some", i)
 		}
 	}
 }
 
-// deployedNginx is where the shipped configuration listens.
+// deployedNginx holds the addresses that nginx listens on.
 type deployedNginx struct{ address, plain string }
 
 func startDeployedNginx(t *testing.T, servers []*server) (deployedNginx, *http.Client) {
@@ -198,12 +198,12 @@ func startDeployedNginx(t *testing.T, servers []*server) (deployedNginx, *http.C
 	dir := t.TempDir()
 	client := certify(t, dir)
 	front := deployedNginx{freeAddress(t), freeAddress(t)}
-	// Only what is another here: addresses and folders.
+	// Only addresses and folders differ from the deployed file.
 	config := deployFile(t, "nginx.conf")
 	change := func(from, to string) {
 		t.Helper()
 		if strings.Count(config, from) != 1 {
-			t.Fatalf("nginx.conf has %q %d times", from, strings.Count(config, from))
+			t.Fatalf("got %q %d times in nginx.conf, want once", from, strings.Count(config, from))
 		}
 		config = strings.Replace(config, from, to, 1)
 	}
@@ -232,15 +232,15 @@ func startDeployedNginx(t *testing.T, servers []*server) (deployedNginx, *http.C
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		if said, _ := os.ReadFile(filepath.Join(dir, "error.log")); t.Failed() {
-			t.Logf("nginx: %s", said)
+		if output, _ := os.ReadFile(filepath.Join(dir, "error.log")); t.Failed() {
+			t.Logf("nginx: %s", output)
 		}
 	})
 	testkit.WaitFor(t, front.address)
 	return front, client
 }
 
-// certify leaves a certificate in a folder, and makes a client that trusts it.
+// certify writes a certificate to a folder and returns a client that trusts it.
 func certify(t *testing.T, dir string) *http.Client {
 	t.Helper()
 	web := httptest.NewTLSServer(nil)

@@ -19,11 +19,11 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// silent takes connections, and never answers.
-func silent(t *testing.T) string { return greeting(t, "") }
+// startSilent accepts connections and never responds.
+func startSilent(t *testing.T) string { return startGreeting(t, "") }
 
-// greeting takes connections, and says one line.
-func greeting(t *testing.T, line string) string {
+// startGreeting accepts connections and sends one line.
+func startGreeting(t *testing.T, line string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -45,11 +45,11 @@ func greeting(t *testing.T, line string) string {
 	return listener.Addr().String()
 }
 
-// encryptedSMTP is a mail server with a password, and the variable that makes
-// a process trust it.
-func encryptedSMTP(t *testing.T) (address, trust string) {
+// startEncryptedSMTP starts a mail server with a password, and returns the
+// variable that makes a process trust its certificate.
+func startEncryptedSMTP(t *testing.T) (address, trust string) {
 	t.Helper()
-	web := httptest.NewTLSServer(nil) // for its certificate, which is good for 127.0.0.1
+	web := httptest.NewTLSServer(nil) // for its certificate, which is valid for 127.0.0.1
 	t.Cleanup(web.Close)
 	file := writeFile(t, "ca.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw}))
 	tls := web.TLS.Clone()
@@ -58,13 +58,13 @@ func encryptedSMTP(t *testing.T) (address, trust string) {
 	return strings.Replace(server.URL, "smtp://", "smtp://mailer:geheim@", 1), "SSL_CERT_FILE=" + file
 }
 
-// startShop is a Stripe where all is as it should be, or which answers
-// everything with one status. Nothing may be changed there.
-func startShop(t *testing.T, status int) string {
+// startFakeStripe starts a Stripe that is set up correctly, or that responds to
+// everything with one status. It rejects changes.
+func startFakeStripe(t *testing.T, status int) string {
 	t.Helper()
-	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	stripe := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
-			t.Errorf("the doctor sends %s %s", r.Method, r.URL.Path)
+			t.Errorf("got %s %s, want only GET", r.Method, r.URL.Path)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
@@ -83,22 +83,22 @@ func startShop(t *testing.T, status int) string {
 			events, _ := json.Marshal(billing.Events)
 			fmt.Fprintf(w, `{"object":"list","data":[{"id":"we_1","status":"enabled","url":"https://palmares.example.invalid/billing/stripe","enabled_events":%s}]}`, events)
 		default:
-			t.Errorf("the doctor asks for %s", r.URL.Path)
+			t.Errorf("got an unexpected request for %s", r.URL.Path)
 		}
 	}))
-	t.Cleanup(shop.Close)
-	return shop.URL
+	t.Cleanup(stripe.Close)
+	return stripe.URL
 }
 
-// withPasswords is the address, with a wrong one, of a PostgreSQL that asks
-// for passwords.
-func withPasswords(t *testing.T) string {
+// startWithPasswords starts a PostgreSQL that requires passwords, and returns
+// its address with a wrong one.
+func startWithPasswords(t *testing.T) string {
 	t.Helper()
 	bin, err := testkit.PostgreSQL.Ensure()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "palmares-hba-") // where the server's user may read
+	dir, err := os.MkdirTemp("", "palmares-hba-") // readable by the user of the PostgreSQL server
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,11 +115,11 @@ func withPasswords(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Stop)
-	onDatabase(t, cluster.URL, `CREATE ROLE guest LOGIN PASSWORD 'right'`)
+	execute(t, cluster.URL, `CREATE ROLE guest LOGIN PASSWORD 'right'`)
 	return strings.Replace(cluster.URL, "palmares@", "guest:geheim@", 1)
 }
 
-func onDatabase(t *testing.T, address, statement string) {
+func execute(t *testing.T, address, statement string) {
 	t.Helper()
 	db, err := sql.Open("postgres", address)
 	if err != nil {
@@ -131,7 +131,7 @@ func onDatabase(t *testing.T, address, statement string) {
 	}
 }
 
-func inDatabase(t *testing.T, cluster, name string) string {
+func databaseURL(t *testing.T, cluster, name string) string {
 	t.Helper()
 	u, err := url.Parse(cluster)
 	if err != nil {
@@ -141,8 +141,8 @@ func inDatabase(t *testing.T, cluster, name string) string {
 	return u.String()
 }
 
-// tell gives a Redis commands of an operator's.
-func tell(t *testing.T, address string, commands ...string) {
+// sendRedis sends commands to a Redis.
+func sendRedis(t *testing.T, address string, commands ...string) {
 	t.Helper()
 	u, err := url.Parse(address)
 	if err != nil {
@@ -155,9 +155,9 @@ func tell(t *testing.T, address string, commands ...string) {
 	defer conn.Close()
 	for _, command := range commands {
 		fmt.Fprintf(conn, "%s\r\n", command)
-		answer := make([]byte, 100)
-		if n, err := conn.Read(answer); err != nil || !strings.HasPrefix(string(answer[:n]), "+OK") {
-			t.Fatalf("%s: %s %v", command, answer[:n], err)
+		reply := make([]byte, 100)
+		if n, err := conn.Read(reply); err != nil || !strings.HasPrefix(string(reply[:n]), "+OK") {
+			t.Fatalf("%s: got %s, %v, want +OK", command, reply[:n], err)
 		}
 	}
 }

@@ -16,11 +16,11 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// A server that is told to end says so before it takes no more connections, so
-// that whoever sends requests here sends none in vain.
+// A server that is shutting down reports it before it stops accepting
+// connections, so that load balancers can stop sending requests.
 func TestDrainDelay(t *testing.T) {
 	t.Parallel()
-	const delay = time.Minute // which the test does not wait for
+	const delay = time.Minute // the test does not wait for it
 	s := startServer(t, blackbox.Demo(t), "--demo", "--drain-delay", delay.String())
 	kept, err := net.Dial("tcp", s.address)
 	if err != nil {
@@ -28,75 +28,75 @@ func TestDrainDelay(t *testing.T) {
 	}
 	defer kept.Close()
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	wait.Until(t, "the signal has arrived", func() bool {
+	wait.Until(t, "the server has received the signal", func() bool {
 		code, _ := s.get(t, "/readyz")
 		return code != 200
 	})
 
 	for range 10 {
-		code, body := s.get(t, "/readyz") // on a connection of its own
-		if code != 503 || body["error"] != "the server is ending" {
-			t.Fatalf("readyz: %d %v", code, body)
+		code, body := s.get(t, "/readyz") // on a new connection
+		if code != 503 || body["error"] != "the server is shutting down" {
+			t.Fatalf("/readyz: got %d %v, want 503", code, body)
 		}
 		if code, body := s.get(t, "/api/v1/stats"); code != 200 {
-			t.Fatalf("a new request: %d %v", code, body)
+			t.Fatalf("new request: got %d %v, want 200", code, body)
 		}
 	}
 	fmt.Fprintf(kept, "GET /healthz HTTP/1.1\r\nHost: palmares\r\n\r\n")
-	answer, err := http.ReadResponse(bufio.NewReader(kept), nil)
-	if err != nil || answer.Close {
-		t.Errorf("a connection is not kept meanwhile: %v %v", answer, err)
+	response, err := http.ReadResponse(bufio.NewReader(kept), nil)
+	if err != nil || response.Close {
+		t.Errorf("got %v, %v, want the connection to stay open during the delay", response, err)
 	} else {
-		_, _ = io.Copy(io.Discard, answer.Body)
+		_, _ = io.Copy(io.Discard, response.Body)
 	}
 	_ = kept.Close()
-	if line := logOf(s, "not ready any more"); !strings.Contains(line, fmt.Sprintf(`"delay":%d`, delay)) {
+	if line := logOf(s, "shutdown delayed"); !strings.Contains(line, fmt.Sprintf(`"delay":%d`, delay)) {
 		t.Errorf("got %q, want a delay of %s", line, delay)
 	}
-	if strings.Contains(s.log.String(), "answering what is in flight") {
-		t.Errorf("the delay is over: %s", s.log)
+	if strings.Contains(s.log.String(), "draining requests") {
+		t.Errorf("got an early end of the delay: %s", s.log)
 	}
-	_ = s.cmd.Process.Signal(syscall.SIGTERM) // does not wait
-	wait.Receive(t, "it ends", s.done)
+	_ = s.cmd.Process.Signal(syscall.SIGTERM) // ends the delay
+	wait.Receive(t, "the server exits", s.done)
 	if _, err := net.Dial("tcp", s.address); err == nil {
-		t.Error("somebody still listens")
+		t.Error("got a connection after the end, want none")
 	}
 }
 
-// A second signal does not wait.
-func TestDrainDelayCanBeCut(t *testing.T) {
+// A second signal ends the delay.
+func TestSecondSignalEndsDrainDelay(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, blackbox.Demo(t), "--demo", "--drain-delay", "30s")
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	if logOf(s, "not ready any more") == "" {
-		t.Error(s.log)
+	if logOf(s, "shutdown delayed") == "" {
+		t.Errorf("got no delay: %s", s.log)
 	}
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	wait.Receive(t, "it ends", s.done)
+	wait.Receive(t, "the server exits", s.done)
 	if s.cmd.ProcessState.Exited() {
-		t.Error("it ended when the delay was over, not with the signal")
+		t.Error("got an exit after the delay, want one by the second signal")
 	}
 }
 
-// With the delay over, what is in flight is answered, and the server ends.
+// After the delay, requests in flight are finished and the server exits.
 func TestDrainDelayEnds(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, blackbox.Demo(t), "--demo", "--drain-delay", "1s")
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	s.ends(t)
-	delayed, ending := strings.Index(s.log.String(), "not ready any more"), strings.Index(s.log.String(), "answering what is in flight")
+	delayed, ending := strings.Index(s.log.String(), "shutdown delayed"), strings.Index(s.log.String(), "draining requests")
 	if delayed < 0 || ending < delayed {
-		t.Errorf("got %s", s.log)
+		t.Errorf("got %s, want a delay and then draining", s.log)
 	}
 }
 
-func TestDrainDelayIsBounded(t *testing.T) {
+func TestInvalidDrainDelay(t *testing.T) {
 	t.Parallel()
-	for _, wrong := range []string{"-1s", "61s"} {
+	for _, invalid := range []string{"-1s", "61s"} {
 		cmd := palmares(t, store.Config{DataDir: "data"}, "version")
-		cmd.Env = append(cmd.Env, "PALMARES_DRAIN_DELAY="+wrong)
+		cmd.Env = append(cmd.Env, "PALMARES_DRAIN_DELAY="+invalid)
 		if r := runs(t, cmd); r.code != 2 || !strings.HasPrefix(r.err, "palmares: PALMARES_DRAIN_DELAY: ") {
-			t.Errorf("%s: exit %d: %s", wrong, r.code, r.err)
+			t.Errorf("%s: got exit code %d and %q, want 2", invalid, r.code, r.err)
 		}
 	}
 }

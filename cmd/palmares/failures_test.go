@@ -12,59 +12,59 @@ import (
 	"palmares/internal/dev/testkit/blackbox"
 )
 
-// failed is an answer that was our own fault.
-type failed struct{ what, id, body string }
+// failure is a response with a 5xx status.
+type failure struct{ name, id, body string }
 
-// Whoever is told that something went wrong on our side is told an id, and the
-// log has the cause for it: of each of many who waited for the same, too.
-func TestEveryFailureHasItsLine(t *testing.T) {
+// Every 5xx response has a request id, and the log has the cause for that id,
+// even if many requests waited for the same result.
+func TestFailuresAreLogged(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.Postgres(t)
 	line := blackbox.NewLine(t, cfg.DatabaseURL)
 	cfg.DatabaseURL = line.URL
 	key := newKey(t, cfg, "pro")
-	numbers := freeAddress(t)
-	s := startServer(t, cfg, "--demo", "--metrics-listen", numbers)
+	metrics := freeAddress(t)
+	s := startServer(t, cfg, "--demo", "--metrics-listen", metrics)
 	line.Cut()
-	if text, _ := scrape(t, numbers); !strings.Contains(text, "palmares_database_up 0") {
-		t.Error("numbers say that the database is there")
+	if text, _ := scrape(t, metrics); !strings.Contains(text, "palmares_database_up 0") {
+		t.Errorf("got no palmares_database_up 0 in %s", text)
 	}
 
 	var mu sync.Mutex
-	var failures []failed
-	ask := func(what, method, path, body string, headers ...string) {
+	var failures []failure
+	send := func(name, method, path, body string, headers ...string) {
 		got := s.call(t, method, path, body, headers...)
 		text, _ := io.ReadAll(got.Body)
 		mu.Lock()
 		defer mu.Unlock()
 		if got.StatusCode < 500 {
-			t.Errorf("%s: %d %s", what, got.StatusCode, text)
+			t.Errorf("%s: got %d %s, want a 5xx status", name, got.StatusCode, text)
 		}
-		failures = append(failures, failed{what, got.Header.Get("X-Request-Id"), string(text)})
+		failures = append(failures, failure{name, got.Header.Get("X-Request-Id"), string(text)})
 	}
 	var many sync.WaitGroup
 	for range 20 {
-		many.Go(func() { ask("REST", http.MethodGet, "/api/v1/stats", "") })
-		many.Go(func() { ask("GraphQL", http.MethodPost, "/graphql", `{"query":"{stats {toolsTotal}}"}`) })
-		many.Go(func() { ask("a page", http.MethodGet, "/tools", "", "Accept", "text/html") })
+		many.Go(func() { send("REST", http.MethodGet, "/api/v1/stats", "") })
+		many.Go(func() { send("GraphQL", http.MethodPost, "/graphql", `{"query":"{stats {toolsTotal}}"}`) })
+		many.Go(func() { send("a page", http.MethodGet, "/tools", "", "Accept", "text/html") })
 	}
 	many.Wait()
-	ask("a key", http.MethodGet, "/api/v1/tools", "", "Authorization", "Bearer "+key)
-	ask("GraphQL with a key", http.MethodPost, "/graphql", `{"query":"{stats {toolsTotal}}"}`, "Authorization", "Bearer "+key)
-	ask("a feed", http.MethodGet, "/feeds/changes.atom", "")
-	ask("readiness", http.MethodGet, "/readyz", "")
-	ask("the days", http.MethodGet, "/status", "")
-	ask("signing in", http.MethodGet, "/account", "", "Cookie", "palmares_session=x")
-	ask("a stream", http.MethodPost, "/graphql", `{"query":"subscription {catalogPublished {release}}"}`, "Accept", "text/event-stream")
+	send("a key", http.MethodGet, "/api/v1/tools", "", "Authorization", "Bearer "+key)
+	send("GraphQL with a key", http.MethodPost, "/graphql", `{"query":"{stats {toolsTotal}}"}`, "Authorization", "Bearer "+key)
+	send("a feed", http.MethodGet, "/feeds/changes.atom", "")
+	send("readiness", http.MethodGet, "/readyz", "")
+	send("the status page", http.MethodGet, "/status", "")
+	send("the account page", http.MethodGet, "/account", "", "Cookie", "palmares_session=x")
+	send("a stream", http.MethodPost, "/graphql", `{"query":"subscription {catalogPublished {release}}"}`, "Accept", "text/event-stream")
 
-	for _, f := range failures { // lines are gathered
+	for _, f := range failures { // log lines are written in batches
 		logOf(s, `"request_id":"`+f.id+`"`)
 	}
 	causes := map[string]int{}
 	for text := range strings.Lines(s.log.String()) {
 		var entry struct{ Msg, Cause, Request_id string }
 		if err := json.Unmarshal([]byte(text), &entry); err != nil {
-			t.Fatalf("no JSON: %s", text)
+			t.Fatalf("got the log line %q, want JSON", text)
 		}
 		if entry.Cause != "" && entry.Msg != "request" {
 			causes[entry.Request_id]++
@@ -72,10 +72,10 @@ func TestEveryFailureHasItsLine(t *testing.T) {
 	}
 	for _, f := range failures {
 		if f.id == "" || causes[f.id] == 0 {
-			t.Errorf("%s: no cause of %q in the log", f.what, f.id)
+			t.Errorf("%s: got no cause for %q in the log", f.name, f.id)
 		}
-		if strings.HasPrefix(f.what, "GraphQL") && !strings.Contains(f.body, `"requestId":"`+f.id+`"`) {
-			t.Errorf("%s does not tell its id: %s", f.what, f.body)
+		if strings.HasPrefix(f.name, "GraphQL") && !strings.Contains(f.body, `"requestId":"`+f.id+`"`) {
+			t.Errorf("%s: got %s, want its request id", f.name, f.body)
 		}
 	}
 	if t.Failed() {

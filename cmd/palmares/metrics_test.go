@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/alecthomas/kong"
 	"go.yaml.in/yaml/v3"
 
 	"palmares/internal/core/store"
@@ -19,7 +23,7 @@ import (
 	"palmares/internal/ops/metrics"
 )
 
-// scrape reads the numbers of a server, and the labels of each name.
+// scrape reads the metrics of a server and the labels of each metric.
 func scrape(t *testing.T, address string) (text string, labels map[string][]string) {
 	t.Helper()
 	got := (&server{address: address}).call(t, http.MethodGet, "/metrics", "")
@@ -38,7 +42,8 @@ func scrape(t *testing.T, address string) (text string, labels map[string][]stri
 	return string(body), labels
 }
 
-// busyServer is one with everything that has numbers, after some traffic.
+// busyServer starts a server with everything that has metrics, and sends some
+// requests.
 func busyServer(t *testing.T, cfg store.Config) (s *server, metricsAddress string) {
 	t.Helper()
 	metricsAddress = freeAddress(t)
@@ -51,7 +56,7 @@ func busyServer(t *testing.T, cfg store.Config) (s *server, metricsAddress strin
 	return s, metricsAddress
 }
 
-func TestMetricsOfABusyServer(t *testing.T) {
+func TestMetrics(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		_, address := busyServer(t, cfg)
@@ -70,7 +75,7 @@ func TestMetricsOfABusyServer(t *testing.T) {
 			`go_sql_max_open_connections{db_name="reader"}`,
 			`go_sql_max_open_connections{db_name="writer"}`,
 			`palmares_quota_duration_seconds_count 5`,
-			`palmares_quota_fallback `, // which a busy machine may need
+			`palmares_quota_fallback `, // 0 or 1: a busy machine may be too slow for Redis
 			`palmares_webhook_attempts_total{outcome="delivered"} 0`,
 			`palmares_webhook_endpoints{state="active"} 0`,
 			`palmares_webhook_oldest_waiting_seconds 0`,
@@ -81,37 +86,77 @@ func TestMetricsOfABusyServer(t *testing.T) {
 			`version="` + version + `"} 1`,
 		} {
 			if !strings.Contains(text, want) {
-				t.Errorf("no %s in\n%s", want, text)
+				t.Errorf("got no %s in\n%s", want, text)
 			}
 		}
 		if strings.Contains(text, "pal_") || strings.Contains(text, `palmares_sql_duration_seconds_count{pool="reader"} 0`) {
-			t.Error(text)
+			t.Errorf("got a key, or no statements of the reader pool, in\n%s", text)
 		}
 	})
 }
 
-// Every path that is described has a route of its own.
-func TestEveryPathIsCounted(t *testing.T) {
+// Every documented path has its own label, subtrees share one, and all unknown
+// paths share one.
+func TestRouteLabels(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, testkit.SQLite(t))
-	_, document := s.get(t, "/api/v1/openapi.json")
-	paths := document["paths"].(map[string]any)
-	if len(paths) < 10 {
-		t.Fatal(paths)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var s settings
+	if _, err := kong.Must(&s).Parse([]string{"--listen", "127.0.0.1:0", "--data-dir", t.TempDir()}); err != nil {
+		t.Fatal(err)
 	}
-	for path := range paths {
-		if got := metrics.Route(strings.ReplaceAll(path, "{slug}", "plume")); got != path {
-			t.Errorf("%s is counted as %s", path, got)
+	p, err := newProgram(ctx, &s, slog.New(slog.DiscardHandler), nil, nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	routes, err := p.routes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]string{
+		"/api/v1/tools/":                    metrics.Other,
+		"/api/v1/tools/plume/more":          metrics.Other,
+		"/api/v1/openapi.json":              "/api/v1/openapi.json",
+		"/api/v1/anything":                  metrics.Other,
+		"/graphql":                          "/graphql",
+		"/":                                 "/",
+		"*":                                 metrics.Other,
+		"//":                                "/",
+		"/tools/plume":                      "/tools/{slug}",
+		"/feeds/changes.atom":               "/feeds/",
+		"/schemas/events/tool.created.json": "/schemas/events/",
+		"/login":                            "/login",
+		"/login/confirm":                    "/login/",
+		"/account/keys/12/revoke":           "/account/",
+		"/accounts/x":                       metrics.Other,
+		"/assets/style.css":                 "/assets/",
+		"/assets/workbench/a.js":            "/assets/workbench/",
+		"/healthz":                          "/healthz",
+		"/wp-login.php":                     metrics.Other,
+		"/" + strings.Repeat("a/", 5_000):   metrics.Other,
+		"/guides/start.md":                  "/guides/",
+	}
+	operations := routes.api.Operations()
+	if len(operations) < 10 {
+		t.Fatalf("got %d operations, want at least 10", len(operations))
+	}
+	for _, operation := range operations {
+		labels[strings.ReplaceAll(operation.Path, "{slug}", "plume")] = operation.Path
+	}
+	for path, want := range labels {
+		if got := routes.label(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}}); got != want {
+			t.Errorf("%.40q: got the label %s, want %s", path, got, want)
 		}
 	}
 }
 
-// What dashboards and alerts look at is there.
+// Dashboards and alerts use only metrics that exist, and show all metrics.
 func TestDashboardsAndAlerts(t *testing.T) {
 	t.Parallel()
 	_, address := busyServer(t, testkit.SQLite(t))
 	text, exposed := scrape(t, address)
-	exposed["up"] = nil // which Prometheus adds, and to everything a job and an instance
+	exposed["up"] = nil // added by Prometheus, like the labels job and instance
 	deploy := filepath.Join("..", "..", "deploy")
 
 	expressions := dashboardExpressions(t, filepath.Join(deploy, "grafana", "palmares.json"))
@@ -121,7 +166,7 @@ func TestDashboardsAndAlerts(t *testing.T) {
 	}
 	expressions = append(expressions, alerts...)
 	if len(expressions) < 50 {
-		t.Fatalf("only %d expressions", len(expressions))
+		t.Fatalf("got %d expressions, want at least 50", len(expressions))
 	}
 	used := map[string]bool{}
 	for _, expression := range expressions {
@@ -129,20 +174,20 @@ func TestDashboardsAndAlerts(t *testing.T) {
 			used[name] = true
 			has, ok := exposed[name]
 			if !ok {
-				t.Errorf("%s is not told by any server: %s", name, expression)
+				t.Errorf("got the unknown metric %s in %s", name, expression)
 			}
 			for _, label := range labels {
 				if !slices.Contains(append([]string{"job", "instance"}, has...), label) && recorded[name] == "" {
-					t.Errorf("%s has no label %s: %s", name, label, expression)
+					t.Errorf("%s: got the unknown label %s in %s", name, label, expression)
 				}
 			}
 		}
 	}
-	for line := range strings.Lines(text) { // and what is told is looked at
+	for line := range strings.Lines(text) { // every metric is used
 		fields := strings.Fields(line)
 		if len(fields) > 3 && fields[1] == "TYPE" && strings.HasPrefix(fields[2], "palmares_") &&
 			!used[fields[2]] && !used[fields[2]+"_bucket"] && fields[2] != "palmares_cache_entries" {
-			t.Errorf("nobody looks at %s", fields[2])
+			t.Errorf("%s is in no dashboard and no alert", fields[2])
 		}
 	}
 }
@@ -178,7 +223,7 @@ func dashboardExpressions(t *testing.T, path string) (all []string) {
 	}
 	for i, panel := range dashboard.Panels {
 		if panel.Title == "" || len(panel.Targets) == 0 || panel.GridPos.X+panel.GridPos.W > 24 || panel.ID != i+1 {
-			t.Errorf("a panel is not right: %+v", panel)
+			t.Errorf("got an invalid panel: %+v", panel)
 		}
 		for _, target := range panel.Targets {
 			all = append(all, target.Expr)
@@ -214,10 +259,10 @@ func alertExpressions(t *testing.T, path string) (all []string, recorded map[str
 			case rule.Record != "":
 				recorded[rule.Record] = rule.Expr
 			case rule.Alert == "" || rule.For == "" || rule.Labels["severity"] == "" || rule.Annotations["summary"] == "":
-				t.Errorf("a rule is not right: %+v", rule)
+				t.Errorf("got an invalid rule: %+v", rule)
 			}
 			if rule.Expr == "" {
-				t.Errorf("%s%s is empty", rule.Record, rule.Alert)
+				t.Errorf("%s%s: got no expression", rule.Record, rule.Alert)
 			}
 			all = append(all, rule.Expr)
 		}
@@ -233,8 +278,8 @@ var (
 	promLabel    = regexp.MustCompile(`([a-z_]+)\s*(?:=~|!~|!=|=)`)
 )
 
-// metricsIn is the names that an expression reads, with the labels that it
-// asks of them.
+// metricsIn returns the metrics that an expression reads, with the labels it
+// uses.
 func metricsIn(expression string) map[string][]string {
 	text := promText.ReplaceAllString(expression, `""`)
 	text = promRange.ReplaceAllString(text, "")
@@ -245,7 +290,7 @@ func metricsIn(expression string) map[string][]string {
 		}
 	}
 	text = promGrouping.ReplaceAllString(text, "")
-	if inner, of := strings.CutPrefix(text, "label_values("); of { // Grafana's own
+	if inner, of := strings.CutPrefix(text, "label_values("); of { // a function of Grafana
 		metric, label, _ := strings.Cut(strings.TrimSuffix(inner, ")"), ", ")
 		text, grouped = metric, append(grouped, label)
 	}
@@ -267,6 +312,6 @@ func TestMetricsInExpressions(t *testing.T) {
 	t.Parallel()
 	got := metricsIn(`histogram_quantile(0.99, sum by (le, route) (rate(a_bucket{job="$job",route=~"x{y}"}[$__rate_interval]))) > 5 * 86400 and b:c > 1e3 or vector(1)`)
 	if want := map[string][]string{"a_bucket": {"le", "route", "job", "route"}, "b:c": {"le", "route"}}; fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("%v", got)
+		t.Errorf("got %v, want %v", got, want)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// A shared cache in front of the server serves what it may, and never one
-// caller's answer to another.
+// A shared cache in front of the server never serves one caller's response to
+// another.
 func TestSharedCache(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
@@ -20,45 +20,45 @@ func TestSharedCache(t *testing.T) {
 	front := &server{address: startNginx(t, s.address)}
 	mine, theirs := newKey(t, cfg, "developer"), newKey(t, cfg, "pro")
 
-	ask := func(path string, headers ...string) (*http.Response, string) {
+	get := func(path string, headers ...string) (*http.Response, string) {
 		t.Helper()
 		got := front.call(t, http.MethodGet, path, "", headers...)
 		return got, got.Header.Get("X-Cache-Status")
 	}
-	if got, _ := ask("/api/v1/stats", "Authorization", "Bearer "+mine); got.StatusCode != 200 || got.Header.Get("X-RateLimit-Tier") != "free" {
-		t.Fatalf("with a key: %d %v", got.StatusCode, got.Header)
+	if got, _ := get("/api/v1/stats", "Authorization", "Bearer "+mine); got.StatusCode != 200 || got.Header.Get("X-RateLimit-Tier") != "free" {
+		t.Fatalf("with a key: got %d %v, want 200 and the tier free", got.StatusCode, got.Header)
 	}
 	for i := range 3 {
-		got, status := ask("/api/v1/stats")
+		got, status := get("/api/v1/stats")
 		if got.StatusCode != 200 || got.Header.Get("X-RateLimit-Tier") != "" || got.Header.Get("CDN-Cache-Control") != "" {
-			t.Errorf("without a key: %d %v", got.StatusCode, got.Header)
+			t.Errorf("without a key: got %d %v, want 200 without a tier", got.StatusCode, got.Header)
 		}
 		if i > 0 && status != "HIT" {
-			t.Errorf("what anybody may have is not cached: %s", status)
+			t.Errorf("got %s for a public response, want HIT", status)
 		}
 	}
-	if got, _ := ask("/api/v1/stats", "Authorization", "Bearer "+theirs); got.Header.Get("X-RateLimit-Tier") != "pro" {
-		t.Errorf("with another key: %v", got.Header)
+	if got, _ := get("/api/v1/stats", "Authorization", "Bearer "+theirs); got.Header.Get("X-RateLimit-Tier") != "pro" {
+		t.Errorf("with another key: got %v, want the tier pro", got.Header)
 	}
 
-	if got, _ := ask("/api/embeddings/plume", "Authorization", "Bearer "+mine); got.StatusCode != 200 {
-		t.Fatalf("embeddings: %d", got.StatusCode)
+	if got, _ := get("/api/embeddings/plume", "Authorization", "Bearer "+mine); got.StatusCode != 200 {
+		t.Fatalf("embeddings: got %d, want 200", got.StatusCode)
 	}
 	for _, headers := range [][]string{nil, {"Authorization", "Bearer nonsense"}} {
-		if got, status := ask("/api/embeddings/plume", headers...); got.StatusCode != 401 {
-			t.Errorf("embeddings without a key: %d (%s)", got.StatusCode, status)
+		if got, status := get("/api/embeddings/plume", headers...); got.StatusCode != 401 {
+			t.Errorf("embeddings without a key: got %d (%s), want 401", got.StatusCode, status)
 		}
 	}
-	// Encodings are kept apart, too.
-	if got, _ := ask("/api/v1/tools", "Accept-Encoding", "gzip"); got.Header.Get("Content-Encoding") != "gzip" {
-		t.Errorf("%v", got.Header)
+	// Encodings are cached separately.
+	if got, _ := get("/api/v1/tools", "Accept-Encoding", "gzip"); got.Header.Get("Content-Encoding") != "gzip" {
+		t.Errorf("got %v, want gzip", got.Header)
 	}
-	if got, _ := ask("/api/v1/tools", "Accept-Encoding", "identity"); got.Header.Get("Content-Encoding") != "" {
-		t.Errorf("%v", got.Header)
+	if got, _ := get("/api/v1/tools", "Accept-Encoding", "identity"); got.Header.Get("Content-Encoding") != "" {
+		t.Errorf("got %v, want no encoding", got.Header)
 	}
 }
 
-// startNginx puts a caching proxy before an address.
+// startNginx starts a caching proxy in front of an address.
 func startNginx(t *testing.T, behind string) string {
 	t.Helper()
 	nginx, err := testkit.Nginx.Ensure()

@@ -32,61 +32,61 @@ func TestPrivateAddresses(t *testing.T) {
 		"https://[2001:db8::1]":        false,
 	} {
 		if got := isPrivate(address); got != want {
-			t.Errorf("%s: %v", address, got)
+			t.Errorf("%s: got %v, want %v", address, got, want)
 		}
 	}
 }
 
-// startClosed starts a public server that sends no mail.
+// startClosed starts a public server without a mail server.
 func startClosed(t *testing.T) *server {
 	t.Helper()
-	return of(blackbox.ServeClosed(t))
+	return fromBlackbox(blackbox.ServeClosed(t))
 }
 
-// It signs nobody in, and its log has no link.
+// A public server without a mail server lets nobody sign in, and logs no links.
 func TestClosedSignUp(t *testing.T) {
 	t.Parallel()
 	s := startClosed(t)
 	page := s.call(t, http.MethodGet, "/login", "")
 	if text := readAll(t, page.Body); page.StatusCode != 200 || !strings.Contains(text, "Sign-up is closed") || strings.Contains(text, `id="email"`) {
-		t.Errorf("%d: %s", page.StatusCode, text)
+		t.Errorf("got %d %s, want 200 without a form", page.StatusCode, text)
 	}
-	asked := s.call(t, http.MethodPost, "/login", "email=ana@example.com")
-	if asked.StatusCode != 403 {
-		t.Errorf("asking all the same: %d", asked.StatusCode)
+	posted := s.call(t, http.MethodPost, "/login", "email=ana@example.com")
+	if posted.StatusCode != 403 {
+		t.Errorf("POST /login: got %d, want 403", posted.StatusCode)
 	}
 	if strings.Contains(s.log.String(), "ana@example.com") {
-		t.Error("the log has the address")
+		t.Error("got the email address in the log")
 	}
 }
 
-// Without the secret of its events, anybody could be Stripe.
-func TestStripeNeedsItsSecret(t *testing.T) {
+// Without the signing secret, anybody could send events in the name of Stripe.
+func TestStripeRequiresWebhookSecret(t *testing.T) {
 	t.Parallel()
 	r := runs(t, palmares(t, testkit.SQLite(t), "serve", "--listen", "127.0.0.1:0", "--stripe-secret-key", "sk_test_geheim"))
-	if r.code != 1 || !strings.Contains(r.err, "STRIPE_WEBHOOK_SECRET: is missing") || strings.Contains(r.err, "geheim") {
-		t.Errorf("exit %d: %s", r.code, r.err)
+	if r.code != 1 || !strings.Contains(r.err, "STRIPE_WEBHOOK_SECRET: required with STRIPE_SECRET_KEY") || strings.Contains(r.err, "geheim") {
+		t.Errorf("got exit code %d and %q, want 1 without the key", r.code, r.err)
 	}
-	bare := startServer(t, testkit.SQLite(t))
-	if got := bare.call(t, http.MethodPost, "/billing/stripe", `{}`); got.StatusCode != 404 {
-		t.Errorf("events without Stripe: %d", got.StatusCode)
+	without := startServer(t, testkit.SQLite(t))
+	if got := without.call(t, http.MethodPost, "/billing/stripe", `{}`); got.StatusCode != 404 {
+		t.Errorf("event without Stripe: got %d, want 404", got.StatusCode)
 	}
 }
 
-// Pages that are somebody's own are not open to other origins.
-func TestPagesAreNotShared(t *testing.T) {
+// Other origins may read the API, and no personal page.
+func TestCORSPaths(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, blackbox.Demo(t), "--demo")
 	for path, open := range map[string]bool{"/api/v1/stats": true, "/healthz": true, "/login": false, "/account": false, "/assets/x": false, "/": false} {
 		got := s.call(t, http.MethodGet, path, "")
 		if allowed := got.Header.Get("Access-Control-Allow-Origin"); (allowed == "*") != open {
-			t.Errorf("%s allows %q", path, allowed)
+			t.Errorf("%s: got Access-Control-Allow-Origin %q, want CORS: %v", path, allowed, open)
 		}
 	}
 }
 
-// mockWith is Stripe's own mock, but for some answers.
-func mockWith(t *testing.T, mock string, answers map[string]string) string {
+// mockWith starts a proxy to Stripe's mock that replaces some responses.
+func mockWith(t *testing.T, mock string, responses map[string]string) string {
 	t.Helper()
 	behind, err := url.Parse(mock)
 	if err != nil {
@@ -94,10 +94,10 @@ func mockWith(t *testing.T, mock string, answers map[string]string) string {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", httputil.NewSingleHostReverseProxy(behind))
-	for what, answer := range answers {
-		mux.HandleFunc(what, func(w http.ResponseWriter, _ *http.Request) {
+	for pattern, body := range responses {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, answer)
+			_, _ = io.WriteString(w, body)
 		})
 	}
 	server := httptest.NewServer(mux)
@@ -105,53 +105,53 @@ func mockWith(t *testing.T, mock string, answers map[string]string) string {
 	return server.URL
 }
 
-// noneThere is a list of Stripe's with nothing in it.
-const noneThere = `{"object":"list","data":[]}`
+// emptyList is an empty list of the Stripe API.
+const emptyList = `{"object":"list","data":[]}`
 
 func TestBillingCommands(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	without := runs(t, palmares(t, cfg, "billing", "setup"))
 	if without.code != 1 || without.err != "palmares: STRIPE_SECRET_KEY is not set.\n" {
-		t.Errorf("without a key: exit %d: %s", without.code, without.err)
+		t.Errorf("without a key: got exit code %d and %q, want 1", without.code, without.err)
 	}
 	mock := testkit.StartStripeMock(t)
-	at := func(base string, args ...string) result {
-		return runs(t, palmares(t, cfg, append([]string{"--stripe-secret-key", "sk_test_123", "--stripe-api-base", base}, args...)...))
+	billing := func(base string, args ...string) result {
+		return runs(t, palmares(t, cfg, append([]string{"--stripe-secret-key", "sk_test_123", "--stripe-api-base", base, "billing"}, args...)...))
 	}
-	// Its one price is in dollars, whatever is asked for.
-	wrong := at(mock, "billing", "setup")
+	// The mock always returns a price in dollars.
+	wrong := billing(mock, "setup")
 	if wrong.code != 1 || !strings.Contains(wrong.err, "is not 99 EUR a month before tax: archive it first") {
-		t.Errorf("another price: exit %d: %s", wrong.code, wrong.err)
+		t.Errorf("price in dollars: got exit code %d and %q, want 1", wrong.code, wrong.err)
 	}
-	fresh := at(mockWith(t, mock, map[string]string{"GET /v1/prices": noneThere, "GET /v1/billing_portal/configurations": noneThere}), "billing", "setup")
-	for _, want := range []string{"is made: 99 EUR a month", "The page for cards, invoices and cancelling is made", "customer.subscription.updated"} {
-		if fresh.code != 0 || !strings.Contains(fresh.out, want) {
-			t.Errorf("it does not say %q: exit %d: %s%s", want, fresh.code, fresh.out, fresh.err)
+	created := billing(mockWith(t, mock, map[string]string{"GET /v1/prices": emptyList, "GET /v1/billing_portal/configurations": emptyList}), "setup")
+	for _, want := range []string{"Price created: ", "(99 EUR a month before tax)", "Customer portal created: ", "customer.subscription.updated"} {
+		if created.code != 0 || !strings.Contains(created.out, want) {
+			t.Errorf("got exit code %d: %s%swant 0 and %q", created.code, created.out, created.err, want)
 		}
 	}
-	if synced := at(mock, "billing", "sync"); synced.code != 0 {
-		t.Errorf("nobody to read: exit %d: %s", synced.code, synced.err)
+	if synced := billing(mock, "sync"); synced.code != 0 {
+		t.Errorf("sync without customers: got exit code %d and %q, want 0", synced.code, synced.err)
 	}
 }
 
-// Who loses Pro by a command is told, as by an event.
-func TestBillingSyncTells(t *testing.T) {
+// An account that loses Pro in a sync gets an email.
+func TestBillingSyncSendsEmail(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	db := testkit.Open(t, cfg)
 	ana := db.Write.Account.Create().SetEmail("ana@example.com").SetPlan("pro").SaveX(t.Context())
 	db.Write.Customer.Create().SetID("cus_1").SetAccountID(ana.ID).SetEmail(ana.Email).SetStatus("active").ExecX(t.Context())
 	smtp := testkit.StartSMTP(t)
-	stripe := mockWith(t, testkit.StartStripeMock(t), map[string]string{"GET /v1/subscriptions": noneThere})
+	stripe := mockWith(t, testkit.StartStripeMock(t), map[string]string{"GET /v1/subscriptions": emptyList})
 	synced := runs(t, palmares(t, cfg, "--stripe-secret-key", "sk_test_123", "--stripe-api-base", stripe, "--smtp-url", smtp.URL, "billing", "sync"))
 	if synced.code != 0 || !strings.Contains(synced.out, "cus_1  ana@example.com") {
-		t.Errorf("exit %d: %s%s", synced.code, synced.out, synced.err)
+		t.Errorf("got exit code %d: %s%swant 0 and the customer", synced.code, synced.out, synced.err)
 	}
 	if smtp.Count("ana@example.com") == 0 {
-		t.Fatal("nobody was told before the command ended")
+		t.Fatal("got no email before the command ended, want one")
 	}
-	if letter := smtp.Wait(t, "ana@example.com"); !strings.Contains(letter, "has ended") {
-		t.Errorf("not the letter that Pro has ended: %s", letter)
+	if email := smtp.Wait(t, "ana@example.com"); !strings.Contains(email, "has ended") {
+		t.Errorf("got %s, want an email about the end of Pro", email)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"palmares/internal/dev/testkit/blackbox"
 )
 
-// beMain makes the test binary behave as palmares itself, so that tests can
-// start, kill and race real processes of it.
+// beMain makes the test binary behave like palmares, so that tests can start
+// and kill real processes.
 const beMain = "PALMARES_TEST_BE_MAIN"
 
 func TestMain(m *testing.M) {
@@ -28,32 +28,32 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// palmares prepares a process on a database.
+// palmares returns a command that uses a database.
 func palmares(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
 	t.Helper()
 	return blackbox.Command(t, cfg, args...)
 }
 
-// shipped is palmares as it is shipped.
+// shipped returns a command of the release binary.
 func shipped(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
 	t.Helper()
 	return blackbox.Shipped(t, cfg, args...)
 }
 
-// result is what a finished process left.
+// result is the exit code and the output of a process.
 type result struct {
 	code     int
 	out, err string
 }
 
-// runs lets a process come to its end.
+// runs runs a command to its end.
 func runs(t testing.TB, cmd *exec.Cmd) result {
 	t.Helper()
 	r := blackbox.Runs(t, cmd)
 	return result{r.Code, r.Out, r.Err}
 }
 
-// succeeds is runs for a process that must exit with 0.
+// succeeds runs a command that must exit with 0.
 func succeeds(t testing.TB, cmd *exec.Cmd) result {
 	t.Helper()
 	r := blackbox.Succeeds(t, cmd)

@@ -13,13 +13,12 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// Every path of the interface is served by the program itself, with the bytes
-// of its golden file: the same on every database.
-func TestServesEveryPath(t *testing.T) {
+// The server returns the golden file of every path, on every database.
+func TestServesGoldenFiles(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../rest/testdata/answers/*.http")
 	if err != nil || len(files) < 10 {
-		t.Fatalf("%d golden files, %v", len(files), err)
+		t.Fatalf("got %d golden files, %v, want at least 10", len(files), err)
 	}
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		s := startServer(t, cfg, "--demo")
@@ -28,11 +27,11 @@ func TestServesEveryPath(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			asked, rest, _ := strings.Cut(string(recorded), "\n\n")
+			request, rest, _ := strings.Cut(string(recorded), "\n\n")
 			head, body, _ := strings.Cut(rest, "\n\n")
-			path := strings.TrimPrefix(asked, "GET ")
+			path := strings.TrimPrefix(request, "GET ")
 			if strings.HasPrefix(path, "/api/embeddings/") {
-				continue // asks for a key
+				continue // requires a key
 			}
 			response, err := http.Get("http://" + s.address + path)
 			if err != nil {
@@ -41,10 +40,10 @@ func TestServesEveryPath(t *testing.T) {
 			got, _ := io.ReadAll(response.Body)
 			response.Body.Close()
 			if status, _, _ := strings.Cut(head, "\n"); fmt.Sprint(response.StatusCode) != status || string(got)+"\n" != body {
-				t.Errorf("%s: %d %s", path, response.StatusCode, got)
+				t.Errorf("%s: got %d %s, want %s %s", path, response.StatusCode, got, status, body)
 			}
 			if response.Header.Get("X-Request-Id") == "" || response.Header.Get("Access-Control-Allow-Origin") != "*" {
-				t.Errorf("%s: %v", path, response.Header)
+				t.Errorf("%s: got %v, want a request id and CORS headers", path, response.Header)
 			}
 		}
 		for path, want := range map[string]int{
@@ -56,14 +55,13 @@ func TestServesEveryPath(t *testing.T) {
 			}
 			response.Body.Close()
 			if response.StatusCode != want {
-				t.Errorf("%s: %d", path, response.StatusCode)
+				t.Errorf("%s: got %d, want %d", path, response.StatusCode, want)
 			}
 		}
 	})
 }
 
-// What is printed is what is served, where there is no catalog to take examples
-// from.
+// The command prints what a server without a catalog serves.
 func TestOpenAPICommand(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
@@ -76,9 +74,9 @@ func TestOpenAPICommand(t *testing.T) {
 	served := readAll(t, response.Body)
 	printed := succeeds(t, palmares(t, cfg, "openapi", "--listen", s.address)).out
 	if printed != served+"\n" {
-		t.Errorf("served %d bytes, printed %d", len(served), len(printed))
+		t.Errorf("got %d bytes, want the %d that the server serves", len(printed), len(served))
 	}
 	if elsewhere := succeeds(t, palmares(t, cfg, "openapi", "--public-url", "https://data.example/")).out; !strings.Contains(elsewhere, `"url": "https://data.example"`) {
-		t.Error("it does not tell where it is served")
+		t.Errorf("got %s, want the public URL", elsewhere)
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// server is a running process and where it listens.
+// server is a running process with its address.
 type server struct {
 	cmd     *exec.Cmd
 	address string // host:port
@@ -34,31 +34,31 @@ func startServer(t testing.TB, cfg store.Config, args ...string) *server {
 	return serving(t, palmares(t, cfg, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
 }
 
-// serving starts a process that serves.
+// serving starts a command and waits until it listens.
 func serving(t testing.TB, cmd *exec.Cmd) *server {
 	t.Helper()
-	return of(blackbox.Serving(t, cmd))
+	return fromBlackbox(blackbox.Serving(t, cmd))
 }
 
-func of(s *blackbox.Server) *server { return &server{s.Cmd, s.Address, s.Log, s.Done} }
+func fromBlackbox(s *blackbox.Server) *server { return &server{s.Cmd, s.Address, s.Log, s.Done} }
 
 func (s *server) blackbox() *blackbox.Server {
 	return &blackbox.Server{Cmd: s.cmd, Address: s.address, Log: s.log, Done: s.done}
 }
 
-// get returns the status and the decoded body.
+// get returns the status and the decoded JSON body of a path.
 func (s *server) get(t testing.TB, path string) (int, map[string]any) {
 	t.Helper()
 	return s.blackbox().Get(t, path)
 }
 
-// call sends one request, with headers in pairs.
+// call sends a request. Headers are name, value pairs.
 func (s *server) call(t testing.TB, method, path, body string, headers ...string) *http.Response {
 	t.Helper()
 	return s.blackbox().Call(t, method, path, body, headers...)
 }
 
-// ends waits for an orderly end.
+// ends waits for the process to exit with 0.
 func (s *server) ends(t testing.TB) {
 	t.Helper()
 	s.blackbox().Ends(t)
@@ -70,26 +70,26 @@ func TestServeDemo(t *testing.T) {
 		for _, start := range []string{"on an empty database", "on a filled one"} {
 			s := startServer(t, cfg, "--demo")
 			if code, body := s.get(t, "/healthz"); code != 200 || body["status"] != "alive" {
-				t.Errorf("%s: healthz: %d %v", start, code, body)
+				t.Errorf("%s: /healthz: got %d %v, want 200 alive", start, code, body)
 			}
 			if code, body := s.get(t, "/readyz"); code != 200 || fmt.Sprint(body) != "map[release:1 status:ready updated_at:2026-11-10]" {
-				t.Errorf("%s: readyz: %d %v", start, code, body)
+				t.Errorf("%s: /readyz: got %d %v, want 200 and release 1", start, code, body)
 			}
 			_ = s.cmd.Process.Signal(syscall.SIGTERM)
 			s.ends(t)
 		}
 		if r := succeeds(t, palmares(t, cfg, "export")); r.out != string(demo.Catalog) {
-			t.Error("the catalog is not the demo's")
+			t.Errorf("got a catalog of %d bytes, want the demo catalog", len(r.out))
 		}
 	})
 }
 
-func TestServerSeesImportsOfOthers(t *testing.T) {
+func TestServerDetectsImports(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		s := startServer(t, cfg)
 		if code, body := s.get(t, "/readyz"); code != 200 || body["release"] != 0.0 {
-			t.Errorf("empty: %d %v", code, body)
+			t.Errorf("empty: got %d %v, want 200 and release 0", code, body)
 		}
 		for release := 1; release <= 3; release++ {
 			succeeds(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 50, Seed: 1, Revision: release})))
@@ -101,8 +101,8 @@ func TestServerSeesImportsOfOthers(t *testing.T) {
 	})
 }
 
-// A request that has begun when the server is told to end is still answered.
-func TestNoRequestIsCut(t *testing.T) {
+// A request that has started when the server shuts down gets its response.
+func TestShutdownFinishesRequests(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, testkit.SQLite(t), "--demo")
 	slow, err := net.Dial("tcp", s.address)
@@ -117,16 +117,16 @@ func TestNoRequestIsCut(t *testing.T) {
 	}
 	defer idle.Close()
 	fmt.Fprintf(idle, "GET /healthz HTTP/1.1\r\nHost: palmares\r\n\r\n")
-	kept := bufio.NewReader(idle)
-	if response, err := http.ReadResponse(kept, nil); err != nil || response.Close {
-		t.Fatalf("the connection is not kept: %v", err)
+	reader := bufio.NewReader(idle)
+	if response, err := http.ReadResponse(reader, nil); err != nil || response.Close {
+		t.Fatalf("got %v, want an open connection", err)
 	} else {
 		_, _ = io.Copy(io.Discard, response.Body)
 	}
-	time.Sleep(100 * time.Millisecond) // the server has the first half of the slow one
+	time.Sleep(100 * time.Millisecond) // until the server has read the first half of the slow request
 
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	wait.Until(t, "it takes no new connections", func() bool {
+	wait.Until(t, "the server accepts no new connections", func() bool {
 		probe, err := net.Dial("tcp", s.address)
 		if err == nil {
 			_ = probe.Close()
@@ -134,17 +134,17 @@ func TestNoRequestIsCut(t *testing.T) {
 		return err != nil
 	})
 	fmt.Fprintf(idle, "GET /healthz HTTP/1.1\r\nHost: palmares\r\n\r\n")
-	if response, err := http.ReadResponse(kept, nil); err != nil || response.StatusCode != 200 || !response.Close {
-		t.Errorf("on the kept connection: %v %v", response, err)
+	if response, err := http.ReadResponse(reader, nil); err != nil || response.StatusCode != 200 || !response.Close {
+		t.Errorf("on the idle connection: got %v, %v, want 200 and close", response, err)
 	}
 	fmt.Fprintf(slow, "\r\n")
-	if answer := readAll(t, slow); !strings.HasPrefix(answer, "HTTP/1.1 200 OK") || !strings.Contains(answer, `"alive"`) {
-		t.Errorf("got %q", answer)
+	if response := readAll(t, slow); !strings.HasPrefix(response, "HTTP/1.1 200 OK") || !strings.Contains(response, `"alive"`) {
+		t.Errorf("got %q, want 200", response)
 	}
 	s.ends(t)
 }
 
-func TestReadyTellsALostDatabase(t *testing.T) {
+func TestReadyWithoutMigrations(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.Postgres(t)
 	s := startServer(t, cfg, "--demo")
@@ -153,14 +153,14 @@ func TestReadyTellsALostDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code, body := s.get(t, "/readyz"); code != 503 || !strings.HasSuffix(fmt.Sprint(body["error"]), "migration(s): run palmares migrate up") {
-		t.Errorf("got %d %v", code, body)
+		t.Errorf("/readyz: got %d %v, want 503", code, body)
 	}
 	if code, _ := s.get(t, "/healthz"); code != 200 {
-		t.Errorf("healthz: %d", code)
+		t.Errorf("/healthz: got %d, want 200", code)
 	}
 }
 
-func TestAnyPageMayAsk(t *testing.T) {
+func TestCORSHeaders(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, testkit.SQLite(t), "--demo")
 	defer http.DefaultClient.CloseIdleConnections()
@@ -185,11 +185,11 @@ func TestAnyPageMayAsk(t *testing.T) {
 		_ = response.Body.Close()
 		for name, want := range headers {
 			if got := response.Header.Get(name); got != want {
-				t.Errorf("%s: %s is %q", method, name, got)
+				t.Errorf("%s: got %s %q, want %q", method, name, got, want)
 			}
 		}
 		if exposed := response.Header.Get("Access-Control-Expose-Headers"); method == http.MethodPost && !strings.Contains(strings.ToLower(exposed), "x-graphql-cost") {
-			t.Errorf("exposed: %q", exposed)
+			t.Errorf("got exposed headers %q, want x-graphql-cost among them", exposed)
 		}
 	}
 }
@@ -203,11 +203,11 @@ func TestAddressInUse(t *testing.T) {
 	defer taken.Close()
 	r := runs(t, palmares(t, testkit.SQLite(t), "serve", "--listen", taken.Addr().String()))
 	if want := "palmares: cannot listen on " + taken.Addr().String() + ": the address is already in use\n"; r.code != 1 || r.err != want {
-		t.Errorf("exit %d: %s", r.code, r.err)
+		t.Errorf("got exit code %d and %q, want 1 and %q", r.code, r.err, want)
 	}
 }
 
-func TestTenProcessesStartAtOnce(t *testing.T) {
+func TestConcurrentMigrations(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		var all sync.WaitGroup
@@ -221,14 +221,14 @@ func TestTenProcessesStartAtOnce(t *testing.T) {
 				defer mu.Unlock()
 				applied += strings.Count(r.out, "applied")
 				if r.code != 0 {
-					t.Errorf("exit %d: %s", r.code, r.err)
+					t.Errorf("got exit code %d and %q, want 0", r.code, r.err)
 				}
 			})
 		}
 		all.Wait()
 		status := succeeds(t, palmares(t, cfg, "migrate", "status"))
 		if steps := strings.Count(status.out, "\n"); applied != steps {
-			t.Errorf("%d migrations were applied %d times", steps, applied)
+			t.Errorf("got %d migrations applied, want %d", applied, steps)
 		}
 	})
 }

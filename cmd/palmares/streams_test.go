@@ -30,9 +30,9 @@ func (s *server) openStream(t *testing.T, headers ...string) *http.Response {
 	return response
 }
 
-// A server counts streams by the addresses that its proxies report, and ends
-// those of a key that another process revokes.
-func TestStreamsOfAServer(t *testing.T) {
+// Streams are limited per client address, and end when another process revokes
+// their key.
+func TestStreamLimits(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		key := newKey(t, cfg, "developer")
 		s := startServer(t, cfg, "--demo", "--trusted-proxies", "127.0.0.1")
@@ -54,7 +54,7 @@ func TestStreamsOfAServer(t *testing.T) {
 			t.Fatalf("got %d with a key, want 200", stream.StatusCode)
 		}
 		succeeds(t, palmares(t, cfg, "keys", "revoke", key))
-		body, err := io.ReadAll(stream.Body) // until it ends
+		body, err := io.ReadAll(stream.Body) // until the stream ends
 		if err != nil || !strings.HasSuffix(string(body), ": reconnect to continue\n\n") || strings.Contains(string(body), "complete") {
 			t.Errorf("got %q, %v, want the stream to end with a hint to reconnect", body, err)
 		}

@@ -91,21 +91,21 @@ func importsOf(t *testing.T) map[string][]string {
 		imports[fields[0]] = fields[1:]
 	}
 	if len(imports) < 10 {
-		t.Fatalf("only %d packages are listed", len(imports))
+		t.Fatalf("got %d packages, want at least 10", len(imports))
 	}
 	return imports
 }
 
-// TestGeneratedCodeIsFresh generates ent again from what is written by hand,
-// in a module of the same name, and compares.
+// TestGeneratedCodeIsFresh generates ent again from its schema, in a temporary
+// module of the same name, and compares.
 func TestGeneratedCodeIsFresh(t *testing.T) {
 	t.Parallel()
-	house, module := filepath.Join("..", ".."), t.TempDir()
-	if err := os.CopyFS(filepath.Join(module, "ent", "schema"), os.DirFS(filepath.Join(house, "ent", "schema"))); err != nil {
+	root, module := filepath.Join("..", ".."), t.TempDir()
+	if err := os.CopyFS(filepath.Join(module, "ent", "schema"), os.DirFS(filepath.Join(root, "ent", "schema"))); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"go.mod", "go.sum", filepath.Join("ent", "generate.go")} {
-		text, err := os.ReadFile(filepath.Join(house, name))
+		text, err := os.ReadFile(filepath.Join(root, name))
 		if err == nil {
 			err = os.WriteFile(filepath.Join(module, name), text, 0o600)
 		}
@@ -113,15 +113,15 @@ func TestGeneratedCodeIsFresh(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A process of its own is not slowed down by the race detector.
+	// A separate process runs without the race detector.
 	generate := exec.Command("go", "generate", "./ent")
 	generate.Dir = module
 	if out, err := generate.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	want, got := goFiles(t, filepath.Join(module, "ent")), goFiles(t, filepath.Join(house, "ent"))
+	want, got := goFiles(t, filepath.Join(module, "ent")), goFiles(t, filepath.Join(root, "ent"))
 	if len(want) < 50 {
-		t.Fatalf("only %d files were generated", len(want))
+		t.Fatalf("got %d generated files, want at least 50", len(want))
 	}
 	for name, text := range want {
 		if got[name] != text {
@@ -135,7 +135,7 @@ func TestGeneratedCodeIsFresh(t *testing.T) {
 	}
 }
 
-// goFiles maps the names of all Go files below a folder to what they say.
+// goFiles returns the contents of all Go files below a folder by name.
 func goFiles(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}

@@ -13,12 +13,12 @@ import (
 	"palmares/internal/notify/webhook"
 )
 
-// What is past its date is deleted, unless the database has another time.
-func TestTidyComparesClocks(t *testing.T) {
+// Expired data is deleted, unless the clocks of server and database differ.
+func TestCleanUpComparesClocks(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		var said bytes.Buffer
-		log := slog.New(slog.NewTextHandler(&said, nil))
-		p := &people{store: db, log: log, hooks: webhook.New(webhook.Config{Store: db, Log: log})}
+		var output bytes.Buffer
+		log := slog.New(slog.NewTextHandler(&output, nil))
+		p := &services{store: db, log: log, hooks: webhook.New(webhook.Config{Store: db, Log: log})}
 		acc := db.Write.Account.Create().SetEmail("ana@example.com").SetPlan("developer").SaveX(t.Context())
 		now := time.Now().UTC()
 		expires := func(id string, at time.Time) {
@@ -27,23 +27,23 @@ func TestTidyComparesClocks(t *testing.T) {
 		expires("expired", now.Add(-time.Minute))
 		expires("valid", now.Add(24*time.Hour))
 		db.Write.CountBatch.Create().SetID("old").SetDay(quota.DayOf(now.AddDate(0, 0, -3)).String()).SetCounts([]byte{}).ExecX(t.Context())
-		left := func() int {
+		remaining := func() int {
 			return db.Write.Session.Query().CountX(t.Context()) + db.Write.CountBatch.Query().CountX(t.Context())
 		}
 		if db.Describe() == "PostgreSQL" {
 			for _, wrong := range []time.Time{now.AddDate(1, 0, 0), now.AddDate(-1, 0, 0), now.Add(2 * time.Hour)} {
-				p.tidy(t.Context(), wrong)
-				if got := left(); got != 3 {
+				p.cleanUp(t.Context(), wrong)
+				if got := remaining(); got != 3 {
 					t.Errorf("%s: got %d rows, want 3", wrong, got)
 				}
 			}
-			if got := strings.Count(said.String(), "cleanup skipped"); got != 3 {
+			if got := strings.Count(output.String(), "cleanup skipped"); got != 3 {
 				t.Errorf("got %d warnings, want 3", got)
 			}
 		}
-		p.tidy(t.Context(), now)
-		if got := left(); got != 1 {
-			t.Errorf("got %d rows, want the valid session alone", got)
+		p.cleanUp(t.Context(), now)
+		if got := remaining(); got != 1 {
+			t.Errorf("got %d rows, want only the valid session", got)
 		}
 	})
 }

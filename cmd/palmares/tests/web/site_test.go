@@ -15,7 +15,6 @@ import (
 	"palmares/internal/dev/testkit/browser"
 )
 
-
 // looksRight checks what every page must be: readable by everybody, no wider
 // than its window, and with the catalog's tables whole: a bar that is cut off
 // misleads. That nothing is in the console, and that nothing is asked of

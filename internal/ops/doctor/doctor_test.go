@@ -9,8 +9,8 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// A clock that goes wrong is ours as often as theirs.
-func TestClocksApart(t *testing.T) {
+// The wrong clock can be this machine's or the other one's.
+func TestClockOffsets(t *testing.T) {
 	redis, database := testkit.StartRedis(t).URL, testkit.Postgres(t)
 	db := testkit.Open(t, database)
 	defer db.Close()
@@ -28,39 +28,37 @@ func TestClocksApart(t *testing.T) {
 			}
 			seen++
 			if f.State != want {
-				t.Errorf("%s: %+v", ahead, f)
+				t.Errorf("%s at an offset of %s: got %s (%s), want %s", f.Check, ahead, f.State, f.Message, want)
 			}
 		}
 		if seen != 2 {
-			t.Errorf("%d clocks were looked at: %+v", seen, found)
+			t.Errorf("got %d clock findings, want 2: %+v", seen, found)
 		}
 	}
 }
 
-// Whatever hangs, the others are told, and in time.
-func TestHangingCheck(t *testing.T) {
-	synctest.Test(t, testHangingCheck) // whose clock is its own
-}
+// A check that hangs does not delay the others beyond the limit.
+func TestHangingCheck(t *testing.T) { synctest.Test(t, testHangingCheck) }
 
 func testHangingCheck(t *testing.T) {
-	real := checks
-	defer func() { checks = real }()
+	original := checks
+	defer func() { checks = original }()
 	end := make(chan struct{})
 	defer close(end)
 	checks = []check{{"hangs", func(_ context.Context, _ *Config, r *report) {
-		r.ok("begins", "It begins.")
+		r.ok("starts", "The check starts.")
 		<-end
 		r.ok("hangs", "too late")
-	}}, {"settings", settings}}
+	}}, {"settings", checkSettings}}
 	start := time.Now()
 	found := Examine(t.Context(), Config{Limit: 50 * time.Millisecond})
-	if len(found) != 3 || found[0].Check != "begins" || found[1].State != Wrong || found[2].State != OK {
-		t.Errorf("got %+v", found)
+	if len(found) != 3 || found[0].Check != "starts" || found[1].State != Wrong || found[2].State != OK {
+		t.Errorf("got %+v, want ok, wrong and ok", found)
 	}
 	if took, want := time.Since(start), 50*time.Millisecond+grace; took != want {
-		t.Errorf("got %s on the test's own clock, want %s", took, want)
+		t.Errorf("got %s, want %s", took, want)
 	}
 	if Worst(found) != Wrong || Worst(found[2:]) != OK {
-		t.Error("the worst is not the worst")
+		t.Errorf("got worst states %s and %s, want wrong and ok", Worst(found), Worst(found[2:]))
 	}
 }
