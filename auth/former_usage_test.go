@@ -41,8 +41,14 @@ func newService(t *testing.T, db *store.Store) *service {
 	clock := func() time.Time { return s.now }
 	keyring, counter := auth.NewKeyring(db, log), quota.NewCounter()
 	auth.SetClock(clock, s.accounts, s.messages, keyring)
-	s.ledger = quota.NewLedger(db, counter, true, log)
-	gate := &quota.Gate{Store: counter, Now: clock}
+	s.ledger = quota.NewLedger(db, counter, true, auth.AddFormerUsage, log)
+	gate := &quota.Gate{Store: counter, Now: clock, Caller: func(r *http.Request) quota.Caller {
+		c := auth.CallerFrom(r.Context())
+		return quota.Caller{
+			Subject: quota.Account(c.Account), Limit: c.Plan.Terms().DailyQuota, Tier: c.Plan.Terms().Tier,
+			Carried: c.Carried, CarriedDay: c.CarriedDay,
+		}
+	}}
 	s.handler = keyring.Identify(gate.Count(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 	return s
 }

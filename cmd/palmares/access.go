@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +30,7 @@ type access struct {
 	ledger  *quota.Ledger
 	redis   *quota.Redis // nil if this server counts on its own
 	quota   *quota.Gate
+	proxies []netip.Prefix
 	log     *slog.Logger
 }
 
@@ -36,10 +38,11 @@ func newAccess(ctx context.Context, s *settings, db *store.Store, log *slog.Logg
 	counter := quota.NewCounter()
 	a := &access{
 		keyring: auth.NewKeyring(db, log),
-		ledger:  quota.NewLedger(db, counter, s.RedisURL == "", log),
-		quota:   &quota.Gate{Store: counter, Trusted: s.proxies, Now: time.Now},
+		ledger:  quota.NewLedger(db, counter, s.RedisURL == "", auth.AddFormerUsage, log),
+		proxies: s.proxies,
 		log:     log,
 	}
+	a.quota = &quota.Gate{Store: counter, Caller: a.caller, Now: time.Now}
 	if s.RedisURL != "" {
 		var err error
 		if a.redis, err = quota.NewRedis(s.RedisURL, counter, log); err != nil {
@@ -51,6 +54,21 @@ func newAccess(ctx context.Context, s *settings, db *store.Store, log *slog.Logg
 		return nil, fmt.Errorf("loading today's request counts failed: %w", err)
 	}
 	return a, nil
+}
+
+// caller returns whose quota a request counts against: the account of its key,
+// or the address it comes from.
+func (a *access) caller(r *http.Request) quota.Caller {
+	caller := auth.CallerFrom(r.Context())
+	terms := caller.Plan.Terms()
+	counted := quota.Caller{
+		Subject: quota.Account(caller.Account), Limit: terms.DailyQuota, Tier: terms.Tier,
+		Carried: caller.Carried, CarriedDay: caller.CarriedDay,
+	}
+	if caller.Key == "" {
+		counted.Subject = quota.Address(quota.ClientAddress(r, a.proxies))
+	}
+	return counted
 }
 
 // countsTowardsQuota reports whether a request is for catalog data.
@@ -72,7 +90,7 @@ func allowsCORS(r *http.Request) bool {
 // key.
 func (a *access) streams() graph.StreamConfig {
 	return graph.StreamConfig{
-		Network: func(r *http.Request) string { return quota.Network(quota.ClientAddress(r, a.quota.Trusted)) },
+		Network: func(r *http.Request) string { return quota.Network(quota.ClientAddress(r, a.proxies)) },
 		Recheck: a.keyring.Recheck,
 	}
 }

@@ -16,7 +16,7 @@ var allowedImports = []struct {
 	allowed []string
 }{
 	{"ent", nil},
-	{"internal/core", []string{"ent", "auth"}}, // quota still takes an auth.Caller
+	{"internal/core", []string{"ent"}},
 	{"internal/catalog", []string{"ent", "internal/core"}},
 	{"auth", []string{"ent", "internal/core"}},
 	{"graph", []string{"ent", "auth", "internal/core", "internal/catalog/journal"}},

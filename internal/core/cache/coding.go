@@ -3,12 +3,12 @@ package cache
 import (
 	"bytes"
 	"io"
-	"strconv"
-	"strings"
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"palmares/internal/core/negotiate"
 )
 
 // coding is a content coding.
@@ -85,28 +85,15 @@ func (e *Entry) negotiate(headers []string) (coding, bool) {
 func qualities(headers []string) (wanted [numberOfCodings]float64) {
 	wanted[identity] = least // unless the header mentions it
 	var named [numberOfCodings]bool
-	any, anyNamed := 0.0, false
-	for _, header := range headers {
-		for item := range strings.SplitSeq(header, ",") {
-			name, params, _ := strings.Cut(item, ";")
-			name = strings.ToLower(strings.TrimSpace(name))
-			if name == "*" {
-				any, anyNamed = quality(params), true
-				continue
+	for item := range negotiate.Items(headers) {
+		// A malformed weight is ignored: the client can decode what it names.
+		q := item.Quality(1)
+		for c, name := range codingNames {
+			if item.Name == name || item.Name == "x-gzip" && name == "gzip" {
+				wanted[c], named[c] = q, true
+			} else if item.Name == "*" && !named[c] {
+				wanted[c] = q
 			}
-			if name == "x-gzip" {
-				name = "gzip"
-			}
-			for c, known := range codingNames {
-				if name == known {
-					wanted[c], named[c] = quality(params), true
-				}
-			}
-		}
-	}
-	for c := range wanted {
-		if anyNamed && !named[c] {
-			wanted[c] = any
 		}
 	}
 	return wanted
@@ -114,16 +101,3 @@ func qualities(headers []string) (wanted [numberOfCodings]float64) {
 
 // least is the weight of a coding that is acceptable, but less than any that is named.
 const least = 0.0001
-
-// quality reads a q-value; an invalid one counts as absent.
-func quality(params string) float64 {
-	for param := range strings.SplitSeq(params, ";") {
-		name, value, _ := strings.Cut(param, "=")
-		if strings.EqualFold(strings.TrimSpace(name), "q") {
-			if q, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err == nil && q >= 0 && q <= 1 {
-				return q
-			}
-		}
-	}
-	return 1
-}

@@ -105,7 +105,7 @@ func TestTakeDoesNotAllocate(t *testing.T) {
 func ledgerOnDay(t *testing.T, s *store.Store, day Day) (*Ledger, *Counter) {
 	t.Helper()
 	counter := NewCounter()
-	ledger := NewLedger(s, counter, true, slog.New(slog.DiscardHandler))
+	ledger := NewLedger(s, counter, true, dropFormer, slog.New(slog.DiscardHandler))
 	if err := ledger.Load(t.Context(), day); err != nil {
 		t.Fatal(err)
 	}

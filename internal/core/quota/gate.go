@@ -3,29 +3,36 @@ package quota
 import (
 	"context"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"time"
 
-	"palmares/auth"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 )
 
+// Caller is whose quota a request counts against.
+type Caller struct {
+	Subject Subject
+	Limit   int    // requests a day; 0 for unlimited
+	Tier    string // sent as X-RateLimit-Tier; without one, no limits are sent
+	// Carried requests count against the limit on CarriedDay (YYYY-MM-DD) too.
+	Carried    int
+	CarriedDay string
+}
+
 // Gate is the middleware that counts requests, and rejects those whose caller
 // has used up the day's quota.
 type Gate struct {
-	Store   Store
-	Trusted []netip.Prefix // proxies
-	Now     func() time.Time
+	Store  Store
+	Caller func(*http.Request) Caller
+	Now    func() time.Time
 }
 
 // visit is one request at the gate.
 type visit struct {
 	gate    *Gate
 	request *http.Request
-	subject Subject
-	terms   auth.Terms
+	caller  Caller
 	now     time.Time
 	day     Day
 	count   int
@@ -34,15 +41,11 @@ type visit struct {
 // Count wraps the handlers whose requests are counted.
 func (g *Gate) Count(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		caller := auth.CallerFrom(r.Context())
-		v := &visit{gate: g, request: r, subject: Account(caller.Account), terms: caller.Plan.Terms(), now: g.Now()}
-		if caller.Key == "" {
-			v.subject = Address(ClientAddress(r, g.Trusted))
-		}
+		v := &visit{gate: g, request: r, caller: g.Caller(r), now: g.Now()}
 		v.day = DayOf(v.now)
-		v.count = g.take(r.Context(), caller, v.subject, v.day, v.terms.DailyQuota)
+		v.count = g.take(r.Context(), v.caller, v.day)
 		decision := v.decide(v.count)
-		writeLimits(w.Header(), v.terms, decision)
+		writeLimits(w.Header(), v.caller, decision)
 		switch {
 		case decision.Granted:
 			next.ServeHTTP(&refunder{ResponseWriter: w, visit: v}, r)
@@ -59,24 +62,23 @@ func (g *Gate) Count(next http.Handler) http.Handler {
 	})
 }
 
-// take counts a request on top of what deleted accounts with the caller's
-// address used that day.
-func (g *Gate) take(ctx context.Context, caller auth.Caller, subject Subject, day Day, quota int) int {
-	if quota == 0 || caller.Carried == 0 || caller.CarriedDay != day.String() {
-		return g.Store.Take(ctx, subject, day, quota)
+// take counts a request on top of what the caller carries.
+func (g *Gate) take(ctx context.Context, c Caller, day Day) int {
+	if c.Limit == 0 || c.Carried == 0 || c.CarriedDay != day.String() {
+		return g.Store.Take(ctx, c.Subject, day, c.Limit)
 	}
-	if caller.Carried >= quota {
-		return caller.Carried + 1 // nothing is left, and a quota of 0 would be unlimited
+	if c.Carried >= c.Limit {
+		return c.Carried + 1 // nothing is left, and a limit of 0 would be unlimited
 	}
-	return caller.Carried + g.Store.Take(ctx, subject, day, quota-caller.Carried)
+	return c.Carried + g.Store.Take(ctx, c.Subject, day, c.Limit-c.Carried)
 }
 
-func (v *visit) decide(count int) Decision { return Decide(v.now, v.day, v.terms.DailyQuota, count) }
+func (v *visit) decide(count int) Decision { return Decide(v.now, v.day, v.caller.Limit, count) }
 
 func (v *visit) reject(w http.ResponseWriter, d Decision) {
 	w.Header().Set("Retry-After", strconv.Itoa(int(d.RetryAfter/time.Second)))
 	problem.Refuse(w, v.request, problem.New(problem.QuotaSpent, "The daily quota of %d requests is used up. It resets at %s.",
-		v.terms.DailyQuota, d.Reset.Format(time.RFC3339)))
+		v.caller.Limit, d.Reset.Format(time.RFC3339)))
 }
 
 // refund uncounts a request, and reports whether it did. A 304 that had to be
@@ -84,10 +86,10 @@ func (v *visit) reject(w http.ResponseWriter, d Decision) {
 // refunded in a day than the quota has requests.
 func (v *visit) refund(executed bool) bool {
 	ctx := v.request.Context()
-	if quota := v.terms.DailyQuota; executed && quota > 0 && v.gate.Store.Take(ctx, v.subject.refunds(), v.day, quota) > quota {
+	if limit := v.caller.Limit; executed && limit > 0 && v.gate.Store.Take(ctx, v.caller.Subject.refunds(), v.day, limit) > limit {
 		return false
 	}
-	v.gate.Store.GiveBack(ctx, v.subject, v.day)
+	v.gate.Store.GiveBack(ctx, v.caller.Subject, v.day)
 	return true
 }
 
@@ -98,14 +100,13 @@ func conditional(r *http.Request) bool {
 	return len(tags) > 0 && !cache.AnyTag(tags) && (r.Method == http.MethodGet || r.Method == http.MethodHead)
 }
 
-// writeLimits sets the headers that report what is left, for callers with a
-// key.
-func writeLimits(header http.Header, terms auth.Terms, d Decision) {
-	if terms.Tier == "" {
+// writeLimits sets the headers that report what is left.
+func writeLimits(header http.Header, c Caller, d Decision) {
+	if c.Tier == "" {
 		return
 	}
-	header["X-Ratelimit-Tier"] = []string{terms.Tier}
-	if terms.DailyQuota > 0 {
+	header["X-Ratelimit-Tier"] = []string{c.Tier}
+	if c.Limit > 0 {
 		header["X-Ratelimit-Remaining"] = []string{strconv.Itoa(d.Remaining)}
 		header["X-Ratelimit-Reset"] = []string{d.Reset.Format(time.RFC3339)}
 	}
@@ -124,7 +125,7 @@ func (w *refunder) ReportExecution() { w.executed = true }
 
 func (w *refunder) WriteHeader(status int) {
 	if !w.started && w.free(status) {
-		writeLimits(w.Header(), w.visit.terms, w.visit.decide(w.visit.count-1))
+		writeLimits(w.Header(), w.visit.caller, w.visit.decide(w.visit.count-1))
 	}
 	w.started = true
 	w.ResponseWriter.WriteHeader(status)

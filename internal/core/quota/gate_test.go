@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"palmares/auth"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/quota"
@@ -26,7 +25,7 @@ type gated struct {
 func newGated(store quota.Store) *gated {
 	g := &gated{responses: cache.New(8<<20, []byte("secret"), slog.New(slog.DiscardHandler))}
 	g.responses.Publish(1)
-	gate := &quota.Gate{Store: store, Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
+	gate := &quota.Gate{Store: store, Caller: developer, Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
 	g.Handler = gate.Count(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		response, err := g.responses.Get(r.Context(), cache.Question{Operation: r.URL.Path}, func(context.Context) (*cache.Entry, int, error) {
 			g.executed++
@@ -42,11 +41,14 @@ func newGated(store quota.Store) *gated {
 	return g
 }
 
+func developer(*http.Request) quota.Caller {
+	return quota.Caller{Subject: quota.Account(7), Limit: 1_000, Tier: "free"}
+}
+
 // get requests a path as a Developer, and returns the response.
 func (g *gated) get(path string, tags ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodGet, path, nil)
 	r.Header["If-None-Match"] = tags
-	r = r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Plan: auth.Developer, Account: 7, Key: "k"}))
 	w := httptest.NewRecorder()
 	g.ServeHTTP(w, r)
 	return w

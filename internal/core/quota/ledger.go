@@ -13,7 +13,6 @@ import (
 
 	entsql "entgo.io/ent/dialect/sql"
 
-	"palmares/auth"
 	"palmares/ent"
 	"palmares/ent/account"
 	"palmares/ent/countbatch"
@@ -40,6 +39,7 @@ type Ledger struct {
 	log     *slog.Logger
 	// addresses are written down unless another store keeps them.
 	addresses bool
+	former    AddFormerUsage
 
 	server string // makes the names of its batches its own
 	number int
@@ -55,9 +55,14 @@ type batch struct {
 	counts map[Subject]int
 }
 
-// NewLedger keeps a counter's counts in a database.
-func NewLedger(s *store.Store, c *Counter, addresses bool, log *slog.Logger) *Ledger {
-	return &Ledger{store: s, counter: c, log: log, addresses: addresses, server: rand.Text()}
+// AddFormerUsage adds requests of a day (YYYY-MM-DD) to an account that was
+// deleted since they were counted.
+type AddFormerUsage func(ctx context.Context, tx *ent.Tx, accountID int, day string, requests int) error
+
+// NewLedger stores a counter's counts in a database. Requests of deleted
+// accounts go to former.
+func NewLedger(s *store.Store, c *Counter, addresses bool, former AddFormerUsage, log *slog.Logger) *Ledger {
+	return &Ledger{store: s, counter: c, log: log, addresses: addresses, former: former, server: rand.Text()}
 }
 
 // Load restores the counts of today, and of the latest other days in the
@@ -195,7 +200,7 @@ func (l *Ledger) write(ctx context.Context, b batch) error {
 		// In one order, or servers would wait for each other crosswise.
 		for _, subject := range slices.Sorted(maps.Keys(b.counts)) {
 			if id, is := subject.account(); is {
-				if err := addUsage(ctx, tx, id, b.day, b.counts[subject]); err != nil {
+				if err := l.addUsage(ctx, tx, id, b.day, b.counts[subject]); err != nil {
 					return err
 				}
 			}
@@ -206,13 +211,13 @@ func (l *Ledger) write(ctx context.Context, b batch) error {
 
 // addUsage adds to an account's day, also if it was deleted since: signing up
 // again with its address does not reset the quota.
-func addUsage(ctx context.Context, tx *ent.Tx, id int, day Day, n int) error {
+func (l *Ledger) addUsage(ctx context.Context, tx *ent.Tx, id int, day Day, n int) error {
 	there, err := tx.Account.Query().Where(account.ID(id)).Exist(ctx)
 	if err != nil {
 		return err
 	}
 	if !there {
-		return auth.AddFormerUsage(ctx, tx, id, day.String(), n)
+		return l.former(ctx, tx, id, day.String(), n)
 	}
 	return tx.Usage.Create().SetAccountID(id).SetDay(day.String()).SetRequests(n).
 		OnConflictColumns(usage.FieldAccountID, usage.FieldDay).

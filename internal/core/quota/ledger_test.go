@@ -1,12 +1,14 @@
 package quota
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/netip"
 	"sync"
 	"testing"
 
+	"palmares/ent"
 	"palmares/ent/countbatch"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -17,7 +19,7 @@ var somebody = Address(netip.MustParseAddr("203.0.113.9"))
 func ledgerOn(t *testing.T, s *store.Store) (*Ledger, *Counter) {
 	t.Helper()
 	counter := NewCounter()
-	ledger := NewLedger(s, counter, true, slog.New(slog.DiscardHandler))
+	ledger := NewLedger(s, counter, true, dropFormer, slog.New(slog.DiscardHandler))
 	if err := ledger.Load(t.Context(), someDay); err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +40,7 @@ func TestLedgersAtOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for range servers {
 			counter := NewCounter()
-			ledger := NewLedger(s, counter, false, slog.New(slog.NewTextHandler(said, nil)))
+			ledger := NewLedger(s, counter, false, dropFormer, slog.New(slog.NewTextHandler(said, nil)))
 			all.Go(func() {
 				for range rounds {
 					for _, a := range accounts {
@@ -145,3 +147,6 @@ func TestCountsWait(t *testing.T) {
 		}
 	})
 }
+
+// dropFormer ignores the requests of deleted accounts.
+func dropFormer(context.Context, *ent.Tx, int, string, int) error { return nil }

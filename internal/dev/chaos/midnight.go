@@ -59,7 +59,7 @@ func oneMidnight(ctx context.Context) (*outcome, error) {
 		}
 		defer store.Close()
 		stores = append(stores, store)
-		gate := &quota.Gate{Store: store, Now: func() time.Time {
+		gate := &quota.Gate{Store: store, Caller: anonymous, Now: func() time.Time {
 			return firstDay.Add(time.Since(*comes.Load()) + time.Duration(i)*skew)
 		}}
 		server := httptest.NewServer(gate.Count(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") })))
@@ -86,6 +86,10 @@ func oneMidnight(ctx context.Context) (*outcome, error) {
 		o.granted = 0
 	}
 	return o, nil
+}
+
+func anonymous(r *http.Request) quota.Caller {
+	return quota.Caller{Subject: quota.Address(quota.ClientAddress(r, nil)), Limit: 100}
 }
 
 // acrossMidnight asks from one address far more often than it may, and tells

@@ -1,0 +1,161 @@
+// Package params reads the variables of a GraphQL operation from a query
+// string.
+package params
+
+import (
+	"fmt"
+	"math"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"palmares/internal/core/problem"
+)
+
+// Param is a query parameter and the variable that it sets.
+type Param struct {
+	Name     string
+	Kind     string   // Int, Float, or anything else for text
+	Values   []string // the values of an enum; nil for other types
+	Min, Max int      // the range of an Int
+	Default  any      // used if the parameter is absent; nil for none
+}
+
+// FromVariable returns the parameter for a variable of an operation.
+func FromVariable(v *ast.VariableDefinition) Param {
+	p := Param{Name: v.Variable, Kind: v.Type.Name(), Min: math.MinInt32, Max: math.MaxInt32}
+	if v.Definition != nil && v.Definition.Kind == ast.Enum {
+		for _, value := range v.Definition.EnumValues {
+			p.Values = append(p.Values, value.Name)
+		}
+	}
+	if v.DefaultValue != nil {
+		p.Default, _ = v.DefaultValue.Value(nil)
+	}
+	return p
+}
+
+// Read returns the values that a query string sets, without defaults. It
+// ignores other parameters. Integers are int64.
+func Read(rawQuery string, params []Param) (map[string]any, error) {
+	return read(rawQuery, params, false)
+}
+
+// ReadForm is Read for HTML forms: it ignores fields that are left empty and
+// spaces around values, takes a decimal comma, and the first of several values.
+func ReadForm(rawQuery string, params []Param) (map[string]any, error) {
+	return read(rawQuery, params, true)
+}
+
+func read(rawQuery string, params []Param, form bool) (map[string]any, error) {
+	values := make(map[string]any, len(params))
+	for pair := range strings.SplitSeq(rawQuery, "&") {
+		if pair == "" {
+			continue
+		}
+		rawName, rawValue, _ := strings.Cut(pair, "=")
+		name, nameErr := url.QueryUnescape(rawName)
+		text, err := url.QueryUnescape(rawValue)
+		if nameErr != nil || err != nil || !isText(name) || !isText(text) {
+			return nil, problem.New(problem.BadInput, "The query string contains an invalid escape, a NUL character or invalid UTF-8.")
+		}
+		i := slices.IndexFunc(params, func(p Param) bool { return p.Name == name })
+		if i < 0 {
+			continue
+		}
+		_, repeated := values[name]
+		if form {
+			if text = strings.TrimSpace(text); text == "" || repeated {
+				continue
+			}
+			if params[i].Kind == "Float" {
+				text = strings.Replace(text, ",", ".", 1)
+			}
+		} else if repeated {
+			return nil, problem.New(problem.BadInput, "%s must not be given more than once.", name)
+		}
+		if values[name], err = params[i].Parse(text); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
+
+// maxText is more characters than any stored name has.
+const maxText = 200
+
+// A decimal is written as in JSON, but may have leading zeros.
+var decimal = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
+// Parse returns a parameter's value: an int64, a float64 or a string.
+func (p Param) Parse(text string) (any, error) {
+	switch {
+	case p.Values != nil:
+		if !slices.Contains(p.Values, text) {
+			return nil, p.invalid("one of "+strings.Join(p.Values, ", "), text)
+		}
+	case p.Kind == "Int":
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || strings.HasPrefix(text, "+") || n < int64(p.Min) || n > int64(p.Max) {
+			return nil, p.invalid(integerRange(p.Min, p.Max), text)
+		}
+		return n, nil
+	case p.Kind == "Float":
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || !decimal.MatchString(text) || math.IsInf(n, 0) {
+			return nil, p.invalid("a decimal number, such as 7.5", text)
+		}
+		return n + 0, nil // minus zero becomes zero
+	case text == "":
+		return nil, problem.New(problem.BadInput, "%s must not be empty.", p.Name)
+	}
+	// A longer text matches nothing even when it is cut to one character more.
+	return firstRunes(text, maxText+1), nil
+}
+
+// maxQuoted limits what error messages repeat of a value.
+const maxQuoted = 64
+
+func (p Param) invalid(want, got string) error {
+	if short := firstRunes(got, maxQuoted); len(short) < len(got) {
+		got = short + "…"
+	}
+	return problem.New(problem.BadInput, "%s must be %s (got %q).", p.Name, want, got)
+}
+
+func firstRunes(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	if runes := []rune(text); len(runes) > n {
+		return string(runes[:n])
+	}
+	return text
+}
+
+// CheckRange returns an error unless a number is between two others, inclusive.
+func CheckRange(name string, value, least, most int) error {
+	if value < least || value > most {
+		return problem.New(problem.BadInput, "%s must be %s (got %d).", name, integerRange(least, most), value)
+	}
+	return nil
+}
+
+func integerRange(least, most int) string {
+	return fmt.Sprintf("an integer from %d to %d", least, most)
+}
+
+// Format writes a value as it stands in a canonical query string.
+func Format(value any) string {
+	if n, ok := value.(float64); ok {
+		return strconv.FormatFloat(n, 'g', -1, 64)
+	}
+	return fmt.Sprint(value)
+}

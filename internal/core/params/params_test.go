@@ -1,0 +1,105 @@
+package params
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/vektah/gqlparser/v2"
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"palmares/internal/core/problem"
+)
+
+var testParams = []Param{
+	{Name: "limit", Kind: "Int", Min: 1, Max: 200, Default: int64(50)},
+	{Name: "score_min", Kind: "Float"},
+	{Name: "sort", Kind: "Sort", Values: []string{"name_asc", "name_desc"}},
+	{Name: "q", Kind: "String"},
+}
+
+func TestRead(t *testing.T) {
+	const broken = "The query string contains an invalid escape, a NUL character or invalid UTF-8."
+	long := strings.Repeat("é", 300)
+	for _, c := range []struct{ query, strict, form string }{ // the values, or the error
+		{"", "map[]", "map[]"},
+		{"&&", "map[]", "map[]"},
+		{"limit=1", "map[limit:1]", "map[limit:1]"},
+		{"limit=0200", "map[limit:200]", "map[limit:200]"},
+		{"other=%20x&limit=3", "map[limit:3]", "map[limit:3]"},
+		{"limit=abc", `limit must be an integer from 1 to 200 (got "abc").`, `limit must be an integer from 1 to 200 (got "abc").`},
+		{"limit=0", `limit must be an integer from 1 to 200 (got "0").`, `limit must be an integer from 1 to 200 (got "0").`},
+		{"limit=%2B5", `limit must be an integer from 1 to 200 (got "+5").`, `limit must be an integer from 1 to 200 (got "+5").`},
+		{"limit=99999999999999999999", `limit must be an integer from 1 to 200 (got "99999999999999999999").`, `limit must be an integer from 1 to 200 (got "99999999999999999999").`},
+		{"limit=", `limit must be an integer from 1 to 200 (got "").`, "map[]"},
+		{"limit", `limit must be an integer from 1 to 200 (got "").`, "map[]"},
+		{"limit=1&limit=2", "limit must not be given more than once.", "map[limit:1]"},
+		{"score_min=7.50", "map[score_min:7.5]", "map[score_min:7.5]"},
+		{"score_min=-0", "map[score_min:0]", "map[score_min:0]"},
+		{"score_min=7,5", `score_min must be a decimal number, such as 7.5 (got "7,5").`, "map[score_min:7.5]"},
+		{"score_min=0x1p4", `score_min must be a decimal number, such as 7.5 (got "0x1p4").`, `score_min must be a decimal number, such as 7.5 (got "0x1p4").`},
+		{"score_min=1e999", `score_min must be a decimal number, such as 7.5 (got "1e999").`, `score_min must be a decimal number, such as 7.5 (got "1e999").`},
+		{"sort=name_asc", "map[sort:name_asc]", "map[sort:name_asc]"},
+		{"sort=NAME_ASC", `sort must be one of name_asc, name_desc (got "NAME_ASC").`, `sort must be one of name_asc, name_desc (got "NAME_ASC").`},
+		{"sort=" + long, `sort must be one of name_asc, name_desc (got "` + strings.Repeat("é", 64) + `…").`, `sort must be one of name_asc, name_desc (got "` + strings.Repeat("é", 64) + `…").`},
+		{"q=+a+b+", "map[q: a b ]", "map[q:a b]"},
+		{"q=", "q must not be empty.", "map[]"},
+		{"q=" + long, "map[q:" + strings.Repeat("é", 201) + "]", "map[q:" + strings.Repeat("é", 201) + "]"},
+		{"q=%zz", broken, broken},
+		{"q=%00", broken, broken},
+		{"q=%ff", broken, broken},
+		{"%ff=1", broken, broken},
+	} {
+		for form, want := range map[bool]string{false: c.strict, true: c.form} {
+			values, err := read(c.query, testParams, form)
+			got := fmt.Sprint(values)
+			if err != nil {
+				got = err.Error()
+				if p := (*problem.Problem)(nil); !errors.As(err, &p) || p.Code != problem.BadInput || p.Message != want {
+					t.Errorf("%.40q, form %t: got %v, want %s", c.query, form, err, want)
+				}
+				continue
+			}
+			if got != want {
+				t.Errorf("%.40q, form %t: got %s, want %s", c.query, form, got, want)
+			}
+		}
+	}
+}
+
+func TestCheckRange(t *testing.T) {
+	for value, ok := range map[int]bool{0: false, 1: true, 200: true, 201: false} {
+		err := CheckRange("limit", value, 1, 200)
+		if ok != (err == nil) {
+			t.Errorf("%d: got %v", value, err)
+		}
+	}
+	if got, want := problem.Of(CheckRange("limit", -3, 1, 200)).Message, "limit must be an integer from 1 to 200 (got -3)."; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestFormat(t *testing.T) {
+	for want, value := range map[string]any{"50": int64(50), "7.5": 7.5, "7": 7.0, "a b": "a b"} {
+		if got := Format(value); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestFromVariable(t *testing.T) {
+	schema := gqlparser.MustLoadSchema(&ast.Source{Input: `enum Sort {a b} type Query {f(n: Int, s: Sort, q: String): Int}`})
+	document, err := gqlparser.LoadQuery(schema, `query ($n: Int! = 5, $s: Sort = b, $q: String) {f(n: $n, s: $s, q: $q)}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []Param
+	for _, v := range document.Operations[0].VariableDefinitions {
+		got = append(got, FromVariable(v))
+	}
+	want := "[{n Int [] -2147483648 2147483647 5} {s Sort [a b] -2147483648 2147483647 b} {q String [] -2147483648 2147483647 <nil>}]"
+	if fmt.Sprint(got) != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+}
