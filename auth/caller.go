@@ -1,35 +1,81 @@
-// Package auth answers who is calling and what they may read: a key leads to
-// an account, and that to a plan. How much they may read is the quota's
-// business.
+// Package auth identifies callers: an API key leads to an account, and the
+// account to a plan. It also signs people in by email.
 package auth
 
-import "context"
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
 
-// Caller is whoever sent a request.
+	"palmares/internal/core/problem"
+)
+
+// Caller is the sender of a request.
 type Caller struct {
 	Plan    Plan
 	Account int    // 0 for an anonymous caller
-	Key     string // the public id of the key that was sent
+	Key     string // public id of the key that was sent
 	// Carried is how many requests of deleted accounts with the same email
-	// address count against the quota on CarriedDay, written YYYY-MM-DD.
+	// address count against the quota on CarriedDay (YYYY-MM-DD).
 	Carried    int
 	CarriedDay string
 }
 
-// MayReadEmbeddings tells whether the caller has the plan for it.
+// MayReadEmbeddings reports whether the caller's plan includes embeddings.
 func (c Caller) MayReadEmbeddings() bool { return c.Plan.Terms().Embeddings }
 
 type callerKey struct{}
 
-// WithCaller tells everything behind the gate who is calling.
+// WithCaller returns a context that carries the caller.
 func WithCaller(ctx context.Context, caller Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, caller)
 }
 
-// CallerFrom is who is calling; anonymous where nobody said.
+// CallerFrom returns the caller of a context, anonymous if it has none.
 func CallerFrom(ctx context.Context) Caller {
 	if caller, ok := ctx.Value(callerKey{}).(Caller); ok {
 		return caller
 	}
 	return Caller{Plan: Anonymous}
+}
+
+// bearerKey reads the key of a request; sent is false if there is none. A
+// malformed key is an error, so that its sender is never treated as anonymous.
+func bearerKey(r *http.Request) (key Key, sent bool, err error) {
+	if keyInURL(r.URL) {
+		return Key{}, false, problem.New(problem.Unauthenticated,
+			"Send the API key in the Authorization header, never in the URL. Revoke this key: URLs end up in logs.")
+	}
+	values := r.Header.Values("Authorization")
+	if len(values) == 0 {
+		return Key{}, false, nil
+	}
+	scheme, token, _ := strings.Cut(values[0], " ")
+	switch {
+	case len(values) > 1:
+		err = problem.New(problem.Unauthenticated, "Send the Authorization header only once.")
+	case !strings.EqualFold(scheme, "Bearer"):
+		err = problem.New(problem.Unauthenticated, "The Authorization header must be of the form Bearer <API_KEY>.")
+	default:
+		var ok bool
+		if key, ok = ParseKey(token); !ok {
+			err = problem.New(problem.Unauthenticated, "The API key is malformed. Check that it was copied completely.")
+		}
+	}
+	return key, true, err
+}
+
+var keyPattern = regexp.MustCompile(`pal_[0-9A-Za-z]{40,}`) // mistyped keys too
+
+func keyInURL(u *url.URL) bool {
+	if !strings.Contains(u.Path, keyPrefix) && !strings.ContainsAny(u.RawQuery, "_%") {
+		return false // fast path for almost every request
+	}
+	query, err := url.QueryUnescape(u.RawQuery)
+	if err != nil {
+		query = u.RawQuery
+	}
+	return keyPattern.MatchString(u.Path) || keyPattern.MatchString(query)
 }

@@ -12,22 +12,22 @@ import (
 
 const year = 365 * 24 * time.Hour
 
-// clockJumps are how far a wrong clock is off.
+// clockJumps are the errors of a wrong clock.
 var clockJumps = []time.Duration{3 * time.Hour, -3 * time.Hour, year, -year}
 
-// eachJump runs a test for each jump on each database. The clock is right at
+// eachJump runs a test for each jump on each database. The clock is correct at
 // first.
-func eachJump(t *testing.T, test func(t *testing.T, a *asking, jump time.Duration)) {
+func eachJump(t *testing.T, test func(t *testing.T, a *fixture, jump time.Duration)) {
 	t.Parallel()
 	for _, jump := range clockJumps {
 		t.Run(jump.String(), func(t *testing.T) {
-			testkit.EachStore(t, func(t *testing.T, s *store.Store) { test(t, newAsking(t, s), jump) })
+			testkit.EachStore(t, func(t *testing.T, s *store.Store) { test(t, newFixture(t, s), jump) })
 		})
 	}
 }
 
 // sessionState returns whether a session and its API key are accepted.
-func sessionState(t *testing.T, a *asking, sessions *Sessions, token, key string) string {
+func sessionState(t *testing.T, a *fixture, sessions *Sessions, token, key string) string {
 	t.Helper()
 	keyring := newKeyring(a.store)
 	keyring.now = a.now
@@ -35,7 +35,7 @@ func sessionState(t *testing.T, a *asking, sessions *Sessions, token, key string
 }
 
 func TestSessionsWithAWrongClock(t *testing.T) {
-	eachJump(t, func(t *testing.T, a *asking, jump time.Duration) {
+	eachJump(t, func(t *testing.T, a *fixture, jump time.Duration) {
 		sessions := NewSessions(a.store)
 		sessions.now = a.now
 		start := func(email string) (token, key string) {
@@ -66,62 +66,62 @@ func TestSessionsWithAWrongClock(t *testing.T) {
 		}
 		want("started meanwhile, clock set right", during, duringKey, valid)
 
-		// No session lasts longer than its 30 days and the slack, even where
+		// No session lasts longer than 30 days plus the tolerance, even where
 		// nothing is deleted. Nothing comes back a year later.
-		for _, later := range []time.Duration{SessionTime + clockSlack, year, year + time.Minute} {
+		for _, later := range []time.Duration{SessionLifetime + clockTolerance, year, year + time.Minute} {
 			a.time = right.Add(later)
-			tidy(t, a.store, right.Add(min(later, 2*SessionTime)))
+			tidy(t, a.store, right.Add(min(later, 2*SessionLifetime)))
 			want(later.String()+" later", before, beforeKey, "session false, key false")
 			want(later.String()+" later", during, duringKey, "session false, key false")
 		}
 	})
 }
 
-// Messages count against the limits once the clock is right again, and those
-// of a wrong time for no longer than the window.
-func TestMessageLimitsWithAWrongClock(t *testing.T) {
-	eachJump(t, func(t *testing.T, a *asking, jump time.Duration) {
+// Emails count against the limits once the clock is correct again, and those
+// with a wrong date for no longer than the window.
+func TestEmailLimitsWithAWrongClock(t *testing.T) {
+	eachJump(t, func(t *testing.T, a *fixture, jump time.Duration) {
 		right := a.time
-		fill := func(email string) (asked Asked) {
-			for range messagesToOne {
-				asked = a.signIn(email)
+		fill := func(email string) (challenge Challenge) {
+			for range maxPerMailbox {
+				challenge = a.signIn(email)
 			}
-			_, err := a.AskSignIn(t.Context(), email, Sender{Network: "x"})
-			wants(t, "one more", err, ErrMailboxFull)
-			return asked
+			_, err := a.StartSignIn(t.Context(), email, Sender{Network: "x"})
+			wants(t, "one more", err, ErrMailboxLimit)
+			return challenge
 		}
 		fill("ana@example.com")
 		a.time = right.Add(jump)
-		asked := fill("ben@example.com")
+		challenge := fill("ben@example.com")
 
 		a.time = right.Add(time.Minute)
-		_, err := a.AskSignIn(t.Context(), "ana@example.com", Sender{Network: "x"})
-		wants(t, "sent before", err, ErrMailboxFull)
+		_, err := a.StartSignIn(t.Context(), "ana@example.com", Sender{Network: "x"})
+		wants(t, "sent before", err, ErrMailboxLimit)
 		a.signIn("ben@example.com")
-		if _, err = a.Look(t.Context(), asked.Link); err != ErrExpired {
-			t.Errorf("link of a wrong time: got %v, want %v", err, ErrExpired)
+		if _, err = a.FindByLink(t.Context(), challenge.Link); err != ErrExpired {
+			t.Errorf("link with a wrong date: got %v, want %v", err, ErrExpired)
 		}
-		_, err = a.Try(t.Context(), signingIn, asked.Browser, asked.Code)
-		wants(t, "code of a wrong time", err, ErrExpired)
+		_, err = a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
+		wants(t, "code with a wrong date", err, ErrExpired)
 	})
 }
 
 func TestWrongCodesWithAWrongClock(t *testing.T) {
-	eachJump(t, func(t *testing.T, a *asking, jump time.Duration) {
+	eachJump(t, func(t *testing.T, a *fixture, jump time.Duration) {
 		right := a.time
 		lock := func(email string) {
-			for range maxWrong / maxTries {
-				asked := a.signIn(email)
-				for i := range maxTries {
-					if _, err := a.Try(t.Context(), signingIn, asked.Browser, otherThan(asked.Code, i)); err == nil {
+			for range maxMailboxAttempts / maxAttempts {
+				challenge := a.signIn(email)
+				for i := range maxAttempts {
+					if _, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, otherThan(challenge.Code, i)); err == nil {
 						t.Fatal("got a wrong code accepted, want it refused")
 					}
 				}
 			}
 		}
 		try := func(email string) error {
-			asked := a.signIn(email)
-			_, err := a.Try(t.Context(), signingIn, asked.Browser, asked.Code)
+			challenge := a.signIn(email)
+			_, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
 			return err
 		}
 		lock("ana@example.com")
@@ -129,7 +129,7 @@ func TestWrongCodesWithAWrongClock(t *testing.T) {
 		lock("ben@example.com")
 		a.time = right.Add(time.Minute)
 		wants(t, "locked before", try("ana@example.com"), ErrLocked)
-		a.time = right.Add(confirmationKept + 3*time.Hour)
+		a.time = right.Add(confirmationRetention + 3*time.Hour)
 		if err := try("ben@example.com"); err != nil {
 			t.Errorf("a day later: got %v, want the code accepted", err)
 		}
@@ -146,18 +146,18 @@ func TestKeyLimitWithAWrongClock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range keysInADay {
+		for range maxKeysPerDay {
 			_, key, err := accounts.CreateKey(t.Context(), acc, "")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := accounts.RevokeOf(t.Context(), acc, key.ID); err != nil {
+			if err := accounts.RevokeOwned(t.Context(), acc, key.ID); err != nil {
 				t.Fatal(err)
 			}
 		}
 		accounts.now = func() time.Time { return now }
 		if _, _, err := accounts.CreateKey(t.Context(), acc, ""); err != nil {
-			t.Errorf("clock set right: got %v, want a key", err)
+			t.Errorf("after correcting the clock: got %v, want a key", err)
 		}
 	})
 }
@@ -190,11 +190,11 @@ func TestRevokedKeyAfterAWrongClock(t *testing.T) {
 	})
 }
 
-// Days that were counted while the clock was ahead are not the latest ones.
+// Days that were counted while the clock was ahead are left out.
 func TestUsageAfterAWrongClock(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
+		a := newFixture(t, s)
 		acc := a.account("ana@example.com")
 		for _, day := range []string{"2026-02-28", "2026-03-01", "2027-03-01"} {
 			s.Write.Usage.Create().SetAccountID(acc.ID).SetDay(day).SetRequests(1).ExecX(t.Context())

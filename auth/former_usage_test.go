@@ -17,8 +17,8 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// service is a server with a clock of its own, whose counts are written down
-// when a test says so.
+// service is a server with a clock of its own. Its counts are saved only when a
+// test calls for it.
 type service struct {
 	t        *testing.T
 	store    *store.Store
@@ -56,11 +56,11 @@ func newService(t *testing.T, db *store.Store) *service {
 // signUp signs in with an address, and returns its account with a new key.
 func (s *service) signUp(email string) (*ent.Account, string) {
 	s.t.Helper()
-	asked, err := s.messages.AskSignIn(s.t.Context(), email, auth.Sender{Network: email})
+	challenge, err := s.messages.StartSignIn(s.t.Context(), email, auth.Sender{Network: email})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	found, err := s.messages.Look(s.t.Context(), asked.Link)
+	found, err := s.messages.FindByLink(s.t.Context(), challenge.Link)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -85,11 +85,11 @@ func (s *service) withKey(email string) (*ent.Account, string) {
 
 func (s *service) changeEmail(acc *ent.Account, email string) {
 	s.t.Helper()
-	asked, err := s.messages.AskChange(s.t.Context(), acc, email, auth.Sender{Network: email})
+	challenge, err := s.messages.StartEmailChange(s.t.Context(), acc, email, auth.Sender{Network: email})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	found, err := s.messages.Look(s.t.Context(), asked.Link)
+	found, err := s.messages.FindByLink(s.t.Context(), challenge.Link)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func (s *service) request(key string) *httptest.ResponseRecorder {
 	return w
 }
 
-// spend sends requests, and writes their counts down.
+// spend sends requests and saves their counts.
 func (s *service) spend(key string, n int) {
 	s.t.Helper()
 	for i := range n {
@@ -188,8 +188,8 @@ func TestChainOfDeletions(t *testing.T) {
 	})
 }
 
-// Servers write counts a moment later, when the account may be gone.
-func TestCountsWrittenAfterDeletion(t *testing.T) {
+// Counts are saved with a delay, when the account may already be deleted.
+func TestCountsSavedAfterDeletion(t *testing.T) {
 	eachService(t, func(t *testing.T, s *service) {
 		acc, key := s.signUp("ana@example.com")
 		s.spend(key, 200)
@@ -203,8 +203,8 @@ func TestCountsWrittenAfterDeletion(t *testing.T) {
 	})
 }
 
-// The address is changed before the account is deleted, in each order with
-// what it spends.
+// The address is changed before the account is deleted, before and after
+// requests were sent.
 func TestQuotaOfAChangedAddress(t *testing.T) {
 	eachService(t, func(t *testing.T, s *service) {
 		acc, key := s.signUp("ana@example.com")
@@ -219,7 +219,7 @@ func TestQuotaOfAChangedAddress(t *testing.T) {
 		for range 300 {
 			s.request(key)
 		}
-		s.delete(acc) // as it was before it changed again
+		s.delete(acc) // read before its address changed
 		s.ledger.Write(t.Context())
 
 		_, hannah := s.signUp("hannah@example.com")
@@ -229,8 +229,8 @@ func TestQuotaOfAChangedAddress(t *testing.T) {
 	})
 }
 
-// Two addresses of one person, changed in turn, have two quotas and no more.
-func TestChangingAddressesInTurn(t *testing.T) {
+// Changing between two addresses does not grant more than their two quotas.
+func TestAlternatingAddresses(t *testing.T) {
 	eachService(t, func(t *testing.T, s *service) {
 		granted := 0
 		for range 4 {
@@ -248,7 +248,7 @@ func TestChangingAddressesInTurn(t *testing.T) {
 	})
 }
 
-// What stays of a deleted account is a hash, until the day is over.
+// A hash of the address remains until the end of the day.
 func TestFormerUsageIsDeleted(t *testing.T) {
 	eachService(t, func(t *testing.T, s *service) {
 		acc, key := s.signUp("ana@example.com")

@@ -9,48 +9,50 @@ import (
 	"strings"
 )
 
-// A key is one word of letters and digits: a prefix that tells whose it is, a
-// public id, a secret of 190 bits, and a checksum that tells a mistyped key
-// from an unknown one without asking the database.
+// A key consists of a prefix, a public id, a secret of 190 bits, and a checksum
+// that detects a mistyped key without a database query.
 const (
 	keyPrefix    = "pal_"
 	idLength     = 12
 	secretLength = 32
 	checkLength  = 6
 	keyLength    = len(keyPrefix) + idLength + secretLength + checkLength
+
+	base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-
-// Key is a well-formed key; whether it opens anything is the keyring's to say.
+// Key is a well-formed API key. The Keyring decides whether it is valid.
 type Key struct {
 	ID     string
 	secret string
 }
 
-// NewKey makes a key that nobody has.
-func NewKey() Key { return Key{randomText(idLength), randomText(secretLength)} }
+// NewKey generates a random key.
+func NewKey() Key { return readKey(rand.Reader) }
 
-// String shows no secret to who prints a key by mistake.
+func readKey(random io.Reader) Key {
+	return Key{readText(random, idLength), readText(random, secretLength)}
+}
+
+// String leaves the secret out, so that printing a key never reveals it.
 func (k Key) String() string { return keyPrefix + k.ID + "…" }
 
-// Text is the whole key, as its owner sees it once.
+// Text returns the complete key, which its owner sees once.
 func (k Key) Text() string {
 	body := k.ID + k.secret
 	return keyPrefix + body + checksum(body)
 }
 
-// Hash is what we keep of the secret.
+// Hash returns the hash of the secret, which is all that is stored of it.
 func (k Key) Hash() []byte {
 	sum := sha256.Sum256([]byte(k.secret))
 	return sum[:]
 }
 
-// opens tells whether the key is the one whose hash was kept, in a time that
-// tells nothing of how close it came.
-func (k Key) opens(hash []byte) bool { return subtle.ConstantTimeCompare(k.Hash(), hash) == 1 }
+// matches compares the secret with a stored hash in constant time.
+func (k Key) matches(hash []byte) bool { return subtle.ConstantTimeCompare(k.Hash(), hash) == 1 }
 
-// ParseKey reads a key; false for what cannot be one.
+// ParseKey parses the text of a key and verifies its checksum.
 func ParseKey(text string) (Key, bool) {
 	if len(text) != keyLength || !strings.HasPrefix(text, keyPrefix) {
 		return Key{}, false
@@ -72,16 +74,15 @@ func checksum(body string) string {
 	return string(digits)
 }
 
-func randomText(length int) string { return drawText(rand.Reader, length) }
-
-// drawText draws evenly: a byte that would favour some digits is drawn again.
-func drawText(from io.Reader, length int) string {
+// readText turns random bytes into evenly distributed base62 digits. It skips
+// bytes that would make some digits more likely than others.
+func readText(random io.Reader, length int) string {
 	const fair = 256 - 256%62
 	text := make([]byte, 0, length)
 	buffer := make([]byte, length)
 	for len(text) < length {
-		if _, err := io.ReadFull(from, buffer); err != nil {
-			panic(err) // what we draw from does not run dry
+		if _, err := io.ReadFull(random, buffer); err != nil {
+			panic(err) // rand.Reader never fails, and sessionKey derives enough bytes
 		}
 		for _, b := range buffer {
 			if int(b) < fair && len(text) < length {

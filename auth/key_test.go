@@ -2,32 +2,33 @@ package auth
 
 import (
 	"bytes"
+	"crypto/rand"
 	"regexp"
 	"strings"
 	"testing"
 )
 
 func TestKeys(t *testing.T) {
-	word := regexp.MustCompile(`^\w+$`) // what a double click takes
+	word := regexp.MustCompile(`^\w+$`) // selected by a double click
 	seen := map[string]bool{}
 	for range 1000 {
 		key := NewKey()
 		text := key.Text()
 		if !word.MatchString(text) || !strings.HasPrefix(text, "pal_") || len(text) != keyLength || seen[text] {
-			t.Fatalf("a key: %s", text)
+			t.Fatalf("got key %s, want a unique word of %d characters", text, keyLength)
 		}
 		seen[text] = true
 		read, ok := ParseKey(text)
-		if !ok || read != key || !read.opens(key.Hash()) || read.opens(NewKey().Hash()) {
-			t.Fatalf("%s is read as %+v", text, read)
+		if !ok || read != key || !read.matches(key.Hash()) || read.matches(NewKey().Hash()) {
+			t.Fatalf("%s: got %+v, want %+v", text, read, key)
 		}
 	}
 	if bits := float64(secretLength) * 5.954; bits < 160 {
-		t.Errorf("the secret has %v bits", bits)
+		t.Errorf("got a secret of %v bits, want at least 160", bits)
 	}
 }
 
-// Any one changed letter shows without asking anybody.
+// A mistyped character is detected without the database.
 func TestMistypedKeys(t *testing.T) {
 	text := NewKey().Text()
 	for i := range text {
@@ -38,7 +39,7 @@ func TestMistypedKeys(t *testing.T) {
 			}
 			changed[i] = letter
 			if _, ok := ParseKey(string(changed)); ok {
-				t.Errorf("%s passes for %s", changed, text)
+				t.Errorf("%s instead of %s: got a key, want none", changed, text)
 			}
 		}
 	}
@@ -47,23 +48,23 @@ func TestMistypedKeys(t *testing.T) {
 		strings.Replace(text, "pal_", "sk__", 1), strings.Repeat("x", 5000), "pal_" + strings.Repeat("0", 50)[:50],
 	} {
 		if _, ok := ParseKey(wrong); ok {
-			t.Errorf("%.60q passes", wrong)
+			t.Errorf("%.60q: got a key, want none", wrong)
 		}
 	}
 }
 
-// Every letter is as likely as every other.
-func TestSecretsAreEven(t *testing.T) {
+// All characters are equally likely.
+func TestSecretsAreUniform(t *testing.T) {
 	counts := map[byte]int{}
-	for _, letter := range []byte(randomText(62 * 2000)) {
+	for _, letter := range []byte(readText(rand.Reader, 62*2000)) {
 		counts[letter]++
 	}
 	for _, letter := range []byte(base62) {
 		if n := counts[letter]; n < 1700 || n > 2300 {
-			t.Errorf("%c comes %d times, not 2000", letter, n)
+			t.Errorf("%c: got %d occurrences, want about 2000", letter, n)
 		}
 	}
 	if bytes.Equal(NewKey().Hash(), NewKey().Hash()) {
-		t.Error("two secrets are one")
+		t.Error("got the same secret twice")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -21,63 +22,67 @@ import (
 )
 
 const (
-	// trustedFor is how long what is known of a key is taken for true; then it
-	// is asked anew, and taken for true meanwhile, but not for long: a revoked
-	// one must be refused everywhere within 2 seconds.
-	trustedFor   = time.Second
-	stillTrusted = 1900 * time.Millisecond
-	// lookupTime bounds the wait for a database that does not answer; who was
-	// known before is then still known.
-	lookupTime = 800 * time.Millisecond
-	keptKeys   = 10_000
-	notedEvery = time.Minute
-	// Ids that no key has are remembered apart from the keys, so that a flood
-	// of them evicts no key: about 1 MB at most.
-	keptUnknown = 10_000
+	// A cached key is refreshed after freshFor: in the background at first, and
+	// by a request that waits after staleFor, because every server must refuse
+	// a revoked key within 2 seconds.
+	freshFor = time.Second
+	staleFor = 1900 * time.Millisecond
+	// lookupTimeout bounds the wait for an unresponsive database. Cached keys
+	// remain valid after it.
+	lookupTimeout = 800 * time.Millisecond
+	maxKeys       = 10_000
+	// Ids without a key are cached separately, so that a flood of them evicts
+	// no key. They use about 1 MB at most.
+	maxUnknown    = 10_000
+	lastUsedEvery = time.Minute
 )
 
-// Keyring knows the keys that are in use.
+var (
+	errUnknown   = problem.New(problem.Unauthenticated, "The API key is unknown.")
+	errRevoked   = problem.New(problem.Unauthenticated, "The API key was revoked.")
+	errSuspended = problem.New(problem.Unauthenticated, "The API key is suspended: the account has more keys than its plan includes, and only the oldest remain active.")
+)
+
+// Keyring identifies callers by their API keys, which it caches.
 type Keyring struct {
-	store *store.Store
-	log   *slog.Logger
-	now   func() time.Time
-	wait  time.Duration // for the database
-	known *lru.Cache[string, *knownKey]
-	// unknown are the ids that no key had when they were last looked up, and
-	// when that was, in nanoseconds.
-	unknown *lru.Cache[string, int64]
-	asked   singleflight.Group
+	store   *store.Store
+	log     *slog.Logger
+	now     func() time.Time
+	timeout time.Duration // of a lookup
+	keys    *lru.Cache[string, *cachedKey]
+	unknown *lru.Cache[string, int64] // when an id without a key was looked up, in nanoseconds
+	lookups singleflight.Group
 
 	usedMu sync.Mutex
-	used   map[string]time.Time // to be written down
+	used   map[string]time.Time // last uses to be saved
 }
 
-// knownKey is a key as it last was in the database.
-type knownKey struct {
-	hash    []byte // nil for an id that nobody has
-	caller  Caller
-	refused *problem.Problem // why it opens nothing, if so
-	checked atomic.Int64     // when, in nanoseconds
-	noted   atomic.Int64     // when its use was last noted
-	asking  atomic.Bool      // it is being asked anew
+// cachedKey is a key as it was in the database at its last lookup.
+type cachedKey struct {
+	hash       []byte // nil for an id without a key
+	caller     Caller
+	refusal    *problem.Problem // nil for a valid key
+	checked    atomic.Int64     // when it was looked up, in nanoseconds
+	recorded   atomic.Int64     // when its use was last recorded
+	refreshing atomic.Bool
 }
 
-// NewKeyring reads keys from a database.
+// NewKeyring returns a keyring for the keys of a database.
 func NewKeyring(s *store.Store, log *slog.Logger) *Keyring {
-	known, err := lru.New[string, *knownKey](keptKeys)
-	if err != nil {
-		panic(err) // the size above is wrong
-	}
-	unknown, err := lru.New[string, int64](keptUnknown)
+	keys, err := lru.New[string, *cachedKey](maxKeys)
 	if err != nil {
 		panic(err)
 	}
-	return &Keyring{store: s, log: log, now: time.Now, wait: lookupTime, known: known, unknown: unknown, used: map[string]time.Time{}}
+	unknown, err := lru.New[string, int64](maxUnknown)
+	if err != nil {
+		panic(err)
+	}
+	return &Keyring{store: s, log: log, now: time.Now, timeout: lookupTimeout, keys: keys, unknown: unknown, used: map[string]time.Time{}}
 }
 
-var noSharing = []string{"private, no-store"}
+var notShared = []string{"private, no-store"}
 
-// Identify is the link of the chain that says who is calling.
+// Identify is the middleware that adds the caller to the context.
 func (k *Keyring) Identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, err := k.caller(r)
@@ -85,234 +90,208 @@ func (k *Keyring) Identify(next http.Handler) http.Handler {
 			problem.Refuse(w, r, err)
 			return
 		}
-		if caller.Key == "" { // who says nothing is anonymous
+		if caller.Key == "" { // anonymous, as CallerFrom returns by default
 			next.ServeHTTP(w, r)
 			return
 		}
-		// No cache between us may hand this answer to another caller.
-		w.Header()["Cdn-Cache-Control"] = noSharing
+		w.Header()["Cdn-Cache-Control"] = notShared // the response is this caller's own
 		next.ServeHTTP(w, r.WithContext(WithCaller(r.Context(), caller)))
 	})
 }
 
 func (k *Keyring) caller(r *http.Request) (Caller, error) {
-	key, sent, err := bearer(r)
+	key, sent, err := bearerKey(r)
 	if err != nil || !sent {
 		return Caller{Plan: Anonymous}, err
 	}
-	known, err := k.find(r.Context(), key.ID)
-	switch {
-	case err != nil:
+	found, err := k.find(r.Context(), key.ID)
+	if err != nil {
 		return Caller{}, err
-	case known.hash == nil || !key.opens(known.hash):
+	}
+	if found.hash == nil || !key.matches(found.hash) {
 		return Caller{}, errUnknown
-	case known.refused != nil:
-		return Caller{}, known.refused
 	}
-	k.note(key.ID, known)
-	return known.caller, nil
+	if found.refusal != nil {
+		return Caller{}, found.refusal
+	}
+	k.recordUse(key.ID, found)
+	return found.caller, nil
 }
 
-// find is what is known of a key, asked anew every second. Nobody waits for
-// that who uses a key all the time, and a database that does not answer leaves
-// what was known before.
-func (k *Keyring) find(ctx context.Context, id string) (*knownKey, error) {
-	known, before := k.known.Get(id)
-	if !before {
-		if k.recentlyUnknown(id) {
-			return noKey, nil
-		}
-		fresh, err := k.ask(ctx, id)
-		if err != nil {
-			k.log.ErrorContext(ctx, "a key could not be looked up", "cause", err, "request_id", problem.RequestID(ctx))
-			return nil, problem.New(problem.Unavailable, "Keys cannot be checked at the moment.")
-		}
-		k.remember(id, fresh)
-		return fresh, nil
-	}
-	switch age := k.age(known.checked.Load()); {
-	case age < trustedFor:
-		return known, nil
-	case age < stillTrusted:
-		if known.asking.CompareAndSwap(false, true) {
-			go k.again(context.WithoutCancel(ctx), id, known)
-		}
-		return known, nil
-	}
-	return k.again(ctx, id, known), nil
-}
-
-// noKey is what is known of an id that no key has.
-var noKey = &knownKey{}
-
-// remember caches what a look-up found. The id is copied, or it would retain
-// the whole header that it was sent in.
-func (k *Keyring) remember(id string, found *knownKey) {
-	id = strings.Clone(id)
-	if found.hash == nil {
-		k.unknown.Add(id, found.checked.Load())
-		k.known.Remove(id)
-		return
-	}
-	k.known.Add(id, found)
-}
-
-// recentlyUnknown reports whether an id was looked up within the last second
-// and no key had it.
-func (k *Keyring) recentlyUnknown(id string) bool {
-	checked, there := k.unknown.Peek(id) // the oldest leave first, however often they are sent
-	return there && k.age(checked) < trustedFor
-}
-
-// age is how long ago something was checked. After the clock was set back,
-// everything is too old to be trusted.
-func (k *Keyring) age(checked int64) time.Duration {
-	age := time.Duration(k.now().UnixNano() - checked)
-	if age < 0 {
-		return stillTrusted
-	}
-	return age
-}
-
-// again asks anew for a key that was known before.
-func (k *Keyring) again(ctx context.Context, id string, known *knownKey) *knownKey {
-	defer known.asking.Store(false)
-	fresh, err := k.ask(ctx, id)
-	if err != nil {
-		known.checked.Store(k.now().UnixNano()) // ask again in a second, not at each request
-		return known
-	}
-	fresh.noted.CompareAndSwap(0, known.noted.Load())
-	if latest, there := k.known.Peek(id); there && latest == known { // and was not forgotten meanwhile
-		k.remember(id, fresh)
-	}
-	return fresh
-}
-
-// ask looks a key up, once for all who want to know at the same time, and
-// waits no longer than it should: a frozen database does not heed a deadline.
-func (k *Keyring) ask(ctx context.Context, id string) (*knownKey, error) {
-	looking := k.asked.DoChan(id, func() (any, error) {
-		// Whoever asked first may go away; the others still want to know.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.wait)
-		defer cancel()
-		return k.survive(ctx, id)
-	})
-	patience := time.NewTimer(k.wait)
-	defer patience.Stop()
-	select {
-	case result := <-looking:
-		if result.Err != nil {
-			return nil, result.Err
-		}
-		return result.Val.(*knownKey), nil
-	case <-patience.C:
-		return nil, context.DeadlineExceeded
-	}
-}
-
-// survive turns a panic of ours into an error: it would end the program, as
-// nobody else may catch it there.
-func (k *Keyring) survive(ctx context.Context, id string) (_ *knownKey, err error) {
-	defer func() {
-		if panicked := recover(); panicked != nil {
-			err = fmt.Errorf("looking up a key panicked: %v", panicked)
-		}
-	}()
-	return k.look(ctx, id)
-}
-
-func (k *Keyring) look(ctx context.Context, id string) (*knownKey, error) {
-	known := &knownKey{}
-	known.checked.Store(k.now().UnixNano())
-	row, err := k.store.Keys.APIKey.Query().Where(apikey.ID(id)).WithAccount().Only(ctx)
-	if ent.IsNotFound(err) {
-		return known, k.lookAmongSessions(ctx, id, known)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if row.Edges.Account == nil { // it was deleted between two statements, and its keys with it
-		return known, nil
-	}
-	known.hash = row.SecretHash
-	known.caller = Caller{Plan: Plan(row.Edges.Account.Plan), Account: row.AccountID, Key: id,
-		Carried: row.Edges.Account.CarriedRequests, CarriedDay: row.Edges.Account.CarriedDay}
-	if row.RevokedAt != nil {
-		known.refused = errRevoked
-		return known, nil
-	}
-	older, err := k.store.Keys.APIKey.Query().Where(apikey.AccountID(row.AccountID), olderThan(row), apikey.RevokedAtIsNil()).Count(ctx)
-	if err == nil && older >= known.caller.Plan.Terms().Keys {
-		known.refused = errSuspended
-	}
-	return known, err
-}
-
-// lookAmongSessions finds the key of a browser that is signed in.
-func (k *Keyring) lookAmongSessions(ctx context.Context, id string, known *knownKey) error {
-	row, err := k.store.Keys.Session.Query().Where(session.KeyID(id), validAt(k.now())).WithAccount().Only(ctx)
-	switch {
-	case ent.IsNotFound(err):
-		return nil
-	case err != nil:
-		return err
-	case row.Edges.Account == nil:
-		return nil
-	}
-	known.hash = row.KeyHash
-	known.caller = Caller{Plan: Plan(row.Edges.Account.Plan), Account: row.AccountID, Key: id,
-		Carried: row.Edges.Account.CarriedRequests, CarriedDay: row.Edges.Account.CarriedDay}
-	return nil
-}
-
-var (
-	errUnknown   = problem.New(problem.Unauthenticated, "The API key is unknown.")
-	errRevoked   = problem.New(problem.Unauthenticated, "The API key was revoked.")
-	errSuspended = problem.New(problem.Unauthenticated, "The API key is suspended: its account has more keys than its plan, and older ones go first.")
-)
-
-// Forget makes the keyring ask anew, so that what was just done to a key is
-// true here at once; other servers find out within a second.
-func (k *Keyring) Forget(ids ...string) {
-	for _, id := range ids {
-		k.known.Remove(id)
-		k.unknown.Remove(id)
-	}
-}
-
-// Recheck returns the caller of an earlier request as its key identifies it
-// now, with the plan that its account has by now, or the reason why the key is
-// refused. It looks the key up at most once a second. While keys cannot be
-// looked up, callers remain what they were.
+// Recheck identifies the caller of an earlier request again, for responses that
+// last: the plan may have changed, or the key may be refused by now. It looks
+// the key up at most once a second. While that fails, the caller stays the same.
 func (k *Keyring) Recheck(ctx context.Context, caller Caller) (Caller, error) {
 	if caller.Key == "" {
 		return caller, nil
 	}
-	known, there := k.known.Get(caller.Key)
-	var err error
-	switch {
-	case !there:
-		known, err = k.find(ctx, caller.Key)
-	case k.age(known.checked.Load()) >= trustedFor:
-		known = k.again(ctx, caller.Key, known)
+	found, cached := k.keys.Get(caller.Key)
+	if !cached {
+		var err error
+		if found, err = k.find(ctx, caller.Key); err != nil {
+			return caller, nil
+		}
+	} else if k.age(found.checked.Load()) >= freshFor {
+		found = k.refresh(ctx, caller.Key, found)
 	}
 	switch {
-	case err != nil:
-		return caller, nil
-	case known.hash == nil:
+	case found.hash == nil:
 		return Caller{}, errUnknown
-	case known.refused != nil:
-		return Caller{}, known.refused
+	case found.refusal != nil:
+		return Caller{}, found.refusal
 	}
-	return known.caller, nil
+	return found.caller, nil
 }
 
-// note remembers that a key was used, at most once a minute.
-func (k *Keyring) note(id string, known *knownKey) {
+// Forget drops keys from the cache, so that a change to them takes effect on
+// this server at once. Other servers notice it within a second.
+func (k *Keyring) Forget(ids ...string) {
+	for _, id := range ids {
+		k.keys.Remove(id)
+		k.unknown.Remove(id)
+	}
+}
+
+// find returns a key from the cache or the database. If a cached key cannot be
+// refreshed, it remains valid.
+func (k *Keyring) find(ctx context.Context, id string) (*cachedKey, error) {
+	cached, ok := k.keys.Get(id)
+	if !ok {
+		// Peek keeps the order of arrival: repeating an id does not keep it cached.
+		if checked, ok := k.unknown.Peek(id); ok && k.age(checked) < freshFor {
+			return &cachedKey{}, nil
+		}
+		found, err := k.lookUp(ctx, id)
+		if err != nil {
+			k.log.ErrorContext(ctx, "key lookup failed", "cause", err, "request_id", problem.RequestID(ctx))
+			return nil, problem.New(problem.Unavailable, "API keys cannot be verified at the moment. Try again in a minute.")
+		}
+		k.cache(id, found)
+		return found, nil
+	}
+	switch age := k.age(cached.checked.Load()); {
+	case age < freshFor:
+		return cached, nil
+	case age < staleFor:
+		if cached.refreshing.CompareAndSwap(false, true) {
+			go k.refresh(context.WithoutCancel(ctx), id, cached)
+		}
+		return cached, nil
+	}
+	return k.refresh(ctx, id, cached), nil
+}
+
+// cache clones the id, which would otherwise retain the header it is part of.
+func (k *Keyring) cache(id string, found *cachedKey) {
+	id = strings.Clone(id)
+	if found.hash == nil {
+		k.unknown.Add(id, found.checked.Load())
+		k.keys.Remove(id)
+		return
+	}
+	k.keys.Add(id, found)
+}
+
+// age returns the time since a lookup. If the clock was set back since, the
+// result of the lookup is stale.
+func (k *Keyring) age(checked int64) time.Duration {
+	age := time.Duration(k.now().UnixNano() - checked)
+	if age < 0 {
+		return staleFor
+	}
+	return age
+}
+
+func (k *Keyring) refresh(ctx context.Context, id string, cached *cachedKey) *cachedKey {
+	defer cached.refreshing.Store(false)
+	fresh, err := k.lookUp(ctx, id)
+	if err != nil {
+		cached.checked.Store(k.now().UnixNano()) // retry in a second, not with every request
+		return cached
+	}
+	fresh.recorded.CompareAndSwap(0, cached.recorded.Load())
+	if latest, ok := k.keys.Peek(id); ok && latest == cached { // unless Forget was called meanwhile
+		k.cache(id, fresh)
+	}
+	return fresh
+}
+
+// lookUp reads a key from the database, once for concurrent requests. It has a
+// timer of its own because an unresponsive database ignores deadlines.
+func (k *Keyring) lookUp(ctx context.Context, id string) (*cachedKey, error) {
+	lookup := k.lookups.DoChan(id, func() (_ any, err error) {
+		// The first request may be canceled while others wait for the result.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.timeout)
+		defer cancel()
+		defer func() { // singleflight would end the program
+			if panicked := recover(); panicked != nil {
+				err = fmt.Errorf("key lookup panicked: %v", panicked)
+			}
+		}()
+		return k.query(ctx, id)
+	})
+	timer := time.NewTimer(k.timeout)
+	defer timer.Stop()
+	select {
+	case result := <-lookup:
+		if result.Err != nil {
+			return nil, result.Err
+		}
+		return result.Val.(*cachedKey), nil
+	case <-timer.C:
+		return nil, context.DeadlineExceeded
+	}
+}
+
+// query reads a key of an account or of a session.
+func (k *Keyring) query(ctx context.Context, id string) (*cachedKey, error) {
+	found := &cachedKey{}
+	found.checked.Store(k.now().UnixNano())
+	row, err := k.store.Keys.APIKey.Query().Where(apikey.ID(id)).WithAccount().Only(ctx)
+	if ent.IsNotFound(err) {
+		row, err := k.store.Keys.Session.Query().Where(session.KeyID(id), validAt(k.now())).WithAccount().Only(ctx)
+		if err == nil {
+			found.set(id, row.KeyHash, row.Edges.Account)
+		} else if !ent.IsNotFound(err) {
+			return nil, err
+		}
+		return found, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	found.set(id, row.SecretHash, row.Edges.Account)
+	if found.hash == nil {
+		return found, nil
+	}
+	if row.RevokedAt != nil {
+		found.refusal = errRevoked
+		return found, nil
+	}
+	older, err := k.store.Keys.APIKey.Query().Where(apikey.AccountID(row.AccountID), olderThan(row), apikey.RevokedAtIsNil()).Count(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if older >= found.caller.Plan.Terms().Keys {
+		found.refusal = errSuspended
+	}
+	return found, nil
+}
+
+// set fills in a key that was found, unless its account was deleted between
+// two statements.
+func (c *cachedKey) set(id string, hash []byte, acc *ent.Account) {
+	if acc != nil {
+		c.hash = hash
+		c.caller = Caller{Plan: Plan(acc.Plan), Account: acc.ID, Key: id, Carried: acc.CarriedRequests, CarriedDay: acc.CarriedDay}
+	}
+}
+
+// recordUse records that a key was used, at most once a minute.
+func (k *Keyring) recordUse(id string, found *cachedKey) {
 	now := k.now()
-	last := known.noted.Load()
-	if time.Duration(now.UnixNano()-last).Abs() < notedEvery || !known.noted.CompareAndSwap(last, now.UnixNano()) {
+	last := found.recorded.Load()
+	if time.Duration(now.UnixNano()-last).Abs() < lastUsedEvery || !found.recorded.CompareAndSwap(last, now.UnixNano()) {
 		return
 	}
 	k.usedMu.Lock()
@@ -320,8 +299,8 @@ func (k *Keyring) note(id string, known *knownKey) {
 	k.used[id] = now
 }
 
-// WriteUsed writes down when keys were last used. What cannot be written now
-// is written another time.
+// WriteUsed saves when keys were last used. What it cannot save remains for
+// the next call.
 func (k *Keyring) WriteUsed(ctx context.Context) error {
 	k.usedMu.Lock()
 	used := k.used
@@ -330,12 +309,9 @@ func (k *Keyring) WriteUsed(ctx context.Context) error {
 	for id, at := range used {
 		if err := k.store.Write.APIKey.Update().Where(apikey.ID(id)).SetLastUsedAt(at.UTC()).Exec(ctx); err != nil {
 			k.usedMu.Lock()
-			for id, at := range used {
-				if _, newer := k.used[id]; !newer {
-					k.used[id] = at
-				}
-			}
-			k.usedMu.Unlock()
+			defer k.usedMu.Unlock()
+			maps.Copy(used, k.used) // newer uses win
+			k.used = used
 			return err
 		}
 		delete(used, id)

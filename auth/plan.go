@@ -1,21 +1,21 @@
 package auth
 
-// Plan is what a caller has signed up for.
+// Plan is what an account has signed up for.
 type Plan string
 
-// The plans there are.
+// The plans.
 const (
 	Anonymous Plan = "anonymous"
 	Developer Plan = "developer"
 	Pro       Plan = "pro"
 )
 
-// Terms are what a plan gives.
+// Terms are what a plan includes.
 type Terms struct {
-	Tier       string // as X-RateLimit-Tier names it
-	DailyQuota int    // requests in a UTC day; 0 for no bound
+	Tier       string // value of X-RateLimit-Tier
+	DailyQuota int    // requests per UTC day; 0 means unlimited
 	Keys       int
-	Streams    int // open at the same time, on one server
+	Streams    int // open at the same time on one server
 	Embeddings bool
 	Webhooks   bool
 }
@@ -26,7 +26,7 @@ var plans = map[Plan]Terms{
 	Pro:       {Tier: "pro", Keys: 10, Streams: 100, Embeddings: true, Webhooks: true},
 }
 
-// Terms of a plan. An unknown one has what anybody has.
+// Terms returns what the plan includes; an unknown plan includes what Anonymous does.
 func (p Plan) Terms() Terms {
 	if terms, known := plans[p]; known {
 		return terms

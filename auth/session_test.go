@@ -2,6 +2,7 @@ package auth
 
 import (
 	"errors"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -10,17 +11,17 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// signedIn is a new session of an address.
-func signedIn(a *asking, email string) string {
+// signedIn signs in and returns the session's token.
+func signedIn(a *fixture, email string) string {
 	a.t.Helper()
-	token, err := a.SignIn(a.t.Context(), a.look(a.signIn(email).Link))
+	token, err := a.SignIn(a.t.Context(), a.find(a.signIn(email).Link))
 	if err != nil {
 		a.t.Fatal(err)
 	}
 	return token
 }
 
-// whose is the address that a session is signed in to, or "".
+// whose returns the address of a session's account, or "".
 func whose(t *testing.T, s *Sessions, token string) string {
 	t.Helper()
 	acc, err := s.Find(t.Context(), token)
@@ -36,19 +37,19 @@ func whose(t *testing.T, s *Sessions, token string) string {
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
+		a := newFixture(t, s)
 		sessions := NewSessions(s)
 		sessions.now = a.now
 		laptop, phone, ben := signedIn(a, "ana@example.com"), signedIn(a, "ana@example.com"), signedIn(a, "ben@example.com")
-		if laptop == phone || len(laptop) < 26 { // of 5 bits each
-			t.Errorf("tokens: %s, %s", laptop, phone)
+		if laptop == phone || len(laptop) < 26 { // base32
+			t.Errorf("got tokens %s and %s, want two long ones", laptop, phone)
 		}
 		if got := whose(t, sessions, laptop) + whose(t, sessions, phone) + whose(t, sessions, ben); got != "ana@example.comana@example.comben@example.com" {
-			t.Errorf("signed in: %s", got)
+			t.Errorf("got %s, want ana, ana and ben", got)
 		}
-		for _, token := range []string{"", "made up", hashed(laptop), laptop + "x"} {
+		for _, token := range []string{"", "made up", hashToken(laptop), laptop + "x"} {
 			if got := whose(t, sessions, token); got != "" {
-				t.Errorf("%q opens %s", token, got)
+				t.Errorf("token %q: got %s, want no account", token, got)
 			}
 		}
 
@@ -56,7 +57,7 @@ func TestSessions(t *testing.T) {
 			t.Fatal(err)
 		}
 		if whose(t, sessions, laptop) != "" || whose(t, sessions, phone) == "" {
-			t.Error("one session ended, but not that one alone")
+			t.Error("got other sessions ended, want only the laptop's")
 		}
 
 		laptop = signedIn(a, "ana@example.com")
@@ -64,21 +65,21 @@ func TestSessions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if all, err := sessions.Of(t.Context(), ana); err != nil || len(all) != 2 {
-			t.Errorf("%d sessions, %v", len(all), err)
+		if all, err := sessions.List(t.Context(), ana); err != nil || len(all) != 2 {
+			t.Errorf("got %d sessions, %v, want 2", len(all), err)
 		}
-		open, err := a.AskSignIn(t.Context(), "ana@example.com", Sender{Network: "192.0.2.1"})
+		open, err := a.StartSignIn(t.Context(), "ana@example.com", Sender{Network: "192.0.2.1"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := sessions.EndAll(t.Context(), ana); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := a.Look(t.Context(), open.Link); !errors.Is(err, ErrUsed) {
-			t.Errorf("a link that was open: %v", err)
+		if _, err := a.FindByLink(t.Context(), open.Link); !errors.Is(err, ErrUsed) {
+			t.Errorf("link after EndAll: got %v, want %v", err, ErrUsed)
 		}
 		if whose(t, sessions, laptop) != "" || whose(t, sessions, phone) != "" || whose(t, sessions, ben) == "" {
-			t.Error("all of Ana's ended, but not those alone")
+			t.Error("got other sessions ended, want all of Ana's")
 		}
 	})
 }
@@ -86,25 +87,25 @@ func TestSessions(t *testing.T) {
 func TestSessionsLastThirtyDays(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
+		a := newFixture(t, s)
 		sessions := NewSessions(s)
 		sessions.now = a.now
 		token := signedIn(a, "ana@example.com")
 		a.time = a.time.Add(30*24*time.Hour - time.Second)
 		if whose(t, sessions, token) == "" {
-			t.Error("it ended early")
+			t.Error("got no session before it expires, want one")
 		}
 		tidy(t, s, a.time)
 		if n := s.Write.Session.Query().CountX(t.Context()); n != 1 {
-			t.Error("it was forgotten early")
+			t.Error("got the session deleted before it expires, want it stored")
 		}
 		a.time = a.time.Add(time.Second)
 		if got := whose(t, sessions, token); got != "" {
-			t.Error("it did not end")
+			t.Error("got an expired session, want none")
 		}
 		tidy(t, s, a.time.Add(time.Second))
 		if n := s.Write.Session.Query().CountX(t.Context()); n != 0 {
-			t.Error("it was not forgotten")
+			t.Error("got an expired session stored, want it deleted")
 		}
 	})
 }
@@ -116,21 +117,21 @@ func tidy(t *testing.T, s *store.Store, now time.Time) {
 	}
 }
 
-// Messages are still counted when old ones are forgotten.
-func TestTidyKeepsWhatCounts(t *testing.T) {
+// Deleting old emails does not reset the limits.
+func TestTidyRetainsCountedEmails(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newAsking(t, s)
-		for range messagesToOne {
+		a := newFixture(t, s)
+		for range maxPerMailbox {
 			a.signIn("ana@example.com")
 		}
-		a.time = a.time.Add(messageWindow - time.Second)
+		a.time = a.time.Add(emailWindow - time.Second)
 		tidy(t, s, a.time)
-		_, err := a.AskSignIn(t.Context(), "ana@example.com", Sender{Network: "x"})
-		wants(t, "one more", err, ErrMailboxFull)
-		tidy(t, s, a.time.Add(confirmationKept))
+		_, err := a.StartSignIn(t.Context(), "ana@example.com", Sender{Network: "x"})
+		wants(t, "one more", err, ErrMailboxLimit)
+		tidy(t, s, a.time.Add(confirmationRetention))
 		if n := s.Write.Confirmation.Query().CountX(t.Context()); n != 0 {
-			t.Errorf("%d messages are kept", n)
+			t.Errorf("got %d confirmations, want 0", n)
 		}
 	})
 }
@@ -138,10 +139,101 @@ func TestTidyKeepsWhatCounts(t *testing.T) {
 func TestSessionsAreStoredHashed(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		token := signedIn(newAsking(t, s), "ana@example.com")
+		token := signedIn(newFixture(t, s), "ana@example.com")
 		stored := everythingStored(t, s)
-		if strings.Contains(stored, token) || !strings.Contains(stored, hashed(token)) {
-			t.Error("a session is stored as it is, or not at all")
+		if strings.Contains(stored, token) || !strings.Contains(stored, hashToken(token)) {
+			t.Error("got a session that is not stored as a hash, want only its hash")
+		}
+	})
+}
+
+// The key of a signed-in browser is valid as long as its session.
+func TestSessionKeys(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		a := newFixture(t, s)
+		sessions, keyring := NewSessions(s), newKeyring(s)
+		sessions.now = a.now
+		keyring.now = a.now
+		keyOf := func(token string) string {
+			t.Helper()
+			text, err := sessions.Key(t.Context(), token)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return text
+		}
+		caller := func(text string) (Caller, error) {
+			r := httptest.NewRequest("GET", "/api/v1/stats", nil)
+			r.Header.Set("Authorization", "Bearer "+text)
+			if key, ok := ParseKey(text); ok {
+				keyring.Forget(key.ID) // as if a second had passed
+			}
+			return keyring.caller(r)
+		}
+
+		laptop, phone := signedIn(a, "ana@example.com"), signedIn(a, "ana@example.com")
+		if keyOf("") != "" || keyOf("made up") != "" {
+			t.Error("invalid token: got a key, want none")
+		}
+		key, other := keyOf(laptop), keyOf(phone)
+		if key == other || key != keyOf(laptop) {
+			t.Errorf("got keys %s, %s and %s, want one per browser", key, keyOf(laptop), other)
+		}
+		ana, err := sessions.Find(t.Context(), laptop)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := caller(key); err != nil || got.Account != ana.ID || got.Plan != Developer {
+			t.Errorf("got %+v, %v, want Ana's account", got, err)
+		}
+		if strings.Contains(everythingStored(t, s), sessionKey(laptop).secret) {
+			t.Error("got the secret stored, want only its hash")
+		}
+		forged := sessionKey(laptop)
+		forged.secret = sessionKey(phone).secret
+		if _, err := caller(forged.Text()); err == nil {
+			t.Error("secret of another key: got no error, want one")
+		}
+
+		if err := sessions.End(t.Context(), laptop); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := caller(key); err == nil || keyOf(laptop) != "" {
+			t.Error("after signing out: got a valid key, want none")
+		}
+		if _, err := caller(other); err != nil {
+			t.Errorf("other browser's key: got %v, want no error", err)
+		}
+		a.time = a.time.Add(SessionLifetime + time.Second)
+		if _, err := caller(other); err == nil || keyOf(phone) != "" {
+			t.Error("after the session expired: got a valid key, want none")
+		}
+	})
+}
+
+// The key of a browser becomes invalid with its session.
+func TestRecheckSession(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		a := newFixture(t, s)
+		sessions, keyring := NewSessions(s), newKeyring(s)
+		sessions.now, keyring.now = a.now, a.now
+		token := signedIn(a, "ana@example.com")
+		text, err := sessions.Key(t.Context(), token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, _ := ParseKey(text)
+		caller, err := keyring.Recheck(t.Context(), Caller{Key: key.ID})
+		if err != nil || caller.Plan != Developer || caller.Account == 0 {
+			t.Fatalf("got %+v, %v, want a Developer account", caller, err)
+		}
+		if err := sessions.End(t.Context(), token); err != nil {
+			t.Fatal(err)
+		}
+		a.time = a.time.Add(time.Second)
+		if got, err := keyring.Recheck(t.Context(), caller); err == nil {
+			t.Errorf("got %+v, want the key to be refused", got)
 		}
 	})
 }

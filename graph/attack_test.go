@@ -44,23 +44,23 @@ func TestDocumentsMadeToHurt(t *testing.T) {
 		"aliases":                        {"{tools {items {" + aliases(400) + "}}}", "QUERY_TOO_COMPLEX", "The document has more than 50 aliases."},
 		"directives":                     {"{feed {release " + strings.Repeat("@include(if: true) ", 200) + "}}", "QUERY_TOO_COMPLEX", "The document has more than 50 directives."},
 		"depth":                          {deep(14), "QUERY_TOO_COMPLEX", "The document has more than 12 levels of fields."},
-		"cost":                           {"{tools(limit: 200) {items {comparisons {toolA {name comparisons {slug title winnerName}} toolB {name comparisons {slug title}}}}}}", "QUERY_TOO_COMPLEX", "The operation costs 112232, more than 20000: request fewer items, fields or filtered lists at once."},
-		"the schema, over and over":      {"{__schema {types {fields {type {fields {type {fields {type {fields {name}}}}}}}}}}", "QUERY_TOO_COMPLEX", "The document has more than 3 nested lists of the schema."},
+		"cost":                           {"{tools(limit: 200) {items {comparisons {toolA {name comparisons {slug title winnerName}} toolB {name comparisons {slug title}}}}}}", "QUERY_TOO_COMPLEX", "The operation costs 112232, more than the limit of 20000: request fewer items, fields or filtered lists at once."},
+		"the schema, over and over":      {"{__schema {types {fields {type {fields {type {fields {type {fields {name}}}}}}}}}}", "QUERY_TOO_COMPLEX", "The document has more than 3 nested introspection lists."},
 		"fragments in a circle":          {"{feed {...A}} fragment A on Feed {...B} fragment B on Feed {...A}", "GRAPHQL_VALIDATION_FAILED", `Cannot spread fragment "A" within itself via "B".`},
 		"no operation":                   {"fragment A on Feed {release}", "BAD_USER_INPUT", "The document has no operation."},
-		"page 0":                         {"{tools(page: 0) {meta {total}}}", "BAD_USER_INPUT", "page: 0 is not from 1 to 1000000."},
-		"limit 201":                      {"{tools(limit: 201) {meta {total}}}", "BAD_USER_INPUT", "limit: 201 is not from 1 to 200."},
-		"first: -1":                      {"{toolConnection(first: -1) {totalCount}}", "BAD_USER_INPUT", "first: -1 is not from 0 to 200."},
-		"first and last":                 {"{toolConnection(first: 1, last: 1) {totalCount}}", "BAD_USER_INPUT", "Give first or last, not both."},
-		"a cursor that is none":          {`{toolConnection(after: "%%%") {totalCount}}`, "BAD_USER_INPUT", "after: is not a cursor of this list and order."},
-		"a cursor of another list":       {`{toolConnection(after: "` + cursorOf(`{"l":"comparisons","p":["2026-01-01","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after: is not a cursor of this list and order."},
-		"a cursor of another order":      {`{toolConnection(after: "` + cursorOf(`{"l":"tools name_asc","p":["a","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after: is not a cursor of this list and order."},
-		"a cursor of the other way":      {`{toolConnection(sort: name_desc, after: "` + cursorOf(`{"l":"tools name_asc","p":["a","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after: is not a cursor of this list and order."},
-		"a cursor of other types":        {`{toolConnection(before: "` + cursorOf(`{"l":"tools score_desc","p":[false,"8","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "before: is not a cursor of this list and order."},
-		"a cursor with a NUL":            {`{toolConnection(sort: name_asc, before: "` + cursorOf(`{"l":"tools name_asc","p":["a","\u0000"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "before: is not a cursor of this list and order."},
-		"NUL in a slug":                  {`{tool(slug: "a\u0000b") {slug}}`, "BAD_USER_INPUT", "slug: holds a NUL character."},
-		"a long search":                  {`{tools(filter: {search: "` + strings.Repeat("é", 201) + `"}) {meta {total}}}`, "BAD_USER_INPUT", "filter.search: is longer than 200 characters."},
-		"a date that never was":          {`{tools(filter: {updatedSince: "2026-02-30"}) {meta {total}}}`, "BAD_USER_INPUT", "A date is a real day, YYYY-MM-DD."},
+		"page 0":                         {"{tools(page: 0) {meta {total}}}", "BAD_USER_INPUT", "page must be between 1 and 1000000 (got 0)."},
+		"limit 201":                      {"{tools(limit: 201) {meta {total}}}", "BAD_USER_INPUT", "limit must be between 1 and 200 (got 201)."},
+		"first: -1":                      {"{toolConnection(first: -1) {totalCount}}", "BAD_USER_INPUT", "first must be between 0 and 200 (got -1)."},
+		"first and last":                 {"{toolConnection(first: 1, last: 1) {totalCount}}", "BAD_USER_INPUT", "first and last cannot be used together."},
+		"a cursor that is none":          {`{toolConnection(after: "%%%") {totalCount}}`, "BAD_USER_INPUT", "after must be a cursor of this list in the same order."},
+		"a cursor of another list":       {`{toolConnection(after: "` + cursorOf(`{"l":"comparisons","p":["2026-01-01","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after must be a cursor of this list in the same order."},
+		"a cursor of another order":      {`{toolConnection(after: "` + cursorOf(`{"l":"tools name_asc","p":["a","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after must be a cursor of this list in the same order."},
+		"a cursor of the other way":      {`{toolConnection(sort: name_desc, after: "` + cursorOf(`{"l":"tools name_asc","p":["a","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after must be a cursor of this list in the same order."},
+		"a cursor of other types":        {`{toolConnection(before: "` + cursorOf(`{"l":"tools score_desc","p":[false,"8","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "before must be a cursor of this list in the same order."},
+		"a cursor with a NUL":            {`{toolConnection(sort: name_asc, before: "` + cursorOf(`{"l":"tools name_asc","p":["a","\u0000"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "before must be a cursor of this list in the same order."},
+		"NUL in a slug":                  {`{tool(slug: "a\u0000b") {slug}}`, "BAD_USER_INPUT", "slug must not contain NUL characters."},
+		"a long search":                  {`{tools(filter: {search: "` + strings.Repeat("é", 201) + `"}) {meta {total}}}`, "BAD_USER_INPUT", "filter.search must have at most 200 characters."},
+		"a date that never was":          {`{tools(filter: {updatedSince: "2026-02-30"}) {meta {total}}}`, "BAD_USER_INPUT", "A Date must be an existing day in the form YYYY-MM-DD."},
 		"an unknown enum value":          {`{tools(sort: best) {meta {total}}}`, "GRAPHQL_VALIDATION_FAILED", `Value "best" does not exist in "ToolSort!" enum.`},
 		"a list nested without bounds":   {"{tools(filter: {categories: " + strings.Repeat("[", 200_000), "GRAPHQL_PARSE_FAILED", "exceeded maximum nesting depth of 1000"},
 		"a fragment that nobody spreads": {"{__typename} fragment F on Tool {" + strings.Repeat("slug:name slug ", 900) + "}", "QUERY_TOO_COMPLEX", "The document has more than 500 fields."},
@@ -100,10 +100,10 @@ func TestErrorsAreFewAndShort(t *testing.T) {
 func TestNullWhereNothingMayBeNull(t *testing.T) {
 	e := newExecutor(testkit.Open(t, testkit.SQLite(t)))
 	for query, message := range map[string]string{
-		`query ($s: ToolSort) {tools(sort: $s) {meta {total}}}`:                                              "sort: must not be null.",
-		`query ($s: ToolSort) {category(slug: "code") {tools(sort: $s) {slug}}}`:                             "sort: must not be null.",
-		`query ($s: Int) {tools(limit: $s) {meta {total}}}`:                                                  "limit: must not be null.",
-		`query ($s: Int) {tools {...P}} fragment P on ToolPage {items {category {tools(limit: $s) {slug}}}}`: "limit: must not be null.",
+		`query ($s: ToolSort) {tools(sort: $s) {meta {total}}}`:                                              "sort must not be null.",
+		`query ($s: ToolSort) {category(slug: "code") {tools(sort: $s) {slug}}}`:                             "sort must not be null.",
+		`query ($s: Int) {tools(limit: $s) {meta {total}}}`:                                                  "limit must not be null.",
+		`query ($s: Int) {tools {...P}} fragment P on ToolPage {items {category {tools(limit: $s) {slug}}}}`: "limit must not be null.",
 	} {
 		refusedWith(t, execute(t, e, "", query, map[string]any{"s": nil}), "BAD_USER_INPUT", message)
 	}
@@ -138,8 +138,8 @@ func TestVariablesOfTheWrongKind(t *testing.T) {
 		many[i] = "code"
 	}
 	const query = `query ($page: Int!, $filter: ToolFilter) {tools(page: $page, filter: $filter) {meta {total}}}`
-	refusedWith(t, execute(t, e, "", query, map[string]any{}), "BAD_USER_INPUT", "$page: is missing.")
-	refusedWith(t, execute(t, e, "", `query ($sort: ToolSort!) {tools(sort: $sort) {meta {total}}}`, map[string]any{"sort": "best"}), "BAD_USER_INPUT", "$sort: is not ToolSort!.")
+	refusedWith(t, execute(t, e, "", query, map[string]any{}), "BAD_USER_INPUT", "$page is required.")
+	refusedWith(t, execute(t, e, "", `query ($sort: ToolSort!) {tools(sort: $sort) {meta {total}}}`, map[string]any{"sort": "best"}), "BAD_USER_INPUT", "$sort must be of type ToolSort!.")
 	for name, variables := range map[string]map[string]any{
 		"text":              {"page": "1"},
 		"past 32 bits":      {"page": json.Number("4294967296")},
@@ -176,24 +176,24 @@ func TestRequestsThatAreNone(t *testing.T) {
 	}{
 		"a large body":             {post(`{"query":"` + strings.Repeat(" ", 20<<20) + `"}`), 413, "The request body is larger than 100000 bytes."},
 		"malformed, with a secret": {post(`{"query":"{feed}","password":"geheim" oops`), 400, "The body is not valid JSON."},
-		"a batch":                  {post(`[` + good + `,` + good + `]`), 400, "The body must be one JSON object: batches are not served."},
+		"a batch":                  {post(`[` + good + `,` + good + `]`), 400, "The body must be one JSON object: batches are not supported."},
 		"nothing":                  {post(``), 400, "The body is empty."},
-		"null":                     {post(`null`), 400, "The body must be one JSON object: batches are not served."},
+		"null":                     {post(`null`), 400, "The body must be one JSON object: batches are not supported."},
 		"a key twice":              {post(`{"query":"{__typename}","query":"{feed{release}}"}`), 400, "The body is not valid JSON."},
 		"more after it":            {post(good + `{}`), 400, "The body has more after its JSON value."},
 		"invalid UTF-8":            {post("{\"query\":\"{\xff}\"}"), 400, "The body is not valid JSON."},
-		"no query":                 {post(`{}`), 400, "query: is missing."},
-		"a query of numbers":       {post(`{"query":7}`), 400, "query: must be text."},
-		"variables of text":        {post(`{"query":"{__typename}","variables":"x"}`), 400, "variables: must be an object."},
+		"no query":                 {post(`{}`), 400, "query is required."},
+		"a query of numbers":       {post(`{"query":7}`), 400, "query must be a string."},
+		"variables of text":        {post(`{"query":"{__typename}","variables":"x"}`), 400, "variables must be an object."},
 		"a form":                   {with(post(`query={__typename}`), "Content-Type", "application/x-www-form-urlencoded"), 415, "The body must be application/json in UTF-8."},
 		"another alphabet":         {with(post(good), "Content-Type", "application/json; charset=latin1"), 415, "The body must be application/json in UTF-8."},
 		"a compressed body":        {with(post(good), "Content-Encoding", "gzip"), 415, "The body must not be compressed."},
 		"a page":                   {with(post(good), "Accept", "text/html"), 406, "Only application/graphql-response+json and application/json are served."},
 		"another method":           {httptest.NewRequest(http.MethodDelete, "/graphql", nil), 405, "The method is not allowed: use GET or POST."},
-		"a query twice":            {httptest.NewRequest(http.MethodGet, "/graphql?query={a}&query={b}", nil), 400, "query: is given twice."},
-		"a long address":           {httptest.NewRequest(http.MethodGet, "/graphql?query="+strings.Repeat("a", 40_000), nil), 414, "The address is too long: use POST."},
-		"a hash that is none":      {post(`{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"x"}}}`), 400, "persistedQuery: must have version 1 and a sha256Hash."},
-		"a hash of something else": {post(`{"query":"{__typename}","extensions":{"persistedQuery":{"version":1,"sha256Hash":"` + strings.Repeat("0", 64) + `"}}}`), 400, "persistedQuery: sha256Hash is not the hash of the query."},
+		"a query twice":            {httptest.NewRequest(http.MethodGet, "/graphql?query={a}&query={b}", nil), 400, "query must be given only once."},
+		"a long address":           {httptest.NewRequest(http.MethodGet, "/graphql?query="+strings.Repeat("a", 40_000), nil), 414, "The URL is too long: use POST."},
+		"a hash that is none":      {post(`{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"x"}}}`), 400, "persistedQuery must have version 1 and a sha256Hash."},
+		"a hash of something else": {post(`{"query":"{__typename}","extensions":{"persistedQuery":{"version":1,"sha256Hash":"` + strings.Repeat("0", 64) + `"}}}`), 400, "persistedQuery.sha256Hash must be the hash of the query."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorder := httptest.NewRecorder()

@@ -69,10 +69,10 @@ func TestWhatIsNotShared(t *testing.T) {
 	for range 2 {
 		for body, want := range map[string]string{
 			`{"query":"{bogus}"}`:                              `Cannot query field`,
-			`{"query":"{tools(limit: 500) {items {slug}}}"}`:   "limit: 500",
-			`{"query":"{tools(limit: 501) {items {slug}}}"}`:   "limit: 501",
+			`{"query":"{tools(limit: 500) {items {slug}}}"}`:   "(got 500)",
+			`{"query":"{tools(limit: 501) {items {slug}}}"}`:   "(got 501)",
 			`{"query":"{"}`:                                    "Expected Name",
-			`{"query":"{embeddings(slug: \"plume\") {hash}}"}`: "Embeddings need an API key.",
+			`{"query":"{embeddings(slug: \"plume\") {hash}}"}`: "Embeddings require an API key.",
 		} {
 			if got := serve(h, post(body, "")); !strings.Contains(got.Body.String(), want) {
 				t.Errorf("%s: %s", body, got.Body)

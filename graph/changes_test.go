@@ -149,10 +149,10 @@ func TestEveryEventIsAChangeType(t *testing.T) {
 
 func TestWrongChanges(t *testing.T) {
 	onDemo(t, func(t *testing.T, e *graph.Executor) {
-		const notACursor = "after: is not the id of an event, such as evt_42."
+		const notACursor = "after must be the id of an event, such as evt_42."
 		for arguments, message := range map[string]string{
-			`first: 201`:                        "first: 201 is not from 1 to 200.",
-			`first: 0`:                          "first: 0 is not from 1 to 200.",
+			`first: 201`:                        "first must be between 1 and 200 (got 201).",
+			`first: 0`:                          "first must be between 1 and 200 (got 0).",
 			`after: ""`:                         notACursor,
 			`after: "42"`:                       notACursor,
 			`after: "evt_"`:                     notACursor,
@@ -163,7 +163,7 @@ func TestWrongChanges(t *testing.T) {
 			`after: "EVT_42"`:                   notACursor,
 			`after: "evt_99999999999999999999"`: notACursor,
 			`after: "` + cursorOf(`{"l":"comparisons","p":["2026-01-01","a"]}`) + `"`: notACursor,
-			`category: "a\u0000"`: "category: holds a NUL character.",
+			`category: "a\u0000"`: "category must not contain NUL characters.",
 			`types: [` + strings.Repeat("tool_created ", 101) + `]`: "The document has a list of more than 100 values.",
 		} {
 			refusedWith(t, execute(t, e, auth.Developer, `{changes(`+arguments+`) {nodes {id}}}`), "BAD_USER_INPUT", message)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 
 	entsql "entgo.io/ent/dialect/sql"
 	"github.com/99designs/gqlgen/graphql"
@@ -22,53 +23,47 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// Catalog is where operations read.
+// Catalog is the database that operations read.
 type Catalog interface {
-	// Reading runs read on one release, again from its start if it must. What
-	// is read with the context that it gets is of that release.
+	// Reading calls read with one release, and calls it again if the release was
+	// replaced meanwhile. Everything read with its context is of that release.
 	Reading(ctx context.Context, read func(context.Context, *ent.Release) error) error
 	Client() *ent.Client
 	Dialect() string
 	Select(ctx context.Context, statement string, args ...any) (entsql.ColumnScanner, error)
 }
 
-// Config is what an executor is made of.
+// Config configures an Executor.
 type Config struct {
 	Catalog Catalog
 	Credit  string // the line that reuse of the data must show
 	Limits  Limits
 	Log     *slog.Logger
-	// Cache is where parsed documents and counts are cached, beside responses;
-	// nil for a small one of its own.
+	// Cache stores parsed documents and counts; by default, a small one of its own.
 	Cache *cache.Cache
-	// Tools returns how many tools the catalog has, which decides what some
-	// fields cost; nil for a large one.
+	// Tools returns the number of tools in the catalog, which decides the cost of
+	// some fields; by default, that of a large catalog.
 	Tools func() int
-	// Trace is told when an operation begins, by the name of one of ours, and
-	// returns what is told the code of its failure, or "". Nil for nobody.
-	Trace func(ctx context.Context, name string) (context.Context, func(failed string))
-	// Healthy reports whether the database is available, so that a timeout is
-	// not blamed on a caller while it is not. Nil means that it always is.
+	// Trace is called at the start of an operation with the name of a server's own
+	// operation or "graphql". It returns a function to call at the end with the
+	// code of the server's failure or "". It may be nil.
+	Trace func(ctx context.Context, name string) (context.Context, func(failure string))
+	// Healthy reports whether the database is available, so that callers are not
+	// blamed for a timeout while it is not. It may be nil.
 	Healthy func() bool
 }
 
-// Executor answers operations, for GraphQL callers and for REST alike.
+// Executor executes operations for GraphQL, REST and all other interfaces.
 type Executor struct {
-	catalog   Catalog
-	credit    string
-	limits    Limits
-	log       *slog.Logger
-	trace     func(context.Context, string) (context.Context, func(string))
-	cache     *cache.Cache
-	healthy   func() bool
-	tools     func() int
+	config    Config
 	documents *documents
 	counts    *cache.Table[int]
 	gqlgen    *executor.Executor
-	news      news
+	releases  releaseSignal
 }
 
-// Request is one operation to answer: a caller's, as text, or one of our own.
+// Request is an operation to execute: a caller's, as text, or one of the
+// server's own.
 type Request struct {
 	Query         string
 	OperationName string
@@ -76,155 +71,164 @@ type Request struct {
 	Variables     map[string]any
 }
 
-// Answer is what came of it.
+// Answer is the result of an operation.
 type Answer struct {
-	Data   json.RawMessage // nil when the request was refused before execution
+	Data   json.RawMessage // nil if the request was rejected before execution
 	Errors gqlerror.List
 	Cost   int
-	// What the data is of; zero before the first import, or without data.
+	// Release and UpdatedAt identify the data; zero before the first import and
+	// without data.
 	Release   int
 	UpdatedAt string
-	Timeless  bool // it is about the schema alone
-	// Cause is why it was refused, where that is our own fault: for the log
-	// alone, which has it already for who asked first.
+	Timeless  bool // it only describes the schema
+	// Cause is the internal reason of a server error. It is already logged and
+	// never shown to callers.
 	Cause error
 }
 
-// Refused tells that nothing was executed.
+// Refused reports whether nothing was executed.
 func (a *Answer) Refused() bool { return a.Data == nil }
 
-// ownCacheSize is for executors that share no cache.
-const ownCacheSize = 16 << 20
+// Problem returns the first error, for interfaces other than GraphQL; nil if
+// there is none.
+func (a *Answer) Problem() *problem.Problem {
+	if len(a.Errors) == 0 {
+		return nil
+	}
+	return &problem.Problem{Code: problem.Code(firstCode(a.Errors)), Message: a.Errors[0].Message, Cause: a.Cause}
+}
 
-// NewExecutor builds the one executor.
+// defaultCacheSize is the size of the cache of an executor without a shared one.
+const defaultCacheSize = 16 << 20
+
+// NewExecutor returns an executor. It panics if a field of the schema is not
+// declared in tool_fields.go, before the server accepts requests.
 func NewExecutor(cfg Config) *Executor {
-	schema := generated.NewExecutableSchema(generated.Config{Resolvers: &Resolver{}, Schema: Schema()})
+	schema := generated.NewExecutableSchema(generated.Config{Resolvers: Resolver{}, Schema: Schema()})
+	if err := errors.Join(toolFields.check(schema.Schema()), retiredFields.check(schema.Schema())); err != nil {
+		panic(err)
+	}
 	if cfg.Cache == nil {
-		cfg.Cache = cache.New(ownCacheSize, nil, cfg.Log)
+		cfg.Cache = cache.New(defaultCacheSize, nil, cfg.Log)
 	}
 	if cfg.Tools == nil {
-		cfg.Tools = func() int { return pricedTools }
+		cfg.Tools = func() int { return referenceTools }
 	}
 	e := &Executor{
-		catalog: cfg.Catalog, credit: cfg.Credit, limits: cfg.Limits, log: cfg.Log, trace: cfg.Trace, cache: cfg.Cache, healthy: cfg.Healthy, tools: cfg.Tools,
-		documents: newDocuments(schema.Schema(), cfg.Limits, cfg.Cache),
+		config:    cfg,
+		documents: &documents{schema.Schema(), cfg.Limits, cache.NewTable[*document](cfg.Cache, "documents")},
 		counts:    cache.NewTable[int](cfg.Cache, "counts"),
 		gqlgen:    executor.New(schema),
 	}
-	e.gqlgen.SetQueryCache(parsedDocument{})
+	e.gqlgen.SetQueryCache(contextDocument{})
 	e.gqlgen.Use(extension.Introspection{})
 	e.gqlgen.AroundRootFields(limitResponse)
-	e.gqlgen.SetErrorPresenter(func(ctx context.Context, err error) *gqlerror.Error { return present(ctx, e.log, err) })
-	e.gqlgen.SetRecoverFunc(func(ctx context.Context, caught any) error {
+	e.gqlgen.AroundFields(lockReader)
+	e.gqlgen.SetErrorPresenter(func(ctx context.Context, err error) *gqlerror.Error { return presentError(ctx, cfg.Log, err) })
+	e.gqlgen.SetRecoverFunc(func(_ context.Context, recovered any) error {
 		return &problem.Problem{Code: problem.Internal, Message: "Something went wrong on our side.",
-			Cause: fmt.Errorf("panic: %v\n%s", caught, debug.Stack())}
+			Cause: fmt.Errorf("panic: %v\n%s", recovered, debug.Stack())}
 	})
 	return e
 }
 
-// Execute answers one operation. It never fails: what goes wrong is told in
-// the answer.
+// Execute executes one operation. All failures are in the result.
 func (e *Executor) Execute(ctx context.Context, req Request) *Answer {
-	if e.trace == nil {
+	if e.config.Trace == nil {
 		return e.execute(ctx, req)
 	}
-	ctx, ended := e.trace(ctx, req.name())
-	answer := e.execute(ctx, req)
-	failed := problem.Code(codeOf(answer.Errors))
-	if failed != problem.Internal && failed != problem.Unavailable && failed != problem.Timeout {
-		failed = "" // it is the caller's own fault
+	name := "graphql" // callers' names are unbounded
+	if req.Operation != nil {
+		name = req.Operation.Definition().Name
 	}
-	ended(string(failed))
-	return answer
-}
-
-// name is that of an operation of ours; others may be named anything.
-func (r Request) name() string {
-	if r.Operation == nil {
-		return "graphql"
+	ctx, end := e.config.Trace(ctx, name)
+	result := e.execute(ctx, req)
+	code := problem.Code(firstCode(result.Errors))
+	if code != problem.Internal && code != problem.Unavailable && code != problem.Timeout {
+		code = "" // not the server's fault
 	}
-	return r.Operation.Definition().Name
+	end(string(code))
+	return result
 }
 
 func (e *Executor) execute(ctx context.Context, req Request) *Answer {
-	ctx, opCtx, cost, refusal := e.prepare(ctx, req)
+	ctx, opCtx, cost, rejection := e.prepare(ctx, req)
 	switch {
-	case refusal != nil:
-		return refusal
+	case rejection != nil:
+		return rejection
 	case opCtx.Operation.Operation == ast.Subscription:
-		return e.refuse(ctx, refused(notAStream))
+		return e.reject(ctx, errorList(errNotAStream))
 	}
 	return e.run(ctx, opCtx, cost, req.Operation == nil)
 }
 
-// prepare checks an operation up to where it can be executed, and prices it.
+// prepare validates an operation and calculates its cost.
 func (e *Executor) prepare(ctx context.Context, req Request) (context.Context, *graphql.OperationContext, int, *Answer) {
 	ctx = graphql.StartOperationTrace(ctx)
-	doc, op, errs := e.find(ctx, req)
+	doc, op, errs := e.findOperation(ctx, req)
 	if errs != nil {
-		return ctx, nil, 0, e.refuse(ctx, errs)
+		return ctx, nil, 0, e.reject(ctx, errs)
 	}
 	ctx = withDocument(ctx, doc)
-	variables, wrong := readVariables(e.documents.schema, op, req.Variables)
-	if wrong != nil {
-		return ctx, nil, 0, e.refuse(ctx, refused(wrong))
+	variables, p := readVariables(e.documents.schema, op, req.Variables)
+	if p != nil {
+		return ctx, nil, 0, e.reject(ctx, errorList(p))
 	}
 	opCtx, errs := e.gqlgen.CreateOperationContext(ctx, &graphql.RawParams{
 		Query: req.Query, OperationName: req.OperationName, Variables: variables,
 	})
 	if errs != nil {
-		e.log.ErrorContext(ctx, "variables that fit were not taken", "cause", errs, "request_id", problem.RequestID(ctx))
-		return ctx, nil, 0, e.refuse(ctx, refused(problem.New(problem.BadInput, "The variables do not fit the operation.")))
+		e.config.Log.ErrorContext(ctx, "gqlgen rejected checked variables", "cause", errs, "request_id", problem.RequestID(ctx))
+		return ctx, nil, 0, e.reject(ctx, errorList(problem.New(problem.BadInput, "The variables do not match the operation.")))
 	}
-	cost, found := price(op, opCtx.Variables, e.tools())
-	var refusal *problem.Problem
-	switch {
-	case found.null != "":
-		refusal = problem.New(problem.BadInput, "%s: must not be null.", found.null)
-	case found.keyed && !auth.CallerFrom(ctx).MayReadEmbeddings():
-		refusal = problem.New(problem.Unauthenticated, "Embeddings need an API key.")
-	case req.Operation == nil: // our own cost what they cost
-		refusal = checkCost(cost, e.limits)
+	cost, found := price(op, opCtx.Variables, e.config.Tools())
+	switch limit := e.config.Limits.Cost; {
+	case found.nullArgument != "":
+		p = problem.New(problem.BadInput, "%s must not be null.", found.nullArgument)
+	case found.needsKey && !auth.CallerFrom(ctx).MayReadEmbeddings():
+		p = problem.New(problem.Unauthenticated, "Embeddings require an API key.")
+	case req.Operation == nil && cost > limit:
+		p = problem.New(problem.TooComplex, "The operation costs %d, more than the limit of %d: request fewer items, fields or filtered lists at once.", cost, limit)
 	}
-	if refusal != nil {
-		answer := e.refuse(ctx, refused(refusal))
-		answer.Cost = cost
-		return ctx, nil, cost, answer
+	if p != nil {
+		rejection := e.reject(ctx, errorList(p))
+		rejection.Cost = cost
+		return ctx, nil, cost, rejection
 	}
-	e.documents.keep(doc)
+	e.documents.cache(doc)
 	return ctx, opCtx, cost, nil
 }
 
-// run executes a valid operation, within its time and, if it is a caller's
-// own, within the size of a response.
-func (e *Executor) run(ctx context.Context, opCtx *graphql.OperationContext, cost int, limited bool) *Answer {
-	ctx, cancel := context.WithTimeout(ctx, e.limits.Time)
-	defer cancel()
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	answer := &Answer{Cost: cost}
+// run executes a valid operation within its time limit and, for a caller's
+// operation, within the size limit of responses.
+func (e *Executor) run(ctx context.Context, opCtx *graphql.OperationContext, cost int, limitSize bool) *Answer {
+	ctx, cancelTimeout := context.WithTimeout(ctx, e.config.Limits.Time)
+	defer cancelTimeout()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	result := &Answer{Cost: cost}
 	dispatch := func(ctx context.Context) {
-		if limited {
-			ctx = withResponseSize(ctx, &responseSize{limit: e.limits.Response, end: end})
+		if limitSize {
+			ctx = context.WithValue(ctx, responseSizeKey{}, &responseSize{limit: e.config.Limits.Response, cancel: cancel})
 		}
-		handler, ctx := e.gqlgen.DispatchOperation(ctx, opCtx)
-		if response := handler(ctx); response != nil {
-			answer.Data, answer.Errors = response.Data, response.Errors
+		next, ctx := e.gqlgen.DispatchOperation(ctx, opCtx)
+		if response := next(ctx); response != nil {
+			result.Data, result.Errors = response.Data, response.Errors
 		}
 	}
-	var reading *reading
-	edition := e.cache.Edition() // before anything is read
+	var reader *reader
 	var err error
-	if answer.Timeless = !readsCatalog(opCtx.Operation); answer.Timeless {
+	edition := e.config.Cache.Edition() // before anything is read
+	if result.Timeless = !readsCatalog(opCtx.Operation); result.Timeless {
 		dispatch(ctx)
 	} else {
-		err = e.catalog.Reading(ctx, func(ctx context.Context, release *ent.Release) error {
+		err = e.config.Catalog.Reading(ctx, func(ctx context.Context, release *ent.Release) error {
 			if release != nil {
-				answer.Release, answer.UpdatedAt = release.ID, release.FeedDate
+				result.Release, result.UpdatedAt = release.ID, release.FeedDate
 			}
-			reading = newReading(release, e, edition)
-			dispatch(withReading(ctx, reading))
-			return reading.failed // half an answer is none
+			reader = newReader(release, e, edition)
+			dispatch(context.WithValue(ctx, readerKey{}, reader))
+			return reader.failed // partial data is never returned
 		})
 	}
 	var tooLarge *problem.Problem
@@ -232,119 +236,63 @@ func (e *Executor) run(ctx context.Context, opCtx *graphql.OperationContext, cos
 	case errors.As(context.Cause(ctx), &tooLarge):
 		err = tooLarge
 	case ctx.Err() != nil:
-		err = ctx.Err() // whatever it looked like to the database
-	case err == nil && answer.Timeless:
-		return answer
-	case err == nil && answer.Data != nil:
-		reading.keep()
-		return answer
+		err = ctx.Err() // databases report it in different ways
+	case err == nil && result.Timeless:
+		return result
+	case err == nil && result.Data != nil:
+		reader.cacheCounts()
+		return result
 	}
+	return e.fail(ctx, err, opCtx.RawQuery != "", cost)
+}
+
+// fail returns the result of an operation that failed as a whole.
+func (e *Executor) fail(ctx context.Context, err error, fromCaller bool, cost int) *Answer {
 	p := problem.Of(err)
 	switch {
 	case p.Code == problem.Internal:
-		p = &problem.Problem{Code: problem.Unavailable, Message: "The catalog cannot be read at the moment.", Cause: err}
-	case p.Code == problem.Timeout && opCtx.RawQuery != "": // our own operations have no text
-		p = e.timedOut(err)
+		p = &problem.Problem{Code: problem.Unavailable, Message: catalogUnavailable, Cause: err}
+	case p.Code == problem.Timeout && fromCaller:
+		p = e.timeoutProblem(err)
 	}
 	if !errors.Is(err, context.Canceled) && p.Code != problem.ResponseTooLarge && p.Code != problem.QueryTimeout {
-		e.log.ErrorContext(ctx, "an operation failed", "code", p.Code, "cause", err, "request_id", problem.RequestID(ctx))
+		e.config.Log.ErrorContext(ctx, "operation failed", "code", p.Code, "cause", err, "request_id", problem.RequestID(ctx))
 	}
-	failed := e.refuse(ctx, refused(p))
-	failed.Cost, failed.Cause = cost, err
-	return failed
+	result := e.reject(ctx, errorList(p))
+	result.Cost, result.Cause = cost, err
+	return result
 }
 
-func (e *Executor) refuse(ctx context.Context, errs gqlerror.List) *Answer {
+func (e *Executor) reject(ctx context.Context, errs gqlerror.List) *Answer {
 	for _, err := range errs {
 		withRequestID(ctx, err)
 	}
 	return &Answer{Errors: errs}
 }
 
-// find returns the operation of a request, and the document that it is in.
-func (e *Executor) find(ctx context.Context, req Request) (*document, *ast.OperationDefinition, gqlerror.List) {
-	if own := req.Operation; own != nil {
-		return &own.document, own.Definition(), nil
+// findOperation returns the operation of a request and its document.
+func (e *Executor) findOperation(ctx context.Context, req Request) (doc *document, op *ast.OperationDefinition, errs gqlerror.List) {
+	if req.Operation != nil {
+		return &req.Operation.document, req.Operation.Definition(), nil
 	}
-	doc := documentFrom(ctx) // of the same request, parsed a moment ago
-	if doc == nil || doc.text != req.Query {
-		var errs gqlerror.List
+	if doc = documentFrom(ctx); doc == nil || doc.text != req.Query { // the handler may have parsed it
 		if doc, errs = e.documents.get(req.Query); errs != nil {
 			return nil, nil, errs
 		}
 	}
-	op, errs := operationOf(doc.QueryDocument, req.OperationName)
-	return doc, op, errs
+	if req.OperationName == "" && len(doc.Operations) > 1 {
+		return nil, nil, errorList(problem.New(problem.BadInput, "The document has several operations: select one with operationName."))
+	}
+	if op = doc.Operations.ForName(req.OperationName); op == nil {
+		return nil, nil, errorList(problem.New(problem.BadInput, "The document has no operation with the name in operationName."))
+	}
+	return doc, op, nil
 }
 
-// understand checks a request up to where it can be executed, and brings it into
-// the one form that stands for all ways to write it.
-func (e *Executor) understand(ctx context.Context, req Request) (*understood, *Answer) {
-	ctx, opCtx, _, refusal := e.prepare(ctx, req)
-	if refusal != nil {
-		return nil, refusal
-	}
-	variables, wrong := readVariables(e.documents.schema, opCtx.Operation, req.Variables)
-	written, err := json.Marshal(variables) // sorted by name
-	if wrong != nil || err != nil {
-		return nil, e.refuse(ctx, refused(problem.New(problem.BadInput, "The variables do not fit the operation.")))
-	}
-	doc := documentFrom(ctx)
-	return &understood{
-		request:  Request{Query: req.Query, OperationName: req.OperationName, Variables: variables},
-		question: cache.Question{Operation: req.OperationName + "\n" + doc.id, Variables: string(written)},
-		stream:   opCtx.Operation.Operation == ast.Subscription,
-		document: doc,
-	}, nil
-}
-
-// weight is what a request takes in memory.
-func (r Request) weight() int { return len(r.Query) + len(r.OperationName) + weightOf(r.Variables) }
-
-// weightOf is what a decoded JSON value takes in memory.
-func weightOf(value any) int {
-	const header, perItem, perObject = 32, 16, 300
-	switch v := value.(type) {
-	case string:
-		return header + len(v)
-	case []any:
-		weight := header
-		for _, item := range v {
-			weight += perItem + weightOf(item)
-		}
-		return weight
-	case map[string]any:
-		weight := perObject
-		for name, item := range v {
-			weight += header + len(name) + perItem + weightOf(item)
-		}
-		return weight
-	}
-	return header
-}
-
-// EndStreams ends streams where release numbers start again: the position of their
-// readers no longer exists, and they reconnect.
-func (e *Executor) EndStreams() { e.news.restart() }
-
-// operationOf picks the operation that a request names.
-func operationOf(doc *ast.QueryDocument, name string) (*ast.OperationDefinition, gqlerror.List) {
-	if name == "" && len(doc.Operations) > 1 {
-		return nil, refused(problem.New(problem.BadInput, "The document has several operations: name one with operationName."))
-	}
-	op := doc.Operations.ForName(name)
-	if op == nil {
-		return nil, refused(problem.New(problem.BadInput, "The document has no operation of that name."))
-	}
-	return op, nil
-}
-
-// readsCatalog tells questions about the data from those about the schema.
+// readsCatalog reports whether an operation reads more than the schema.
 func readsCatalog(op *ast.OperationDefinition) bool {
-	for _, selection := range op.SelectionSet {
-		if field, ok := selection.(*ast.Field); !ok || (field.Name != "__schema" && field.Name != "__type" && field.Name != "__typename") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(op.SelectionSet, func(selection ast.Selection) bool {
+		field, ok := selection.(*ast.Field)
+		return !ok || field.Name != "__schema" && field.Name != "__type" && field.Name != "__typename"
+	})
 }

@@ -18,39 +18,40 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// Handler serves GraphQL over HTTP as the draft of that name specifies.
+// Handler serves GraphQL over HTTP as the draft specification of that name
+// describes, and subscriptions as server-sent events.
 type Handler struct {
 	executor  *Executor
-	persisted persisted
 	responses *cache.Cache
-	requests  *cache.Table[*understood]
+	requests  *cache.Table[*preparedRequest]
+	persisted *cache.Table[string] // documents by their hash: automatic persisted queries
 	streams   streams
 
-	// Heartbeat is how long a stream is silent at the most; MaxStreams is how
-	// many there are at once. They may be changed before the first request.
+	// Heartbeat is the longest silence of a stream; MaxStreams limits the open
+	// streams of all callers. Set them before the first request.
 	Heartbeat  time.Duration
 	MaxStreams int
 }
 
-// understood is a request that was read, validated and priced.
-type understood struct {
-	request  Request        // without anything that does not belong to it: cached responses hold on to it
-	question cache.Question // except for the media type and what the caller may read
+// preparedRequest is a request that was parsed, validated and priced.
+type preparedRequest struct {
+	request  Request
+	question cache.Question // without the media type and the caller's permissions
 	stream   bool           // it is a subscription
 
-	hash     string         // of its document, if that is a persisted query
-	sent     cache.Question // where it is cached
-	document *document      // until then
+	hash     string         // of its document, for a persisted query
+	key      cache.Question // where the prepared request is cached
+	document *document      // nil once it is cached
 }
 
-const allowed = "GET, HEAD, POST, OPTIONS"
+const allowedMethods = "GET, HEAD, POST, OPTIONS"
 
-// NewHandler serves an executor, with a cache for its responses.
+// NewHandler returns a handler that caches responses.
 func NewHandler(e *Executor, responses *cache.Cache) *Handler {
 	return &Handler{
 		executor: e, responses: responses,
-		persisted: persisted{cache.NewTable[string](responses, "persisted queries")},
-		requests:  cache.NewTable[*understood](responses, "requests"),
+		persisted: cache.NewTable[string](responses, "persisted queries"),
+		requests:  cache.NewTable[*preparedRequest](responses, "requests"),
 		streams:   streams{ended: make(chan struct{})},
 		Heartbeat: defaultHeartbeat, MaxStreams: defaultMaxStreams,
 	}
@@ -59,242 +60,232 @@ func NewHandler(e *Executor, responses *cache.Cache) *Handler {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header["Vary"] = []string{"Accept, Accept-Encoding, Authorization"}
-	header["X-Graphql-Cost-Limit"] = []string{strconv.Itoa(h.executor.limits.Cost)}
+	header["X-Graphql-Cost-Limit"] = []string{strconv.Itoa(h.executor.config.Limits.Cost)}
 
-	if r.Method == http.MethodOptions { // no preflight: those are answered before
-		header.Set("Allow", allowed)
+	if r.Method == http.MethodOptions { // preflight requests never get here
+		header.Set("Allow", allowedMethods)
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	media, acceptable := negotiate(r.Header["Accept"])
-	streaming := wantsStream(r.Header["Accept"])
-	if !acceptable && !streaming {
-		h.unacceptable(w, r)
+	media, streaming := negotiate(r.Header["Accept"])
+	notAcceptable := httpError(http.StatusNotAcceptable, problem.BadInput, "Only %s and %s are served.", mediaResponse, mediaJSON)
+	if media == "" && !streaming {
+		h.fail(w, r, mediaJSON, notAcceptable)
 		return
 	}
-	if !acceptable {
-		media = mediaResponse // for what goes wrong before a stream begins
+	errorMedia := media
+	if media == "" {
+		errorMedia = mediaResponse // for errors before a stream starts
 	}
-	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodPost:
-	default:
-		header.Set("Allow", allowed)
-		h.fail(w, r, media, http.StatusMethodNotAllowed, problem.New(problem.BadInput, "The method is not allowed: use GET or POST."))
+	text, p := readRequest(w, r, h.executor.config.Limits.Body)
+	if p != nil {
+		h.fail(w, r, errorMedia, p)
 		return
 	}
-	text, refusal := sentText(w, r, h.executor.limits.Body)
-	if refusal != nil {
-		h.fail(w, r, media, refusal.status, refusal.problem)
-		return
-	}
-	request, answer, refusal := h.understand(r, text)
+	request, rejection, p := h.prepare(r, text)
 	switch {
-	case refusal != nil:
-		if refusal.status == http.StatusMethodNotAllowed {
-			header.Set("Allow", "POST")
-		}
-		h.fail(w, r, media, refusal.status, refusal.problem)
-	case answer != nil:
-		h.tell(w, answer, media)
+	case p != nil:
+		h.fail(w, r, errorMedia, p)
+	case rejection != nil:
+		h.write(w, errorMedia, statusOf(rejection, errorMedia), rejection)
 	case request.stream && streaming:
-		h.stream(w, r, request.request, media)
+		h.stream(w, r, request.request, errorMedia)
 	case request.stream:
-		h.fail(w, r, media, http.StatusNotAcceptable, notAStream)
-	case !acceptable:
-		h.unacceptable(w, r)
+		h.fail(w, r, media, &httpProblem{status: http.StatusNotAcceptable, problem: errNotAStream})
+	case media == "":
+		h.fail(w, r, mediaJSON, notAcceptable)
 	default:
-		h.answer(w, r, request, media)
+		h.respond(w, r, request, media)
 	}
 }
 
-func (h *Handler) unacceptable(w http.ResponseWriter, r *http.Request) {
-	h.fail(w, r, mediaJSON, http.StatusNotAcceptable, problem.New(problem.BadInput,
-		"Only %s and %s are served.", mediaResponse, mediaJSON))
-}
-
-// understand reads a request, unless exactly the same was executed before. It
-// returns an answer where the request is valid HTTP, and refused as GraphQL.
-func (h *Handler) understand(r *http.Request, text string) (*understood, *Answer, *httpProblem) {
+// prepare parses and validates a request, unless an identical one is cached. It
+// returns a result if the request is valid HTTP but rejected as GraphQL.
+func (h *Handler) prepare(r *http.Request, text string) (*preparedRequest, *Answer, *httpProblem) {
 	post := r.Method == http.MethodPost
 	sum := sha256.Sum256([]byte(text))
-	sent := cache.Question{Operation: string(sum[:]), Keyed: post}
-	if known, ok := h.requests.Get(cache.Timeless, sent); ok {
+	key := cache.Question{Operation: string(sum[:]), Keyed: post}
+	if known, ok := h.requests.Get(cache.Timeless, key); ok {
 		return known, nil, nil
 	}
 	if cache.CachedOnly(r.Context()) {
 		return nil, nil, badRequest("The request is not cached.")
 	}
-	read := requestFromURL
+	parse := parseQueryString
 	if post {
-		read = func(body string) (*httpRequest, *httpProblem) { return requestFromBody([]byte(body)) }
+		parse = parseBody
 	}
-	request, refusal := read(text)
-	if refusal != nil {
-		return nil, nil, refusal
+	req, p := parse(text)
+	if p != nil {
+		return nil, nil, p
 	}
-	hash, refusal := h.persisted.fill(request)
-	if refusal != nil {
-		return nil, nil, refusal
+	hash, p := h.findPersisted(req)
+	if p != nil {
+		return nil, nil, p
 	}
-	u, answer := h.executor.understand(r.Context(), request.Request)
-	switch {
-	case answer != nil:
-		return nil, answer, nil
-	case !post && u.document.Operations.ForName(u.request.OperationName).Operation == ast.Mutation:
-		return nil, nil, &httpProblem{http.StatusMethodNotAllowed, problem.New(problem.BadInput, "Only queries may be sent with GET.")}
+	ctx, opCtx, _, rejection := h.executor.prepare(r.Context(), req.Request)
+	if rejection != nil {
+		return nil, rejection, nil
 	}
-	u.hash, u.sent = hash, sent
-	if u.stream {
-		h.keep(u)
+	if !post && opCtx.Operation.Operation == ast.Mutation {
+		p := httpError(http.StatusMethodNotAllowed, problem.BadInput, "Only queries may be sent with GET.")
+		p.allow = "POST"
+		return nil, nil, p
 	}
-	return u, nil, nil
+	doc := documentFrom(ctx)
+	// The checked variables, not gqlgen's, which add the defaults.
+	req.Variables, _ = readVariables(h.executor.documents.schema, opCtx.Operation, req.Variables)
+	variables, err := json.Marshal(req.Variables) // sorted by name
+	if err != nil {
+		return nil, nil, badRequest("The variables do not match the operation.")
+	}
+	prepared := &preparedRequest{
+		request:  req.Request,
+		question: cache.Question{Operation: req.OperationName + "\n" + doc.id, Variables: string(variables)},
+		stream:   opCtx.Operation.Operation == ast.Subscription,
+		hash:     hash, key: key, document: doc,
+	}
+	if prepared.stream {
+		h.cacheRequest(prepared)
+	}
+	return prepared, nil, nil
 }
 
-// keep caches a request that was executed.
-func (h *Handler) keep(u *understood) {
-	if u.document == nil {
-		return // it comes from there
+// cacheRequest caches a request that was executed.
+func (h *Handler) cacheRequest(request *preparedRequest) {
+	if request.document == nil {
+		return // it comes from the cache
 	}
-	cached := *u
-	cached.document = nil // which has a place and a weight of its own
-	h.requests.Put(cache.Timeless, u.sent, &cached, u.request.weight())
-	if u.hash != "" {
-		h.persisted.keep(u.hash, u.request.Query)
+	cached := *request
+	cached.document = nil // it is cached separately
+	h.requests.Put(cache.Timeless, request.key, &cached, request.request.weight())
+	if request.hash != "" {
+		h.persisted.Put(cache.Timeless, cache.Question{Operation: request.hash}, request.request.Query, len(request.request.Query))
 	}
 }
 
-// answer sends the cached response, or executes the request. Responses with
+// respond sends the cached response, or executes the request. Responses with
 // errors are not cached.
-func (h *Handler) answer(w http.ResponseWriter, r *http.Request, u *understood, media string) {
-	question := u.question
+func (h *Handler) respond(w http.ResponseWriter, r *http.Request, prepared *preparedRequest, media string) {
+	question := prepared.question
 	question.Operation = media + question.Operation
 	question.Keyed = auth.CallerFrom(r.Context()).MayReadEmbeddings()
-	ctx, request := r.Context(), u.request
-	if u.document != nil {
-		ctx = withDocument(ctx, u.document)
+	ctx, request := r.Context(), prepared.request // the cache must not hold on to the document
+	if prepared.document != nil {
+		ctx = withDocument(ctx, prepared.document)
 	}
 	response, err := h.responses.Get(ctx, question, func(ctx context.Context) (*cache.Entry, int, error) {
-		answer := h.executor.Execute(ctx, request)
-		if len(answer.Errors) > 0 {
-			return nil, answer.Release, &failure{answer}
+		result := h.executor.Execute(ctx, request)
+		if len(result.Errors) > 0 {
+			return nil, result.Release, &failure{result}
 		}
-		release := answer.Release
-		if answer.Timeless {
+		release := result.Release
+		if result.Timeless {
 			release = h.responses.Newest()
 		}
-		return cache.NewEntry(encodeAnswer(answer), headersOf(answer, media)).Holding(request.weight()), release, nil
+		return cache.NewEntry(encode(result), headersOf(result, media)).Holding(request.weight()), release, nil
 	})
 	if err == nil {
-		h.keep(u)
+		h.cacheRequest(prepared)
 		err = response.Write(w, r)
 	}
 	var failed *failure
 	switch {
 	case err == nil:
-	case r.Context().Err() != nil: // the caller has left
+	case r.Context().Err() != nil: // the client disconnected
 	case errors.As(err, &failed):
-		h.tell(w, failed.answer.to(r.Context()), media)
+		result := failed.result.withRequestID(r.Context())
+		h.write(w, media, statusOf(result, media), result)
 	default:
-		h.fail(w, r, media, problem.Of(err).Code.Status(), problem.Of(err))
+		h.fail(w, r, media, &httpProblem{status: problem.Of(err).Code.Status(), problem: problem.Of(err)})
 	}
 }
 
-// to is an answer with errors for one of several who waited for it: each is
-// told the id of their own request.
-func (a *Answer) to(ctx context.Context) *Answer {
+// failure is a result with errors.
+type failure struct{ result *Answer }
+
+func (*failure) Error() string { return "the result has errors" }
+
+// Unwrap returns the problem for other callers that waited for the same response.
+func (f *failure) Unwrap() error { return f.result.Problem() }
+
+// withRequestID copies a result that several callers share, with the request id
+// of one of them.
+func (a *Answer) withRequestID(ctx context.Context) *Answer {
 	own := *a
-	own.Errors = make(gqlerror.List, len(a.Errors))
-	for i, err := range a.Errors {
+	own.Errors = mapSlice(a.Errors, func(err *gqlerror.Error) *gqlerror.Error {
 		copied := *err
 		copied.Extensions = maps.Clone(err.Extensions)
-		own.Errors[i] = withRequestID(ctx, &copied)
-	}
+		return withRequestID(ctx, &copied)
+	})
 	return &own
 }
 
-// tell writes an answer with errors.
-func (h *Handler) tell(w http.ResponseWriter, answer *Answer, media string) {
-	for name, values := range headersOf(answer, media) {
-		w.Header()[name] = values
+// fail responds to a request that is not a valid GraphQL request.
+func (h *Handler) fail(w http.ResponseWriter, r *http.Request, media string, p *httpProblem) {
+	if p.allow != "" {
+		w.Header().Set("Allow", p.allow)
 	}
-	write(w, statusOf(answer, media), answer)
+	h.write(w, media, p.status, h.executor.reject(r.Context(), errorList(p.problem)))
 }
 
-// failure is an answer with errors.
-type failure struct{ answer *Answer }
-
-func (*failure) Error() string { return "the answer has errors" }
-
-// Unwrap tells those who waited for the same answer what was wrong.
-func (f *failure) Unwrap() error { return f.answer.Problem() }
-
-func headersOf(answer *Answer, media string) http.Header {
-	header := http.Header{
-		"Content-Type":           {media + "; charset=utf-8"},
-		"X-Content-Type-Options": {"nosniff"},
-		"X-Graphql-Cost":         {strconv.Itoa(answer.Cost)},
-	}
-	if answer.UpdatedAt != "" {
-		header["X-Service-Updated-At"] = []string{answer.UpdatedAt}
-	}
-	return header
-}
-
-// fail answers a request that is not even a GraphQL one.
-func (h *Handler) fail(w http.ResponseWriter, r *http.Request, media string, status int, p *problem.Problem) {
-	answer := h.executor.refuse(r.Context(), refused(p))
-	for name, values := range headersOf(answer, media) {
-		w.Header()[name] = values
-	}
-	write(w, status, answer)
-}
-
-// statusOf is 200 for whatever was executed. What was refused has its own
-// status in the new media type; in the old one, a client expects 200 unless
-// the server itself is at fault.
-func statusOf(answer *Answer, media string) int {
-	if !answer.Refused() {
-		return http.StatusOK
-	}
-	status := http.StatusBadRequest
-	switch code := codeOf(answer.Errors); code {
-	case codeParseFailed, codeValidationFailed:
-	default:
-		status = problem.Code(code).Status()
-	}
-	if media == mediaJSON && status < http.StatusInternalServerError && status != http.StatusUnprocessableEntity { // a query that timed out was executed
-		return http.StatusOK
-	}
-	return status
-}
-
-// write sends an answer that is not kept.
-func write(w http.ResponseWriter, status int, answer *Answer) {
+// write sends a result that is not cached.
+func (h *Handler) write(w http.ResponseWriter, media string, status int, result *Answer) {
 	header := w.Header()
+	maps.Copy(header, headersOf(result, media))
 	header.Set("Cache-Control", "no-store")
 	if status == http.StatusServiceUnavailable {
 		header.Set("Retry-After", "5")
 	}
-	body := encodeAnswer(answer)
+	body := encode(result)
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	_, _ = w.Write(body)
 }
 
-// encodeAnswer leaves data out where nothing was executed.
-func encodeAnswer(answer *Answer) []byte {
-	if len(answer.Errors) == 0 {
-		body := make([]byte, 0, len(answer.Data)+len(`{"data":}`))
+func headersOf(result *Answer, media string) http.Header {
+	header := http.Header{
+		"Content-Type":           {media + "; charset=utf-8"},
+		"X-Content-Type-Options": {"nosniff"},
+		"X-Graphql-Cost":         {strconv.Itoa(result.Cost)},
+	}
+	if result.UpdatedAt != "" {
+		header["X-Service-Updated-At"] = []string{result.UpdatedAt}
+	}
+	return header
+}
+
+// statusOf returns 200 for an executed operation. A rejected one has its own
+// status, except that clients of application/json expect 200 unless the server
+// failed or the query timed out.
+func statusOf(result *Answer, media string) int {
+	if !result.Refused() {
+		return http.StatusOK
+	}
+	status := http.StatusBadRequest
+	if code := firstCode(result.Errors); code != codeParseFailed && code != codeValidationFailed {
+		status = problem.Code(code).Status()
+	}
+	if media == mediaJSON && status < http.StatusInternalServerError && status != http.StatusUnprocessableEntity {
+		return http.StatusOK
+	}
+	return status
+}
+
+// encode omits data if nothing was executed.
+func encode(result *Answer) []byte {
+	if len(result.Errors) == 0 {
+		body := make([]byte, 0, len(result.Data)+len(`{"data":}`))
 		body = append(body, `{"data":`...)
-		body = append(body, answer.Data...)
+		body = append(body, result.Data...)
 		return append(body, '}')
 	}
 	body, err := json.Marshal(struct {
 		Errors gqlerror.List   `json:"errors"`
 		Data   json.RawMessage `json:"data,omitempty"`
-	}{answer.Errors, answer.Data})
+	}{result.Errors, result.Data})
 	if err != nil {
-		panic(err) // errors are texts and numbers of ours
+		panic(err) // errors only have strings and numbers
 	}
 	return body
 }

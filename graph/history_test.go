@@ -94,6 +94,6 @@ func TestHistoriesTogether(t *testing.T) {
 			t.Errorf("%v statements", counts)
 		}
 		refusedWith(t, execute(t, newExecutor(s), auth.Developer, `{tools(limit: 200) {items {a: history {at} b: history {at score} history {at pricing price score} comparisons {toolA {slug ... on Tool {history {at}}}}}}}`),
-			"QUERY_TOO_COMPLEX", "The operation costs 47637, more than 20000: request fewer items, fields or filtered lists at once.")
+			"QUERY_TOO_COMPLEX", "The operation costs 47637, more than the limit of 20000: request fewer items, fields or filtered lists at once.")
 	})
 }

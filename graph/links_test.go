@@ -135,7 +135,7 @@ func TestEmbeddings(t *testing.T) {
 		expect(t, "outside the set", ask(t, e, `{embeddings(slug: "trame-72") {slug} unknown: embeddings(slug: "nobody") {slug}}`), `{"embeddings":null,"unknown":null}`)
 
 		for _, q := range []string{query, `{tools {items {slug embeddings {hash}}}}`, `{tool(slug: "plume") {...F}} fragment F on Tool {embeddings {hash}}`} {
-			refusedWith(t, execute(t, e, auth.Anonymous, q), "UNAUTHENTICATED", "Embeddings need an API key.")
+			refusedWith(t, execute(t, e, auth.Anonymous, q), "UNAUTHENTICATED", "Embeddings require an API key.")
 		}
 	})
 }
@@ -157,8 +157,8 @@ func TestSomeComparisonsOfATool(t *testing.T) {
 	onDemo(t, func(t *testing.T, e *graph.Executor) {
 		expect(t, "three places", ask(t, e, `query ($n: Int!) {tool(slug: "plume") {one: comparisons(limit: 1) {slug} two: comparisons(limit: $n) {slug} comparisons {slug}}}`, map[string]any{"n": 2.0}),
 			`{"tool":{"one":[{"slug":"plume-vs-ecritoire-cie"}],"two":[{"slug":"plume-vs-ecritoire-cie"},{"slug":"plume-vs-relire-svp"}],"comparisons":[{"slug":"plume-vs-ecritoire-cie"},{"slug":"plume-vs-relire-svp"}]}}`)
-		refusedWith(t, execute(t, e, "", `{tool(slug: "plume") {comparisons(limit: 201) {slug}}}`), "BAD_USER_INPUT", "limit: 201 is not from 1 to 200.")
-		refusedWith(t, execute(t, e, "", `{tools {items {comparisons(limit: 0) {slug}}}}`), "BAD_USER_INPUT", "limit: 0 is not from 1 to 200.")
+		refusedWith(t, execute(t, e, "", `{tool(slug: "plume") {comparisons(limit: 201) {slug}}}`), "BAD_USER_INPUT", "limit must be between 1 and 200 (got 201).")
+		refusedWith(t, execute(t, e, "", `{tools {items {comparisons(limit: 0) {slug}}}}`), "BAD_USER_INPUT", "limit must be between 1 and 200 (got 0).")
 	})
 }
 

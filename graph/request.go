@@ -2,19 +2,69 @@ package graph
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
 	"mime"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 )
+
+const (
+	mediaJSON     = "application/json"
+	mediaResponse = "application/graphql-response+json"
+	mediaStream   = "text/event-stream"
+)
+
+// negotiate returns the best media type for a response, or "" if none is
+// accepted, and whether server-sent events are accepted. The default is
+// application/json, for old clients; explicit types win over wildcards, which
+// do not include server-sent events.
+func negotiate(accept []string) (media string, streaming bool) {
+	quality := map[string]float64{} // by media range
+	for item := range strings.SplitSeq(strings.Join(accept, ","), ",") {
+		name, params, err := mime.ParseMediaType(strings.TrimSpace(item))
+		charset, hasCharset := params["charset"]
+		if err != nil || hasCharset && !strings.EqualFold(charset, "utf-8") && name != mediaStream {
+			continue
+		}
+		q, err := strconv.ParseFloat(params["q"], 64)
+		switch {
+		case params["q"] == "":
+			q = 1
+		case err != nil || q < 0 || q > 1:
+			q = 0
+		}
+		quality[name] = q
+	}
+	streaming = quality[mediaStream] > 0
+	if strings.TrimSpace(strings.Join(accept, "")) == "" {
+		return mediaJSON, streaming
+	}
+	best := 0.0
+	for _, offer := range []string{mediaResponse, mediaJSON} {
+		if quality[offer] > best {
+			media, best = offer, quality[offer]
+		}
+	}
+	wildcard := max(quality["*/*"], quality["application/*"])
+	for _, offer := range []string{mediaJSON, mediaResponse} {
+		if _, explicit := quality[offer]; !explicit && wildcard > best {
+			media, best = offer, wildcard
+		}
+	}
+	return media, streaming
+}
 
 // httpRequest is a GraphQL request as HTTP carries it.
 type httpRequest struct {
@@ -22,43 +72,54 @@ type httpRequest struct {
 	Extensions map[string]any
 }
 
-// httpProblem is a request that is refused before it is one.
+// httpProblem is the response to a request that is not a valid GraphQL request.
 type httpProblem struct {
 	status  int
 	problem *problem.Problem
+	allow   string // the Allow header
+}
+
+func httpError(status int, code problem.Code, format string, args ...any) *httpProblem {
+	return &httpProblem{status: status, problem: problem.New(code, format, args...)}
 }
 
 func badRequest(format string, args ...any) *httpProblem {
-	return &httpProblem{http.StatusBadRequest, problem.New(problem.BadInput, format, args...)}
+	return httpError(http.StatusBadRequest, problem.BadInput, format, args...)
 }
 
-// maxURL bounds the query of a GET as the body of a POST is bounded.
-const maxURL = 32 << 10
+// maxQueryString limits a GET as the body of a POST is limited.
+const maxQueryString = 32 << 10
 
-// sentText is a request as it was sent: its query string, or its body.
-func sentText(w http.ResponseWriter, r *http.Request, limit int64) (string, *httpProblem) {
-	if r.Method != http.MethodPost {
-		if len(r.URL.RawQuery) > maxURL {
-			return "", &httpProblem{http.StatusRequestURITooLong, problem.New(problem.TooLarge, "The address is too long: use POST.")}
+// readRequest returns the query string of a GET or the body of a POST.
+func readRequest(w http.ResponseWriter, r *http.Request, limit int64) (string, *httpProblem) {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		if len(r.URL.RawQuery) > maxQueryString {
+			return "", httpError(http.StatusRequestURITooLong, problem.TooLarge, "The URL is too long: use POST.")
 		}
 		return r.URL.RawQuery, nil
+	case http.MethodPost:
+	default:
+		p := httpError(http.StatusMethodNotAllowed, problem.BadInput, "The method is not allowed: use GET or POST.")
+		p.allow = allowedMethods
+		return "", p
 	}
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return "", &httpProblem{http.StatusUnsupportedMediaType, problem.New(problem.BadInput, "The body must not be compressed.")}
+		return "", httpError(http.StatusUnsupportedMediaType, problem.BadInput, "The body must not be compressed.")
 	}
 	if !isJSON(r.Header.Get("Content-Type")) {
-		return "", &httpProblem{http.StatusUnsupportedMediaType, problem.New(problem.BadInput, "The body must be application/json in UTF-8.")}
+		return "", httpError(http.StatusUnsupportedMediaType, problem.BadInput, "The body must be application/json in UTF-8.")
 	}
-	tooLarge := &httpProblem{http.StatusRequestEntityTooLarge, problem.New(problem.TooLarge, "The request body is larger than %d bytes.", limit)}
+	tooLarge := httpError(http.StatusRequestEntityTooLarge, problem.TooLarge, "The request body is larger than %d bytes.", limit)
 	if r.ContentLength > limit {
 		return "", tooLarge // before reading, which makes net/http send "100 Continue"
 	}
 	var body strings.Builder
 	body.Grow(int(max(r.ContentLength, 0)))
 	_, err := io.Copy(&body, http.MaxBytesReader(w, r.Body, limit))
-	var cut *http.MaxBytesError
+	var overLimit *http.MaxBytesError
 	switch {
-	case errors.As(err, &cut):
+	case errors.As(err, &overLimit):
 		return "", tooLarge
 	case err != nil:
 		return "", badRequest("The body cannot be read.")
@@ -66,10 +127,19 @@ func sentText(w http.ResponseWriter, r *http.Request, limit int64) (string, *htt
 	return body.String(), nil
 }
 
-func requestFromURL(query string) (*httpRequest, *httpProblem) {
+func isJSON(contentType string) bool {
+	if contentType == mediaJSON { // the usual case
+		return true
+	}
+	media, params, err := mime.ParseMediaType(contentType)
+	charset, given := params["charset"]
+	return err == nil && media == mediaJSON && (!given || strings.EqualFold(charset, "utf-8"))
+}
+
+func parseQueryString(query string) (*httpRequest, *httpProblem) {
 	params, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, badRequest("The parameters cannot be read.")
+		return nil, badRequest("The query string cannot be parsed.")
 	}
 	object := map[string]json.RawMessage{}
 	for _, name := range []string{"query", "operationName", "variables", "extensions"} {
@@ -78,49 +148,40 @@ func requestFromURL(query string) (*httpRequest, *httpProblem) {
 		case len(values) == 0 || values[0] == "":
 			continue
 		case len(values) > 1:
-			return nil, badRequest("%s: is given twice.", name)
+			return nil, badRequest("%s must be given only once.", name)
 		case !utf8.ValidString(values[0]):
-			return nil, badRequest("%s: is not valid UTF-8.", name)
+			return nil, badRequest("%s must be valid UTF-8.", name)
 		}
 		if name == "variables" || name == "extensions" {
 			object[name] = json.RawMessage(values[0])
-			if problem := checkJSON(object[name]); problem != nil {
-				return nil, badRequest("%s: is not valid JSON.", name)
+			if checkJSON(values[0]) != nil {
+				return nil, badRequest("%s must be valid JSON.", name)
 			}
 			continue
 		}
 		object[name], _ = json.Marshal(values[0])
 	}
-	return requestFrom(object)
+	return parseObject(object)
 }
 
-func requestFromBody(body []byte) (*httpRequest, *httpProblem) {
-	if len(bytes.TrimSpace(body)) == 0 {
+func parseBody(body string) (*httpRequest, *httpProblem) {
+	if strings.TrimSpace(body) == "" {
 		return nil, badRequest("The body is empty.")
 	}
-	if problem := checkJSON(body); problem != nil {
-		return nil, problem
+	if p := checkJSON(body); p != nil {
+		return nil, p
 	}
 	var object map[string]json.RawMessage
-	if json.Unmarshal(body, &object) != nil || object == nil {
-		return nil, badRequest("The body must be one JSON object: batches are not served.")
+	if json.Unmarshal([]byte(body), &object) != nil || object == nil {
+		return nil, badRequest("The body must be one JSON object: batches are not supported.")
 	}
-	return requestFrom(object)
+	return parseObject(object)
 }
 
-func isJSON(contentType string) bool {
-	if contentType == mediaJSON { // almost always
-		return true
-	}
-	media, params, err := mime.ParseMediaType(contentType)
-	charset, given := params["charset"]
-	return err == nil && media == mediaJSON && (!given || strings.EqualFold(charset, "utf-8"))
-}
-
-// checkJSON is exact where encoding/json is lenient: no key twice, nothing
-// after the value, valid UTF-8. What was sent is never repeated.
-func checkJSON(data []byte) *httpProblem {
-	dec := jsontext.NewDecoder(bytes.NewReader(data))
+// checkJSON is stricter than encoding/json: no duplicate keys, nothing after the
+// value, valid UTF-8.
+func checkJSON(text string) *httpProblem {
+	dec := jsontext.NewDecoder(strings.NewReader(text))
 	if _, err := dec.ReadValue(); err != nil {
 		return badRequest("The body is not valid JSON.")
 	}
@@ -130,15 +191,15 @@ func checkJSON(data []byte) *httpProblem {
 	return nil
 }
 
-// requestFrom reads the four members that a request may have.
-func requestFrom(object map[string]json.RawMessage) (*httpRequest, *httpProblem) {
+// parseObject reads the four members of a request.
+func parseObject(object map[string]json.RawMessage) (*httpRequest, *httpProblem) {
 	req := &httpRequest{}
 	for _, member := range []struct {
 		name, kind string
-		into       any
+		target     any
 	}{
-		{"query", "text", &req.Query},
-		{"operationName", "text", &req.OperationName},
+		{"query", "a string", &req.Query},
+		{"operationName", "a string", &req.OperationName},
 		{"variables", "an object", &req.Variables},
 		{"extensions", "an object", &req.Extensions},
 	} {
@@ -147,13 +208,67 @@ func requestFrom(object map[string]json.RawMessage) (*httpRequest, *httpProblem)
 			continue
 		}
 		dec := json.NewDecoder(bytes.NewReader(value))
-		dec.UseNumber() // integers stay exact
-		if dec.Decode(member.into) != nil {
-			return nil, badRequest("%s: must be %s.", member.name, member.kind)
+		dec.UseNumber() // keeps integers exact
+		if dec.Decode(member.target) != nil {
+			return nil, badRequest("%s must be %s.", member.name, member.kind)
 		}
 	}
 	if req.Query == "" && req.Extensions["persistedQuery"] == nil {
-		return nil, badRequest("query: is missing.")
+		return nil, badRequest("query is required.")
 	}
 	return req, nil
+}
+
+const codeNotPersisted problem.Code = "PERSISTED_QUERY_NOT_FOUND"
+
+// findPersisted adds the document of a persisted query that a request names by
+// its hash, or checks the hash of one that the request contains. It returns "" for
+// other requests.
+func (h *Handler) findPersisted(req *httpRequest) (hash string, p *httpProblem) {
+	extension := req.Extensions["persistedQuery"]
+	if extension == nil {
+		return "", nil
+	}
+	object, _ := extension.(map[string]any)
+	version, _ := object["version"].(json.Number)
+	hash, _ = object["sha256Hash"].(string)
+	if version != "1" || len(hash) != hex.EncodedLen(sha256.Size) {
+		return "", badRequest("persistedQuery must have version 1 and a sha256Hash.")
+	}
+	if req.Query != "" {
+		if sum := sha256.Sum256([]byte(req.Query)); hash != hex.EncodeToString(sum[:]) {
+			return "", badRequest("persistedQuery.sha256Hash must be the hash of the query.")
+		}
+		return hash, nil
+	}
+	query, known := h.persisted.Get(cache.Timeless, cache.Question{Operation: hash})
+	if !known {
+		// Clients recognize exactly this message and send the document.
+		return "", httpError(http.StatusOK, codeNotPersisted, "PersistedQueryNotFound")
+	}
+	req.Query = query
+	return hash, nil
+}
+
+// weight returns the memory that a request takes.
+func (r Request) weight() int { return len(r.Query) + len(r.OperationName) + weightOf(r.Variables) }
+
+// weightOf returns the memory that a decoded JSON value takes.
+func weightOf(value any) int {
+	const header, perItem, perObject = 32, 16, 300
+	weight := header
+	switch v := value.(type) {
+	case string:
+		weight += len(v)
+	case []any:
+		for _, item := range v {
+			weight += perItem + weightOf(item)
+		}
+	case map[string]any:
+		weight = perObject
+		for name, item := range v {
+			weight += header + len(name) + perItem + weightOf(item)
+		}
+	}
+	return weight
 }

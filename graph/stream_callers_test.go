@@ -132,7 +132,7 @@ func TestStreamsPerCaller(t *testing.T) {
 		}
 		// The limit of the whole server comes on top.
 		l.MaxStreams = l.Streams()
-		wantRefused(t, l.as(t, "192.0.2.3"), "30", "The server has no room for more streams")
+		wantRefused(t, l.as(t, "192.0.2.3"), "30", "The server has too many open streams")
 		l.Handler.Close()
 		wantRefused(t, l.as(t, "192.0.2.3"), "5", "The server is restarting.")
 	})

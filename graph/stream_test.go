@@ -101,7 +101,7 @@ func TestStreamResumes(t *testing.T) {
 		for line := range wrong.lines {
 			body += line
 		}
-		if wrong.StatusCode != 400 || !strings.Contains(body, "Last-Event-ID: is not the id of an event, such as evt_42.") {
+		if wrong.StatusCode != 400 || !strings.Contains(body, "Last-Event-ID must be the id of an event, such as evt_42.") {
 			t.Errorf("%d %s", wrong.StatusCode, body)
 		}
 	})
@@ -232,18 +232,18 @@ func TestWhatIsNoStream(t *testing.T) {
 		status        int
 		says          string
 	}{
-		{subscribe, plain, 406, "A subscription is told as server-sent events: send Accept: text/event-stream."},
-		{subscribe, "", 406, "A subscription is told"},
-		{subscribe, "*/*", 406, "A subscription is told"},
-		{subscribe, stream + ";q=0, */*", 406, "A subscription is told"},
+		{subscribe, plain, 406, "Subscriptions are served as server-sent events: send Accept: text/event-stream."},
+		{subscribe, "", 406, "Subscriptions are served as server-sent events"},
+		{subscribe, "*/*", 406, "Subscriptions are served as server-sent events"},
+		{subscribe, stream + ";q=0, */*", 406, "Subscriptions are served as server-sent events"},
 		{`{feed {release}}`, stream, 406, "Only application/graphql-response+json and application/json are served."},
 		{`{feed {release}}`, stream + ", " + plain, 200, `{"data":{"feed":{"release":1}}}`},
 		{`subscription {catalogPublished {bogus}}`, stream, 400, "GRAPHQL_VALIDATION_FAILED"},
-		{`subscription {a: catalogPublished {release} b: catalogPublished {release}}`, stream, 400, "A subscription has exactly one field"},
+		{`subscription {a: catalogPublished {release} b: catalogPublished {release}}`, stream, 400, "A subscription must select exactly one field"},
 		{`subscription {...F} fragment F on Subscription {__typename}`, stream, 400, ""},
-		{`subscription {catalogPublished @skip(if: true) {release}}`, stream, 400, "A subscription has exactly one field"},
+		{`subscription {catalogPublished @skip(if: true) {release}}`, stream, 400, "A subscription must select exactly one field"},
 		{`subscription {__typename}`, stream, 400, ""},
-		{`subscription ($v: Boolean!) {catalogPublished @include(if: $v) {release}}`, stream, 400, "$v: is missing."},
+		{`subscription ($v: Boolean!) {catalogPublished @include(if: $v) {release}}`, stream, 400, "$v is required."},
 	} {
 		got := serve(h, post(`{"query":"`+c.query+`"}`, c.accept))
 		if got.Code != c.status || !strings.Contains(got.Body.String(), c.says) {
@@ -254,7 +254,7 @@ func TestWhatIsNoStream(t *testing.T) {
 	r.Header.Set("Accept", stream)
 	expect(t, "HEAD", serve(h, r).Code, 405)
 	refusedWith(t, execute(t, newExecutor(testkit.Open(t, testkit.SQLite(t))), "", subscribe), "NOT_ACCEPTABLE",
-		"A subscription is told as server-sent events: send Accept: text/event-stream.")
+		"Subscriptions are served as server-sent events: send Accept: text/event-stream.")
 }
 
 // A stream whose database is away begins with an error; one that runs goes on

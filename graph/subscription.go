@@ -6,67 +6,66 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/99designs/gqlgen/graphql"
+	"golang.org/x/sync/singleflight"
 
+	"palmares/ent"
 	"palmares/graph/model"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/problem"
 )
 
-var notAStream = problem.New(problem.NotAcceptable, "A subscription is told as server-sent events: send Accept: %s.", mediaStream)
+var errNotAStream = problem.New(problem.NotAcceptable, "Subscriptions are served as server-sent events: send Accept: %s.", mediaStream)
 
-// subscription is one caller's wish to be told of releases.
+// subscription is a valid subscription operation.
 type subscription struct {
-	ctx   context.Context
-	given chan *model.Publication
-	next  graphql.ResponseHandler
-	cost  int
+	ctx          context.Context
+	publications chan *model.Publication
+	next         graphql.ResponseHandler
+	cost         int
 }
 
 type publicationsKey struct{}
 
-// publicationsFor is where a subscription's publications come from.
-func publicationsFor(ctx context.Context) <-chan *model.Publication {
-	return ctx.Value(publicationsKey{}).(chan *model.Publication)
+func (subscriptionResolver) CatalogPublished(ctx context.Context) (<-chan *model.Publication, error) {
+	return ctx.Value(publicationsKey{}).(chan *model.Publication), nil
 }
 
-// subscribe checks a subscription. The answer is of one that is refused.
+// subscribe validates a subscription, or returns why it is rejected.
 func (e *Executor) subscribe(ctx context.Context, req Request) (*subscription, *Answer) {
-	ctx, opCtx, cost, refusal := e.prepare(ctx, req)
-	if refusal != nil {
-		return nil, refusal
+	ctx, opCtx, cost, rejection := e.prepare(ctx, req)
+	if rejection != nil {
+		return nil, rejection
 	}
-	// A directive may have left no field, and a fragment may hide one of the
-	// schema's own.
+	// Validation does not see fields removed by directives or introspection
+	// within fragments.
 	fields := graphql.CollectFields(opCtx, opCtx.Operation.SelectionSet, nil)
 	if len(fields) != 1 || strings.HasPrefix(fields[0].Name, "__") {
-		return nil, e.refuse(ctx, refused(problem.New(problem.BadInput, "A subscription has exactly one field, of Subscription's own.")))
+		return nil, e.reject(ctx, errorList(problem.New(problem.BadInput, "A subscription must select exactly one field of Subscription.")))
 	}
-	s := &subscription{given: make(chan *model.Publication, 1), cost: cost}
-	ctx = context.WithValue(ctx, publicationsKey{}, s.given)
-	s.next, ctx = e.gqlgen.DispatchOperation(ctx, opCtx)
-	// Lists look for the field they are in, and plain fields make none.
-	s.ctx = graphql.WithFieldContext(ctx, &graphql.FieldContext{Object: "Subscription", Field: fields[0]})
+	s := &subscription{publications: make(chan *model.Publication, 1), cost: cost}
+	s.next, s.ctx = e.gqlgen.DispatchOperation(context.WithValue(ctx, publicationsKey{}, s.publications), opCtx)
 	return s, nil
 }
 
-// tell answers the subscription for one release.
-func (s *subscription) tell(event *journal.Event) (*Answer, error) {
-	publication, err := publicationModel(event)
+// execute returns the subscription's result for one publication.
+func (s *subscription) execute(event *journal.Event) (*Answer, error) {
+	publication, err := newPublication(event)
 	if err != nil {
 		return nil, err
 	}
-	s.given <- publication // there is room: the last one was answered
+	s.publications <- publication // never blocks: the previous one was consumed
 	response := s.next(s.ctx)
 	if response == nil {
-		return nil, errors.Join(errors.New("the subscription has ended"), s.ctx.Err())
+		return nil, errors.Join(errors.New("subscription ended"), s.ctx.Err())
 	}
 	return &Answer{Data: response.Data, Errors: response.Errors, Cost: s.cost}, nil
 }
 
-// publicationModel reads an event that tells of a release.
-func publicationModel(event *journal.Event) (*model.Publication, error) {
+func newPublication(event *journal.Event) (*model.Publication, error) {
 	var counts struct {
 		UpdatedAt    string         `json:"updated_at"`
 		ToolsTotal   int            `json:"tools_total"`
@@ -80,12 +79,124 @@ func publicationModel(event *journal.Event) (*model.Publication, error) {
 	p := &model.Publication{
 		ID: event.ID(), Release: event.Release, PublishedAt: event.At, UpdatedAt: counts.UpdatedAt,
 		ToolsTotal: counts.ToolsTotal, ToolsRetired: counts.ToolsRetired, ComparisonsTotal: counts.Comparisons,
-		Events: []*model.ChangeCount{},
 	}
 	for _, name := range journal.Events {
 		if n := counts.Events[name]; n > 0 {
-			p.Events = append(p.Events, &model.ChangeCount{Type: typeOfEvent(name), Count: n})
+			p.Events = append(p.Events, &model.ChangeCount{Type: changeType(name), Count: n})
 		}
 	}
 	return p, nil
+}
+
+// releaseSignal wakes streams when there is a new release. It carries no data:
+// each stream continues in the journal where it stopped and misses nothing.
+type releaseSignal struct {
+	mu    sync.Mutex
+	count int           // of announcements
+	next  chan struct{} // closed by the next announcement
+	epoch chan struct{} // closed when release numbers start again
+	reads singleflight.Group
+}
+
+// Announce wakes streams after a release. It never blocks.
+func (e *Executor) Announce() {
+	s := &e.releases
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count++
+	if s.next != nil {
+		close(s.next)
+		s.next = nil
+	}
+}
+
+// EndStreams ends all streams because release numbers start again: their
+// positions no longer exist, and their clients reconnect.
+func (e *Executor) EndStreams() {
+	s := &e.releases
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.epoch != nil {
+		close(s.epoch)
+		s.epoch = nil
+	}
+}
+
+// wait returns the signals of the next announcement and the next epoch. Call it
+// before reading the journal, so that no release is missed in between.
+func (s *releaseSignal) wait() (next, epoch <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next == nil {
+		s.next = make(chan struct{})
+	}
+	if s.epoch == nil {
+		s.epoch = make(chan struct{})
+	}
+	return s.next, s.epoch
+}
+
+func (s *releaseSignal) announcements() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.count
+}
+
+const (
+	publicationBatch = 100 // missed releases that are read at once
+	journalTimeout   = 5 * time.Second
+)
+
+// publicationsAfter returns the releases after an event, oldest first.
+func (e *Executor) publicationsAfter(ctx context.Context, after int) ([]*journal.Event, error) {
+	return e.readPublications(ctx, journal.Query{After: after, Limit: publicationBatch})
+}
+
+// lastPublication returns the number of the newest release's event; 0 before the
+// first.
+func (e *Executor) lastPublication(ctx context.Context) (int, error) {
+	events, err := e.readPublications(ctx, journal.Query{NewestFirst: true, Limit: 1})
+	if err != nil || len(events) == 0 {
+		return 0, err
+	}
+	return events[0].Number, nil
+}
+
+// readPublications shares one query among all streams at the same position. It
+// returns after journalTimeout even if the database is frozen and ignores
+// deadlines.
+func (e *Executor) readPublications(ctx context.Context, q journal.Query) ([]*journal.Event, error) {
+	q.Types = []string{journal.EventCatalogPublished}
+	// The key has the number of announcements, so that a query that started
+	// before an announcement does not serve streams that it woke.
+	shared := e.releases.reads.DoChan(fmt.Sprint(q, e.releases.announcements()), func() (_ any, err error) {
+		defer func() {
+			if recovered := recover(); recovered != nil { // would end the process: no caller can recover it
+				err = fmt.Errorf("panic: %v", recovered)
+			}
+		}()
+		ctx, cancel := context.WithTimeout(context.Background(), journalTimeout) // other callers share it
+		defer cancel()
+		var events []*journal.Event
+		err = e.config.Catalog.Reading(ctx, func(ctx context.Context, release *ent.Release) (err error) {
+			if events = nil; release == nil {
+				return nil
+			}
+			q.UpTo = release.ID
+			events, err = journal.Read(ctx, e.config.Catalog.Client().JournalEntry, q)
+			return err
+		})
+		return events, err
+	})
+	ctx, cancel := context.WithTimeout(ctx, journalTimeout)
+	defer cancel()
+	select {
+	case found := <-shared:
+		if found.Err != nil {
+			return nil, found.Err
+		}
+		return found.Val.([]*journal.Event), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }

@@ -46,7 +46,7 @@ func TestInvalidSettings(t *testing.T) {
 		"public URL with a ?":        {"PUBLIC_URL=https://palmares.example/?", notARoot},
 		"public URL with a fragment": {"PUBLIC_URL=https://palmares.example#x", notARoot},
 		"public URL with a user":     {"PUBLIC_URL=https://u:geheim@palmares.example", notARoot},
-		"malformed redis":            {"REDIS_URL=redis://user:secret@host:port/0", `palmares: REDIS_URL: is not an address of the form redis://user:password@host:port/number`},
+		"malformed redis":            {"REDIS_URL=redis://user:secret@host:port/0", `palmares: REDIS_URL: must be a URL of the form redis://user:password@host:port/number`},
 		"metrics without a port":     {"PALMARES_METRICS_LISTEN=metrics", `palmares: PALMARES_METRICS_LISTEN: must have the form host:port (got "metrics")`},
 		"no cache":                   {"PALMARES_CACHE_MB=0", `palmares: PALMARES_CACHE_MB: must be from 1 to 1048576 (got 0)`},
 		"mail without a scheme":      {"SMTP_URL=user:geheim@mail.example:587", `palmares: SMTP_URL: is not of the form smtp://user:password@host:587 or smtps://user:password@host:465; in a user and a password, signs other than letters and digits are written as in %2F`},

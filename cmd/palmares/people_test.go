@@ -48,7 +48,7 @@ func TestClosedSignUp(t *testing.T) {
 	t.Parallel()
 	s := startClosed(t)
 	page := s.call(t, http.MethodGet, "/login", "")
-	if text := readAll(t, page.Body); page.StatusCode != 200 || !strings.Contains(text, "Sign-up is closed") || strings.Contains(text, `id="email"`) {
+	if text := readAll(t, page.Body); page.StatusCode != 200 || !strings.Contains(text, "Signing in is disabled") || strings.Contains(text, `id="email"`) {
 		t.Errorf("got %d %s, want 200 without a form", page.StatusCode, text)
 	}
 	posted := s.call(t, http.MethodPost, "/login", "email=ana@example.com")

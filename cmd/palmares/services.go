@@ -136,6 +136,9 @@ func (v *services) cleanUp(ctx context.Context, now time.Time) {
 	if err := quota.Tidy(ctx, v.store, quota.DayOf(now)); err != nil {
 		v.warn(ctx, "deleting old request counts failed", err)
 	}
+	if err := billing.DeleteOldEvents(ctx, v.store, now); err != nil {
+		v.warn(ctx, "deleting old billing events failed", err)
+	}
 	if err := v.hooks.Tidy(ctx); err != nil {
 		v.warn(ctx, "deleting old webhook attempts failed", err)
 	}

@@ -27,14 +27,15 @@ func TestCleanUpComparesClocks(t *testing.T) {
 		expires("expired", now.Add(-time.Minute))
 		expires("valid", now.Add(24*time.Hour))
 		db.Write.CountBatch.Create().SetID("old").SetDay(quota.DayOf(now.AddDate(0, 0, -3)).String()).SetCounts([]byte{}).ExecX(t.Context())
+		db.Write.BillingEvent.Create().SetID("evt_old").SetType("invoice.paid").SetAppliedAt(now.AddDate(0, 0, -91)).ExecX(t.Context())
 		remaining := func() int {
-			return db.Write.Session.Query().CountX(t.Context()) + db.Write.CountBatch.Query().CountX(t.Context())
+			return db.Write.Session.Query().CountX(t.Context()) + db.Write.BillingEvent.Query().CountX(t.Context()) + db.Write.CountBatch.Query().CountX(t.Context())
 		}
 		if db.Describe() == "PostgreSQL" {
 			for _, wrong := range []time.Time{now.AddDate(1, 0, 0), now.AddDate(-1, 0, 0), now.Add(2 * time.Hour)} {
 				p.cleanUp(t.Context(), wrong)
-				if got := remaining(); got != 3 {
-					t.Errorf("%s: got %d rows, want 3", wrong, got)
+				if got := remaining(); got != 4 {
+					t.Errorf("%s: got %d rows, want 4", wrong, got)
 				}
 			}
 			if got := strings.Count(output.String(), "cleanup skipped"); got != 3 {

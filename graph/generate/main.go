@@ -1,21 +1,29 @@
-// Generate runs gqlgen, and then takes out of the executor what our model has
-// no use for. Fields below the root are plain struct fields that are filled in
-// before anything is written (see package graph), so they need no context, no
-// middleware and no goroutine of their own: gqlgen's list of 50 tools makes
-// 12,000 allocations, and most of its time is spent on them.
+// Generate writes graph/model and graph/generated from the schema. It renders
+// gqlgen's own templates, but writes plain struct fields and lists without
+// gqlgen's per-field context, middleware and goroutines: those made 12,000
+// allocations for a list of 50 tools, and package graph fills in every struct
+// before anything is written.
 //
 //	go run ./graph/generate
 package main
 
 import (
-	"bytes"
+	_ "embed"
 	"fmt"
+	"go/build"
+	"maps"
 	"os"
-	"regexp"
+	"slices"
+	"text/template"
 
-	"github.com/99designs/gqlgen/api"
+	"github.com/99designs/gqlgen/codegen"
 	"github.com/99designs/gqlgen/codegen/config"
+	"github.com/99designs/gqlgen/codegen/templates"
+	"github.com/99designs/gqlgen/plugin/modelgen"
 )
+
+//go:embed executor.gotpl
+var executorTemplate string
 
 func main() {
 	if err := generate(); err != nil {
@@ -29,52 +37,57 @@ func generate() error {
 	if err != nil {
 		return err
 	}
-	if err := api.Generate(cfg); err != nil {
+	if err := cfg.LoadSchema(); err != nil {
 		return err
 	}
-	code, err := os.ReadFile(cfg.Exec.Filename)
+	if err := cfg.Init(); err != nil {
+		return err
+	}
+	if err := modelgen.New().(*modelgen.Plugin).MutateConfig(cfg); err != nil {
+		return err
+	}
+	data, err := codegen.BuildData(cfg)
 	if err != nil {
 		return err
 	}
-	code, err = straighten(code)
+	gqlgen, err := build.Import("github.com/99designs/gqlgen/codegen", ".", build.FindOnly)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(cfg.Exec.Filename, code, 0o644)
+	return templates.Render(templates.Options{
+		PackageName:     cfg.Exec.Package,
+		Filename:        cfg.Exec.Filename,
+		Template:        executorTemplate,
+		TemplateFS:      os.DirFS(gqlgen.Dir),
+		Funcs:           template.FuncMap{"isPlain": isPlain, "isObjectList": isObjectList, "forGqlgen": forGqlgen},
+		Data:            data,
+		GeneratedHeader: true,
+		Packages:        cfg.Packages,
+		PruneOptions:    cfg.GetPruneOptions(),
+	})
 }
 
-// plainField is how gqlgen resolves a field that only has to be read from its
-// struct: the name of the struct's field and the function that writes it.
-var plainField = regexp.MustCompile(
-	`(?m)^(func \(ec \*executionContext\) _[^\s(]+\(ctx context\.Context, field graphql\.CollectedField, obj \*?model\.\w+\) \(ret graphql\.Marshaler\) \{\n)` +
-		`	return graphql\.ResolveField\(\n		ctx,\n		ec\.OperationContext,\n		field,\n` +
-		`		func\(ctx context\.Context, field graphql\.CollectedField\) \(\*graphql\.FieldContext, error\) \{\n[^\n]+\n		\},\n` +
-		`		func\(ctx context\.Context\) \(any, error\) \{\n			return (obj\.\w+), nil\n		\},\n` +
-		`		nil,\n` +
-		`		func\(ctx context\.Context, selections ast\.SelectionSet, v [^\n]+\) graphql\.Marshaler \{\n			return (ec\.[^\s(]+)\(ctx, selections, v\)\n		\},\n` +
-		`		true,\n		(?:true|false),\n	\)\n\}`)
+// isPlain reports whether a field of our model is read from its struct.
+func isPlain(field *codegen.Field) bool {
+	return field.IsVariable() && !field.IsResolver && !field.Object.Root && !field.Object.IsReserved()
+}
 
-// fewestFields tells that gqlgen writes its code another way than we know.
-const fewestFields = 50
+// isObjectList reports whether gqlgen would start a goroutine for each element
+// of a list.
+func isObjectList(ref *config.TypeReference) bool {
+	return ref.IsSlice() && !ref.Definition.IsInputType()
+}
 
-// straighten writes plain fields and lists without detours.
-func straighten(code []byte) ([]byte, error) {
-	if n := len(plainField.FindAllIndex(code, -1)); n < fewestFields {
-		return nil, fmt.Errorf("only %d plain fields are found in gqlgen's code: does it write it otherwise now?", n)
+// forGqlgen returns the data without what executor.gotpl writes itself.
+func forGqlgen(data *codegen.Data) *codegen.Data {
+	rest := *data
+	rest.Objects = nil
+	for _, object := range data.Objects {
+		copied := *object
+		copied.Fields = slices.DeleteFunc(slices.Clone(object.Fields), isPlain)
+		rest.Objects = append(rest.Objects, &copied)
 	}
-	code = plainField.ReplaceAll(code, []byte("${1}\treturn ${3}(ctx, field.Selections, ${2})\n}"))
-	code = bytes.ReplaceAll(code, []byte("graphql.MarshalSliceConcurrently("), []byte("marshalSlice("))
-	return append(code, marshalSlice...), nil
+	rest.ReferencedTypes = maps.Clone(data.ReferencedTypes)
+	maps.DeleteFunc(rest.ReferencedTypes, func(_ string, ref *config.TypeReference) bool { return isObjectList(ref) })
+	return &rest
 }
-
-const marshalSlice = `
-// marshalSlice writes a list one element after the other: there is nothing to
-// wait for.
-func marshalSlice(ctx context.Context, length int, _ int64, _ bool, marshalElement func(ctx context.Context, i int) graphql.Marshaler) graphql.Array {
-	ret := make(graphql.Array, length)
-	for i := range ret {
-		ret[i] = marshalElement(ctx, i)
-	}
-	return ret
-}
-`

@@ -21,303 +21,6 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
-// region    ***************************** api!.gotpl *****************************
-
-// NewExecutableSchema creates an ExecutableSchema from the ResolverRoot interface.
-func NewExecutableSchema(cfg Config) graphql.ExecutableSchema {
-	return &executableSchema{SchemaData: cfg.Schema, Resolvers: cfg.Resolvers, Directives: cfg.Directives, ComplexityRoot: cfg.Complexity}
-}
-
-type Config = graphql.Config[ResolverRoot, DirectiveRoot, ComplexityRoot]
-
-type ResolverRoot interface {
-	Category() CategoryResolver
-	Query() QueryResolver
-	RetiredTool() RetiredToolResolver
-	Subscription() SubscriptionResolver
-	Tool() ToolResolver
-}
-
-type DirectiveRoot struct {
-}
-
-type ComplexityRoot struct {
-	Category struct {
-		AvgScore       func(childComplexity int) int
-		AvgScoreOrZero func(childComplexity int) int
-		Label          func(childComplexity int) int
-		Slug           func(childComplexity int) int
-		ToolCount      func(childComplexity int) int
-		Tools          func(childComplexity int, sort model.ToolSort, limit int) int
-	}
-
-	Change struct {
-		After         func(childComplexity int) int
-		Before        func(childComplexity int) int
-		Category      func(childComplexity int) int
-		Fields        func(childComplexity int) int
-		ID            func(childComplexity int) int
-		OtherCategory func(childComplexity int) int
-		PublishedAt   func(childComplexity int) int
-		Release       func(childComplexity int) int
-		Slug          func(childComplexity int) int
-		Tool          func(childComplexity int) int
-		Type          func(childComplexity int) int
-	}
-
-	ChangeConnection struct {
-		Edges    func(childComplexity int) int
-		Nodes    func(childComplexity int) int
-		PageInfo func(childComplexity int) int
-	}
-
-	ChangeCount struct {
-		Count func(childComplexity int) int
-		Type  func(childComplexity int) int
-	}
-
-	ChangeEdge struct {
-		Cursor func(childComplexity int) int
-		Node   func(childComplexity int) int
-	}
-
-	Chunk struct {
-		ID       func(childComplexity int) int
-		Metadata func(childComplexity int) int
-		Text     func(childComplexity int) int
-	}
-
-	ChunkMetadata struct {
-		CanonicalURL  func(childComplexity int) int
-		Category      func(childComplexity int) int
-		Position      func(childComplexity int) int
-		Score         func(childComplexity int) int
-		Section       func(childComplexity int) int
-		Slug          func(childComplexity int) int
-		Tool          func(childComplexity int) int
-		UpdatedAt     func(childComplexity int) int
-		Verifiability func(childComplexity int) int
-	}
-
-	Comparison struct {
-		CanonicalURL func(childComplexity int) int
-		Slug         func(childComplexity int) int
-		Title        func(childComplexity int) int
-		ToolA        func(childComplexity int) int
-		ToolB        func(childComplexity int) int
-		UpdatedAt    func(childComplexity int) int
-		Winner       func(childComplexity int) int
-		WinnerName   func(childComplexity int) int
-		WinnerNote   func(childComplexity int) int
-	}
-
-	ComparisonConnection struct {
-		Edges      func(childComplexity int) int
-		Nodes      func(childComplexity int) int
-		PageInfo   func(childComplexity int) int
-		TotalCount func(childComplexity int) int
-	}
-
-	ComparisonEdge struct {
-		Cursor func(childComplexity int) int
-		Node   func(childComplexity int) int
-	}
-
-	ComparisonPage struct {
-		Items func(childComplexity int) int
-		Meta  func(childComplexity int) int
-	}
-
-	EmbeddingsDocument struct {
-		CanonicalURL func(childComplexity int) int
-		ChunkCount   func(childComplexity int) int
-		Chunks       func(childComplexity int) int
-		Hash         func(childComplexity int) int
-		Name         func(childComplexity int) int
-		Slug         func(childComplexity int) int
-		UpdatedAt    func(childComplexity int) int
-	}
-
-	Feed struct {
-		Credit    func(childComplexity int) int
-		Release   func(childComplexity int) int
-		UpdatedAt func(childComplexity int) int
-	}
-
-	PageInfo struct {
-		EndCursor       func(childComplexity int) int
-		HasNextPage     func(childComplexity int) int
-		HasPreviousPage func(childComplexity int) int
-		StartCursor     func(childComplexity int) int
-	}
-
-	PageInfoByNumber struct {
-		Limit func(childComplexity int) int
-		Page  func(childComplexity int) int
-		Pages func(childComplexity int) int
-		Total func(childComplexity int) int
-	}
-
-	PriceChange struct {
-		ChangedAt       func(childComplexity int) int
-		PreviousPrice   func(childComplexity int) int
-		PreviousPricing func(childComplexity int) int
-		Price           func(childComplexity int) int
-		Pricing         func(childComplexity int) int
-	}
-
-	PriceChangeCount struct {
-		Category func(childComplexity int) int
-		Count    func(childComplexity int) int
-		Month    func(childComplexity int) int
-	}
-
-	Publication struct {
-		ComparisonsTotal func(childComplexity int) int
-		Events           func(childComplexity int) int
-		ID               func(childComplexity int) int
-		PublishedAt      func(childComplexity int) int
-		Release          func(childComplexity int) int
-		ToolsRetired     func(childComplexity int) int
-		ToolsTotal       func(childComplexity int) int
-		UpdatedAt        func(childComplexity int) int
-	}
-
-	Query struct {
-		Categories            func(childComplexity int) int
-		Category              func(childComplexity int, slug string) int
-		Changes               func(childComplexity int, first int, after *string, types []model.ChangeType, category *string, order model.ChangeOrder) int
-		Comparison            func(childComplexity int, slug string) int
-		ComparisonConnection  func(childComplexity int, category *string, first *int, after *string, last *int, before *string) int
-		Comparisons           func(childComplexity int, category *string, page int, limit int) int
-		Embeddings            func(childComplexity int, slug string) int
-		Feed                  func(childComplexity int) int
-		PriceChangeCounts     func(childComplexity int, filter *model.ToolFilter, since *string) int
-		RetiredTool           func(childComplexity int, slug string) int
-		RetiredToolConnection func(childComplexity int, reason *model.RetirementReason, category *string, first *int, after *string, last *int, before *string) int
-		RetiredTools          func(childComplexity int, reason *model.RetirementReason, category *string, page int, limit int) int
-		ScoreHistogram        func(childComplexity int, filter *model.ToolFilter) int
-		Stats                 func(childComplexity int) int
-		Tool                  func(childComplexity int, slug string) int
-		ToolConnection        func(childComplexity int, filter *model.ToolFilter, sort model.ToolSort, first *int, after *string, last *int, before *string) int
-		ToolGroups            func(childComplexity int, by model.ToolGroupKey, filter *model.ToolFilter) int
-		Tools                 func(childComplexity int, filter *model.ToolFilter, sort model.ToolSort, page int, limit int) int
-	}
-
-	RetiredTool struct {
-		Category     func(childComplexity int) int
-		CategorySlug func(childComplexity int) int
-		Comparisons  func(childComplexity int, limit int) int
-		Name         func(childComplexity int) int
-		Note         func(childComplexity int) int
-		Reason       func(childComplexity int) int
-		RetiredAt    func(childComplexity int) int
-		Score        func(childComplexity int) int
-		Slug         func(childComplexity int) int
-	}
-
-	RetiredToolConnection struct {
-		Edges      func(childComplexity int) int
-		Nodes      func(childComplexity int) int
-		PageInfo   func(childComplexity int) int
-		TotalCount func(childComplexity int) int
-	}
-
-	RetiredToolEdge struct {
-		Cursor func(childComplexity int) int
-		Node   func(childComplexity int) int
-	}
-
-	RetiredToolPage struct {
-		Items func(childComplexity int) int
-		Meta  func(childComplexity int) int
-	}
-
-	ScoreBin struct {
-		Count func(childComplexity int) int
-		From  func(childComplexity int) int
-		To    func(childComplexity int) int
-	}
-
-	Statistics struct {
-		ComparisonsTotal    func(childComplexity int) int
-		ToolsAvgScore       func(childComplexity int) int
-		ToolsAvgScoreOrZero func(childComplexity int) int
-		ToolsRetired        func(childComplexity int) int
-		ToolsTested         func(childComplexity int) int
-		ToolsTotal          func(childComplexity int) int
-	}
-
-	Subscription struct {
-		CatalogPublished func(childComplexity int) int
-	}
-
-	Tool struct {
-		AlternativesURL func(childComplexity int) int
-		AvisURL         func(childComplexity int) int
-		CanonicalURL    func(childComplexity int) int
-		Category        func(childComplexity int) int
-		CategorySlug    func(childComplexity int) int
-		Comparisons     func(childComplexity int, limit int) int
-		Domain          func(childComplexity int) int
-		Embeddings      func(childComplexity int) int
-		History         func(childComplexity int) int
-		Icp             func(childComplexity int) int
-		IcpCode         func(childComplexity int) int
-		Mainstream      func(childComplexity int) int
-		Name            func(childComplexity int) int
-		Obsolescence    func(childComplexity int) int
-		Price           func(childComplexity int) int
-		PriceAmount     func(childComplexity int) int
-		PriceHistory    func(childComplexity int) int
-		PricePeriod     func(childComplexity int) int
-		Pricing         func(childComplexity int) int
-		Score           func(childComplexity int) int
-		Slug            func(childComplexity int) int
-		Tagline         func(childComplexity int) int
-		Tier            func(childComplexity int) int
-		UpdatedAt       func(childComplexity int) int
-		Verifiability   func(childComplexity int) int
-	}
-
-	ToolConnection struct {
-		Edges      func(childComplexity int) int
-		Nodes      func(childComplexity int) int
-		PageInfo   func(childComplexity int) int
-		TotalCount func(childComplexity int) int
-	}
-
-	ToolEdge struct {
-		Cursor func(childComplexity int) int
-		Node   func(childComplexity int) int
-	}
-
-	ToolGroup struct {
-		AvgScore func(childComplexity int) int
-		Count    func(childComplexity int) int
-		Key      func(childComplexity int) int
-		MaxScore func(childComplexity int) int
-		MinScore func(childComplexity int) int
-		Tested   func(childComplexity int) int
-	}
-
-	ToolMoment struct {
-		At      func(childComplexity int) int
-		Price   func(childComplexity int) int
-		Pricing func(childComplexity int) int
-		Score   func(childComplexity int) int
-	}
-
-	ToolPage struct {
-		Items func(childComplexity int) int
-		Meta  func(childComplexity int) int
-	}
-}
-
-// endregion ***************************** api!.gotpl *****************************
-
-// region    ************************** generated!.gotpl **************************
-
 type CategoryResolver interface {
 	Tools(ctx context.Context, obj *model.Category, sort model.ToolSort, limit int) ([]*model.Tool, error)
 }
@@ -351,9 +54,26 @@ type ToolResolver interface {
 	Comparisons(ctx context.Context, obj *model.Tool, limit int) ([]*model.Comparison, error)
 }
 
-// endregion ************************** generated!.gotpl **************************
+// NewExecutableSchema creates an ExecutableSchema from the ResolverRoot interface.
+func NewExecutableSchema(cfg Config) graphql.ExecutableSchema {
+	return &executableSchema{SchemaData: cfg.Schema, Resolvers: cfg.Resolvers, Directives: cfg.Directives, ComplexityRoot: cfg.Complexity}
+}
 
-// region    ************************** internal!.gotpl ***************************
+type Config = graphql.Config[ResolverRoot, DirectiveRoot, ComplexityRoot]
+
+type ResolverRoot interface {
+	Category() CategoryResolver
+	Query() QueryResolver
+	RetiredTool() RetiredToolResolver
+	Subscription() SubscriptionResolver
+	Tool() ToolResolver
+}
+
+type DirectiveRoot struct {
+}
+
+type ComplexityRoot struct {
+}
 
 type executableSchema graphql.ExecutableSchemaState[ResolverRoot, DirectiveRoot, ComplexityRoot]
 
@@ -367,1182 +87,6 @@ func (e *executableSchema) Schema() *ast.Schema {
 func (e *executableSchema) Complexity(ctx context.Context, typeName, field string, childComplexity int, rawArgs map[string]any) (int, bool) {
 	ec := newExecutionContext(nil, e, nil)
 	_ = ec
-	switch typeName + "." + field {
-
-	case "Category.avgScore":
-		if e.ComplexityRoot.Category.AvgScore == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Category.AvgScore(childComplexity), true
-	case "Category.avgScoreOrZero":
-		if e.ComplexityRoot.Category.AvgScoreOrZero == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Category.AvgScoreOrZero(childComplexity), true
-	case "Category.label":
-		if e.ComplexityRoot.Category.Label == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Category.Label(childComplexity), true
-	case "Category.slug":
-		if e.ComplexityRoot.Category.Slug == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Category.Slug(childComplexity), true
-	case "Category.toolCount":
-		if e.ComplexityRoot.Category.ToolCount == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Category.ToolCount(childComplexity), true
-	case "Category.tools":
-		if e.ComplexityRoot.Category.Tools == nil {
-			break
-		}
-
-		args, err := ec.field_Category_tools_args(ctx, rawArgs)
-		if err != nil {
-			return 0, false
-		}
-
-		return e.ComplexityRoot.Category.Tools(childComplexity, args["sort"].(model.ToolSort), args["limit"].(int)), true
-
-	case "Change.after":
-		if e.ComplexityRoot.Change.After == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Change.After(childComplexity), true
-	case "Change.before":
-		if e.ComplexityRoot.Change.Before == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Change.Before(childComplexity), true
-	case "Change.category":
-		if e.ComplexityRoot.Change.Category == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Change.Category(childComplexity), true
-	case "Change.fields":
-		if e.ComplexityRoot.Change.Fields == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Change.Fields(childComplexity), true
-	case "Change.id":
-		if e.ComplexityRoot.Change.ID == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Change.ID(childComplexity), true
-	case "Change.otherCategory":
-		if e.ComplexityRoot.Change.OtherCategory == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Change.OtherCategory(childComplexity), true
-	case "Change.publishedAt":
-		if e.ComplexityRoot.Change.PublishedAt == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Change.PublishedAt(childComplexity), true
-	case "Change.release":
-		if e.ComplexityRoot.Change.Release == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Change.Release(childComplexity), true
-	case "Change.slug":
-		if e.ComplexityRoot.Change.Slug == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Change.Slug(childComplexity), true
-	case "Change.tool":
-		if e.ComplexityRoot.Change.Tool == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Change.Tool(childComplexity), true
-	case "Change.type":
-		if e.ComplexityRoot.Change.Type == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Change.Type(childComplexity), true
-
-	case "ChangeConnection.edges":
-		if e.ComplexityRoot.ChangeConnection.Edges == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ChangeConnection.Edges(childComplexity), true
-	case "ChangeConnection.nodes":
-		if e.ComplexityRoot.ChangeConnection.Nodes == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ChangeConnection.Nodes(childComplexity), true
-	case "ChangeConnection.pageInfo":
-		if e.ComplexityRoot.ChangeConnection.PageInfo == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ChangeConnection.PageInfo(childComplexity), true
-
-	case "ChangeCount.count":
-		if e.ComplexityRoot.ChangeCount.Count == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ChangeCount.Count(childComplexity), true
-	case "ChangeCount.type":
-		if e.ComplexityRoot.ChangeCount.Type == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ChangeCount.Type(childComplexity), true
-
-	case "ChangeEdge.cursor":
-		if e.ComplexityRoot.ChangeEdge.Cursor == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ChangeEdge.Cursor(childComplexity), true
-	case "ChangeEdge.node":
-		if e.ComplexityRoot.ChangeEdge.Node == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ChangeEdge.Node(childComplexity), true
-
-	case "Chunk.id":
-		if e.ComplexityRoot.Chunk.ID == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Chunk.ID(childComplexity), true
-	case "Chunk.metadata":
-		if e.ComplexityRoot.Chunk.Metadata == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Chunk.Metadata(childComplexity), true
-	case "Chunk.text":
-		if e.ComplexityRoot.Chunk.Text == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Chunk.Text(childComplexity), true
-
-	case "ChunkMetadata.canonicalUrl":
-		if e.ComplexityRoot.ChunkMetadata.CanonicalURL == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ChunkMetadata.CanonicalURL(childComplexity), true
-	case "ChunkMetadata.category":
-		if e.ComplexityRoot.ChunkMetadata.Category == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ChunkMetadata.Category(childComplexity), true
-	case "ChunkMetadata.position":
-		if e.ComplexityRoot.ChunkMetadata.Position == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ChunkMetadata.Position(childComplexity), true
-	case "ChunkMetadata.score":
-		if e.ComplexityRoot.ChunkMetadata.Score == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ChunkMetadata.Score(childComplexity), true
-	case "ChunkMetadata.section":
-		if e.ComplexityRoot.ChunkMetadata.Section == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ChunkMetadata.Section(childComplexity), true
-	case "ChunkMetadata.slug":
-		if e.ComplexityRoot.ChunkMetadata.Slug == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ChunkMetadata.Slug(childComplexity), true
-	case "ChunkMetadata.tool":
-		if e.ComplexityRoot.ChunkMetadata.Tool == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ChunkMetadata.Tool(childComplexity), true
-	case "ChunkMetadata.updatedAt":
-		if e.ComplexityRoot.ChunkMetadata.UpdatedAt == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ChunkMetadata.UpdatedAt(childComplexity), true
-	case "ChunkMetadata.verifiability":
-		if e.ComplexityRoot.ChunkMetadata.Verifiability == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ChunkMetadata.Verifiability(childComplexity), true
-
-	case "Comparison.canonicalUrl":
-		if e.ComplexityRoot.Comparison.CanonicalURL == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Comparison.CanonicalURL(childComplexity), true
-	case "Comparison.slug":
-		if e.ComplexityRoot.Comparison.Slug == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Comparison.Slug(childComplexity), true
-	case "Comparison.title":
-		if e.ComplexityRoot.Comparison.Title == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Comparison.Title(childComplexity), true
-	case "Comparison.toolA":
-		if e.ComplexityRoot.Comparison.ToolA == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Comparison.ToolA(childComplexity), true
-	case "Comparison.toolB":
-		if e.ComplexityRoot.Comparison.ToolB == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Comparison.ToolB(childComplexity), true
-	case "Comparison.updatedAt":
-		if e.ComplexityRoot.Comparison.UpdatedAt == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Comparison.UpdatedAt(childComplexity), true
-	case "Comparison.winner":
-		if e.ComplexityRoot.Comparison.Winner == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Comparison.Winner(childComplexity), true
-	case "Comparison.winnerName":
-		if e.ComplexityRoot.Comparison.WinnerName == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Comparison.WinnerName(childComplexity), true
-	case "Comparison.winnerNote":
-		if e.ComplexityRoot.Comparison.WinnerNote == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Comparison.WinnerNote(childComplexity), true
-
-	case "ComparisonConnection.edges":
-		if e.ComplexityRoot.ComparisonConnection.Edges == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ComparisonConnection.Edges(childComplexity), true
-	case "ComparisonConnection.nodes":
-		if e.ComplexityRoot.ComparisonConnection.Nodes == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ComparisonConnection.Nodes(childComplexity), true
-	case "ComparisonConnection.pageInfo":
-		if e.ComplexityRoot.ComparisonConnection.PageInfo == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ComparisonConnection.PageInfo(childComplexity), true
-	case "ComparisonConnection.totalCount":
-		if e.ComplexityRoot.ComparisonConnection.TotalCount == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ComparisonConnection.TotalCount(childComplexity), true
-
-	case "ComparisonEdge.cursor":
-		if e.ComplexityRoot.ComparisonEdge.Cursor == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ComparisonEdge.Cursor(childComplexity), true
-	case "ComparisonEdge.node":
-		if e.ComplexityRoot.ComparisonEdge.Node == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ComparisonEdge.Node(childComplexity), true
-
-	case "ComparisonPage.items":
-		if e.ComplexityRoot.ComparisonPage.Items == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ComparisonPage.Items(childComplexity), true
-	case "ComparisonPage.meta":
-		if e.ComplexityRoot.ComparisonPage.Meta == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ComparisonPage.Meta(childComplexity), true
-
-	case "EmbeddingsDocument.canonicalUrl":
-		if e.ComplexityRoot.EmbeddingsDocument.CanonicalURL == nil {
-			break
-		}
-
-		return e.ComplexityRoot.EmbeddingsDocument.CanonicalURL(childComplexity), true
-	case "EmbeddingsDocument.chunkCount":
-		if e.ComplexityRoot.EmbeddingsDocument.ChunkCount == nil {
-			break
-		}
-
-		return e.ComplexityRoot.EmbeddingsDocument.ChunkCount(childComplexity), true
-	case "EmbeddingsDocument.chunks":
-		if e.ComplexityRoot.EmbeddingsDocument.Chunks == nil {
-			break
-		}
-
-		return e.ComplexityRoot.EmbeddingsDocument.Chunks(childComplexity), true
-	case "EmbeddingsDocument.hash":
-		if e.ComplexityRoot.EmbeddingsDocument.Hash == nil {
-			break
-		}
-
-		return e.ComplexityRoot.EmbeddingsDocument.Hash(childComplexity), true
-	case "EmbeddingsDocument.name":
-		if e.ComplexityRoot.EmbeddingsDocument.Name == nil {
-			break
-		}
-
-		return e.ComplexityRoot.EmbeddingsDocument.Name(childComplexity), true
-	case "EmbeddingsDocument.slug":
-		if e.ComplexityRoot.EmbeddingsDocument.Slug == nil {
-			break
-		}
-
-		return e.ComplexityRoot.EmbeddingsDocument.Slug(childComplexity), true
-	case "EmbeddingsDocument.updatedAt":
-		if e.ComplexityRoot.EmbeddingsDocument.UpdatedAt == nil {
-			break
-		}
-
-		return e.ComplexityRoot.EmbeddingsDocument.UpdatedAt(childComplexity), true
-
-	case "Feed.credit":
-		if e.ComplexityRoot.Feed.Credit == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Feed.Credit(childComplexity), true
-	case "Feed.release":
-		if e.ComplexityRoot.Feed.Release == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Feed.Release(childComplexity), true
-	case "Feed.updatedAt":
-		if e.ComplexityRoot.Feed.UpdatedAt == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Feed.UpdatedAt(childComplexity), true
-
-	case "PageInfo.endCursor":
-		if e.ComplexityRoot.PageInfo.EndCursor == nil {
-			break
-		}
-
-		return e.ComplexityRoot.PageInfo.EndCursor(childComplexity), true
-	case "PageInfo.hasNextPage":
-		if e.ComplexityRoot.PageInfo.HasNextPage == nil {
-			break
-		}
-
-		return e.ComplexityRoot.PageInfo.HasNextPage(childComplexity), true
-	case "PageInfo.hasPreviousPage":
-		if e.ComplexityRoot.PageInfo.HasPreviousPage == nil {
-			break
-		}
-
-		return e.ComplexityRoot.PageInfo.HasPreviousPage(childComplexity), true
-	case "PageInfo.startCursor":
-		if e.ComplexityRoot.PageInfo.StartCursor == nil {
-			break
-		}
-
-		return e.ComplexityRoot.PageInfo.StartCursor(childComplexity), true
-
-	case "PageInfoByNumber.limit":
-		if e.ComplexityRoot.PageInfoByNumber.Limit == nil {
-			break
-		}
-
-		return e.ComplexityRoot.PageInfoByNumber.Limit(childComplexity), true
-	case "PageInfoByNumber.page":
-		if e.ComplexityRoot.PageInfoByNumber.Page == nil {
-			break
-		}
-
-		return e.ComplexityRoot.PageInfoByNumber.Page(childComplexity), true
-	case "PageInfoByNumber.pages":
-		if e.ComplexityRoot.PageInfoByNumber.Pages == nil {
-			break
-		}
-
-		return e.ComplexityRoot.PageInfoByNumber.Pages(childComplexity), true
-	case "PageInfoByNumber.total":
-		if e.ComplexityRoot.PageInfoByNumber.Total == nil {
-			break
-		}
-
-		return e.ComplexityRoot.PageInfoByNumber.Total(childComplexity), true
-
-	case "PriceChange.changedAt":
-		if e.ComplexityRoot.PriceChange.ChangedAt == nil {
-			break
-		}
-
-		return e.ComplexityRoot.PriceChange.ChangedAt(childComplexity), true
-	case "PriceChange.previousPrice":
-		if e.ComplexityRoot.PriceChange.PreviousPrice == nil {
-			break
-		}
-
-		return e.ComplexityRoot.PriceChange.PreviousPrice(childComplexity), true
-	case "PriceChange.previousPricing":
-		if e.ComplexityRoot.PriceChange.PreviousPricing == nil {
-			break
-		}
-
-		return e.ComplexityRoot.PriceChange.PreviousPricing(childComplexity), true
-	case "PriceChange.price":
-		if e.ComplexityRoot.PriceChange.Price == nil {
-			break
-		}
-
-		return e.ComplexityRoot.PriceChange.Price(childComplexity), true
-	case "PriceChange.pricing":
-		if e.ComplexityRoot.PriceChange.Pricing == nil {
-			break
-		}
-
-		return e.ComplexityRoot.PriceChange.Pricing(childComplexity), true
-
-	case "PriceChangeCount.category":
-		if e.ComplexityRoot.PriceChangeCount.Category == nil {
-			break
-		}
-
-		return e.ComplexityRoot.PriceChangeCount.Category(childComplexity), true
-	case "PriceChangeCount.count":
-		if e.ComplexityRoot.PriceChangeCount.Count == nil {
-			break
-		}
-
-		return e.ComplexityRoot.PriceChangeCount.Count(childComplexity), true
-	case "PriceChangeCount.month":
-		if e.ComplexityRoot.PriceChangeCount.Month == nil {
-			break
-		}
-
-		return e.ComplexityRoot.PriceChangeCount.Month(childComplexity), true
-
-	case "Publication.comparisonsTotal":
-		if e.ComplexityRoot.Publication.ComparisonsTotal == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Publication.ComparisonsTotal(childComplexity), true
-	case "Publication.events":
-		if e.ComplexityRoot.Publication.Events == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Publication.Events(childComplexity), true
-	case "Publication.id":
-		if e.ComplexityRoot.Publication.ID == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Publication.ID(childComplexity), true
-	case "Publication.publishedAt":
-		if e.ComplexityRoot.Publication.PublishedAt == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Publication.PublishedAt(childComplexity), true
-	case "Publication.release":
-		if e.ComplexityRoot.Publication.Release == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Publication.Release(childComplexity), true
-	case "Publication.toolsRetired":
-		if e.ComplexityRoot.Publication.ToolsRetired == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Publication.ToolsRetired(childComplexity), true
-	case "Publication.toolsTotal":
-		if e.ComplexityRoot.Publication.ToolsTotal == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Publication.ToolsTotal(childComplexity), true
-	case "Publication.updatedAt":
-		if e.ComplexityRoot.Publication.UpdatedAt == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Publication.UpdatedAt(childComplexity), true
-
-	case "Query.categories":
-		if e.ComplexityRoot.Query.Categories == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Query.Categories(childComplexity), true
-	case "Query.category":
-		if e.ComplexityRoot.Query.Category == nil {
-			break
-		}
-
-		args, err := ec.field_Query_category_args(ctx, rawArgs)
-		if err != nil {
-			return 0, false
-		}
-
-		return e.ComplexityRoot.Query.Category(childComplexity, args["slug"].(string)), true
-	case "Query.changes":
-		if e.ComplexityRoot.Query.Changes == nil {
-			break
-		}
-
-		args, err := ec.field_Query_changes_args(ctx, rawArgs)
-		if err != nil {
-			return 0, false
-		}
-
-		return e.ComplexityRoot.Query.Changes(childComplexity, args["first"].(int), args["after"].(*string), args["types"].([]model.ChangeType), args["category"].(*string), args["order"].(model.ChangeOrder)), true
-	case "Query.comparison":
-		if e.ComplexityRoot.Query.Comparison == nil {
-			break
-		}
-
-		args, err := ec.field_Query_comparison_args(ctx, rawArgs)
-		if err != nil {
-			return 0, false
-		}
-
-		return e.ComplexityRoot.Query.Comparison(childComplexity, args["slug"].(string)), true
-	case "Query.comparisonConnection":
-		if e.ComplexityRoot.Query.ComparisonConnection == nil {
-			break
-		}
-
-		args, err := ec.field_Query_comparisonConnection_args(ctx, rawArgs)
-		if err != nil {
-			return 0, false
-		}
-
-		return e.ComplexityRoot.Query.ComparisonConnection(childComplexity, args["category"].(*string), args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
-	case "Query.comparisons":
-		if e.ComplexityRoot.Query.Comparisons == nil {
-			break
-		}
-
-		args, err := ec.field_Query_comparisons_args(ctx, rawArgs)
-		if err != nil {
-			return 0, false
-		}
-
-		return e.ComplexityRoot.Query.Comparisons(childComplexity, args["category"].(*string), args["page"].(int), args["limit"].(int)), true
-	case "Query.embeddings":
-		if e.ComplexityRoot.Query.Embeddings == nil {
-			break
-		}
-
-		args, err := ec.field_Query_embeddings_args(ctx, rawArgs)
-		if err != nil {
-			return 0, false
-		}
-
-		return e.ComplexityRoot.Query.Embeddings(childComplexity, args["slug"].(string)), true
-	case "Query.feed":
-		if e.ComplexityRoot.Query.Feed == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Query.Feed(childComplexity), true
-
-	case "Query.priceChangeCounts":
-		if e.ComplexityRoot.Query.PriceChangeCounts == nil {
-			break
-		}
-
-		args, err := ec.field_Query_priceChangeCounts_args(ctx, rawArgs)
-		if err != nil {
-			return 0, false
-		}
-
-		return e.ComplexityRoot.Query.PriceChangeCounts(childComplexity, args["filter"].(*model.ToolFilter), args["since"].(*string)), true
-	case "Query.retiredTool":
-		if e.ComplexityRoot.Query.RetiredTool == nil {
-			break
-		}
-
-		args, err := ec.field_Query_retiredTool_args(ctx, rawArgs)
-		if err != nil {
-			return 0, false
-		}
-
-		return e.ComplexityRoot.Query.RetiredTool(childComplexity, args["slug"].(string)), true
-	case "Query.retiredToolConnection":
-		if e.ComplexityRoot.Query.RetiredToolConnection == nil {
-			break
-		}
-
-		args, err := ec.field_Query_retiredToolConnection_args(ctx, rawArgs)
-		if err != nil {
-			return 0, false
-		}
-
-		return e.ComplexityRoot.Query.RetiredToolConnection(childComplexity, args["reason"].(*model.RetirementReason), args["category"].(*string), args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
-	case "Query.retiredTools":
-		if e.ComplexityRoot.Query.RetiredTools == nil {
-			break
-		}
-
-		args, err := ec.field_Query_retiredTools_args(ctx, rawArgs)
-		if err != nil {
-			return 0, false
-		}
-
-		return e.ComplexityRoot.Query.RetiredTools(childComplexity, args["reason"].(*model.RetirementReason), args["category"].(*string), args["page"].(int), args["limit"].(int)), true
-	case "Query.scoreHistogram":
-		if e.ComplexityRoot.Query.ScoreHistogram == nil {
-			break
-		}
-
-		args, err := ec.field_Query_scoreHistogram_args(ctx, rawArgs)
-		if err != nil {
-			return 0, false
-		}
-
-		return e.ComplexityRoot.Query.ScoreHistogram(childComplexity, args["filter"].(*model.ToolFilter)), true
-	case "Query.stats":
-		if e.ComplexityRoot.Query.Stats == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Query.Stats(childComplexity), true
-	case "Query.tool":
-		if e.ComplexityRoot.Query.Tool == nil {
-			break
-		}
-
-		args, err := ec.field_Query_tool_args(ctx, rawArgs)
-		if err != nil {
-			return 0, false
-		}
-
-		return e.ComplexityRoot.Query.Tool(childComplexity, args["slug"].(string)), true
-	case "Query.toolConnection":
-		if e.ComplexityRoot.Query.ToolConnection == nil {
-			break
-		}
-
-		args, err := ec.field_Query_toolConnection_args(ctx, rawArgs)
-		if err != nil {
-			return 0, false
-		}
-
-		return e.ComplexityRoot.Query.ToolConnection(childComplexity, args["filter"].(*model.ToolFilter), args["sort"].(model.ToolSort), args["first"].(*int), args["after"].(*string), args["last"].(*int), args["before"].(*string)), true
-	case "Query.toolGroups":
-		if e.ComplexityRoot.Query.ToolGroups == nil {
-			break
-		}
-
-		args, err := ec.field_Query_toolGroups_args(ctx, rawArgs)
-		if err != nil {
-			return 0, false
-		}
-
-		return e.ComplexityRoot.Query.ToolGroups(childComplexity, args["by"].(model.ToolGroupKey), args["filter"].(*model.ToolFilter)), true
-	case "Query.tools":
-		if e.ComplexityRoot.Query.Tools == nil {
-			break
-		}
-
-		args, err := ec.field_Query_tools_args(ctx, rawArgs)
-		if err != nil {
-			return 0, false
-		}
-
-		return e.ComplexityRoot.Query.Tools(childComplexity, args["filter"].(*model.ToolFilter), args["sort"].(model.ToolSort), args["page"].(int), args["limit"].(int)), true
-
-	case "RetiredTool.category":
-		if e.ComplexityRoot.RetiredTool.Category == nil {
-			break
-		}
-
-		return e.ComplexityRoot.RetiredTool.Category(childComplexity), true
-	case "RetiredTool.categorySlug":
-		if e.ComplexityRoot.RetiredTool.CategorySlug == nil {
-			break
-		}
-
-		return e.ComplexityRoot.RetiredTool.CategorySlug(childComplexity), true
-	case "RetiredTool.comparisons":
-		if e.ComplexityRoot.RetiredTool.Comparisons == nil {
-			break
-		}
-
-		args, err := ec.field_RetiredTool_comparisons_args(ctx, rawArgs)
-		if err != nil {
-			return 0, false
-		}
-
-		return e.ComplexityRoot.RetiredTool.Comparisons(childComplexity, args["limit"].(int)), true
-	case "RetiredTool.name":
-		if e.ComplexityRoot.RetiredTool.Name == nil {
-			break
-		}
-
-		return e.ComplexityRoot.RetiredTool.Name(childComplexity), true
-	case "RetiredTool.note":
-		if e.ComplexityRoot.RetiredTool.Note == nil {
-			break
-		}
-
-		return e.ComplexityRoot.RetiredTool.Note(childComplexity), true
-	case "RetiredTool.reason":
-		if e.ComplexityRoot.RetiredTool.Reason == nil {
-			break
-		}
-
-		return e.ComplexityRoot.RetiredTool.Reason(childComplexity), true
-	case "RetiredTool.retiredAt":
-		if e.ComplexityRoot.RetiredTool.RetiredAt == nil {
-			break
-		}
-
-		return e.ComplexityRoot.RetiredTool.RetiredAt(childComplexity), true
-	case "RetiredTool.score":
-		if e.ComplexityRoot.RetiredTool.Score == nil {
-			break
-		}
-
-		return e.ComplexityRoot.RetiredTool.Score(childComplexity), true
-	case "RetiredTool.slug":
-		if e.ComplexityRoot.RetiredTool.Slug == nil {
-			break
-		}
-
-		return e.ComplexityRoot.RetiredTool.Slug(childComplexity), true
-
-	case "RetiredToolConnection.edges":
-		if e.ComplexityRoot.RetiredToolConnection.Edges == nil {
-			break
-		}
-
-		return e.ComplexityRoot.RetiredToolConnection.Edges(childComplexity), true
-	case "RetiredToolConnection.nodes":
-		if e.ComplexityRoot.RetiredToolConnection.Nodes == nil {
-			break
-		}
-
-		return e.ComplexityRoot.RetiredToolConnection.Nodes(childComplexity), true
-	case "RetiredToolConnection.pageInfo":
-		if e.ComplexityRoot.RetiredToolConnection.PageInfo == nil {
-			break
-		}
-
-		return e.ComplexityRoot.RetiredToolConnection.PageInfo(childComplexity), true
-	case "RetiredToolConnection.totalCount":
-		if e.ComplexityRoot.RetiredToolConnection.TotalCount == nil {
-			break
-		}
-
-		return e.ComplexityRoot.RetiredToolConnection.TotalCount(childComplexity), true
-
-	case "RetiredToolEdge.cursor":
-		if e.ComplexityRoot.RetiredToolEdge.Cursor == nil {
-			break
-		}
-
-		return e.ComplexityRoot.RetiredToolEdge.Cursor(childComplexity), true
-	case "RetiredToolEdge.node":
-		if e.ComplexityRoot.RetiredToolEdge.Node == nil {
-			break
-		}
-
-		return e.ComplexityRoot.RetiredToolEdge.Node(childComplexity), true
-
-	case "RetiredToolPage.items":
-		if e.ComplexityRoot.RetiredToolPage.Items == nil {
-			break
-		}
-
-		return e.ComplexityRoot.RetiredToolPage.Items(childComplexity), true
-	case "RetiredToolPage.meta":
-		if e.ComplexityRoot.RetiredToolPage.Meta == nil {
-			break
-		}
-
-		return e.ComplexityRoot.RetiredToolPage.Meta(childComplexity), true
-
-	case "ScoreBin.count":
-		if e.ComplexityRoot.ScoreBin.Count == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ScoreBin.Count(childComplexity), true
-	case "ScoreBin.from":
-		if e.ComplexityRoot.ScoreBin.From == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ScoreBin.From(childComplexity), true
-	case "ScoreBin.to":
-		if e.ComplexityRoot.ScoreBin.To == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ScoreBin.To(childComplexity), true
-
-	case "Statistics.comparisonsTotal":
-		if e.ComplexityRoot.Statistics.ComparisonsTotal == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Statistics.ComparisonsTotal(childComplexity), true
-	case "Statistics.toolsAvgScore":
-		if e.ComplexityRoot.Statistics.ToolsAvgScore == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Statistics.ToolsAvgScore(childComplexity), true
-	case "Statistics.toolsAvgScoreOrZero":
-		if e.ComplexityRoot.Statistics.ToolsAvgScoreOrZero == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Statistics.ToolsAvgScoreOrZero(childComplexity), true
-	case "Statistics.toolsRetired":
-		if e.ComplexityRoot.Statistics.ToolsRetired == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Statistics.ToolsRetired(childComplexity), true
-	case "Statistics.toolsTested":
-		if e.ComplexityRoot.Statistics.ToolsTested == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Statistics.ToolsTested(childComplexity), true
-	case "Statistics.toolsTotal":
-		if e.ComplexityRoot.Statistics.ToolsTotal == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Statistics.ToolsTotal(childComplexity), true
-
-	case "Subscription.catalogPublished":
-		if e.ComplexityRoot.Subscription.CatalogPublished == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Subscription.CatalogPublished(childComplexity), true
-
-	case "Tool.alternativesUrl":
-		if e.ComplexityRoot.Tool.AlternativesURL == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Tool.AlternativesURL(childComplexity), true
-	case "Tool.avisUrl":
-		if e.ComplexityRoot.Tool.AvisURL == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Tool.AvisURL(childComplexity), true
-	case "Tool.canonicalUrl":
-		if e.ComplexityRoot.Tool.CanonicalURL == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Tool.CanonicalURL(childComplexity), true
-	case "Tool.category":
-		if e.ComplexityRoot.Tool.Category == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Tool.Category(childComplexity), true
-	case "Tool.categorySlug":
-		if e.ComplexityRoot.Tool.CategorySlug == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Tool.CategorySlug(childComplexity), true
-	case "Tool.comparisons":
-		if e.ComplexityRoot.Tool.Comparisons == nil {
-			break
-		}
-
-		args, err := ec.field_Tool_comparisons_args(ctx, rawArgs)
-		if err != nil {
-			return 0, false
-		}
-
-		return e.ComplexityRoot.Tool.Comparisons(childComplexity, args["limit"].(int)), true
-	case "Tool.domain":
-		if e.ComplexityRoot.Tool.Domain == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Tool.Domain(childComplexity), true
-	case "Tool.embeddings":
-		if e.ComplexityRoot.Tool.Embeddings == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Tool.Embeddings(childComplexity), true
-	case "Tool.history":
-		if e.ComplexityRoot.Tool.History == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Tool.History(childComplexity), true
-	case "Tool.icp":
-		if e.ComplexityRoot.Tool.Icp == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Tool.Icp(childComplexity), true
-	case "Tool.icpCode":
-		if e.ComplexityRoot.Tool.IcpCode == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Tool.IcpCode(childComplexity), true
-	case "Tool.mainstream":
-		if e.ComplexityRoot.Tool.Mainstream == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Tool.Mainstream(childComplexity), true
-	case "Tool.name":
-		if e.ComplexityRoot.Tool.Name == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Tool.Name(childComplexity), true
-	case "Tool.obsolescence":
-		if e.ComplexityRoot.Tool.Obsolescence == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Tool.Obsolescence(childComplexity), true
-	case "Tool.price":
-		if e.ComplexityRoot.Tool.Price == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Tool.Price(childComplexity), true
-	case "Tool.priceAmount":
-		if e.ComplexityRoot.Tool.PriceAmount == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Tool.PriceAmount(childComplexity), true
-	case "Tool.priceHistory":
-		if e.ComplexityRoot.Tool.PriceHistory == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Tool.PriceHistory(childComplexity), true
-	case "Tool.pricePeriod":
-		if e.ComplexityRoot.Tool.PricePeriod == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Tool.PricePeriod(childComplexity), true
-	case "Tool.pricing":
-		if e.ComplexityRoot.Tool.Pricing == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Tool.Pricing(childComplexity), true
-	case "Tool.score":
-		if e.ComplexityRoot.Tool.Score == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Tool.Score(childComplexity), true
-	case "Tool.slug":
-		if e.ComplexityRoot.Tool.Slug == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Tool.Slug(childComplexity), true
-	case "Tool.tagline":
-		if e.ComplexityRoot.Tool.Tagline == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Tool.Tagline(childComplexity), true
-	case "Tool.tier":
-		if e.ComplexityRoot.Tool.Tier == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Tool.Tier(childComplexity), true
-	case "Tool.updatedAt":
-		if e.ComplexityRoot.Tool.UpdatedAt == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Tool.UpdatedAt(childComplexity), true
-	case "Tool.verifiability":
-		if e.ComplexityRoot.Tool.Verifiability == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Tool.Verifiability(childComplexity), true
-
-	case "ToolConnection.edges":
-		if e.ComplexityRoot.ToolConnection.Edges == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ToolConnection.Edges(childComplexity), true
-	case "ToolConnection.nodes":
-		if e.ComplexityRoot.ToolConnection.Nodes == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ToolConnection.Nodes(childComplexity), true
-	case "ToolConnection.pageInfo":
-		if e.ComplexityRoot.ToolConnection.PageInfo == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ToolConnection.PageInfo(childComplexity), true
-	case "ToolConnection.totalCount":
-		if e.ComplexityRoot.ToolConnection.TotalCount == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ToolConnection.TotalCount(childComplexity), true
-
-	case "ToolEdge.cursor":
-		if e.ComplexityRoot.ToolEdge.Cursor == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ToolEdge.Cursor(childComplexity), true
-	case "ToolEdge.node":
-		if e.ComplexityRoot.ToolEdge.Node == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ToolEdge.Node(childComplexity), true
-
-	case "ToolGroup.avgScore":
-		if e.ComplexityRoot.ToolGroup.AvgScore == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ToolGroup.AvgScore(childComplexity), true
-	case "ToolGroup.count":
-		if e.ComplexityRoot.ToolGroup.Count == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ToolGroup.Count(childComplexity), true
-	case "ToolGroup.key":
-		if e.ComplexityRoot.ToolGroup.Key == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ToolGroup.Key(childComplexity), true
-	case "ToolGroup.maxScore":
-		if e.ComplexityRoot.ToolGroup.MaxScore == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ToolGroup.MaxScore(childComplexity), true
-	case "ToolGroup.minScore":
-		if e.ComplexityRoot.ToolGroup.MinScore == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ToolGroup.MinScore(childComplexity), true
-	case "ToolGroup.tested":
-		if e.ComplexityRoot.ToolGroup.Tested == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ToolGroup.Tested(childComplexity), true
-
-	case "ToolMoment.at":
-		if e.ComplexityRoot.ToolMoment.At == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ToolMoment.At(childComplexity), true
-	case "ToolMoment.price":
-		if e.ComplexityRoot.ToolMoment.Price == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ToolMoment.Price(childComplexity), true
-	case "ToolMoment.pricing":
-		if e.ComplexityRoot.ToolMoment.Pricing == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ToolMoment.Pricing(childComplexity), true
-	case "ToolMoment.score":
-		if e.ComplexityRoot.ToolMoment.Score == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ToolMoment.Score(childComplexity), true
-
-	case "ToolPage.items":
-		if e.ComplexityRoot.ToolPage.Items == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ToolPage.Items(childComplexity), true
-	case "ToolPage.meta":
-		if e.ComplexityRoot.ToolPage.Meta == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ToolPage.Meta(childComplexity), true
-
-	}
 	return 0, false
 }
 
@@ -1629,790 +173,791 @@ func newExecutionContext(
 
 var sources = []*ast.Source{
 	{Name: "../schema/aggregate.graphql", Input: `extend type Query {
-  "Counts and scores of tools, group by group, in the order of the groups' keys."
+  "The number and scores of tools in each group, ordered by ` + "`" + `key` + "`" + `. Groups without tools are omitted."
   toolGroups(
-    "What makes a group."
+    "The property to group by."
     by: ToolGroupKey!
-    "Which tools; all active ones by default."
+    "Only tools that match this filter; by default, all active tools."
     filter: ToolFilter
   ): [ToolGroup!]!
 
-  "How many tools have a score of each whole number, 10 counting with 9: ten bins, also the empty ones."
+  "The distribution of scores: always ten bins, from 0 to 10. Tools without a score are not counted."
   scoreHistogram(
-    "Which tools; all active ones by default."
+    "Only tools that match this filter; by default, all active tools."
     filter: ToolFilter
   ): [ScoreBin!]!
 
-  "How many prices changed in each month and category, oldest month first."
+  "The number of price changes in each month and category, oldest month first, then by category. Months without changes are omitted."
   priceChangeCounts(
-    "Which tools; all active ones by default."
+    "Only changes of tools that match this filter; by default, of all active tools."
     filter: ToolFilter
-    "Changes of this day or later."
+    "Only changes on or after this date; by default, all changes."
     since: Date
   ): [PriceChangeCount!]!
 }
 
-"What tools can be grouped by."
+"The properties that tools can be grouped by."
 enum ToolGroupKey {
-  "The category's slug."
+  "` + "`" + `Tool.categorySlug` + "`" + `."
   category
-  "How they are paid for."
+  "` + "`" + `Tool.pricing` + "`" + `."
   pricing
-  "Whom they are made for."
+  "` + "`" + `Tool.icpCode` + "`" + `."
   icp
-  "Importance, 1 to 3."
+  "` + "`" + `Tool.tier` + "`" + `, from 1 to 3."
   tier
 }
 
-"A group of tools in numbers."
+"The number and scores of the tools in a group."
 type ToolGroup {
-  "What its tools have in common, in the spelling of the REST interface."
+  "The value that the tools have in common, spelled as in the REST API: ` + "`" + `code` + "`" + `, ` + "`" + `freemium` + "`" + `, ` + "`" + `vibe-coder` + "`" + ` or ` + "`" + `1` + "`" + `."
   key: String!
-  "Number of tools."
+  "The number of tools."
   count: Int!
-  "Number of tools that have a score."
+  "The number of tools with a score."
   tested: Int!
-  "Mean score, rounded to two decimals; null when none has a score."
+  "The average score, from 0 to 10, rounded to two decimals; null if no tool has a score."
   avgScore: Float
-  "Lowest score."
+  "The lowest score; null if no tool has a score."
   minScore: Float
-  "Highest score."
+  "The highest score; null if no tool has a score."
   maxScore: Float
 }
 
-"Tools whose scores lie close together."
+"The tools within a range of scores."
 type ScoreBin {
-  "Scores of at least this."
+  "The lower bound, inclusive: 0 to 9."
   from: Float!
-  "Scores below this, or up to 10 in the last bin."
+  "The upper bound, exclusive: 1 to 10. The last bin includes 10."
   to: Float!
-  "Number of tools."
+  "The number of tools; 0 if the bin is empty."
   count: Int!
 }
 
-"Price changes of one month in one category."
+"The price changes of one month in one category."
 type PriceChangeCount {
-  "The month, ` + "`" + `YYYY-MM` + "`" + `."
+  "The month, as ` + "`" + `YYYY-MM` + "`" + `."
   month: String!
-  "The category's slug."
+  "The slug of the category."
   category: String!
-  "Number of changes."
+  "The number of changes, at least 1."
   count: Int!
 }
 `, BuiltIn: false},
 	{Name: "../schema/category.graphql", Input: `extend type Query {
-  "Every category, also an empty one, in the order of their slugs."
+  "All categories, ordered by slug. Categories without tools are included."
   categories: [Category!]!
 
-  "A category by its slug; null for an unknown one."
+  "The category with this slug, or null if there is none."
   category(
-    "The category's identifier."
+    "The slug of the category, such as ` + "`" + `code` + "`" + `."
     slug: String!
   ): Category
 }
 
-"A group of tools."
+"A category of tools. Every tool belongs to exactly one."
 type Category {
-  "The category's identifier."
+  "The unique identifier of the category, such as ` + "`" + `code` + "`" + `."
   slug: String!
-  "Its name."
+  "The name of the category, in French."
   label: String!
-  "Number of its active tools."
+  "The number of active tools."
   toolCount: Int!
-  "Mean score of its active tools, rounded to two decimals; null when none has a score."
+  "The average score of the active tools, from 0 to 10, rounded to two decimals; null if none has a score."
   avgScore: Float
-  "Mean score of its active tools, rounded to two decimals; 0 when none has a score, as the REST interface says it."
+  "Like ` + "`" + `avgScore` + "`" + `, but 0 if no tool has a score, as in the REST API."
   avgScoreOrZero: Float!
-  "The first of its active tools in an order; ` + "`" + `tools` + "`" + ` at the root pages through all of them."
+  "The first active tools in the given order. To page through all of them, use ` + "`" + `Query.tools` + "`" + ` with ` + "`" + `filter: {categories: [slug]}` + "`" + `."
   tools(
-    "In which order; ties go by slug."
+    "The order of the tools. Ties are ordered by slug."
     sort: ToolSort! = score_desc
-    "How many, from 1 to 50."
+    "The maximum number of tools, from 1 to 50."
     limit: Int! = 10
   ): [Tool!]!
 }
 `, BuiltIn: false},
 	{Name: "../schema/change.graphql", Input: `extend type Query {
   """
-  What changed in the catalog, event by event. Who keeps the cursor of the last
-  event and reads on from there misses none and sees none twice.
+  The changes of the catalog as a Relay connection, one event per change. To
+  follow the catalog, store the last cursor and pass it as ` + "`" + `after` + "`" + ` next time: no
+  event is missed or returned twice.
   """
   changes(
-    "The first so many events, from 1 to 200. Where their texts are long, a slice has fewer: ` + "`" + `hasNextPage` + "`" + ` tells."
+    "The maximum number of events, from 1 to 200. There may be fewer if their content is long: check ` + "`" + `pageInfo.hasNextPage` + "`" + `."
     first: Int! = 50
-    "Only events that come after this one in the order asked for, by its id, such as ` + "`" + `evt_42` + "`" + `."
+    "Only events after this one in the given order: an event id such as ` + "`" + `evt_42` + "`" + `."
     after: String
-    "Only events of these types; of every type by default."
+    "Only events of these types; by default, of all types."
     types: [ChangeType!]
-    "Only events about a tool of this category, by slug. A comparison is about both of its tools, and a tool that moves is in both categories."
+    "Only events about tools of the category with this slug. Comparisons match the categories of both tools, and a tool that moved matches both categories."
     category: String
-    "From which end to read."
+    "The order of the events."
     order: ChangeOrder! = oldest_first
   ): ChangeConnection!
 }
 
-"Orders of changes."
+"The orders of changes."
 enum ChangeOrder {
-  "As they happened."
+  "Oldest event first."
   oldest_first
-  "The latest first."
+  "Newest event first."
   newest_first
 }
 
-"What can happen. Webhooks know the types by the same names, with a dot for the underscore."
+"The types of changes. Webhooks use the same names with a dot: ` + "`" + `price_changed` + "`" + ` is ` + "`" + `price.changed` + "`" + `."
 enum ChangeType {
-  "A release is out: the last event of each."
+  "A release was published. This is the last event of each release."
   catalog_published
-  "A tool is new, or back from retirement."
+  "A tool was added, or is active again after retirement."
   tool_created
-  "A tool's record changed."
+  "A tool changed; see ` + "`" + `Change.fields` + "`" + `."
   tool_updated
   "A tool was retired."
   tool_retired
-  "A tool is gone from the catalog."
+  "A tool was removed from the catalog."
   tool_removed
-  "A tool's price changed."
+  "The price or pricing model of a tool changed."
   price_changed
   "A comparison was published."
   comparatif_published
   "A published comparison changed."
   comparatif_updated
-  "A comparison is gone, or no longer published."
+  "A comparison was removed or unpublished."
   comparatif_removed
-  "The text chunks of a tool's review changed, came or went."
+  "The text chunks of a tool's review were added, changed or removed; see ` + "`" + `Tool.embeddings` + "`" + `."
   embeddings_changed
 }
 
-"One event."
+"A change of the catalog."
 type Change {
-  "Names the event for ever, and is its cursor: ` + "`" + `evt_<number>` + "`" + `."
+  "The unique and permanent id of the event, ` + "`" + `evt_<number>` + "`" + `. It is also its cursor."
   id: String!
   "What happened."
   type: ChangeType!
-  "Number of the release that brought it."
+  "The number of the release with this change."
   release: Int!
-  "When that release was published."
+  "When the release was published."
   publishedAt: DateTime!
-  "What it happened to: the slug of a tool or comparison; null for a release."
+  "The slug of the tool or comparison; null for ` + "`" + `catalog_published` + "`" + `."
   slug: String
-  "The slug of the tool's category, or of a comparison's first tool; null for a release."
+  "The slug of the tool's category or, for a comparison, of the first tool's category; null for ` + "`" + `catalog_published` + "`" + `."
   category: String
-  "The slug of the category of a comparison's second tool, or of the one that a tool has just left; null for everything else."
+  "The slug of the category that a tool moved from or, for a comparison, of the second tool's category; otherwise null."
   otherCategory: String
-  "Which fields differ, by their names in the REST interface; none but for updates."
+  "The names of the changed fields in the REST API; empty unless the event is an update."
   fields: [String!]!
-  "What it was, as the REST interface tells it; null for what was not there."
+  "The object before the change, as in the REST API; null if it did not exist."
   before: JSON
-  "What it is, as the REST interface tells it; null for what is gone. For a release, its counts."
+  "The object after the change, as in the REST API; null if it was removed. For ` + "`" + `catalog_published` + "`" + `, the counts of the release."
   after: JSON
-  "The tool as it is now; null if it is retired or gone, and for comparisons and releases."
+  "The tool as it is now; null if it is retired or removed, and for comparisons and releases."
   tool: Tool
 }
 
-"A slice of the changes."
+"A Relay connection of changes."
 type ChangeConnection {
-  "The events, each with its cursor."
+  "The events with their cursors."
   edges: [ChangeEdge!]!
-  "The events alone."
+  "The events without cursors."
   nodes: [Change!]!
-  "Where the slice stands."
+  "Whether there are more events, and where to continue."
   pageInfo: PageInfo!
 }
 
-"An event among the changes."
+"An event with its cursor."
 type ChangeEdge {
-  "Where to read on from: the event's id, good in either order and for ever."
+  "The id of the event. It is valid in both orders and never expires."
   cursor: String!
   "The event."
   node: Change!
 }
 `, BuiltIn: false},
 	{Name: "../schema/comparison.graphql", Input: `extend type Query {
-  "A published comparison by its slug; null for an unknown one."
+  "The published comparison with this slug, or null if there is none."
   comparison(
-    "The comparison's identifier."
+    "The slug of the comparison, such as ` + "`" + `plume-vs-ecritoire-cie` + "`" + `."
     slug: String!
   ): Comparison
 
-  "Published comparisons, newest first, a numbered page at a time."
+  "Published comparisons by page, most recently updated first."
   comparisons(
-    "Only those with a tool of this category, by slug."
+    "Only comparisons with a tool of the category with this slug."
     category: String
-    "The page's number, from 1 to 1,000,000."
+    "The number of the page, from 1 to 1,000,000."
     page: Int! = 1
-    "Items on a page, from 1 to 200."
+    "The number of items per page, from 1 to 200."
     limit: Int! = 50
   ): ComparisonPage!
 
-  "Published comparisons, newest first, as a Relay connection."
+  "Published comparisons as a Relay connection, most recently updated first."
   comparisonConnection(
-    "Only those with a tool of this category, by slug."
+    "Only comparisons with a tool of the category with this slug."
     category: String
-    "The first so many items, at most 200; 50 if neither first nor last is given."
+    "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
     first: Int
     "Only items after this cursor."
     after: String
-    "The last so many items, at most 200."
+    "Return the last items, from 0 to 200. Cannot be used together with ` + "`" + `first` + "`" + `."
     last: Int
     "Only items before this cursor."
     before: String
   ): ComparisonConnection!
 }
 
-"Two tools set against each other."
+"A comparison of two tools with a winner."
 type Comparison {
-  "The comparison's identifier."
+  "The unique identifier of the comparison, such as ` + "`" + `plume-vs-ecritoire-cie` + "`" + `."
   slug: String!
-  "Its title."
+  "The title, in French."
   title: String!
   "The first tool, active or retired."
   toolA: ComparedTool!
   "The second tool, active or retired."
   toolB: ComparedTool!
-  "The one that wins."
+  "The winner: either ` + "`" + `toolA` + "`" + ` or ` + "`" + `toolB` + "`" + `."
   winner: ComparedTool!
-  "The winner's name."
+  "The name of the winner."
   winnerName: String!
-  "Why it wins."
+  "Why the winner was chosen, in French."
   winnerNote: String!
-  "When the comparison last changed."
+  "The date of the last update."
   updatedAt: Date!
-  "Its page."
+  "The page of the comparison."
   canonicalUrl: URL!
 }
 
-"A numbered page of comparisons."
+"A page of comparisons."
 type ComparisonPage {
-  "The comparisons of this page; none past the last page."
+  "The comparisons of this page; empty after the last page."
   items: [Comparison!]!
-  "Where the page stands."
+  "The position of this page in the list."
   meta: PageInfoByNumber!
 }
 
-"A slice of the comparisons."
+"A Relay connection of comparisons."
 type ComparisonConnection {
-  "The comparisons, each with its cursor."
+  "The comparisons with their cursors."
   edges: [ComparisonEdge!]!
-  "The comparisons alone."
+  "The comparisons without cursors."
   nodes: [Comparison!]!
-  "Where the slice stands."
+  "Whether there are more comparisons, and where to continue."
   pageInfo: PageInfo!
-  "Number of comparisons in the whole connection."
+  "The number of comparisons in the whole list."
   totalCount: Int!
 }
 
-"A comparison in a connection."
+"A comparison with its cursor."
 type ComparisonEdge {
-  "Where to read on from."
+  "The position of the comparison, for ` + "`" + `after` + "`" + ` and ` + "`" + `before` + "`" + `."
   cursor: String!
   "The comparison."
   node: Comparison!
 }
 `, BuiltIn: false},
 	{Name: "../schema/embeddings.graphql", Input: `extend type Query {
-  "The review of a tool as text chunks; null for an unknown tool or one outside the top set. Needs an API key."
+  "The review of a tool as text chunks; null if the tool is unknown or has no embeddings document. Requires an API key."
   embeddings(
-    "The tool's identifier."
+    "The slug of the tool."
     slug: String!
   ): EmbeddingsDocument
 }
 
-"A tool's review, cut into chunks that a retrieval pipeline can turn into vectors."
+"The review of a tool, split into text chunks for a retrieval pipeline. Only the most important tools have one."
 type EmbeddingsDocument {
-  "The tool's identifier."
+  "The slug of the tool."
   slug: String!
-  "The tool's name."
+  "The name of the tool."
   name: String!
-  "The page of the review."
+  "The page of the review or, if there is none, of the tool."
   canonicalUrl: URL!
-  "Changes when any chunk changes: ` + "`" + `sha256-<digest>` + "`" + `."
+  "A hash of all chunks, ` + "`" + `sha256-<digest>` + "`" + `: compute new vectors only if it changed."
   hash: String!
-  "When the tool's record last changed."
+  "The date of the tool's last update."
   updatedAt: Date!
-  "Number of chunks."
+  "The number of chunks."
   chunkCount: Int!
-  "One chunk for each section of the review, in its order."
+  "The chunks, one for each section of the review, in the order of the review."
   chunks: [Chunk!]!
 }
 
 "A section of a review."
 type Chunk {
-  "The section's identifier."
+  "The identifier of the section, such as ` + "`" + `verdict` + "`" + `; unique within the document."
   id: String!
-  "The section's text."
+  "The text of the section, in French."
   text: String!
-  "What to keep beside the vector."
+  "Metadata to store with the vector."
   metadata: ChunkMetadata!
 }
 
-"Where a chunk comes from."
+"The origin of a chunk."
 type ChunkMetadata {
-  "The tool's identifier."
+  "The slug of the tool."
   slug: String!
-  "The section's identifier, the same as the chunk's."
+  "The identifier of the section, the same as ` + "`" + `Chunk.id` + "`" + `."
   section: String!
-  "The chunk's place in the document, from 0."
+  "The position of the chunk in the document, from 0."
   position: Int!
-  "The section's place on the page of the review."
+  "The section on the page of the review."
   canonicalUrl: URL!
-  "The tool's name."
+  "The name of the tool."
   tool: String!
   "The slug of the tool's category."
   category: String!
-  "The tool's score."
+  "The score of the tool, from 0 to 10; null if it was not tested."
   score: Float
-  "The tool's verifiability."
+  "The verifiability of the tool, from 0 to 10; null if it was not rated."
   verifiability: Float
-  "When the tool's record last changed."
+  "The date of the tool's last update."
   updatedAt: Date!
 }
 `, BuiltIn: false},
-	{Name: "../schema/history.graphql", Input: `"What a tool cost and scored from one day on."
+	{Name: "../schema/history.graphql", Input: `"The price and score of a tool from one date on, until the next entry."
 type ToolMoment {
-  "The day from which on it was so."
+  "The first day on which these values applied."
   at: Date!
-  "How it was paid for."
+  "The pricing model."
   pricing: Pricing!
-  "Its price."
+  "The price as text, such as ` + "`" + `20 €/mois` + "`" + `; see ` + "`" + `Tool.price` + "`" + `."
   price: String!
-  "Its score from 0 to 10; null if it was not tested, or if that is not known of so long ago."
+  "The score, from 0 to 10; null if the tool was not tested or its score at that time is unknown."
   score: Float
 }
 `, BuiltIn: false},
-	{Name: "../schema/paging.graphql", Input: `"Where a page stands in its list."
+	{Name: "../schema/paging.graphql", Input: `"The position of a page in its list."
 type PageInfoByNumber {
-  "Number of items in the whole list."
+  "The number of items in the whole list."
   total: Int!
-  "This page's number, from 1."
+  "The number of this page, from 1."
   page: Int!
-  "Most items that a page holds."
+  "The maximum number of items per page."
   limit: Int!
-  "Number of pages; 0 for an empty list."
+  "The number of pages; 0 if the list is empty."
   pages: Int!
 }
 
-"Where a slice stands in its connection, as Relay defines it."
+"The position of a part of a connection, as the Relay specification defines it."
 type PageInfo {
-  "Whether items follow the last of this slice."
+  "Whether there are items after this part."
   hasNextPage: Boolean!
-  "Whether items precede the first of this slice."
+  "Whether there are items before this part."
   hasPreviousPage: Boolean!
-  "Cursor of the first item; null for an empty slice."
+  "The cursor of the first item; null if there are no items."
   startCursor: String
-  "Cursor of the last item; null for an empty slice."
+  "The cursor of the last item; null if there are no items. Pass it as ` + "`" + `after` + "`" + ` to continue."
   endCursor: String
 }
 `, BuiltIn: false},
-	{Name: "../schema/price.graphql", Input: `"One change of a tool's price."
+	{Name: "../schema/price.graphql", Input: `"A change of a tool's price or pricing model."
 type PriceChange {
-  "The day of the change."
+  "The date of the change."
   changedAt: Date!
-  "How the tool is paid for since."
+  "The pricing model after the change."
   pricing: Pricing!
-  "Its price since."
+  "The price after the change, such as ` + "`" + `20 €/mois` + "`" + `; see ` + "`" + `Tool.price` + "`" + `."
   price: String!
-  "How it was paid for before."
+  "The pricing model before the change."
   previousPricing: Pricing!
-  "Its price before."
+  "The price before the change."
   previousPrice: String!
 }
 `, BuiltIn: false},
 	{Name: "../schema/publication.graphql", Input: `"""
-What is told as it happens, as server-sent events: ask with
-` + "`" + `Accept: text/event-stream` + "`" + `. ` + "`" + `Last-Event-ID` + "`" + ` tells first what was missed.
+Events as server-sent events (` + "`" + `Accept: text/event-stream` + "`" + `). A client that
+reconnects with ` + "`" + `Last-Event-ID` + "`" + ` first receives the events that it missed.
 """
 type Subscription {
-  "Tells of each release once it is served."
+  "Sends an event for each release, as soon as its data is served."
   catalogPublished: Publication!
 }
 
-"A release that came out."
+"A published release of the catalog."
 type Publication {
-  "The event's id, such as ` + "`" + `evt_42` + "`" + `: ` + "`" + `changes` + "`" + ` reads on from there."
+  "The id of the event, such as ` + "`" + `evt_42` + "`" + `. Pass it as ` + "`" + `after` + "`" + ` to ` + "`" + `Query.changes` + "`" + ` to read what follows."
   id: String!
-  "Number of the release."
+  "The number of the release."
   release: Int!
-  "When it was published."
+  "When the release was published."
   publishedAt: DateTime!
-  "The feed's date."
+  "The date of the feed that the release was imported from."
   updatedAt: Date!
-  "Active tools."
+  "The number of active tools."
   toolsTotal: Int!
-  "Retired tools."
+  "The number of retired tools."
   toolsRetired: Int!
-  "Published comparisons."
+  "The number of published comparisons."
   comparisonsTotal: Int!
-  "How many events of each type it brought, but for types without any."
+  "The number of changes of each type; types without changes are omitted."
   events: [ChangeCount!]!
 }
 
-"How often something happened."
+"The number of changes of one type."
 type ChangeCount {
-  "What happened."
+  "The type of the changes."
   type: ChangeType!
-  "Number of events."
+  "The number of changes, at least 1."
   count: Int!
 }
 `, BuiltIn: false},
 	{Name: "../schema/query.graphql", Input: `"""
-The catalog of tested AI tools, read-only. One operation sees one release of
-it, from its first field to its last.
+The catalog of tested AI tools. It is read-only, and all fields of an operation
+are from the same release.
 """
 type Query {
-  "The feed that the catalog was last published from, and the credit its reuse requires."
+  "The current release of the catalog, and the credit that reuse of the data requires."
   feed: Feed!
-  "Global statistics."
+  "Statistics of the whole catalog."
   stats: Statistics!
 }
 
-"A calendar day, ` + "`" + `YYYY-MM-DD` + "`" + `."
+"A date, ` + "`" + `YYYY-MM-DD` + "`" + `."
 scalar Date
 
-"A moment, ` + "`" + `YYYY-MM-DDThh:mm:ssZ` + "`" + `."
+"A date and time in UTC, ` + "`" + `YYYY-MM-DDThh:mm:ssZ` + "`" + `."
 scalar DateTime
 
-"The address of a page."
+"An absolute URL with ` + "`" + `http` + "`" + ` or ` + "`" + `https` + "`" + `."
 scalar URL
 
 "Any JSON value."
 scalar JSON
 
-"The only values that a text can have: those of an enum that GraphQL must spell another way."
+"The possible values of a string field whose values are not valid GraphQL enum names."
 directive @spelled(
-  "Each value, as it is written."
+  "The values."
   as: [String!]!
 ) on FIELD_DEFINITION
 
-"The publication that every answer comes from."
+"The release that a response is from."
 type Feed {
-  "Number of the release; 0 before the first publication, then one more each time."
+  "The number of the release: 0 before the first one, then increased by 1 for each."
   release: Int!
-  "The feed's date; null before the first publication."
+  "The date of the feed that the release was imported from; null before the first release."
   updatedAt: Date
-  "The line that reuse of the data must show: ` + "`" + `Source : <service_name> (<service_url>)` + "`" + `."
+  "The line to display wherever the data is reused: ` + "`" + `Source : <service_name> (<service_url>)` + "`" + `."
   credit: String!
 }
 
-"Counts and means over the whole catalog."
+"Counts and averages over the whole catalog."
 type Statistics {
-  "Active tools."
+  "The number of active tools."
   toolsTotal: Int!
-  "Active tools that have a score."
+  "The number of active tools with a score."
   toolsTested: Int!
-  "Mean of the scores that exist, rounded to two decimals; null when none does."
+  "The average score of the active tools, from 0 to 10, rounded to two decimals; null if none has a score."
   toolsAvgScore: Float
-  "Mean of the scores that exist, rounded to two decimals; 0 when none does, as the REST interface says it."
+  "Like ` + "`" + `toolsAvgScore` + "`" + `, but 0 if no tool has a score, as in the REST API."
   toolsAvgScoreOrZero: Float!
-  "Retired tools."
+  "The number of retired tools."
   toolsRetired: Int!
-  "Published comparisons."
+  "The number of published comparisons."
   comparisonsTotal: Int!
 }
 `, BuiltIn: false},
 	{Name: "../schema/retired.graphql", Input: `extend type Query {
-  "A retired tool by its slug; null for one that is unknown or active."
+  "The retired tool with this slug, or null if it is unknown or active."
   retiredTool(
-    "The tool's identifier."
+    "The slug of the tool."
     slug: String!
   ): RetiredTool
 
-  "Retired tools, latest retirement first, a numbered page at a time."
+  "Retired tools by page, most recently retired first."
   retiredTools(
-    "Only those retired for this reason."
+    "Only tools retired for this reason."
     reason: RetirementReason
-    "Only those that were in this category, by slug."
+    "Only tools that were in the category with this slug."
     category: String
-    "The page's number, from 1 to 1,000,000."
+    "The number of the page, from 1 to 1,000,000."
     page: Int! = 1
-    "Items on a page, from 1 to 200."
+    "The number of items per page, from 1 to 200."
     limit: Int! = 50
   ): RetiredToolPage!
 
-  "Retired tools, latest retirement first, as a Relay connection."
+  "Retired tools as a Relay connection, most recently retired first."
   retiredToolConnection(
-    "Only those retired for this reason."
+    "Only tools retired for this reason."
     reason: RetirementReason
-    "Only those that were in this category, by slug."
+    "Only tools that were in the category with this slug."
     category: String
-    "The first so many items, at most 200; 50 if neither first nor last is given."
+    "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
     first: Int
     "Only items after this cursor."
     after: String
-    "The last so many items, at most 200."
+    "Return the last items, from 0 to 200. Cannot be used together with ` + "`" + `first` + "`" + `."
     last: Int
     "Only items before this cursor."
     before: String
   ): RetiredToolConnection!
 }
 
-"A tool of the past."
+"A tool that can no longer be used."
 type RetiredTool implements ComparedTool {
-  "The tool's identifier."
+  "The unique identifier of the tool, such as ` + "`" + `vieux-bot` + "`" + `."
   slug: String!
-  "Its name."
+  "The name of the tool."
   name: String!
-  "Its last score from 0 to 10; null if it was not tested."
+  "The last score, from 0 to 10; null if the tool was not tested."
   score: Float
-  "The slug of the category that it was in."
+  "The slug of the category that the tool was in."
   categorySlug: String!
-  "The category that it was in."
+  "The category that the tool was in."
   category: Category!
-  "Why it was retired."
+  "The reason for the retirement."
   reason: RetirementReason!
-  "When it was retired."
+  "The date of the retirement."
   retiredAt: Date!
-  "What happened."
+  "What happened to the tool, in French."
   note: String!
-  "The published comparisons that cite it, newest first."
+  "The published comparisons with this tool, most recently updated first."
   comparisons(
-    "At most so many, from 1 to 200."
+    "The maximum number of comparisons, from 1 to 200."
     limit: Int! = 10
   ): [Comparison!]!
 }
 
-"Why a tool was retired."
+"The reasons for retiring a tool."
 enum RetirementReason {
-  "It is no more."
+  "It was shut down."
   mort
-  "It was bought."
+  "It was acquired by another company."
   acquis
-  "Its makers gave it up."
+  "It was deprecated by its maker."
   deprecie
-  "It became something else."
+  "It became a different product."
   pivot
-  "It became part of another product."
+  "It was merged into another product."
   absorbe
 }
 
-"A numbered page of retired tools."
+"A page of retired tools."
 type RetiredToolPage {
-  "The tools of this page; none past the last page."
+  "The tools of this page; empty after the last page."
   items: [RetiredTool!]!
-  "Where the page stands."
+  "The position of this page in the list."
   meta: PageInfoByNumber!
 }
 
-"A slice of the retired tools."
+"A Relay connection of retired tools."
 type RetiredToolConnection {
-  "The tools, each with its cursor."
+  "The tools with their cursors."
   edges: [RetiredToolEdge!]!
-  "The tools alone."
+  "The tools without cursors."
   nodes: [RetiredTool!]!
-  "Where the slice stands."
+  "Whether there are more tools, and where to continue."
   pageInfo: PageInfo!
-  "Number of tools in the whole connection."
+  "The number of tools in the whole list."
   totalCount: Int!
 }
 
-"A retired tool in a connection."
+"A retired tool with its cursor."
 type RetiredToolEdge {
-  "Where to read on from."
+  "The position of the tool, for ` + "`" + `after` + "`" + ` and ` + "`" + `before` + "`" + `."
   cursor: String!
   "The tool."
   node: RetiredTool!
 }
 `, BuiltIn: false},
 	{Name: "../schema/tool.graphql", Input: `extend type Query {
-  "An active tool by its slug; null for one that is unknown or retired."
+  "The active tool with this slug, or null if it is unknown or retired (see ` + "`" + `retiredTool` + "`" + `)."
   tool(
-    "The tool's identifier."
+    "The slug of the tool, such as ` + "`" + `plume` + "`" + `."
     slug: String!
   ): Tool
 
-  "Active tools, a numbered page at a time."
+  "Active tools by page."
   tools(
-    "Which tools; all of them by default."
+    "Only tools that match this filter; by default, all active tools."
     filter: ToolFilter
-    "In which order; ties go by slug."
+    "The order of the tools. Ties are ordered by slug."
     sort: ToolSort! = score_desc
-    "The page's number, from 1 to 1,000,000."
+    "The number of the page, from 1 to 1,000,000."
     page: Int! = 1
-    "Items on a page, from 1 to 200."
+    "The number of items per page, from 1 to 200."
     limit: Int! = 50
   ): ToolPage!
 
-  "Active tools as a Relay connection, for reading on from where one stopped."
+  "Active tools as a Relay connection."
   toolConnection(
-    "Which tools; all of them by default."
+    "Only tools that match this filter; by default, all active tools."
     filter: ToolFilter
-    "In which order; ties go by slug."
+    "The order of the tools. Ties are ordered by slug."
     sort: ToolSort! = score_desc
-    "The first so many items, at most 200; 50 if neither first nor last is given."
+    "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
     first: Int
     "Only items after this cursor."
     after: String
-    "The last so many items, at most 200."
+    "Return the last items, from 0 to 200. Cannot be used together with ` + "`" + `first` + "`" + `."
     last: Int
     "Only items before this cursor."
     before: String
   ): ToolConnection!
 }
 
-"What active and retired tools have in common: what a comparison can set against another."
+"A tool in a comparison: an active ` + "`" + `Tool` + "`" + ` or a ` + "`" + `RetiredTool` + "`" + `."
 interface ComparedTool {
-  "The tool's identifier."
+  "The unique identifier of the tool, such as ` + "`" + `plume` + "`" + `."
   slug: String!
-  "Its name."
+  "The name of the tool."
   name: String!
-  "Its score from 0 to 10; null if it was not tested."
+  "The score, from 0 (worst) to 10 (best); null if the tool was not tested."
   score: Float
-  "The slug of its category."
+  "The slug of the category."
   categorySlug: String!
-  "Its category."
+  "The category."
   category: Category!
-  "The published comparisons that it takes part in, newest first."
+  "The published comparisons with this tool, most recently updated first."
   comparisons(
-    "At most so many, from 1 to 200."
+    "The maximum number of comparisons, from 1 to 200."
     limit: Int! = 10
   ): [Comparison!]!
 }
 
-"A tool that can be used today."
+"An active tool. Tools that can no longer be used are a ` + "`" + `RetiredTool` + "`" + `."
 type Tool implements ComparedTool {
-  "The tool's identifier."
+  "The unique identifier of the tool, such as ` + "`" + `plume` + "`" + `."
   slug: String!
-  "Its name."
+  "The name of the tool."
   name: String!
-  "Its web domain."
+  "The domain of the tool's website, such as ` + "`" + `plume.example` + "`" + `."
   domain: String!
-  "The slug of its category."
+  "The slug of the category."
   categorySlug: String!
-  "Its category."
+  "The category."
   category: Category!
-  "Whom it is made for."
+  "The audience that the tool is made for."
   icp: Icp!
-  "Whom it is made for, in the spelling of the REST interface."
+  "The audience that the tool is made for, spelled as in the REST API."
   icpCode: String! @spelled(as: ["vibe-coder", "agentic-engineer", "mixte"])
-  "How it is paid for."
+  "The pricing model."
   pricing: Pricing!
-  "Its price as text, ` + "`" + `<amount> €/<period>` + "`" + `."
+  "The price as text, ` + "`" + `<amount> €/<period>` + "`" + `, such as ` + "`" + `19,90 €/mois` + "`" + `."
   price: String!
-  "The amount in ` + "`" + `price` + "`" + `, in euros."
+  "The amount of ` + "`" + `price` + "`" + ` in euros, for one ` + "`" + `pricePeriod` + "`" + `."
   priceAmount: Float!
-  "The period in ` + "`" + `price` + "`" + `, such as ` + "`" + `mois` + "`" + `."
+  "The period of ` + "`" + `price` + "`" + ` in French, such as ` + "`" + `mois` + "`" + ` (month)."
   pricePeriod: String!
-  "Its score from 0 to 10; null if it was not tested."
+  "The score, from 0 (worst) to 10 (best); null if the tool was not tested."
   score: Float
-  "How well its promises can be verified, from 0 to 10."
+  "How well the tool's claims can be verified, from 0 to 10; null if this was not rated."
   verifiability: Float
-  "How dated it is, from 0 (current) to 10 (obsolete), as the editors judge it."
+  "How outdated the tool is in the editors' judgement, from 0 (current) to 10 (obsolete); null if this was not rated."
   obsolescence: Float
-  "What it is, in a sentence."
+  "A one-sentence description, in French."
   tagline: String!
-  "Its page."
+  "The page of the tool."
   canonicalUrl: URL!
-  "The page of its review, if there is one."
+  "The page of the review; null if there is none."
   avisUrl: URL
-  "The page of its alternatives."
+  "The page with alternatives to the tool."
   alternativesUrl: URL!
-  "When its record last changed."
+  "The date of the last update."
   updatedAt: Date!
-  "Importance, from 1 (highest) to 3."
+  "The importance of the tool, from 1 (highest) to 3 (lowest)."
   tier: Int!
-  "Whether it is widely known."
+  "Whether the tool is widely known."
   mainstream: Boolean!
-  "The published comparisons that it takes part in, newest first."
+  "The published comparisons with this tool, most recently updated first."
   comparisons(
-    "At most so many, from 1 to 200."
+    "The maximum number of comparisons, from 1 to 200."
     limit: Int! = 10
   ): [Comparison!]!
-  "Every change of its price, newest first."
+  "All changes of the price or pricing model, newest first. For the present price, see ` + "`" + `price` + "`" + `."
   priceHistory: [PriceChange!]!
-  "Its price and score over time, oldest first: one entry for each day on which either changed, the latest 200 of them."
+  "The price and score over time, oldest first: one entry for each day on which either changed. Limited to the latest 200 entries; the last one is the present state."
   history: [ToolMoment!]!
-  "Its review as text chunks, if it belongs to the top set. Needs an API key."
+  "The review as text chunks; null if the tool has none. Requires an API key."
   embeddings: EmbeddingsDocument
 }
 
-"Whom a tool is made for."
+"The audiences that tools are made for."
 enum Icp {
-  "People who build by describing what they want."
+  "Vibe coders: people who build software by describing what they want."
   vibe_coder
-  "Engineers who build with agents."
+  "Agentic engineers: software engineers who work with coding agents."
   agentic_engineer
-  "Both."
+  "Both vibe coders and agentic engineers."
   mixte
 }
 
-"How a tool is paid for."
+"The pricing models."
 enum Pricing {
-  "Free."
+  "Free of charge."
   gratuit
-  "Free to begin with, more for money."
+  "A free plan, with paid plans for more."
   freemium
-  "For money only."
+  "Paid plans only."
   payant
 }
 
-"Orders of tools. Tools without a score come last in both score orders; names compare without case and accents."
+"The orders of tools. Ties are ordered by slug."
 enum ToolSort {
-  "Best score first."
+  "Highest score first; tools without a score last."
   score_desc
-  "Lowest score first."
+  "Lowest score first; tools without a score last."
   score_asc
-  "Names from A to Z."
+  "By name from A to Z, ignoring case and accents."
   name_asc
-  "Names from Z to A."
+  "By name from Z to A, ignoring case and accents."
   name_desc
-  "Latest update first."
+  "Most recently updated first."
   updated_desc
-  "Oldest update first."
+  "Least recently updated first."
   updated_asc
-  "Cheapest first, by the amount of the price whatever its period."
+  "Lowest ` + "`" + `priceAmount` + "`" + ` first, whatever its period."
   price_asc
-  "Dearest first, by the amount of the price whatever its period."
+  "Highest ` + "`" + `priceAmount` + "`" + ` first, whatever its period."
   price_desc
 }
 
-"Which tools: those for which everything given here holds."
+"Conditions on tools. A tool must match all conditions that are given; an empty list matches no tool."
 input ToolFilter {
-  "In one of these categories, by slug. Unknown slugs match nothing."
+  "The slugs of categories: tools in any of them, at most 100. Unknown slugs match no tool."
   categories: [String!]
-  "Paid for in one of these ways."
+  "Tools with any of these pricing models."
   pricings: [Pricing!]
-  "Made for one of these."
+  "Tools made for any of these audiences."
   icps: [Icp!]
-  "Score of at least this; drops tools without a score."
+  "The minimum score, from 0 to 10. Excludes tools without a score."
   scoreMin: Float
-  "Score of at most this; drops tools without a score."
+  "The maximum score, from 0 to 10. Excludes tools without a score."
   scoreMax: Float
-  "Verifiability of at least this; drops tools without one."
+  "The minimum verifiability, from 0 to 10. Excludes tools without a rating."
   verifiabilityMin: Float
-  "Verifiability of at most this; drops tools without one."
+  "The maximum verifiability, from 0 to 10. Excludes tools without a rating."
   verifiabilityMax: Float
-  "Obsolescence of at most this; drops tools without one."
+  "The maximum obsolescence, from 0 to 10. Excludes tools without a rating."
   obsolescenceMax: Float
-  "Price of at most this many euros, whatever its period."
+  "The maximum ` + "`" + `priceAmount` + "`" + ` in euros, whatever its period."
   priceMax: Float
-  "Updated on this day or later."
+  "Tools updated on or after this date."
   updatedSince: Date
-  "This text occurs in the name or tagline, whatever its case and accents; at most 200 characters."
+  "Text in the name or tagline, ignoring case and accents; at most 200 characters."
   search: String
 }
 
-"A numbered page of tools."
+"A page of tools."
 type ToolPage {
-  "The tools of this page; none past the last page."
+  "The tools of this page; empty after the last page."
   items: [Tool!]!
-  "Where the page stands."
+  "The position of this page in the list."
   meta: PageInfoByNumber!
 }
 
-"A slice of the tools."
+"A Relay connection of tools."
 type ToolConnection {
-  "The tools, each with its cursor."
+  "The tools with their cursors."
   edges: [ToolEdge!]!
-  "The tools alone."
+  "The tools without cursors."
   nodes: [Tool!]!
-  "Where the slice stands."
+  "Whether there are more tools, and where to continue."
   pageInfo: PageInfo!
-  "Number of tools in the whole connection."
+  "The number of tools in the whole list."
   totalCount: Int!
 }
 
-"A tool in a connection."
+"A tool with its cursor."
 type ToolEdge {
-  "Where to read on from: good for this sort only."
+  "The position of the tool, for ` + "`" + `after` + "`" + ` and ` + "`" + `before` + "`" + ` with the same ` + "`" + `sort` + "`" + `."
   cursor: String!
   "The tool."
   node: Tool!
@@ -3029,10 +1574,6 @@ func (ec *executionContext) childFields___Type(ctx context.Context, field graphq
 	return nil, fmt.Errorf("no field named %q was found under type __Type", field.Name)
 }
 
-// endregion ************************** internal!.gotpl ***************************
-
-// region    ***************************** args.gotpl *****************************
-
 func (ec *executionContext) field_Category_tools_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -3587,45 +2128,6 @@ func (ec *executionContext) field___Type_fields_args(ctx context.Context, rawArg
 	return args, nil
 }
 
-// endregion ***************************** args.gotpl *****************************
-
-// region    **************************** field.gotpl *****************************
-
-func (ec *executionContext) _Category_slug(ctx context.Context, field graphql.CollectedField, obj *model.Category) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Slug)
-}
-func (ec *executionContext) fieldContext_Category_slug(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Category", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Category_label(ctx context.Context, field graphql.CollectedField, obj *model.Category) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Label)
-}
-func (ec *executionContext) fieldContext_Category_label(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Category", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Category_toolCount(ctx context.Context, field graphql.CollectedField, obj *model.Category) (ret graphql.Marshaler) {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.ToolCount)
-}
-func (ec *executionContext) fieldContext_Category_toolCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Category", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _Category_avgScore(ctx context.Context, field graphql.CollectedField, obj *model.Category) (ret graphql.Marshaler) {
-	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.AvgScore)
-}
-func (ec *executionContext) fieldContext_Category_avgScore(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Category", field, false, false, errors.New("field of type Float does not have child fields"))
-}
-
-func (ec *executionContext) _Category_avgScoreOrZero(ctx context.Context, field graphql.CollectedField, obj *model.Category) (ret graphql.Marshaler) {
-	return ec.marshalNFloat2float64(ctx, field.Selections, obj.AvgScoreOrZero)
-}
-func (ec *executionContext) fieldContext_Category_avgScoreOrZero(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Category", field, false, false, errors.New("field of type Float does not have child fields"))
-}
-
 func (ec *executionContext) _Category_tools(ctx context.Context, field graphql.CollectedField, obj *model.Category) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3666,726 +2168,6 @@ func (ec *executionContext) fieldContext_Category_tools(ctx context.Context, fie
 	if fc.Args, err = ec.field_Category_tools_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _Change_id(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.ID)
-}
-func (ec *executionContext) fieldContext_Change_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Change", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Change_type(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
-	return ec.marshalNChangeType2palmaresᚋgraphᚋmodelᚐChangeType(ctx, field.Selections, obj.Type)
-}
-func (ec *executionContext) fieldContext_Change_type(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Change", field, false, false, errors.New("field of type ChangeType does not have child fields"))
-}
-
-func (ec *executionContext) _Change_release(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Release)
-}
-func (ec *executionContext) fieldContext_Change_release(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Change", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _Change_publishedAt(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
-	return ec.marshalNDateTime2timeᚐTime(ctx, field.Selections, obj.PublishedAt)
-}
-func (ec *executionContext) fieldContext_Change_publishedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Change", field, false, false, errors.New("field of type DateTime does not have child fields"))
-}
-
-func (ec *executionContext) _Change_slug(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
-	return ec.marshalOString2ᚖstring(ctx, field.Selections, obj.Slug)
-}
-func (ec *executionContext) fieldContext_Change_slug(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Change", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Change_category(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
-	return ec.marshalOString2ᚖstring(ctx, field.Selections, obj.Category)
-}
-func (ec *executionContext) fieldContext_Change_category(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Change", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Change_otherCategory(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
-	return ec.marshalOString2ᚖstring(ctx, field.Selections, obj.OtherCategory)
-}
-func (ec *executionContext) fieldContext_Change_otherCategory(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Change", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Change_fields(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
-	return ec.marshalNString2ᚕstringᚄ(ctx, field.Selections, obj.Fields)
-}
-func (ec *executionContext) fieldContext_Change_fields(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Change", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Change_before(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
-	return ec.marshalOJSON2encodingᚋjsonᚐRawMessage(ctx, field.Selections, obj.Before)
-}
-func (ec *executionContext) fieldContext_Change_before(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Change", field, false, false, errors.New("field of type JSON does not have child fields"))
-}
-
-func (ec *executionContext) _Change_after(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
-	return ec.marshalOJSON2encodingᚋjsonᚐRawMessage(ctx, field.Selections, obj.After)
-}
-func (ec *executionContext) fieldContext_Change_after(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Change", field, false, false, errors.New("field of type JSON does not have child fields"))
-}
-
-func (ec *executionContext) _Change_tool(ctx context.Context, field graphql.CollectedField, obj *model.Change) (ret graphql.Marshaler) {
-	return ec.marshalOTool2ᚖpalmaresᚋgraphᚋmodelᚐTool(ctx, field.Selections, obj.Tool)
-}
-func (ec *executionContext) fieldContext_Change_tool(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Change",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_Tool(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _ChangeConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.ChangeConnection) (ret graphql.Marshaler) {
-	return ec.marshalNChangeEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐChangeEdgeᚄ(ctx, field.Selections, obj.Edges)
-}
-func (ec *executionContext) fieldContext_ChangeConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "ChangeConnection",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_ChangeEdge(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _ChangeConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.ChangeConnection) (ret graphql.Marshaler) {
-	return ec.marshalNChange2ᚕᚖpalmaresᚋgraphᚋmodelᚐChangeᚄ(ctx, field.Selections, obj.Nodes)
-}
-func (ec *executionContext) fieldContext_ChangeConnection_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "ChangeConnection",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_Change(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _ChangeConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.ChangeConnection) (ret graphql.Marshaler) {
-	return ec.marshalNPageInfo2ᚖpalmaresᚋgraphᚋmodelᚐPageInfo(ctx, field.Selections, obj.PageInfo)
-}
-func (ec *executionContext) fieldContext_ChangeConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "ChangeConnection",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_PageInfo(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _ChangeCount_type(ctx context.Context, field graphql.CollectedField, obj *model.ChangeCount) (ret graphql.Marshaler) {
-	return ec.marshalNChangeType2palmaresᚋgraphᚋmodelᚐChangeType(ctx, field.Selections, obj.Type)
-}
-func (ec *executionContext) fieldContext_ChangeCount_type(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ChangeCount", field, false, false, errors.New("field of type ChangeType does not have child fields"))
-}
-
-func (ec *executionContext) _ChangeCount_count(ctx context.Context, field graphql.CollectedField, obj *model.ChangeCount) (ret graphql.Marshaler) {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Count)
-}
-func (ec *executionContext) fieldContext_ChangeCount_count(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ChangeCount", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _ChangeEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.ChangeEdge) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Cursor)
-}
-func (ec *executionContext) fieldContext_ChangeEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ChangeEdge", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _ChangeEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.ChangeEdge) (ret graphql.Marshaler) {
-	return ec.marshalNChange2ᚖpalmaresᚋgraphᚋmodelᚐChange(ctx, field.Selections, obj.Node)
-}
-func (ec *executionContext) fieldContext_ChangeEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "ChangeEdge",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_Change(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _Chunk_id(ctx context.Context, field graphql.CollectedField, obj *model.Chunk) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.ID)
-}
-func (ec *executionContext) fieldContext_Chunk_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Chunk", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Chunk_text(ctx context.Context, field graphql.CollectedField, obj *model.Chunk) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Text)
-}
-func (ec *executionContext) fieldContext_Chunk_text(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Chunk", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Chunk_metadata(ctx context.Context, field graphql.CollectedField, obj *model.Chunk) (ret graphql.Marshaler) {
-	return ec.marshalNChunkMetadata2ᚖpalmaresᚋgraphᚋmodelᚐChunkMetadata(ctx, field.Selections, obj.Metadata)
-}
-func (ec *executionContext) fieldContext_Chunk_metadata(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Chunk",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_ChunkMetadata(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _ChunkMetadata_slug(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Slug)
-}
-func (ec *executionContext) fieldContext_ChunkMetadata_slug(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ChunkMetadata", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _ChunkMetadata_section(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Section)
-}
-func (ec *executionContext) fieldContext_ChunkMetadata_section(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ChunkMetadata", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _ChunkMetadata_position(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) (ret graphql.Marshaler) {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Position)
-}
-func (ec *executionContext) fieldContext_ChunkMetadata_position(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ChunkMetadata", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _ChunkMetadata_canonicalUrl(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) (ret graphql.Marshaler) {
-	return ec.marshalNURL2string(ctx, field.Selections, obj.CanonicalURL)
-}
-func (ec *executionContext) fieldContext_ChunkMetadata_canonicalUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ChunkMetadata", field, false, false, errors.New("field of type URL does not have child fields"))
-}
-
-func (ec *executionContext) _ChunkMetadata_tool(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Tool)
-}
-func (ec *executionContext) fieldContext_ChunkMetadata_tool(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ChunkMetadata", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _ChunkMetadata_category(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Category)
-}
-func (ec *executionContext) fieldContext_ChunkMetadata_category(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ChunkMetadata", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _ChunkMetadata_score(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) (ret graphql.Marshaler) {
-	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Score)
-}
-func (ec *executionContext) fieldContext_ChunkMetadata_score(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ChunkMetadata", field, false, false, errors.New("field of type Float does not have child fields"))
-}
-
-func (ec *executionContext) _ChunkMetadata_verifiability(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) (ret graphql.Marshaler) {
-	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Verifiability)
-}
-func (ec *executionContext) fieldContext_ChunkMetadata_verifiability(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ChunkMetadata", field, false, false, errors.New("field of type Float does not have child fields"))
-}
-
-func (ec *executionContext) _ChunkMetadata_updatedAt(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) (ret graphql.Marshaler) {
-	return ec.marshalNDate2string(ctx, field.Selections, obj.UpdatedAt)
-}
-func (ec *executionContext) fieldContext_ChunkMetadata_updatedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ChunkMetadata", field, false, false, errors.New("field of type Date does not have child fields"))
-}
-
-func (ec *executionContext) _Comparison_slug(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Slug)
-}
-func (ec *executionContext) fieldContext_Comparison_slug(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Comparison", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Comparison_title(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Title)
-}
-func (ec *executionContext) fieldContext_Comparison_title(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Comparison", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Comparison_toolA(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) (ret graphql.Marshaler) {
-	return ec.marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx, field.Selections, obj.ToolA)
-}
-func (ec *executionContext) fieldContext_Comparison_toolA(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Comparison",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _Comparison_toolB(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) (ret graphql.Marshaler) {
-	return ec.marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx, field.Selections, obj.ToolB)
-}
-func (ec *executionContext) fieldContext_Comparison_toolB(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Comparison",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _Comparison_winner(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) (ret graphql.Marshaler) {
-	return ec.marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx, field.Selections, obj.Winner)
-}
-func (ec *executionContext) fieldContext_Comparison_winner(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Comparison",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _Comparison_winnerName(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.WinnerName)
-}
-func (ec *executionContext) fieldContext_Comparison_winnerName(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Comparison", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Comparison_winnerNote(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.WinnerNote)
-}
-func (ec *executionContext) fieldContext_Comparison_winnerNote(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Comparison", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Comparison_updatedAt(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) (ret graphql.Marshaler) {
-	return ec.marshalNDate2string(ctx, field.Selections, obj.UpdatedAt)
-}
-func (ec *executionContext) fieldContext_Comparison_updatedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Comparison", field, false, false, errors.New("field of type Date does not have child fields"))
-}
-
-func (ec *executionContext) _Comparison_canonicalUrl(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) (ret graphql.Marshaler) {
-	return ec.marshalNURL2string(ctx, field.Selections, obj.CanonicalURL)
-}
-func (ec *executionContext) fieldContext_Comparison_canonicalUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Comparison", field, false, false, errors.New("field of type URL does not have child fields"))
-}
-
-func (ec *executionContext) _ComparisonConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonConnection) (ret graphql.Marshaler) {
-	return ec.marshalNComparisonEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonEdgeᚄ(ctx, field.Selections, obj.Edges)
-}
-func (ec *executionContext) fieldContext_ComparisonConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "ComparisonConnection",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_ComparisonEdge(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _ComparisonConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonConnection) (ret graphql.Marshaler) {
-	return ec.marshalNComparison2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonᚄ(ctx, field.Selections, obj.Nodes)
-}
-func (ec *executionContext) fieldContext_ComparisonConnection_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "ComparisonConnection",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_Comparison(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _ComparisonConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonConnection) (ret graphql.Marshaler) {
-	return ec.marshalNPageInfo2ᚖpalmaresᚋgraphᚋmodelᚐPageInfo(ctx, field.Selections, obj.PageInfo)
-}
-func (ec *executionContext) fieldContext_ComparisonConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "ComparisonConnection",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_PageInfo(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _ComparisonConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonConnection) (ret graphql.Marshaler) {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.TotalCount)
-}
-func (ec *executionContext) fieldContext_ComparisonConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ComparisonConnection", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _ComparisonEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonEdge) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Cursor)
-}
-func (ec *executionContext) fieldContext_ComparisonEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ComparisonEdge", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _ComparisonEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonEdge) (ret graphql.Marshaler) {
-	return ec.marshalNComparison2ᚖpalmaresᚋgraphᚋmodelᚐComparison(ctx, field.Selections, obj.Node)
-}
-func (ec *executionContext) fieldContext_ComparisonEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "ComparisonEdge",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_Comparison(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _ComparisonPage_items(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonPage) (ret graphql.Marshaler) {
-	return ec.marshalNComparison2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonᚄ(ctx, field.Selections, obj.Items)
-}
-func (ec *executionContext) fieldContext_ComparisonPage_items(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "ComparisonPage",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_Comparison(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _ComparisonPage_meta(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonPage) (ret graphql.Marshaler) {
-	return ec.marshalNPageInfoByNumber2ᚖpalmaresᚋgraphᚋmodelᚐPageInfoByNumber(ctx, field.Selections, obj.Meta)
-}
-func (ec *executionContext) fieldContext_ComparisonPage_meta(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "ComparisonPage",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_PageInfoByNumber(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _EmbeddingsDocument_slug(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Slug)
-}
-func (ec *executionContext) fieldContext_EmbeddingsDocument_slug(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("EmbeddingsDocument", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _EmbeddingsDocument_name(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Name)
-}
-func (ec *executionContext) fieldContext_EmbeddingsDocument_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("EmbeddingsDocument", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _EmbeddingsDocument_canonicalUrl(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) (ret graphql.Marshaler) {
-	return ec.marshalNURL2string(ctx, field.Selections, obj.CanonicalURL)
-}
-func (ec *executionContext) fieldContext_EmbeddingsDocument_canonicalUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("EmbeddingsDocument", field, false, false, errors.New("field of type URL does not have child fields"))
-}
-
-func (ec *executionContext) _EmbeddingsDocument_hash(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Hash)
-}
-func (ec *executionContext) fieldContext_EmbeddingsDocument_hash(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("EmbeddingsDocument", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _EmbeddingsDocument_updatedAt(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) (ret graphql.Marshaler) {
-	return ec.marshalNDate2string(ctx, field.Selections, obj.UpdatedAt)
-}
-func (ec *executionContext) fieldContext_EmbeddingsDocument_updatedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("EmbeddingsDocument", field, false, false, errors.New("field of type Date does not have child fields"))
-}
-
-func (ec *executionContext) _EmbeddingsDocument_chunkCount(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) (ret graphql.Marshaler) {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.ChunkCount)
-}
-func (ec *executionContext) fieldContext_EmbeddingsDocument_chunkCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("EmbeddingsDocument", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _EmbeddingsDocument_chunks(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) (ret graphql.Marshaler) {
-	return ec.marshalNChunk2ᚕᚖpalmaresᚋgraphᚋmodelᚐChunkᚄ(ctx, field.Selections, obj.Chunks)
-}
-func (ec *executionContext) fieldContext_EmbeddingsDocument_chunks(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "EmbeddingsDocument",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_Chunk(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _Feed_release(ctx context.Context, field graphql.CollectedField, obj *model.Feed) (ret graphql.Marshaler) {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Release)
-}
-func (ec *executionContext) fieldContext_Feed_release(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Feed", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _Feed_updatedAt(ctx context.Context, field graphql.CollectedField, obj *model.Feed) (ret graphql.Marshaler) {
-	return ec.marshalODate2ᚖstring(ctx, field.Selections, obj.UpdatedAt)
-}
-func (ec *executionContext) fieldContext_Feed_updatedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Feed", field, false, false, errors.New("field of type Date does not have child fields"))
-}
-
-func (ec *executionContext) _Feed_credit(ctx context.Context, field graphql.CollectedField, obj *model.Feed) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Credit)
-}
-func (ec *executionContext) fieldContext_Feed_credit(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Feed", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _PageInfo_hasNextPage(ctx context.Context, field graphql.CollectedField, obj *model.PageInfo) (ret graphql.Marshaler) {
-	return ec.marshalNBoolean2bool(ctx, field.Selections, obj.HasNextPage)
-}
-func (ec *executionContext) fieldContext_PageInfo_hasNextPage(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("PageInfo", field, false, false, errors.New("field of type Boolean does not have child fields"))
-}
-
-func (ec *executionContext) _PageInfo_hasPreviousPage(ctx context.Context, field graphql.CollectedField, obj *model.PageInfo) (ret graphql.Marshaler) {
-	return ec.marshalNBoolean2bool(ctx, field.Selections, obj.HasPreviousPage)
-}
-func (ec *executionContext) fieldContext_PageInfo_hasPreviousPage(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("PageInfo", field, false, false, errors.New("field of type Boolean does not have child fields"))
-}
-
-func (ec *executionContext) _PageInfo_startCursor(ctx context.Context, field graphql.CollectedField, obj *model.PageInfo) (ret graphql.Marshaler) {
-	return ec.marshalOString2ᚖstring(ctx, field.Selections, obj.StartCursor)
-}
-func (ec *executionContext) fieldContext_PageInfo_startCursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("PageInfo", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _PageInfo_endCursor(ctx context.Context, field graphql.CollectedField, obj *model.PageInfo) (ret graphql.Marshaler) {
-	return ec.marshalOString2ᚖstring(ctx, field.Selections, obj.EndCursor)
-}
-func (ec *executionContext) fieldContext_PageInfo_endCursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("PageInfo", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _PageInfoByNumber_total(ctx context.Context, field graphql.CollectedField, obj *model.PageInfoByNumber) (ret graphql.Marshaler) {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Total)
-}
-func (ec *executionContext) fieldContext_PageInfoByNumber_total(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("PageInfoByNumber", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _PageInfoByNumber_page(ctx context.Context, field graphql.CollectedField, obj *model.PageInfoByNumber) (ret graphql.Marshaler) {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Page)
-}
-func (ec *executionContext) fieldContext_PageInfoByNumber_page(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("PageInfoByNumber", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _PageInfoByNumber_limit(ctx context.Context, field graphql.CollectedField, obj *model.PageInfoByNumber) (ret graphql.Marshaler) {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Limit)
-}
-func (ec *executionContext) fieldContext_PageInfoByNumber_limit(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("PageInfoByNumber", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _PageInfoByNumber_pages(ctx context.Context, field graphql.CollectedField, obj *model.PageInfoByNumber) (ret graphql.Marshaler) {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Pages)
-}
-func (ec *executionContext) fieldContext_PageInfoByNumber_pages(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("PageInfoByNumber", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _PriceChange_changedAt(ctx context.Context, field graphql.CollectedField, obj *model.PriceChange) (ret graphql.Marshaler) {
-	return ec.marshalNDate2string(ctx, field.Selections, obj.ChangedAt)
-}
-func (ec *executionContext) fieldContext_PriceChange_changedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("PriceChange", field, false, false, errors.New("field of type Date does not have child fields"))
-}
-
-func (ec *executionContext) _PriceChange_pricing(ctx context.Context, field graphql.CollectedField, obj *model.PriceChange) (ret graphql.Marshaler) {
-	return ec.marshalNPricing2palmaresᚋgraphᚋmodelᚐPricing(ctx, field.Selections, obj.Pricing)
-}
-func (ec *executionContext) fieldContext_PriceChange_pricing(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("PriceChange", field, false, false, errors.New("field of type Pricing does not have child fields"))
-}
-
-func (ec *executionContext) _PriceChange_price(ctx context.Context, field graphql.CollectedField, obj *model.PriceChange) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Price)
-}
-func (ec *executionContext) fieldContext_PriceChange_price(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("PriceChange", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _PriceChange_previousPricing(ctx context.Context, field graphql.CollectedField, obj *model.PriceChange) (ret graphql.Marshaler) {
-	return ec.marshalNPricing2palmaresᚋgraphᚋmodelᚐPricing(ctx, field.Selections, obj.PreviousPricing)
-}
-func (ec *executionContext) fieldContext_PriceChange_previousPricing(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("PriceChange", field, false, false, errors.New("field of type Pricing does not have child fields"))
-}
-
-func (ec *executionContext) _PriceChange_previousPrice(ctx context.Context, field graphql.CollectedField, obj *model.PriceChange) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.PreviousPrice)
-}
-func (ec *executionContext) fieldContext_PriceChange_previousPrice(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("PriceChange", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _PriceChangeCount_month(ctx context.Context, field graphql.CollectedField, obj *model.PriceChangeCount) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Month)
-}
-func (ec *executionContext) fieldContext_PriceChangeCount_month(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("PriceChangeCount", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _PriceChangeCount_category(ctx context.Context, field graphql.CollectedField, obj *model.PriceChangeCount) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Category)
-}
-func (ec *executionContext) fieldContext_PriceChangeCount_category(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("PriceChangeCount", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _PriceChangeCount_count(ctx context.Context, field graphql.CollectedField, obj *model.PriceChangeCount) (ret graphql.Marshaler) {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Count)
-}
-func (ec *executionContext) fieldContext_PriceChangeCount_count(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("PriceChangeCount", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _Publication_id(ctx context.Context, field graphql.CollectedField, obj *model.Publication) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.ID)
-}
-func (ec *executionContext) fieldContext_Publication_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Publication", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Publication_release(ctx context.Context, field graphql.CollectedField, obj *model.Publication) (ret graphql.Marshaler) {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Release)
-}
-func (ec *executionContext) fieldContext_Publication_release(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Publication", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _Publication_publishedAt(ctx context.Context, field graphql.CollectedField, obj *model.Publication) (ret graphql.Marshaler) {
-	return ec.marshalNDateTime2timeᚐTime(ctx, field.Selections, obj.PublishedAt)
-}
-func (ec *executionContext) fieldContext_Publication_publishedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Publication", field, false, false, errors.New("field of type DateTime does not have child fields"))
-}
-
-func (ec *executionContext) _Publication_updatedAt(ctx context.Context, field graphql.CollectedField, obj *model.Publication) (ret graphql.Marshaler) {
-	return ec.marshalNDate2string(ctx, field.Selections, obj.UpdatedAt)
-}
-func (ec *executionContext) fieldContext_Publication_updatedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Publication", field, false, false, errors.New("field of type Date does not have child fields"))
-}
-
-func (ec *executionContext) _Publication_toolsTotal(ctx context.Context, field graphql.CollectedField, obj *model.Publication) (ret graphql.Marshaler) {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.ToolsTotal)
-}
-func (ec *executionContext) fieldContext_Publication_toolsTotal(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Publication", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _Publication_toolsRetired(ctx context.Context, field graphql.CollectedField, obj *model.Publication) (ret graphql.Marshaler) {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.ToolsRetired)
-}
-func (ec *executionContext) fieldContext_Publication_toolsRetired(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Publication", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _Publication_comparisonsTotal(ctx context.Context, field graphql.CollectedField, obj *model.Publication) (ret graphql.Marshaler) {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.ComparisonsTotal)
-}
-func (ec *executionContext) fieldContext_Publication_comparisonsTotal(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Publication", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _Publication_events(ctx context.Context, field graphql.CollectedField, obj *model.Publication) (ret graphql.Marshaler) {
-	return ec.marshalNChangeCount2ᚕᚖpalmaresᚋgraphᚋmodelᚐChangeCountᚄ(ctx, field.Selections, obj.Events)
-}
-func (ec *executionContext) fieldContext_Publication_events(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Publication",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_ChangeCount(ctx, field)
-		},
 	}
 	return fc, nil
 }
@@ -5222,71 +3004,6 @@ func (ec *executionContext) fieldContext_Query___schema(_ context.Context, field
 	return fc, nil
 }
 
-func (ec *executionContext) _RetiredTool_slug(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Slug)
-}
-func (ec *executionContext) fieldContext_RetiredTool_slug(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RetiredTool", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _RetiredTool_name(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Name)
-}
-func (ec *executionContext) fieldContext_RetiredTool_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RetiredTool", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _RetiredTool_score(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
-	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Score)
-}
-func (ec *executionContext) fieldContext_RetiredTool_score(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RetiredTool", field, false, false, errors.New("field of type Float does not have child fields"))
-}
-
-func (ec *executionContext) _RetiredTool_categorySlug(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.CategorySlug)
-}
-func (ec *executionContext) fieldContext_RetiredTool_categorySlug(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RetiredTool", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _RetiredTool_category(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
-	return ec.marshalNCategory2ᚖpalmaresᚋgraphᚋmodelᚐCategory(ctx, field.Selections, obj.Category)
-}
-func (ec *executionContext) fieldContext_RetiredTool_category(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "RetiredTool",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_Category(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _RetiredTool_reason(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
-	return ec.marshalNRetirementReason2palmaresᚋgraphᚋmodelᚐRetirementReason(ctx, field.Selections, obj.Reason)
-}
-func (ec *executionContext) fieldContext_RetiredTool_reason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RetiredTool", field, false, false, errors.New("field of type RetirementReason does not have child fields"))
-}
-
-func (ec *executionContext) _RetiredTool_retiredAt(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
-	return ec.marshalNDate2string(ctx, field.Selections, obj.RetiredAt)
-}
-func (ec *executionContext) fieldContext_RetiredTool_retiredAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RetiredTool", field, false, false, errors.New("field of type Date does not have child fields"))
-}
-
-func (ec *executionContext) _RetiredTool_note(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Note)
-}
-func (ec *executionContext) fieldContext_RetiredTool_note(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RetiredTool", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
 func (ec *executionContext) _RetiredTool_comparisons(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -5331,179 +3048,6 @@ func (ec *executionContext) fieldContext_RetiredTool_comparisons(ctx context.Con
 	return fc, nil
 }
 
-func (ec *executionContext) _RetiredToolConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolConnection) (ret graphql.Marshaler) {
-	return ec.marshalNRetiredToolEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetiredToolEdgeᚄ(ctx, field.Selections, obj.Edges)
-}
-func (ec *executionContext) fieldContext_RetiredToolConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "RetiredToolConnection",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_RetiredToolEdge(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _RetiredToolConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolConnection) (ret graphql.Marshaler) {
-	return ec.marshalNRetiredTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetiredToolᚄ(ctx, field.Selections, obj.Nodes)
-}
-func (ec *executionContext) fieldContext_RetiredToolConnection_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "RetiredToolConnection",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_RetiredTool(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _RetiredToolConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolConnection) (ret graphql.Marshaler) {
-	return ec.marshalNPageInfo2ᚖpalmaresᚋgraphᚋmodelᚐPageInfo(ctx, field.Selections, obj.PageInfo)
-}
-func (ec *executionContext) fieldContext_RetiredToolConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "RetiredToolConnection",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_PageInfo(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _RetiredToolConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolConnection) (ret graphql.Marshaler) {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.TotalCount)
-}
-func (ec *executionContext) fieldContext_RetiredToolConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RetiredToolConnection", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _RetiredToolEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolEdge) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Cursor)
-}
-func (ec *executionContext) fieldContext_RetiredToolEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RetiredToolEdge", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _RetiredToolEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolEdge) (ret graphql.Marshaler) {
-	return ec.marshalNRetiredTool2ᚖpalmaresᚋgraphᚋmodelᚐRetiredTool(ctx, field.Selections, obj.Node)
-}
-func (ec *executionContext) fieldContext_RetiredToolEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "RetiredToolEdge",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_RetiredTool(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _RetiredToolPage_items(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolPage) (ret graphql.Marshaler) {
-	return ec.marshalNRetiredTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetiredToolᚄ(ctx, field.Selections, obj.Items)
-}
-func (ec *executionContext) fieldContext_RetiredToolPage_items(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "RetiredToolPage",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_RetiredTool(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _RetiredToolPage_meta(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolPage) (ret graphql.Marshaler) {
-	return ec.marshalNPageInfoByNumber2ᚖpalmaresᚋgraphᚋmodelᚐPageInfoByNumber(ctx, field.Selections, obj.Meta)
-}
-func (ec *executionContext) fieldContext_RetiredToolPage_meta(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "RetiredToolPage",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_PageInfoByNumber(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _ScoreBin_from(ctx context.Context, field graphql.CollectedField, obj *model.ScoreBin) (ret graphql.Marshaler) {
-	return ec.marshalNFloat2float64(ctx, field.Selections, obj.From)
-}
-func (ec *executionContext) fieldContext_ScoreBin_from(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ScoreBin", field, false, false, errors.New("field of type Float does not have child fields"))
-}
-
-func (ec *executionContext) _ScoreBin_to(ctx context.Context, field graphql.CollectedField, obj *model.ScoreBin) (ret graphql.Marshaler) {
-	return ec.marshalNFloat2float64(ctx, field.Selections, obj.To)
-}
-func (ec *executionContext) fieldContext_ScoreBin_to(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ScoreBin", field, false, false, errors.New("field of type Float does not have child fields"))
-}
-
-func (ec *executionContext) _ScoreBin_count(ctx context.Context, field graphql.CollectedField, obj *model.ScoreBin) (ret graphql.Marshaler) {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Count)
-}
-func (ec *executionContext) fieldContext_ScoreBin_count(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ScoreBin", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _Statistics_toolsTotal(ctx context.Context, field graphql.CollectedField, obj *model.Statistics) (ret graphql.Marshaler) {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.ToolsTotal)
-}
-func (ec *executionContext) fieldContext_Statistics_toolsTotal(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Statistics", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _Statistics_toolsTested(ctx context.Context, field graphql.CollectedField, obj *model.Statistics) (ret graphql.Marshaler) {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.ToolsTested)
-}
-func (ec *executionContext) fieldContext_Statistics_toolsTested(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Statistics", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _Statistics_toolsAvgScore(ctx context.Context, field graphql.CollectedField, obj *model.Statistics) (ret graphql.Marshaler) {
-	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.ToolsAvgScore)
-}
-func (ec *executionContext) fieldContext_Statistics_toolsAvgScore(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Statistics", field, false, false, errors.New("field of type Float does not have child fields"))
-}
-
-func (ec *executionContext) _Statistics_toolsAvgScoreOrZero(ctx context.Context, field graphql.CollectedField, obj *model.Statistics) (ret graphql.Marshaler) {
-	return ec.marshalNFloat2float64(ctx, field.Selections, obj.ToolsAvgScoreOrZero)
-}
-func (ec *executionContext) fieldContext_Statistics_toolsAvgScoreOrZero(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Statistics", field, false, false, errors.New("field of type Float does not have child fields"))
-}
-
-func (ec *executionContext) _Statistics_toolsRetired(ctx context.Context, field graphql.CollectedField, obj *model.Statistics) (ret graphql.Marshaler) {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.ToolsRetired)
-}
-func (ec *executionContext) fieldContext_Statistics_toolsRetired(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Statistics", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _Statistics_comparisonsTotal(ctx context.Context, field graphql.CollectedField, obj *model.Statistics) (ret graphql.Marshaler) {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.ComparisonsTotal)
-}
-func (ec *executionContext) fieldContext_Statistics_comparisonsTotal(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Statistics", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
 func (ec *executionContext) _Subscription_catalogPublished(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
 	return graphql.ResolveFieldStream(
 		ctx,
@@ -5534,162 +3078,6 @@ func (ec *executionContext) fieldContext_Subscription_catalogPublished(_ context
 		},
 	}
 	return fc, nil
-}
-
-func (ec *executionContext) _Tool_slug(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Slug)
-}
-func (ec *executionContext) fieldContext_Tool_slug(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Tool_name(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Name)
-}
-func (ec *executionContext) fieldContext_Tool_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Tool_domain(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Domain)
-}
-func (ec *executionContext) fieldContext_Tool_domain(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Tool_categorySlug(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.CategorySlug)
-}
-func (ec *executionContext) fieldContext_Tool_categorySlug(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Tool_category(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalNCategory2ᚖpalmaresᚋgraphᚋmodelᚐCategory(ctx, field.Selections, obj.Category)
-}
-func (ec *executionContext) fieldContext_Tool_category(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Tool",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_Category(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _Tool_icp(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalNIcp2palmaresᚋgraphᚋmodelᚐIcp(ctx, field.Selections, obj.Icp)
-}
-func (ec *executionContext) fieldContext_Tool_icp(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type Icp does not have child fields"))
-}
-
-func (ec *executionContext) _Tool_icpCode(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.IcpCode)
-}
-func (ec *executionContext) fieldContext_Tool_icpCode(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Tool_pricing(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalNPricing2palmaresᚋgraphᚋmodelᚐPricing(ctx, field.Selections, obj.Pricing)
-}
-func (ec *executionContext) fieldContext_Tool_pricing(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type Pricing does not have child fields"))
-}
-
-func (ec *executionContext) _Tool_price(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Price)
-}
-func (ec *executionContext) fieldContext_Tool_price(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Tool_priceAmount(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalNFloat2float64(ctx, field.Selections, obj.PriceAmount)
-}
-func (ec *executionContext) fieldContext_Tool_priceAmount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type Float does not have child fields"))
-}
-
-func (ec *executionContext) _Tool_pricePeriod(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.PricePeriod)
-}
-func (ec *executionContext) fieldContext_Tool_pricePeriod(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Tool_score(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Score)
-}
-func (ec *executionContext) fieldContext_Tool_score(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type Float does not have child fields"))
-}
-
-func (ec *executionContext) _Tool_verifiability(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Verifiability)
-}
-func (ec *executionContext) fieldContext_Tool_verifiability(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type Float does not have child fields"))
-}
-
-func (ec *executionContext) _Tool_obsolescence(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Obsolescence)
-}
-func (ec *executionContext) fieldContext_Tool_obsolescence(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type Float does not have child fields"))
-}
-
-func (ec *executionContext) _Tool_tagline(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Tagline)
-}
-func (ec *executionContext) fieldContext_Tool_tagline(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Tool_canonicalUrl(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalNURL2string(ctx, field.Selections, obj.CanonicalURL)
-}
-func (ec *executionContext) fieldContext_Tool_canonicalUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type URL does not have child fields"))
-}
-
-func (ec *executionContext) _Tool_avisUrl(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalOURL2ᚖstring(ctx, field.Selections, obj.AvisURL)
-}
-func (ec *executionContext) fieldContext_Tool_avisUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type URL does not have child fields"))
-}
-
-func (ec *executionContext) _Tool_alternativesUrl(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalNURL2string(ctx, field.Selections, obj.AlternativesURL)
-}
-func (ec *executionContext) fieldContext_Tool_alternativesUrl(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type URL does not have child fields"))
-}
-
-func (ec *executionContext) _Tool_updatedAt(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalNDate2string(ctx, field.Selections, obj.UpdatedAt)
-}
-func (ec *executionContext) fieldContext_Tool_updatedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type Date does not have child fields"))
-}
-
-func (ec *executionContext) _Tool_tier(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Tier)
-}
-func (ec *executionContext) fieldContext_Tool_tier(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _Tool_mainstream(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalNBoolean2bool(ctx, field.Selections, obj.Mainstream)
-}
-func (ec *executionContext) fieldContext_Tool_mainstream(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Tool", field, false, false, errors.New("field of type Boolean does not have child fields"))
 }
 
 func (ec *executionContext) _Tool_comparisons(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
@@ -5732,234 +3120,6 @@ func (ec *executionContext) fieldContext_Tool_comparisons(ctx context.Context, f
 	if fc.Args, err = ec.field_Tool_comparisons_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _Tool_priceHistory(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalNPriceChange2ᚕᚖpalmaresᚋgraphᚋmodelᚐPriceChangeᚄ(ctx, field.Selections, obj.PriceHistory)
-}
-func (ec *executionContext) fieldContext_Tool_priceHistory(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Tool",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_PriceChange(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _Tool_history(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalNToolMoment2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolMomentᚄ(ctx, field.Selections, obj.History)
-}
-func (ec *executionContext) fieldContext_Tool_history(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Tool",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_ToolMoment(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _Tool_embeddings(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
-	return ec.marshalOEmbeddingsDocument2ᚖpalmaresᚋgraphᚋmodelᚐEmbeddingsDocument(ctx, field.Selections, obj.Embeddings)
-}
-func (ec *executionContext) fieldContext_Tool_embeddings(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Tool",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_EmbeddingsDocument(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _ToolConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.ToolConnection) (ret graphql.Marshaler) {
-	return ec.marshalNToolEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolEdgeᚄ(ctx, field.Selections, obj.Edges)
-}
-func (ec *executionContext) fieldContext_ToolConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "ToolConnection",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_ToolEdge(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _ToolConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.ToolConnection) (ret graphql.Marshaler) {
-	return ec.marshalNTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolᚄ(ctx, field.Selections, obj.Nodes)
-}
-func (ec *executionContext) fieldContext_ToolConnection_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "ToolConnection",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_Tool(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _ToolConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.ToolConnection) (ret graphql.Marshaler) {
-	return ec.marshalNPageInfo2ᚖpalmaresᚋgraphᚋmodelᚐPageInfo(ctx, field.Selections, obj.PageInfo)
-}
-func (ec *executionContext) fieldContext_ToolConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "ToolConnection",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_PageInfo(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _ToolConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.ToolConnection) (ret graphql.Marshaler) {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.TotalCount)
-}
-func (ec *executionContext) fieldContext_ToolConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ToolConnection", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _ToolEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.ToolEdge) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Cursor)
-}
-func (ec *executionContext) fieldContext_ToolEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ToolEdge", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _ToolEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.ToolEdge) (ret graphql.Marshaler) {
-	return ec.marshalNTool2ᚖpalmaresᚋgraphᚋmodelᚐTool(ctx, field.Selections, obj.Node)
-}
-func (ec *executionContext) fieldContext_ToolEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "ToolEdge",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_Tool(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _ToolGroup_key(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Key)
-}
-func (ec *executionContext) fieldContext_ToolGroup_key(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ToolGroup", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _ToolGroup_count(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) (ret graphql.Marshaler) {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Count)
-}
-func (ec *executionContext) fieldContext_ToolGroup_count(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ToolGroup", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _ToolGroup_tested(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) (ret graphql.Marshaler) {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Tested)
-}
-func (ec *executionContext) fieldContext_ToolGroup_tested(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ToolGroup", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _ToolGroup_avgScore(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) (ret graphql.Marshaler) {
-	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.AvgScore)
-}
-func (ec *executionContext) fieldContext_ToolGroup_avgScore(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ToolGroup", field, false, false, errors.New("field of type Float does not have child fields"))
-}
-
-func (ec *executionContext) _ToolGroup_minScore(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) (ret graphql.Marshaler) {
-	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.MinScore)
-}
-func (ec *executionContext) fieldContext_ToolGroup_minScore(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ToolGroup", field, false, false, errors.New("field of type Float does not have child fields"))
-}
-
-func (ec *executionContext) _ToolGroup_maxScore(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) (ret graphql.Marshaler) {
-	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.MaxScore)
-}
-func (ec *executionContext) fieldContext_ToolGroup_maxScore(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ToolGroup", field, false, false, errors.New("field of type Float does not have child fields"))
-}
-
-func (ec *executionContext) _ToolMoment_at(ctx context.Context, field graphql.CollectedField, obj *model.ToolMoment) (ret graphql.Marshaler) {
-	return ec.marshalNDate2string(ctx, field.Selections, obj.At)
-}
-func (ec *executionContext) fieldContext_ToolMoment_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ToolMoment", field, false, false, errors.New("field of type Date does not have child fields"))
-}
-
-func (ec *executionContext) _ToolMoment_pricing(ctx context.Context, field graphql.CollectedField, obj *model.ToolMoment) (ret graphql.Marshaler) {
-	return ec.marshalNPricing2palmaresᚋgraphᚋmodelᚐPricing(ctx, field.Selections, obj.Pricing)
-}
-func (ec *executionContext) fieldContext_ToolMoment_pricing(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ToolMoment", field, false, false, errors.New("field of type Pricing does not have child fields"))
-}
-
-func (ec *executionContext) _ToolMoment_price(ctx context.Context, field graphql.CollectedField, obj *model.ToolMoment) (ret graphql.Marshaler) {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Price)
-}
-func (ec *executionContext) fieldContext_ToolMoment_price(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ToolMoment", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _ToolMoment_score(ctx context.Context, field graphql.CollectedField, obj *model.ToolMoment) (ret graphql.Marshaler) {
-	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Score)
-}
-func (ec *executionContext) fieldContext_ToolMoment_score(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("ToolMoment", field, false, false, errors.New("field of type Float does not have child fields"))
-}
-
-func (ec *executionContext) _ToolPage_items(ctx context.Context, field graphql.CollectedField, obj *model.ToolPage) (ret graphql.Marshaler) {
-	return ec.marshalNTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolᚄ(ctx, field.Selections, obj.Items)
-}
-func (ec *executionContext) fieldContext_ToolPage_items(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "ToolPage",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_Tool(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _ToolPage_meta(ctx context.Context, field graphql.CollectedField, obj *model.ToolPage) (ret graphql.Marshaler) {
-	return ec.marshalNPageInfoByNumber2ᚖpalmaresᚋgraphᚋmodelᚐPageInfoByNumber(ctx, field.Selections, obj.Meta)
-}
-func (ec *executionContext) fieldContext_ToolPage_meta(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "ToolPage",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_PageInfoByNumber(ctx, field)
-		},
 	}
 	return fc, nil
 }
@@ -7019,9 +4179,1229 @@ func (ec *executionContext) fieldContext___Type_isOneOf(_ context.Context, field
 	return graphql.NewScalarFieldContext("__Type", field, true, false, errors.New("field of type Boolean does not have child fields"))
 }
 
-// endregion **************************** field.gotpl *****************************
+func (ec *executionContext) _Category_slug(ctx context.Context, field graphql.CollectedField, obj *model.Category) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Slug)
+}
 
-// region    **************************** input.gotpl *****************************
+func (ec *executionContext) fieldContext_Category_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Category", Field: field}, nil
+}
+
+func (ec *executionContext) _Category_label(ctx context.Context, field graphql.CollectedField, obj *model.Category) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Label)
+}
+
+func (ec *executionContext) fieldContext_Category_label(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Category", Field: field}, nil
+}
+
+func (ec *executionContext) _Category_toolCount(ctx context.Context, field graphql.CollectedField, obj *model.Category) graphql.Marshaler {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.ToolCount)
+}
+
+func (ec *executionContext) fieldContext_Category_toolCount(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Category", Field: field}, nil
+}
+
+func (ec *executionContext) _Category_avgScore(ctx context.Context, field graphql.CollectedField, obj *model.Category) graphql.Marshaler {
+	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.AvgScore)
+}
+
+func (ec *executionContext) fieldContext_Category_avgScore(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Category", Field: field}, nil
+}
+
+func (ec *executionContext) _Category_avgScoreOrZero(ctx context.Context, field graphql.CollectedField, obj *model.Category) graphql.Marshaler {
+	return ec.marshalNFloat2float64(ctx, field.Selections, obj.AvgScoreOrZero)
+}
+
+func (ec *executionContext) fieldContext_Category_avgScoreOrZero(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Category", Field: field}, nil
+}
+
+func (ec *executionContext) _Change_id(ctx context.Context, field graphql.CollectedField, obj *model.Change) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.ID)
+}
+
+func (ec *executionContext) fieldContext_Change_id(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Change", Field: field}, nil
+}
+
+func (ec *executionContext) _Change_type(ctx context.Context, field graphql.CollectedField, obj *model.Change) graphql.Marshaler {
+	return ec.marshalNChangeType2palmaresᚋgraphᚋmodelᚐChangeType(ctx, field.Selections, obj.Type)
+}
+
+func (ec *executionContext) fieldContext_Change_type(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Change", Field: field}, nil
+}
+
+func (ec *executionContext) _Change_release(ctx context.Context, field graphql.CollectedField, obj *model.Change) graphql.Marshaler {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Release)
+}
+
+func (ec *executionContext) fieldContext_Change_release(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Change", Field: field}, nil
+}
+
+func (ec *executionContext) _Change_publishedAt(ctx context.Context, field graphql.CollectedField, obj *model.Change) graphql.Marshaler {
+	return ec.marshalNDateTime2timeᚐTime(ctx, field.Selections, obj.PublishedAt)
+}
+
+func (ec *executionContext) fieldContext_Change_publishedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Change", Field: field}, nil
+}
+
+func (ec *executionContext) _Change_slug(ctx context.Context, field graphql.CollectedField, obj *model.Change) graphql.Marshaler {
+	return ec.marshalOString2ᚖstring(ctx, field.Selections, obj.Slug)
+}
+
+func (ec *executionContext) fieldContext_Change_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Change", Field: field}, nil
+}
+
+func (ec *executionContext) _Change_category(ctx context.Context, field graphql.CollectedField, obj *model.Change) graphql.Marshaler {
+	return ec.marshalOString2ᚖstring(ctx, field.Selections, obj.Category)
+}
+
+func (ec *executionContext) fieldContext_Change_category(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Change", Field: field}, nil
+}
+
+func (ec *executionContext) _Change_otherCategory(ctx context.Context, field graphql.CollectedField, obj *model.Change) graphql.Marshaler {
+	return ec.marshalOString2ᚖstring(ctx, field.Selections, obj.OtherCategory)
+}
+
+func (ec *executionContext) fieldContext_Change_otherCategory(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Change", Field: field}, nil
+}
+
+func (ec *executionContext) _Change_fields(ctx context.Context, field graphql.CollectedField, obj *model.Change) graphql.Marshaler {
+	return ec.marshalNString2ᚕstringᚄ(ctx, field.Selections, obj.Fields)
+}
+
+func (ec *executionContext) fieldContext_Change_fields(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Change", Field: field}, nil
+}
+
+func (ec *executionContext) _Change_before(ctx context.Context, field graphql.CollectedField, obj *model.Change) graphql.Marshaler {
+	return ec.marshalOJSON2encodingᚋjsonᚐRawMessage(ctx, field.Selections, obj.Before)
+}
+
+func (ec *executionContext) fieldContext_Change_before(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Change", Field: field}, nil
+}
+
+func (ec *executionContext) _Change_after(ctx context.Context, field graphql.CollectedField, obj *model.Change) graphql.Marshaler {
+	return ec.marshalOJSON2encodingᚋjsonᚐRawMessage(ctx, field.Selections, obj.After)
+}
+
+func (ec *executionContext) fieldContext_Change_after(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Change", Field: field}, nil
+}
+
+func (ec *executionContext) _Change_tool(ctx context.Context, field graphql.CollectedField, obj *model.Change) graphql.Marshaler {
+	return ec.marshalOTool2ᚖpalmaresᚋgraphᚋmodelᚐTool(ctx, field.Selections, obj.Tool)
+}
+
+func (ec *executionContext) fieldContext_Change_tool(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Change", Field: field}, nil
+}
+
+func (ec *executionContext) _ChangeConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.ChangeConnection) graphql.Marshaler {
+	return ec.marshalNChangeEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐChangeEdgeᚄ(ctx, field.Selections, obj.Edges)
+}
+
+func (ec *executionContext) fieldContext_ChangeConnection_edges(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChangeConnection", Field: field}, nil
+}
+
+func (ec *executionContext) _ChangeConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.ChangeConnection) graphql.Marshaler {
+	return ec.marshalNChange2ᚕᚖpalmaresᚋgraphᚋmodelᚐChangeᚄ(ctx, field.Selections, obj.Nodes)
+}
+
+func (ec *executionContext) fieldContext_ChangeConnection_nodes(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChangeConnection", Field: field}, nil
+}
+
+func (ec *executionContext) _ChangeConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.ChangeConnection) graphql.Marshaler {
+	return ec.marshalNPageInfo2ᚖpalmaresᚋgraphᚋmodelᚐPageInfo(ctx, field.Selections, obj.PageInfo)
+}
+
+func (ec *executionContext) fieldContext_ChangeConnection_pageInfo(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChangeConnection", Field: field}, nil
+}
+
+func (ec *executionContext) _ChangeCount_type(ctx context.Context, field graphql.CollectedField, obj *model.ChangeCount) graphql.Marshaler {
+	return ec.marshalNChangeType2palmaresᚋgraphᚋmodelᚐChangeType(ctx, field.Selections, obj.Type)
+}
+
+func (ec *executionContext) fieldContext_ChangeCount_type(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChangeCount", Field: field}, nil
+}
+
+func (ec *executionContext) _ChangeCount_count(ctx context.Context, field graphql.CollectedField, obj *model.ChangeCount) graphql.Marshaler {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Count)
+}
+
+func (ec *executionContext) fieldContext_ChangeCount_count(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChangeCount", Field: field}, nil
+}
+
+func (ec *executionContext) _ChangeEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.ChangeEdge) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Cursor)
+}
+
+func (ec *executionContext) fieldContext_ChangeEdge_cursor(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChangeEdge", Field: field}, nil
+}
+
+func (ec *executionContext) _ChangeEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.ChangeEdge) graphql.Marshaler {
+	return ec.marshalNChange2ᚖpalmaresᚋgraphᚋmodelᚐChange(ctx, field.Selections, obj.Node)
+}
+
+func (ec *executionContext) fieldContext_ChangeEdge_node(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChangeEdge", Field: field}, nil
+}
+
+func (ec *executionContext) _Chunk_id(ctx context.Context, field graphql.CollectedField, obj *model.Chunk) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.ID)
+}
+
+func (ec *executionContext) fieldContext_Chunk_id(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Chunk", Field: field}, nil
+}
+
+func (ec *executionContext) _Chunk_text(ctx context.Context, field graphql.CollectedField, obj *model.Chunk) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Text)
+}
+
+func (ec *executionContext) fieldContext_Chunk_text(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Chunk", Field: field}, nil
+}
+
+func (ec *executionContext) _Chunk_metadata(ctx context.Context, field graphql.CollectedField, obj *model.Chunk) graphql.Marshaler {
+	return ec.marshalNChunkMetadata2ᚖpalmaresᚋgraphᚋmodelᚐChunkMetadata(ctx, field.Selections, obj.Metadata)
+}
+
+func (ec *executionContext) fieldContext_Chunk_metadata(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Chunk", Field: field}, nil
+}
+
+func (ec *executionContext) _ChunkMetadata_slug(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Slug)
+}
+
+func (ec *executionContext) fieldContext_ChunkMetadata_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
+}
+
+func (ec *executionContext) _ChunkMetadata_section(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Section)
+}
+
+func (ec *executionContext) fieldContext_ChunkMetadata_section(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
+}
+
+func (ec *executionContext) _ChunkMetadata_position(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) graphql.Marshaler {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Position)
+}
+
+func (ec *executionContext) fieldContext_ChunkMetadata_position(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
+}
+
+func (ec *executionContext) _ChunkMetadata_canonicalUrl(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) graphql.Marshaler {
+	return ec.marshalNURL2string(ctx, field.Selections, obj.CanonicalURL)
+}
+
+func (ec *executionContext) fieldContext_ChunkMetadata_canonicalUrl(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
+}
+
+func (ec *executionContext) _ChunkMetadata_tool(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Tool)
+}
+
+func (ec *executionContext) fieldContext_ChunkMetadata_tool(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
+}
+
+func (ec *executionContext) _ChunkMetadata_category(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Category)
+}
+
+func (ec *executionContext) fieldContext_ChunkMetadata_category(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
+}
+
+func (ec *executionContext) _ChunkMetadata_score(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) graphql.Marshaler {
+	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Score)
+}
+
+func (ec *executionContext) fieldContext_ChunkMetadata_score(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
+}
+
+func (ec *executionContext) _ChunkMetadata_verifiability(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) graphql.Marshaler {
+	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Verifiability)
+}
+
+func (ec *executionContext) fieldContext_ChunkMetadata_verifiability(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
+}
+
+func (ec *executionContext) _ChunkMetadata_updatedAt(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) graphql.Marshaler {
+	return ec.marshalNDate2string(ctx, field.Selections, obj.UpdatedAt)
+}
+
+func (ec *executionContext) fieldContext_ChunkMetadata_updatedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
+}
+
+func (ec *executionContext) _Comparison_slug(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Slug)
+}
+
+func (ec *executionContext) fieldContext_Comparison_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
+}
+
+func (ec *executionContext) _Comparison_title(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Title)
+}
+
+func (ec *executionContext) fieldContext_Comparison_title(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
+}
+
+func (ec *executionContext) _Comparison_toolA(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) graphql.Marshaler {
+	return ec.marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx, field.Selections, obj.ToolA)
+}
+
+func (ec *executionContext) fieldContext_Comparison_toolA(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
+}
+
+func (ec *executionContext) _Comparison_toolB(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) graphql.Marshaler {
+	return ec.marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx, field.Selections, obj.ToolB)
+}
+
+func (ec *executionContext) fieldContext_Comparison_toolB(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
+}
+
+func (ec *executionContext) _Comparison_winner(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) graphql.Marshaler {
+	return ec.marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx, field.Selections, obj.Winner)
+}
+
+func (ec *executionContext) fieldContext_Comparison_winner(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
+}
+
+func (ec *executionContext) _Comparison_winnerName(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.WinnerName)
+}
+
+func (ec *executionContext) fieldContext_Comparison_winnerName(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
+}
+
+func (ec *executionContext) _Comparison_winnerNote(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.WinnerNote)
+}
+
+func (ec *executionContext) fieldContext_Comparison_winnerNote(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
+}
+
+func (ec *executionContext) _Comparison_updatedAt(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) graphql.Marshaler {
+	return ec.marshalNDate2string(ctx, field.Selections, obj.UpdatedAt)
+}
+
+func (ec *executionContext) fieldContext_Comparison_updatedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
+}
+
+func (ec *executionContext) _Comparison_canonicalUrl(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) graphql.Marshaler {
+	return ec.marshalNURL2string(ctx, field.Selections, obj.CanonicalURL)
+}
+
+func (ec *executionContext) fieldContext_Comparison_canonicalUrl(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
+}
+
+func (ec *executionContext) _ComparisonConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonConnection) graphql.Marshaler {
+	return ec.marshalNComparisonEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonEdgeᚄ(ctx, field.Selections, obj.Edges)
+}
+
+func (ec *executionContext) fieldContext_ComparisonConnection_edges(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ComparisonConnection", Field: field}, nil
+}
+
+func (ec *executionContext) _ComparisonConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonConnection) graphql.Marshaler {
+	return ec.marshalNComparison2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonᚄ(ctx, field.Selections, obj.Nodes)
+}
+
+func (ec *executionContext) fieldContext_ComparisonConnection_nodes(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ComparisonConnection", Field: field}, nil
+}
+
+func (ec *executionContext) _ComparisonConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonConnection) graphql.Marshaler {
+	return ec.marshalNPageInfo2ᚖpalmaresᚋgraphᚋmodelᚐPageInfo(ctx, field.Selections, obj.PageInfo)
+}
+
+func (ec *executionContext) fieldContext_ComparisonConnection_pageInfo(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ComparisonConnection", Field: field}, nil
+}
+
+func (ec *executionContext) _ComparisonConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonConnection) graphql.Marshaler {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.TotalCount)
+}
+
+func (ec *executionContext) fieldContext_ComparisonConnection_totalCount(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ComparisonConnection", Field: field}, nil
+}
+
+func (ec *executionContext) _ComparisonEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonEdge) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Cursor)
+}
+
+func (ec *executionContext) fieldContext_ComparisonEdge_cursor(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ComparisonEdge", Field: field}, nil
+}
+
+func (ec *executionContext) _ComparisonEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonEdge) graphql.Marshaler {
+	return ec.marshalNComparison2ᚖpalmaresᚋgraphᚋmodelᚐComparison(ctx, field.Selections, obj.Node)
+}
+
+func (ec *executionContext) fieldContext_ComparisonEdge_node(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ComparisonEdge", Field: field}, nil
+}
+
+func (ec *executionContext) _ComparisonPage_items(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonPage) graphql.Marshaler {
+	return ec.marshalNComparison2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonᚄ(ctx, field.Selections, obj.Items)
+}
+
+func (ec *executionContext) fieldContext_ComparisonPage_items(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ComparisonPage", Field: field}, nil
+}
+
+func (ec *executionContext) _ComparisonPage_meta(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonPage) graphql.Marshaler {
+	return ec.marshalNPageInfoByNumber2ᚖpalmaresᚋgraphᚋmodelᚐPageInfoByNumber(ctx, field.Selections, obj.Meta)
+}
+
+func (ec *executionContext) fieldContext_ComparisonPage_meta(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ComparisonPage", Field: field}, nil
+}
+
+func (ec *executionContext) _EmbeddingsDocument_slug(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Slug)
+}
+
+func (ec *executionContext) fieldContext_EmbeddingsDocument_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "EmbeddingsDocument", Field: field}, nil
+}
+
+func (ec *executionContext) _EmbeddingsDocument_name(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Name)
+}
+
+func (ec *executionContext) fieldContext_EmbeddingsDocument_name(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "EmbeddingsDocument", Field: field}, nil
+}
+
+func (ec *executionContext) _EmbeddingsDocument_canonicalUrl(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) graphql.Marshaler {
+	return ec.marshalNURL2string(ctx, field.Selections, obj.CanonicalURL)
+}
+
+func (ec *executionContext) fieldContext_EmbeddingsDocument_canonicalUrl(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "EmbeddingsDocument", Field: field}, nil
+}
+
+func (ec *executionContext) _EmbeddingsDocument_hash(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Hash)
+}
+
+func (ec *executionContext) fieldContext_EmbeddingsDocument_hash(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "EmbeddingsDocument", Field: field}, nil
+}
+
+func (ec *executionContext) _EmbeddingsDocument_updatedAt(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) graphql.Marshaler {
+	return ec.marshalNDate2string(ctx, field.Selections, obj.UpdatedAt)
+}
+
+func (ec *executionContext) fieldContext_EmbeddingsDocument_updatedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "EmbeddingsDocument", Field: field}, nil
+}
+
+func (ec *executionContext) _EmbeddingsDocument_chunkCount(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) graphql.Marshaler {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.ChunkCount)
+}
+
+func (ec *executionContext) fieldContext_EmbeddingsDocument_chunkCount(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "EmbeddingsDocument", Field: field}, nil
+}
+
+func (ec *executionContext) _EmbeddingsDocument_chunks(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) graphql.Marshaler {
+	return ec.marshalNChunk2ᚕᚖpalmaresᚋgraphᚋmodelᚐChunkᚄ(ctx, field.Selections, obj.Chunks)
+}
+
+func (ec *executionContext) fieldContext_EmbeddingsDocument_chunks(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "EmbeddingsDocument", Field: field}, nil
+}
+
+func (ec *executionContext) _Feed_release(ctx context.Context, field graphql.CollectedField, obj *model.Feed) graphql.Marshaler {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Release)
+}
+
+func (ec *executionContext) fieldContext_Feed_release(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Feed", Field: field}, nil
+}
+
+func (ec *executionContext) _Feed_updatedAt(ctx context.Context, field graphql.CollectedField, obj *model.Feed) graphql.Marshaler {
+	return ec.marshalODate2ᚖstring(ctx, field.Selections, obj.UpdatedAt)
+}
+
+func (ec *executionContext) fieldContext_Feed_updatedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Feed", Field: field}, nil
+}
+
+func (ec *executionContext) _Feed_credit(ctx context.Context, field graphql.CollectedField, obj *model.Feed) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Credit)
+}
+
+func (ec *executionContext) fieldContext_Feed_credit(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Feed", Field: field}, nil
+}
+
+func (ec *executionContext) _PageInfo_hasNextPage(ctx context.Context, field graphql.CollectedField, obj *model.PageInfo) graphql.Marshaler {
+	return ec.marshalNBoolean2bool(ctx, field.Selections, obj.HasNextPage)
+}
+
+func (ec *executionContext) fieldContext_PageInfo_hasNextPage(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PageInfo", Field: field}, nil
+}
+
+func (ec *executionContext) _PageInfo_hasPreviousPage(ctx context.Context, field graphql.CollectedField, obj *model.PageInfo) graphql.Marshaler {
+	return ec.marshalNBoolean2bool(ctx, field.Selections, obj.HasPreviousPage)
+}
+
+func (ec *executionContext) fieldContext_PageInfo_hasPreviousPage(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PageInfo", Field: field}, nil
+}
+
+func (ec *executionContext) _PageInfo_startCursor(ctx context.Context, field graphql.CollectedField, obj *model.PageInfo) graphql.Marshaler {
+	return ec.marshalOString2ᚖstring(ctx, field.Selections, obj.StartCursor)
+}
+
+func (ec *executionContext) fieldContext_PageInfo_startCursor(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PageInfo", Field: field}, nil
+}
+
+func (ec *executionContext) _PageInfo_endCursor(ctx context.Context, field graphql.CollectedField, obj *model.PageInfo) graphql.Marshaler {
+	return ec.marshalOString2ᚖstring(ctx, field.Selections, obj.EndCursor)
+}
+
+func (ec *executionContext) fieldContext_PageInfo_endCursor(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PageInfo", Field: field}, nil
+}
+
+func (ec *executionContext) _PageInfoByNumber_total(ctx context.Context, field graphql.CollectedField, obj *model.PageInfoByNumber) graphql.Marshaler {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Total)
+}
+
+func (ec *executionContext) fieldContext_PageInfoByNumber_total(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PageInfoByNumber", Field: field}, nil
+}
+
+func (ec *executionContext) _PageInfoByNumber_page(ctx context.Context, field graphql.CollectedField, obj *model.PageInfoByNumber) graphql.Marshaler {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Page)
+}
+
+func (ec *executionContext) fieldContext_PageInfoByNumber_page(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PageInfoByNumber", Field: field}, nil
+}
+
+func (ec *executionContext) _PageInfoByNumber_limit(ctx context.Context, field graphql.CollectedField, obj *model.PageInfoByNumber) graphql.Marshaler {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Limit)
+}
+
+func (ec *executionContext) fieldContext_PageInfoByNumber_limit(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PageInfoByNumber", Field: field}, nil
+}
+
+func (ec *executionContext) _PageInfoByNumber_pages(ctx context.Context, field graphql.CollectedField, obj *model.PageInfoByNumber) graphql.Marshaler {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Pages)
+}
+
+func (ec *executionContext) fieldContext_PageInfoByNumber_pages(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PageInfoByNumber", Field: field}, nil
+}
+
+func (ec *executionContext) _PriceChange_changedAt(ctx context.Context, field graphql.CollectedField, obj *model.PriceChange) graphql.Marshaler {
+	return ec.marshalNDate2string(ctx, field.Selections, obj.ChangedAt)
+}
+
+func (ec *executionContext) fieldContext_PriceChange_changedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PriceChange", Field: field}, nil
+}
+
+func (ec *executionContext) _PriceChange_pricing(ctx context.Context, field graphql.CollectedField, obj *model.PriceChange) graphql.Marshaler {
+	return ec.marshalNPricing2palmaresᚋgraphᚋmodelᚐPricing(ctx, field.Selections, obj.Pricing)
+}
+
+func (ec *executionContext) fieldContext_PriceChange_pricing(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PriceChange", Field: field}, nil
+}
+
+func (ec *executionContext) _PriceChange_price(ctx context.Context, field graphql.CollectedField, obj *model.PriceChange) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Price)
+}
+
+func (ec *executionContext) fieldContext_PriceChange_price(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PriceChange", Field: field}, nil
+}
+
+func (ec *executionContext) _PriceChange_previousPricing(ctx context.Context, field graphql.CollectedField, obj *model.PriceChange) graphql.Marshaler {
+	return ec.marshalNPricing2palmaresᚋgraphᚋmodelᚐPricing(ctx, field.Selections, obj.PreviousPricing)
+}
+
+func (ec *executionContext) fieldContext_PriceChange_previousPricing(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PriceChange", Field: field}, nil
+}
+
+func (ec *executionContext) _PriceChange_previousPrice(ctx context.Context, field graphql.CollectedField, obj *model.PriceChange) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.PreviousPrice)
+}
+
+func (ec *executionContext) fieldContext_PriceChange_previousPrice(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PriceChange", Field: field}, nil
+}
+
+func (ec *executionContext) _PriceChangeCount_month(ctx context.Context, field graphql.CollectedField, obj *model.PriceChangeCount) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Month)
+}
+
+func (ec *executionContext) fieldContext_PriceChangeCount_month(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PriceChangeCount", Field: field}, nil
+}
+
+func (ec *executionContext) _PriceChangeCount_category(ctx context.Context, field graphql.CollectedField, obj *model.PriceChangeCount) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Category)
+}
+
+func (ec *executionContext) fieldContext_PriceChangeCount_category(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PriceChangeCount", Field: field}, nil
+}
+
+func (ec *executionContext) _PriceChangeCount_count(ctx context.Context, field graphql.CollectedField, obj *model.PriceChangeCount) graphql.Marshaler {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Count)
+}
+
+func (ec *executionContext) fieldContext_PriceChangeCount_count(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PriceChangeCount", Field: field}, nil
+}
+
+func (ec *executionContext) _Publication_id(ctx context.Context, field graphql.CollectedField, obj *model.Publication) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.ID)
+}
+
+func (ec *executionContext) fieldContext_Publication_id(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Publication", Field: field}, nil
+}
+
+func (ec *executionContext) _Publication_release(ctx context.Context, field graphql.CollectedField, obj *model.Publication) graphql.Marshaler {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Release)
+}
+
+func (ec *executionContext) fieldContext_Publication_release(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Publication", Field: field}, nil
+}
+
+func (ec *executionContext) _Publication_publishedAt(ctx context.Context, field graphql.CollectedField, obj *model.Publication) graphql.Marshaler {
+	return ec.marshalNDateTime2timeᚐTime(ctx, field.Selections, obj.PublishedAt)
+}
+
+func (ec *executionContext) fieldContext_Publication_publishedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Publication", Field: field}, nil
+}
+
+func (ec *executionContext) _Publication_updatedAt(ctx context.Context, field graphql.CollectedField, obj *model.Publication) graphql.Marshaler {
+	return ec.marshalNDate2string(ctx, field.Selections, obj.UpdatedAt)
+}
+
+func (ec *executionContext) fieldContext_Publication_updatedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Publication", Field: field}, nil
+}
+
+func (ec *executionContext) _Publication_toolsTotal(ctx context.Context, field graphql.CollectedField, obj *model.Publication) graphql.Marshaler {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.ToolsTotal)
+}
+
+func (ec *executionContext) fieldContext_Publication_toolsTotal(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Publication", Field: field}, nil
+}
+
+func (ec *executionContext) _Publication_toolsRetired(ctx context.Context, field graphql.CollectedField, obj *model.Publication) graphql.Marshaler {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.ToolsRetired)
+}
+
+func (ec *executionContext) fieldContext_Publication_toolsRetired(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Publication", Field: field}, nil
+}
+
+func (ec *executionContext) _Publication_comparisonsTotal(ctx context.Context, field graphql.CollectedField, obj *model.Publication) graphql.Marshaler {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.ComparisonsTotal)
+}
+
+func (ec *executionContext) fieldContext_Publication_comparisonsTotal(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Publication", Field: field}, nil
+}
+
+func (ec *executionContext) _Publication_events(ctx context.Context, field graphql.CollectedField, obj *model.Publication) graphql.Marshaler {
+	return ec.marshalNChangeCount2ᚕᚖpalmaresᚋgraphᚋmodelᚐChangeCountᚄ(ctx, field.Selections, obj.Events)
+}
+
+func (ec *executionContext) fieldContext_Publication_events(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Publication", Field: field}, nil
+}
+
+func (ec *executionContext) _RetiredTool_slug(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Slug)
+}
+
+func (ec *executionContext) fieldContext_RetiredTool_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredTool", Field: field}, nil
+}
+
+func (ec *executionContext) _RetiredTool_name(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Name)
+}
+
+func (ec *executionContext) fieldContext_RetiredTool_name(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredTool", Field: field}, nil
+}
+
+func (ec *executionContext) _RetiredTool_score(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) graphql.Marshaler {
+	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Score)
+}
+
+func (ec *executionContext) fieldContext_RetiredTool_score(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredTool", Field: field}, nil
+}
+
+func (ec *executionContext) _RetiredTool_categorySlug(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.CategorySlug)
+}
+
+func (ec *executionContext) fieldContext_RetiredTool_categorySlug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredTool", Field: field}, nil
+}
+
+func (ec *executionContext) _RetiredTool_category(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) graphql.Marshaler {
+	return ec.marshalNCategory2ᚖpalmaresᚋgraphᚋmodelᚐCategory(ctx, field.Selections, obj.Category)
+}
+
+func (ec *executionContext) fieldContext_RetiredTool_category(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredTool", Field: field}, nil
+}
+
+func (ec *executionContext) _RetiredTool_reason(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) graphql.Marshaler {
+	return ec.marshalNRetirementReason2palmaresᚋgraphᚋmodelᚐRetirementReason(ctx, field.Selections, obj.Reason)
+}
+
+func (ec *executionContext) fieldContext_RetiredTool_reason(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredTool", Field: field}, nil
+}
+
+func (ec *executionContext) _RetiredTool_retiredAt(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) graphql.Marshaler {
+	return ec.marshalNDate2string(ctx, field.Selections, obj.RetiredAt)
+}
+
+func (ec *executionContext) fieldContext_RetiredTool_retiredAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredTool", Field: field}, nil
+}
+
+func (ec *executionContext) _RetiredTool_note(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Note)
+}
+
+func (ec *executionContext) fieldContext_RetiredTool_note(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredTool", Field: field}, nil
+}
+
+func (ec *executionContext) _RetiredToolConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolConnection) graphql.Marshaler {
+	return ec.marshalNRetiredToolEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetiredToolEdgeᚄ(ctx, field.Selections, obj.Edges)
+}
+
+func (ec *executionContext) fieldContext_RetiredToolConnection_edges(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredToolConnection", Field: field}, nil
+}
+
+func (ec *executionContext) _RetiredToolConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolConnection) graphql.Marshaler {
+	return ec.marshalNRetiredTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetiredToolᚄ(ctx, field.Selections, obj.Nodes)
+}
+
+func (ec *executionContext) fieldContext_RetiredToolConnection_nodes(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredToolConnection", Field: field}, nil
+}
+
+func (ec *executionContext) _RetiredToolConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolConnection) graphql.Marshaler {
+	return ec.marshalNPageInfo2ᚖpalmaresᚋgraphᚋmodelᚐPageInfo(ctx, field.Selections, obj.PageInfo)
+}
+
+func (ec *executionContext) fieldContext_RetiredToolConnection_pageInfo(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredToolConnection", Field: field}, nil
+}
+
+func (ec *executionContext) _RetiredToolConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolConnection) graphql.Marshaler {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.TotalCount)
+}
+
+func (ec *executionContext) fieldContext_RetiredToolConnection_totalCount(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredToolConnection", Field: field}, nil
+}
+
+func (ec *executionContext) _RetiredToolEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolEdge) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Cursor)
+}
+
+func (ec *executionContext) fieldContext_RetiredToolEdge_cursor(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredToolEdge", Field: field}, nil
+}
+
+func (ec *executionContext) _RetiredToolEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolEdge) graphql.Marshaler {
+	return ec.marshalNRetiredTool2ᚖpalmaresᚋgraphᚋmodelᚐRetiredTool(ctx, field.Selections, obj.Node)
+}
+
+func (ec *executionContext) fieldContext_RetiredToolEdge_node(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredToolEdge", Field: field}, nil
+}
+
+func (ec *executionContext) _RetiredToolPage_items(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolPage) graphql.Marshaler {
+	return ec.marshalNRetiredTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetiredToolᚄ(ctx, field.Selections, obj.Items)
+}
+
+func (ec *executionContext) fieldContext_RetiredToolPage_items(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredToolPage", Field: field}, nil
+}
+
+func (ec *executionContext) _RetiredToolPage_meta(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolPage) graphql.Marshaler {
+	return ec.marshalNPageInfoByNumber2ᚖpalmaresᚋgraphᚋmodelᚐPageInfoByNumber(ctx, field.Selections, obj.Meta)
+}
+
+func (ec *executionContext) fieldContext_RetiredToolPage_meta(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredToolPage", Field: field}, nil
+}
+
+func (ec *executionContext) _ScoreBin_from(ctx context.Context, field graphql.CollectedField, obj *model.ScoreBin) graphql.Marshaler {
+	return ec.marshalNFloat2float64(ctx, field.Selections, obj.From)
+}
+
+func (ec *executionContext) fieldContext_ScoreBin_from(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ScoreBin", Field: field}, nil
+}
+
+func (ec *executionContext) _ScoreBin_to(ctx context.Context, field graphql.CollectedField, obj *model.ScoreBin) graphql.Marshaler {
+	return ec.marshalNFloat2float64(ctx, field.Selections, obj.To)
+}
+
+func (ec *executionContext) fieldContext_ScoreBin_to(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ScoreBin", Field: field}, nil
+}
+
+func (ec *executionContext) _ScoreBin_count(ctx context.Context, field graphql.CollectedField, obj *model.ScoreBin) graphql.Marshaler {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Count)
+}
+
+func (ec *executionContext) fieldContext_ScoreBin_count(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ScoreBin", Field: field}, nil
+}
+
+func (ec *executionContext) _Statistics_toolsTotal(ctx context.Context, field graphql.CollectedField, obj *model.Statistics) graphql.Marshaler {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.ToolsTotal)
+}
+
+func (ec *executionContext) fieldContext_Statistics_toolsTotal(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Statistics", Field: field}, nil
+}
+
+func (ec *executionContext) _Statistics_toolsTested(ctx context.Context, field graphql.CollectedField, obj *model.Statistics) graphql.Marshaler {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.ToolsTested)
+}
+
+func (ec *executionContext) fieldContext_Statistics_toolsTested(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Statistics", Field: field}, nil
+}
+
+func (ec *executionContext) _Statistics_toolsAvgScore(ctx context.Context, field graphql.CollectedField, obj *model.Statistics) graphql.Marshaler {
+	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.ToolsAvgScore)
+}
+
+func (ec *executionContext) fieldContext_Statistics_toolsAvgScore(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Statistics", Field: field}, nil
+}
+
+func (ec *executionContext) _Statistics_toolsAvgScoreOrZero(ctx context.Context, field graphql.CollectedField, obj *model.Statistics) graphql.Marshaler {
+	return ec.marshalNFloat2float64(ctx, field.Selections, obj.ToolsAvgScoreOrZero)
+}
+
+func (ec *executionContext) fieldContext_Statistics_toolsAvgScoreOrZero(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Statistics", Field: field}, nil
+}
+
+func (ec *executionContext) _Statistics_toolsRetired(ctx context.Context, field graphql.CollectedField, obj *model.Statistics) graphql.Marshaler {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.ToolsRetired)
+}
+
+func (ec *executionContext) fieldContext_Statistics_toolsRetired(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Statistics", Field: field}, nil
+}
+
+func (ec *executionContext) _Statistics_comparisonsTotal(ctx context.Context, field graphql.CollectedField, obj *model.Statistics) graphql.Marshaler {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.ComparisonsTotal)
+}
+
+func (ec *executionContext) fieldContext_Statistics_comparisonsTotal(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Statistics", Field: field}, nil
+}
+
+func (ec *executionContext) _Tool_slug(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Slug)
+}
+
+func (ec *executionContext) fieldContext_Tool_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) _Tool_name(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Name)
+}
+
+func (ec *executionContext) fieldContext_Tool_name(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) _Tool_domain(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Domain)
+}
+
+func (ec *executionContext) fieldContext_Tool_domain(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) _Tool_categorySlug(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.CategorySlug)
+}
+
+func (ec *executionContext) fieldContext_Tool_categorySlug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) _Tool_category(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
+	return ec.marshalNCategory2ᚖpalmaresᚋgraphᚋmodelᚐCategory(ctx, field.Selections, obj.Category)
+}
+
+func (ec *executionContext) fieldContext_Tool_category(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) _Tool_icp(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
+	return ec.marshalNIcp2palmaresᚋgraphᚋmodelᚐIcp(ctx, field.Selections, obj.Icp)
+}
+
+func (ec *executionContext) fieldContext_Tool_icp(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) _Tool_icpCode(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.IcpCode)
+}
+
+func (ec *executionContext) fieldContext_Tool_icpCode(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) _Tool_pricing(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
+	return ec.marshalNPricing2palmaresᚋgraphᚋmodelᚐPricing(ctx, field.Selections, obj.Pricing)
+}
+
+func (ec *executionContext) fieldContext_Tool_pricing(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) _Tool_price(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Price)
+}
+
+func (ec *executionContext) fieldContext_Tool_price(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) _Tool_priceAmount(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
+	return ec.marshalNFloat2float64(ctx, field.Selections, obj.PriceAmount)
+}
+
+func (ec *executionContext) fieldContext_Tool_priceAmount(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) _Tool_pricePeriod(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.PricePeriod)
+}
+
+func (ec *executionContext) fieldContext_Tool_pricePeriod(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) _Tool_score(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
+	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Score)
+}
+
+func (ec *executionContext) fieldContext_Tool_score(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) _Tool_verifiability(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
+	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Verifiability)
+}
+
+func (ec *executionContext) fieldContext_Tool_verifiability(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) _Tool_obsolescence(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
+	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Obsolescence)
+}
+
+func (ec *executionContext) fieldContext_Tool_obsolescence(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) _Tool_tagline(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Tagline)
+}
+
+func (ec *executionContext) fieldContext_Tool_tagline(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) _Tool_canonicalUrl(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
+	return ec.marshalNURL2string(ctx, field.Selections, obj.CanonicalURL)
+}
+
+func (ec *executionContext) fieldContext_Tool_canonicalUrl(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) _Tool_avisUrl(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
+	return ec.marshalOURL2ᚖstring(ctx, field.Selections, obj.AvisURL)
+}
+
+func (ec *executionContext) fieldContext_Tool_avisUrl(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) _Tool_alternativesUrl(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
+	return ec.marshalNURL2string(ctx, field.Selections, obj.AlternativesURL)
+}
+
+func (ec *executionContext) fieldContext_Tool_alternativesUrl(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) _Tool_updatedAt(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
+	return ec.marshalNDate2string(ctx, field.Selections, obj.UpdatedAt)
+}
+
+func (ec *executionContext) fieldContext_Tool_updatedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) _Tool_tier(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Tier)
+}
+
+func (ec *executionContext) fieldContext_Tool_tier(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) _Tool_mainstream(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
+	return ec.marshalNBoolean2bool(ctx, field.Selections, obj.Mainstream)
+}
+
+func (ec *executionContext) fieldContext_Tool_mainstream(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) _Tool_priceHistory(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
+	return ec.marshalNPriceChange2ᚕᚖpalmaresᚋgraphᚋmodelᚐPriceChangeᚄ(ctx, field.Selections, obj.PriceHistory)
+}
+
+func (ec *executionContext) fieldContext_Tool_priceHistory(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) _Tool_history(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
+	return ec.marshalNToolMoment2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolMomentᚄ(ctx, field.Selections, obj.History)
+}
+
+func (ec *executionContext) fieldContext_Tool_history(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) _Tool_embeddings(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
+	return ec.marshalOEmbeddingsDocument2ᚖpalmaresᚋgraphᚋmodelᚐEmbeddingsDocument(ctx, field.Selections, obj.Embeddings)
+}
+
+func (ec *executionContext) fieldContext_Tool_embeddings(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) _ToolConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.ToolConnection) graphql.Marshaler {
+	return ec.marshalNToolEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolEdgeᚄ(ctx, field.Selections, obj.Edges)
+}
+
+func (ec *executionContext) fieldContext_ToolConnection_edges(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolConnection", Field: field}, nil
+}
+
+func (ec *executionContext) _ToolConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.ToolConnection) graphql.Marshaler {
+	return ec.marshalNTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolᚄ(ctx, field.Selections, obj.Nodes)
+}
+
+func (ec *executionContext) fieldContext_ToolConnection_nodes(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolConnection", Field: field}, nil
+}
+
+func (ec *executionContext) _ToolConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.ToolConnection) graphql.Marshaler {
+	return ec.marshalNPageInfo2ᚖpalmaresᚋgraphᚋmodelᚐPageInfo(ctx, field.Selections, obj.PageInfo)
+}
+
+func (ec *executionContext) fieldContext_ToolConnection_pageInfo(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolConnection", Field: field}, nil
+}
+
+func (ec *executionContext) _ToolConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.ToolConnection) graphql.Marshaler {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.TotalCount)
+}
+
+func (ec *executionContext) fieldContext_ToolConnection_totalCount(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolConnection", Field: field}, nil
+}
+
+func (ec *executionContext) _ToolEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.ToolEdge) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Cursor)
+}
+
+func (ec *executionContext) fieldContext_ToolEdge_cursor(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolEdge", Field: field}, nil
+}
+
+func (ec *executionContext) _ToolEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.ToolEdge) graphql.Marshaler {
+	return ec.marshalNTool2ᚖpalmaresᚋgraphᚋmodelᚐTool(ctx, field.Selections, obj.Node)
+}
+
+func (ec *executionContext) fieldContext_ToolEdge_node(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolEdge", Field: field}, nil
+}
+
+func (ec *executionContext) _ToolGroup_key(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Key)
+}
+
+func (ec *executionContext) fieldContext_ToolGroup_key(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
+func (ec *executionContext) _ToolGroup_count(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) graphql.Marshaler {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Count)
+}
+
+func (ec *executionContext) fieldContext_ToolGroup_count(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
+func (ec *executionContext) _ToolGroup_tested(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) graphql.Marshaler {
+	return ec.marshalNInt2int(ctx, field.Selections, obj.Tested)
+}
+
+func (ec *executionContext) fieldContext_ToolGroup_tested(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
+func (ec *executionContext) _ToolGroup_avgScore(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) graphql.Marshaler {
+	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.AvgScore)
+}
+
+func (ec *executionContext) fieldContext_ToolGroup_avgScore(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
+func (ec *executionContext) _ToolGroup_minScore(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) graphql.Marshaler {
+	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.MinScore)
+}
+
+func (ec *executionContext) fieldContext_ToolGroup_minScore(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
+func (ec *executionContext) _ToolGroup_maxScore(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) graphql.Marshaler {
+	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.MaxScore)
+}
+
+func (ec *executionContext) fieldContext_ToolGroup_maxScore(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
+func (ec *executionContext) _ToolMoment_at(ctx context.Context, field graphql.CollectedField, obj *model.ToolMoment) graphql.Marshaler {
+	return ec.marshalNDate2string(ctx, field.Selections, obj.At)
+}
+
+func (ec *executionContext) fieldContext_ToolMoment_at(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolMoment", Field: field}, nil
+}
+
+func (ec *executionContext) _ToolMoment_pricing(ctx context.Context, field graphql.CollectedField, obj *model.ToolMoment) graphql.Marshaler {
+	return ec.marshalNPricing2palmaresᚋgraphᚋmodelᚐPricing(ctx, field.Selections, obj.Pricing)
+}
+
+func (ec *executionContext) fieldContext_ToolMoment_pricing(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolMoment", Field: field}, nil
+}
+
+func (ec *executionContext) _ToolMoment_price(ctx context.Context, field graphql.CollectedField, obj *model.ToolMoment) graphql.Marshaler {
+	return ec.marshalNString2string(ctx, field.Selections, obj.Price)
+}
+
+func (ec *executionContext) fieldContext_ToolMoment_price(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolMoment", Field: field}, nil
+}
+
+func (ec *executionContext) _ToolMoment_score(ctx context.Context, field graphql.CollectedField, obj *model.ToolMoment) graphql.Marshaler {
+	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Score)
+}
+
+func (ec *executionContext) fieldContext_ToolMoment_score(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolMoment", Field: field}, nil
+}
+
+func (ec *executionContext) _ToolPage_items(ctx context.Context, field graphql.CollectedField, obj *model.ToolPage) graphql.Marshaler {
+	return ec.marshalNTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolᚄ(ctx, field.Selections, obj.Items)
+}
+
+func (ec *executionContext) fieldContext_ToolPage_items(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolPage", Field: field}, nil
+}
+
+func (ec *executionContext) _ToolPage_meta(ctx context.Context, field graphql.CollectedField, obj *model.ToolPage) graphql.Marshaler {
+	return ec.marshalNPageInfoByNumber2ᚖpalmaresᚋgraphᚋmodelᚐPageInfoByNumber(ctx, field.Selections, obj.Meta)
+}
+
+func (ec *executionContext) fieldContext_ToolPage_meta(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolPage", Field: field}, nil
+}
 
 func (ec *executionContext) unmarshalInputToolFilter(ctx context.Context, obj any) (model.ToolFilter, error) {
 	var it model.ToolFilter
@@ -7123,10 +5503,6 @@ func (ec *executionContext) unmarshalInputToolFilter(ctx context.Context, obj an
 	return it, nil
 }
 
-// endregion **************************** input.gotpl *****************************
-
-// region    ************************** interface.gotpl ***************************
-
 func (ec *executionContext) _ComparedTool(ctx context.Context, sel ast.SelectionSet, obj model.ComparedTool) graphql.Marshaler {
 	switch obj := (obj).(type) {
 	case nil:
@@ -7153,10 +5529,6 @@ func (ec *executionContext) _ComparedTool(ctx context.Context, sel ast.Selection
 		}
 	}
 }
-
-// endregion ************************** interface.gotpl ***************************
-
-// region    **************************** object.gotpl ****************************
 
 var categoryImplementors = []string{"Category"}
 
@@ -9886,10 +8258,6 @@ func (ec *executionContext) ___Type(ctx context.Context, sel ast.SelectionSet, o
 	return out
 }
 
-// endregion **************************** object.gotpl ****************************
-
-// region    ***************************** type.gotpl *****************************
-
 func (ec *executionContext) unmarshalNBoolean2bool(ctx context.Context, v any) (bool, error) {
 	res, err := graphql.UnmarshalBoolean(v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -9906,22 +8274,6 @@ func (ec *executionContext) marshalNBoolean2bool(ctx context.Context, sel ast.Se
 	return res
 }
 
-func (ec *executionContext) marshalNCategory2ᚕᚖpalmaresᚋgraphᚋmodelᚐCategoryᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Category) graphql.Marshaler {
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNCategory2ᚖpalmaresᚋgraphᚋmodelᚐCategory(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
 func (ec *executionContext) marshalNCategory2ᚖpalmaresᚋgraphᚋmodelᚐCategory(ctx context.Context, sel ast.SelectionSet, v *model.Category) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
@@ -9930,22 +8282,6 @@ func (ec *executionContext) marshalNCategory2ᚖpalmaresᚋgraphᚋmodelᚐCateg
 		return graphql.Null
 	}
 	return ec._Category(ctx, sel, v)
-}
-
-func (ec *executionContext) marshalNChange2ᚕᚖpalmaresᚋgraphᚋmodelᚐChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Change) graphql.Marshaler {
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNChange2ᚖpalmaresᚋgraphᚋmodelᚐChange(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
 }
 
 func (ec *executionContext) marshalNChange2ᚖpalmaresᚋgraphᚋmodelᚐChange(ctx context.Context, sel ast.SelectionSet, v *model.Change) graphql.Marshaler {
@@ -9968,22 +8304,6 @@ func (ec *executionContext) marshalNChangeConnection2ᚖpalmaresᚋgraphᚋmodel
 	return ec._ChangeConnection(ctx, sel, v)
 }
 
-func (ec *executionContext) marshalNChangeCount2ᚕᚖpalmaresᚋgraphᚋmodelᚐChangeCountᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ChangeCount) graphql.Marshaler {
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNChangeCount2ᚖpalmaresᚋgraphᚋmodelᚐChangeCount(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
 func (ec *executionContext) marshalNChangeCount2ᚖpalmaresᚋgraphᚋmodelᚐChangeCount(ctx context.Context, sel ast.SelectionSet, v *model.ChangeCount) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
@@ -9992,22 +8312,6 @@ func (ec *executionContext) marshalNChangeCount2ᚖpalmaresᚋgraphᚋmodelᚐCh
 		return graphql.Null
 	}
 	return ec._ChangeCount(ctx, sel, v)
-}
-
-func (ec *executionContext) marshalNChangeEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐChangeEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ChangeEdge) graphql.Marshaler {
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNChangeEdge2ᚖpalmaresᚋgraphᚋmodelᚐChangeEdge(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
 }
 
 func (ec *executionContext) marshalNChangeEdge2ᚖpalmaresᚋgraphᚋmodelᚐChangeEdge(ctx context.Context, sel ast.SelectionSet, v *model.ChangeEdge) graphql.Marshaler {
@@ -10040,22 +8344,6 @@ func (ec *executionContext) marshalNChangeType2palmaresᚋgraphᚋmodelᚐChange
 	return v
 }
 
-func (ec *executionContext) marshalNChunk2ᚕᚖpalmaresᚋgraphᚋmodelᚐChunkᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Chunk) graphql.Marshaler {
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNChunk2ᚖpalmaresᚋgraphᚋmodelᚐChunk(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
 func (ec *executionContext) marshalNChunk2ᚖpalmaresᚋgraphᚋmodelᚐChunk(ctx context.Context, sel ast.SelectionSet, v *model.Chunk) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
@@ -10086,22 +8374,6 @@ func (ec *executionContext) marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComp
 	return ec._ComparedTool(ctx, sel, v)
 }
 
-func (ec *executionContext) marshalNComparison2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Comparison) graphql.Marshaler {
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNComparison2ᚖpalmaresᚋgraphᚋmodelᚐComparison(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
 func (ec *executionContext) marshalNComparison2ᚖpalmaresᚋgraphᚋmodelᚐComparison(ctx context.Context, sel ast.SelectionSet, v *model.Comparison) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
@@ -10120,22 +8392,6 @@ func (ec *executionContext) marshalNComparisonConnection2ᚖpalmaresᚋgraphᚋm
 		return graphql.Null
 	}
 	return ec._ComparisonConnection(ctx, sel, v)
-}
-
-func (ec *executionContext) marshalNComparisonEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ComparisonEdge) graphql.Marshaler {
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNComparisonEdge2ᚖpalmaresᚋgraphᚋmodelᚐComparisonEdge(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
 }
 
 func (ec *executionContext) marshalNComparisonEdge2ᚖpalmaresᚋgraphᚋmodelᚐComparisonEdge(ctx context.Context, sel ast.SelectionSet, v *model.ComparisonEdge) graphql.Marshaler {
@@ -10262,22 +8518,6 @@ func (ec *executionContext) marshalNPageInfoByNumber2ᚖpalmaresᚋgraphᚋmodel
 	return ec._PageInfoByNumber(ctx, sel, v)
 }
 
-func (ec *executionContext) marshalNPriceChange2ᚕᚖpalmaresᚋgraphᚋmodelᚐPriceChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.PriceChange) graphql.Marshaler {
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNPriceChange2ᚖpalmaresᚋgraphᚋmodelᚐPriceChange(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
 func (ec *executionContext) marshalNPriceChange2ᚖpalmaresᚋgraphᚋmodelᚐPriceChange(ctx context.Context, sel ast.SelectionSet, v *model.PriceChange) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
@@ -10286,22 +8526,6 @@ func (ec *executionContext) marshalNPriceChange2ᚖpalmaresᚋgraphᚋmodelᚐPr
 		return graphql.Null
 	}
 	return ec._PriceChange(ctx, sel, v)
-}
-
-func (ec *executionContext) marshalNPriceChangeCount2ᚕᚖpalmaresᚋgraphᚋmodelᚐPriceChangeCountᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.PriceChangeCount) graphql.Marshaler {
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNPriceChangeCount2ᚖpalmaresᚋgraphᚋmodelᚐPriceChangeCount(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
 }
 
 func (ec *executionContext) marshalNPriceChangeCount2ᚖpalmaresᚋgraphᚋmodelᚐPriceChangeCount(ctx context.Context, sel ast.SelectionSet, v *model.PriceChangeCount) graphql.Marshaler {
@@ -10334,22 +8558,6 @@ func (ec *executionContext) marshalNPublication2ᚖpalmaresᚋgraphᚋmodelᚐPu
 	return ec._Publication(ctx, sel, v)
 }
 
-func (ec *executionContext) marshalNRetiredTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetiredToolᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.RetiredTool) graphql.Marshaler {
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNRetiredTool2ᚖpalmaresᚋgraphᚋmodelᚐRetiredTool(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
 func (ec *executionContext) marshalNRetiredTool2ᚖpalmaresᚋgraphᚋmodelᚐRetiredTool(ctx context.Context, sel ast.SelectionSet, v *model.RetiredTool) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
@@ -10368,22 +8576,6 @@ func (ec *executionContext) marshalNRetiredToolConnection2ᚖpalmaresᚋgraphᚋ
 		return graphql.Null
 	}
 	return ec._RetiredToolConnection(ctx, sel, v)
-}
-
-func (ec *executionContext) marshalNRetiredToolEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetiredToolEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.RetiredToolEdge) graphql.Marshaler {
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNRetiredToolEdge2ᚖpalmaresᚋgraphᚋmodelᚐRetiredToolEdge(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
 }
 
 func (ec *executionContext) marshalNRetiredToolEdge2ᚖpalmaresᚋgraphᚋmodelᚐRetiredToolEdge(ctx context.Context, sel ast.SelectionSet, v *model.RetiredToolEdge) graphql.Marshaler {
@@ -10414,22 +8606,6 @@ func (ec *executionContext) unmarshalNRetirementReason2palmaresᚋgraphᚋmodel�
 
 func (ec *executionContext) marshalNRetirementReason2palmaresᚋgraphᚋmodelᚐRetirementReason(ctx context.Context, sel ast.SelectionSet, v model.RetirementReason) graphql.Marshaler {
 	return v
-}
-
-func (ec *executionContext) marshalNScoreBin2ᚕᚖpalmaresᚋgraphᚋmodelᚐScoreBinᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ScoreBin) graphql.Marshaler {
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNScoreBin2ᚖpalmaresᚋgraphᚋmodelᚐScoreBin(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
 }
 
 func (ec *executionContext) marshalNScoreBin2ᚖpalmaresᚋgraphᚋmodelᚐScoreBin(ctx context.Context, sel ast.SelectionSet, v *model.ScoreBin) graphql.Marshaler {
@@ -10497,22 +8673,6 @@ func (ec *executionContext) marshalNString2ᚕstringᚄ(ctx context.Context, sel
 	return ret
 }
 
-func (ec *executionContext) marshalNTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Tool) graphql.Marshaler {
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNTool2ᚖpalmaresᚋgraphᚋmodelᚐTool(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
 func (ec *executionContext) marshalNTool2ᚖpalmaresᚋgraphᚋmodelᚐTool(ctx context.Context, sel ast.SelectionSet, v *model.Tool) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
@@ -10533,22 +8693,6 @@ func (ec *executionContext) marshalNToolConnection2ᚖpalmaresᚋgraphᚋmodel�
 	return ec._ToolConnection(ctx, sel, v)
 }
 
-func (ec *executionContext) marshalNToolEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ToolEdge) graphql.Marshaler {
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNToolEdge2ᚖpalmaresᚋgraphᚋmodelᚐToolEdge(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
 func (ec *executionContext) marshalNToolEdge2ᚖpalmaresᚋgraphᚋmodelᚐToolEdge(ctx context.Context, sel ast.SelectionSet, v *model.ToolEdge) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
@@ -10557,22 +8701,6 @@ func (ec *executionContext) marshalNToolEdge2ᚖpalmaresᚋgraphᚋmodelᚐToolE
 		return graphql.Null
 	}
 	return ec._ToolEdge(ctx, sel, v)
-}
-
-func (ec *executionContext) marshalNToolGroup2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolGroupᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ToolGroup) graphql.Marshaler {
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNToolGroup2ᚖpalmaresᚋgraphᚋmodelᚐToolGroup(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
 }
 
 func (ec *executionContext) marshalNToolGroup2ᚖpalmaresᚋgraphᚋmodelᚐToolGroup(ctx context.Context, sel ast.SelectionSet, v *model.ToolGroup) graphql.Marshaler {
@@ -10593,22 +8721,6 @@ func (ec *executionContext) unmarshalNToolGroupKey2palmaresᚋgraphᚋmodelᚐTo
 
 func (ec *executionContext) marshalNToolGroupKey2palmaresᚋgraphᚋmodelᚐToolGroupKey(ctx context.Context, sel ast.SelectionSet, v model.ToolGroupKey) graphql.Marshaler {
 	return v
-}
-
-func (ec *executionContext) marshalNToolMoment2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolMomentᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ToolMoment) graphql.Marshaler {
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNToolMoment2ᚖpalmaresᚋgraphᚋmodelᚐToolMoment(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
 }
 
 func (ec *executionContext) marshalNToolMoment2ᚖpalmaresᚋgraphᚋmodelᚐToolMoment(ctx context.Context, sel ast.SelectionSet, v *model.ToolMoment) graphql.Marshaler {
@@ -10661,22 +8773,6 @@ func (ec *executionContext) marshalN__Directive2githubᚗcomᚋ99designsᚋgqlge
 	return ec.___Directive(ctx, sel, &v)
 }
 
-func (ec *executionContext) marshalN__Directive2ᚕgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐDirectiveᚄ(ctx context.Context, sel ast.SelectionSet, v []introspection.Directive) graphql.Marshaler {
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalN__Directive2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐDirective(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
 func (ec *executionContext) unmarshalN__DirectiveLocation2string(ctx context.Context, v any) (string, error) {
 	res, err := graphql.UnmarshalString(v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -10708,7 +8804,7 @@ func (ec *executionContext) unmarshalN__DirectiveLocation2ᚕstringᚄ(ctx conte
 }
 
 func (ec *executionContext) marshalN__DirectiveLocation2ᚕstringᚄ(ctx context.Context, sel ast.SelectionSet, v []string) graphql.Marshaler {
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalN__DirectiveLocation2string(ctx, sel, v[i])
@@ -10735,40 +8831,8 @@ func (ec *executionContext) marshalN__InputValue2githubᚗcomᚋ99designsᚋgqlg
 	return ec.___InputValue(ctx, sel, &v)
 }
 
-func (ec *executionContext) marshalN__InputValue2ᚕgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐInputValueᚄ(ctx context.Context, sel ast.SelectionSet, v []introspection.InputValue) graphql.Marshaler {
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalN__InputValue2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐInputValue(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
 func (ec *executionContext) marshalN__Type2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐType(ctx context.Context, sel ast.SelectionSet, v introspection.Type) graphql.Marshaler {
 	return ec.___Type(ctx, sel, &v)
-}
-
-func (ec *executionContext) marshalN__Type2ᚕgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐTypeᚄ(ctx context.Context, sel ast.SelectionSet, v []introspection.Type) graphql.Marshaler {
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalN__Type2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐType(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
 }
 
 func (ec *executionContext) marshalN__Type2ᚖgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐType(ctx context.Context, sel ast.SelectionSet, v *introspection.Type) graphql.Marshaler {
@@ -10855,7 +8919,7 @@ func (ec *executionContext) marshalOChangeType2ᚕpalmaresᚋgraphᚋmodelᚐCha
 	if v == nil {
 		return graphql.Null
 	}
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNChangeType2palmaresᚋgraphᚋmodelᚐChangeType(ctx, sel, v[i])
@@ -10941,7 +9005,7 @@ func (ec *executionContext) marshalOIcp2ᚕpalmaresᚋgraphᚋmodelᚐIcpᚄ(ctx
 	if v == nil {
 		return graphql.Null
 	}
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNIcp2palmaresᚋgraphᚋmodelᚐIcp(ctx, sel, v[i])
@@ -11013,7 +9077,7 @@ func (ec *executionContext) marshalOPricing2ᚕpalmaresᚋgraphᚋmodelᚐPricin
 	if v == nil {
 		return graphql.Null
 	}
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
 		return ec.marshalNPricing2palmaresᚋgraphᚋmodelᚐPricing(ctx, sel, v[i])
@@ -11137,87 +9201,11 @@ func (ec *executionContext) marshalOURL2ᚖstring(ctx context.Context, sel ast.S
 	return res
 }
 
-func (ec *executionContext) marshalO__EnumValue2ᚕgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐEnumValueᚄ(ctx context.Context, sel ast.SelectionSet, v []introspection.EnumValue) graphql.Marshaler {
-	if v == nil {
-		return graphql.Null
-	}
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalN__EnumValue2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐEnumValue(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
-func (ec *executionContext) marshalO__Field2ᚕgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐFieldᚄ(ctx context.Context, sel ast.SelectionSet, v []introspection.Field) graphql.Marshaler {
-	if v == nil {
-		return graphql.Null
-	}
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalN__Field2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐField(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
-func (ec *executionContext) marshalO__InputValue2ᚕgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐInputValueᚄ(ctx context.Context, sel ast.SelectionSet, v []introspection.InputValue) graphql.Marshaler {
-	if v == nil {
-		return graphql.Null
-	}
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalN__InputValue2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐInputValue(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
 func (ec *executionContext) marshalO__Schema2ᚖgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐSchema(ctx context.Context, sel ast.SelectionSet, v *introspection.Schema) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	return ec.___Schema(ctx, sel, v)
-}
-
-func (ec *executionContext) marshalO__Type2ᚕgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐTypeᚄ(ctx context.Context, sel ast.SelectionSet, v []introspection.Type) graphql.Marshaler {
-	if v == nil {
-		return graphql.Null
-	}
-	ret := marshalSlice(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalN__Type2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐType(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
 }
 
 func (ec *executionContext) marshalO__Type2ᚖgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐType(ctx context.Context, sel ast.SelectionSet, v *introspection.Type) graphql.Marshaler {
@@ -11227,14 +9215,267 @@ func (ec *executionContext) marshalO__Type2ᚖgithubᚗcomᚋ99designsᚋgqlgen�
 	return ec.___Type(ctx, sel, v)
 }
 
-// endregion ***************************** type.gotpl *****************************
-
-// marshalSlice writes a list one element after the other: there is nothing to
-// wait for.
-func marshalSlice(ctx context.Context, length int, _ int64, _ bool, marshalElement func(ctx context.Context, i int) graphql.Marshaler) graphql.Array {
-	ret := make(graphql.Array, length)
-	for i := range ret {
-		ret[i] = marshalElement(ctx, i)
+func (ec *executionContext) marshalNCategory2ᚕᚖpalmaresᚋgraphᚋmodelᚐCategoryᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Category) graphql.Marshaler {
+	list := make(graphql.Array, len(v))
+	for i := range v {
+		list[i] = ec.marshalNCategory2ᚖpalmaresᚋgraphᚋmodelᚐCategory(ctx, sel, v[i])
+		if list[i] == graphql.Null {
+			return graphql.Null
+		}
 	}
-	return ret
+	return list
+}
+
+func (ec *executionContext) marshalNChange2ᚕᚖpalmaresᚋgraphᚋmodelᚐChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Change) graphql.Marshaler {
+	list := make(graphql.Array, len(v))
+	for i := range v {
+		list[i] = ec.marshalNChange2ᚖpalmaresᚋgraphᚋmodelᚐChange(ctx, sel, v[i])
+		if list[i] == graphql.Null {
+			return graphql.Null
+		}
+	}
+	return list
+}
+
+func (ec *executionContext) marshalNChangeCount2ᚕᚖpalmaresᚋgraphᚋmodelᚐChangeCountᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ChangeCount) graphql.Marshaler {
+	list := make(graphql.Array, len(v))
+	for i := range v {
+		list[i] = ec.marshalNChangeCount2ᚖpalmaresᚋgraphᚋmodelᚐChangeCount(ctx, sel, v[i])
+		if list[i] == graphql.Null {
+			return graphql.Null
+		}
+	}
+	return list
+}
+
+func (ec *executionContext) marshalNChangeEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐChangeEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ChangeEdge) graphql.Marshaler {
+	list := make(graphql.Array, len(v))
+	for i := range v {
+		list[i] = ec.marshalNChangeEdge2ᚖpalmaresᚋgraphᚋmodelᚐChangeEdge(ctx, sel, v[i])
+		if list[i] == graphql.Null {
+			return graphql.Null
+		}
+	}
+	return list
+}
+
+func (ec *executionContext) marshalNChunk2ᚕᚖpalmaresᚋgraphᚋmodelᚐChunkᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Chunk) graphql.Marshaler {
+	list := make(graphql.Array, len(v))
+	for i := range v {
+		list[i] = ec.marshalNChunk2ᚖpalmaresᚋgraphᚋmodelᚐChunk(ctx, sel, v[i])
+		if list[i] == graphql.Null {
+			return graphql.Null
+		}
+	}
+	return list
+}
+
+func (ec *executionContext) marshalNComparison2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Comparison) graphql.Marshaler {
+	list := make(graphql.Array, len(v))
+	for i := range v {
+		list[i] = ec.marshalNComparison2ᚖpalmaresᚋgraphᚋmodelᚐComparison(ctx, sel, v[i])
+		if list[i] == graphql.Null {
+			return graphql.Null
+		}
+	}
+	return list
+}
+
+func (ec *executionContext) marshalNComparisonEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ComparisonEdge) graphql.Marshaler {
+	list := make(graphql.Array, len(v))
+	for i := range v {
+		list[i] = ec.marshalNComparisonEdge2ᚖpalmaresᚋgraphᚋmodelᚐComparisonEdge(ctx, sel, v[i])
+		if list[i] == graphql.Null {
+			return graphql.Null
+		}
+	}
+	return list
+}
+
+func (ec *executionContext) marshalNPriceChange2ᚕᚖpalmaresᚋgraphᚋmodelᚐPriceChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.PriceChange) graphql.Marshaler {
+	list := make(graphql.Array, len(v))
+	for i := range v {
+		list[i] = ec.marshalNPriceChange2ᚖpalmaresᚋgraphᚋmodelᚐPriceChange(ctx, sel, v[i])
+		if list[i] == graphql.Null {
+			return graphql.Null
+		}
+	}
+	return list
+}
+
+func (ec *executionContext) marshalNPriceChangeCount2ᚕᚖpalmaresᚋgraphᚋmodelᚐPriceChangeCountᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.PriceChangeCount) graphql.Marshaler {
+	list := make(graphql.Array, len(v))
+	for i := range v {
+		list[i] = ec.marshalNPriceChangeCount2ᚖpalmaresᚋgraphᚋmodelᚐPriceChangeCount(ctx, sel, v[i])
+		if list[i] == graphql.Null {
+			return graphql.Null
+		}
+	}
+	return list
+}
+
+func (ec *executionContext) marshalNRetiredTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetiredToolᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.RetiredTool) graphql.Marshaler {
+	list := make(graphql.Array, len(v))
+	for i := range v {
+		list[i] = ec.marshalNRetiredTool2ᚖpalmaresᚋgraphᚋmodelᚐRetiredTool(ctx, sel, v[i])
+		if list[i] == graphql.Null {
+			return graphql.Null
+		}
+	}
+	return list
+}
+
+func (ec *executionContext) marshalNRetiredToolEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetiredToolEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.RetiredToolEdge) graphql.Marshaler {
+	list := make(graphql.Array, len(v))
+	for i := range v {
+		list[i] = ec.marshalNRetiredToolEdge2ᚖpalmaresᚋgraphᚋmodelᚐRetiredToolEdge(ctx, sel, v[i])
+		if list[i] == graphql.Null {
+			return graphql.Null
+		}
+	}
+	return list
+}
+
+func (ec *executionContext) marshalNScoreBin2ᚕᚖpalmaresᚋgraphᚋmodelᚐScoreBinᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ScoreBin) graphql.Marshaler {
+	list := make(graphql.Array, len(v))
+	for i := range v {
+		list[i] = ec.marshalNScoreBin2ᚖpalmaresᚋgraphᚋmodelᚐScoreBin(ctx, sel, v[i])
+		if list[i] == graphql.Null {
+			return graphql.Null
+		}
+	}
+	return list
+}
+
+func (ec *executionContext) marshalNTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Tool) graphql.Marshaler {
+	list := make(graphql.Array, len(v))
+	for i := range v {
+		list[i] = ec.marshalNTool2ᚖpalmaresᚋgraphᚋmodelᚐTool(ctx, sel, v[i])
+		if list[i] == graphql.Null {
+			return graphql.Null
+		}
+	}
+	return list
+}
+
+func (ec *executionContext) marshalNToolEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ToolEdge) graphql.Marshaler {
+	list := make(graphql.Array, len(v))
+	for i := range v {
+		list[i] = ec.marshalNToolEdge2ᚖpalmaresᚋgraphᚋmodelᚐToolEdge(ctx, sel, v[i])
+		if list[i] == graphql.Null {
+			return graphql.Null
+		}
+	}
+	return list
+}
+
+func (ec *executionContext) marshalNToolGroup2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolGroupᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ToolGroup) graphql.Marshaler {
+	list := make(graphql.Array, len(v))
+	for i := range v {
+		list[i] = ec.marshalNToolGroup2ᚖpalmaresᚋgraphᚋmodelᚐToolGroup(ctx, sel, v[i])
+		if list[i] == graphql.Null {
+			return graphql.Null
+		}
+	}
+	return list
+}
+
+func (ec *executionContext) marshalNToolMoment2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolMomentᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ToolMoment) graphql.Marshaler {
+	list := make(graphql.Array, len(v))
+	for i := range v {
+		list[i] = ec.marshalNToolMoment2ᚖpalmaresᚋgraphᚋmodelᚐToolMoment(ctx, sel, v[i])
+		if list[i] == graphql.Null {
+			return graphql.Null
+		}
+	}
+	return list
+}
+
+func (ec *executionContext) marshalN__Directive2ᚕgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐDirectiveᚄ(ctx context.Context, sel ast.SelectionSet, v []introspection.Directive) graphql.Marshaler {
+	list := make(graphql.Array, len(v))
+	for i := range v {
+		list[i] = ec.marshalN__Directive2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐDirective(ctx, sel, v[i])
+		if list[i] == graphql.Null {
+			return graphql.Null
+		}
+	}
+	return list
+}
+
+func (ec *executionContext) marshalN__InputValue2ᚕgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐInputValueᚄ(ctx context.Context, sel ast.SelectionSet, v []introspection.InputValue) graphql.Marshaler {
+	list := make(graphql.Array, len(v))
+	for i := range v {
+		list[i] = ec.marshalN__InputValue2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐInputValue(ctx, sel, v[i])
+		if list[i] == graphql.Null {
+			return graphql.Null
+		}
+	}
+	return list
+}
+
+func (ec *executionContext) marshalN__Type2ᚕgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐTypeᚄ(ctx context.Context, sel ast.SelectionSet, v []introspection.Type) graphql.Marshaler {
+	list := make(graphql.Array, len(v))
+	for i := range v {
+		list[i] = ec.marshalN__Type2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐType(ctx, sel, v[i])
+		if list[i] == graphql.Null {
+			return graphql.Null
+		}
+	}
+	return list
+}
+
+func (ec *executionContext) marshalO__EnumValue2ᚕgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐEnumValueᚄ(ctx context.Context, sel ast.SelectionSet, v []introspection.EnumValue) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	list := make(graphql.Array, len(v))
+	for i := range v {
+		list[i] = ec.marshalN__EnumValue2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐEnumValue(ctx, sel, v[i])
+		if list[i] == graphql.Null {
+			return graphql.Null
+		}
+	}
+	return list
+}
+
+func (ec *executionContext) marshalO__Field2ᚕgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐFieldᚄ(ctx context.Context, sel ast.SelectionSet, v []introspection.Field) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	list := make(graphql.Array, len(v))
+	for i := range v {
+		list[i] = ec.marshalN__Field2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐField(ctx, sel, v[i])
+		if list[i] == graphql.Null {
+			return graphql.Null
+		}
+	}
+	return list
+}
+
+func (ec *executionContext) marshalO__InputValue2ᚕgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐInputValueᚄ(ctx context.Context, sel ast.SelectionSet, v []introspection.InputValue) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	list := make(graphql.Array, len(v))
+	for i := range v {
+		list[i] = ec.marshalN__InputValue2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐInputValue(ctx, sel, v[i])
+		if list[i] == graphql.Null {
+			return graphql.Null
+		}
+	}
+	return list
+}
+
+func (ec *executionContext) marshalO__Type2ᚕgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐTypeᚄ(ctx context.Context, sel ast.SelectionSet, v []introspection.Type) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	list := make(graphql.Array, len(v))
+	for i := range v {
+		list[i] = ec.marshalN__Type2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐType(ctx, sel, v[i])
+		if list[i] == graphql.Null {
+			return graphql.Null
+		}
+	}
+	return list
 }

@@ -11,86 +11,86 @@ import (
 	"time"
 )
 
-// What active and retired tools have in common: what a comparison can set against another.
+// A tool in a comparison: an active `Tool` or a `RetiredTool`.
 type ComparedTool interface {
 	IsComparedTool()
-	// The tool's identifier.
+	// The unique identifier of the tool, such as `plume`.
 	GetSlug() string
-	// Its name.
+	// The name of the tool.
 	GetName() string
-	// Its score from 0 to 10; null if it was not tested.
+	// The score, from 0 (worst) to 10 (best); null if the tool was not tested.
 	GetScore() *float64
-	// The slug of its category.
+	// The slug of the category.
 	GetCategorySlug() string
-	// Its category.
+	// The category.
 	GetCategory() *Category
-	// The published comparisons that it takes part in, newest first.
+	// The published comparisons with this tool, most recently updated first.
 	GetComparisons() []*Comparison
 }
 
-// A group of tools.
+// A category of tools. Every tool belongs to exactly one.
 type Category struct {
-	// The category's identifier.
+	// The unique identifier of the category, such as `code`.
 	Slug string `json:"slug"`
-	// Its name.
+	// The name of the category, in French.
 	Label string `json:"label"`
-	// Number of its active tools.
+	// The number of active tools.
 	ToolCount int `json:"toolCount"`
-	// Mean score of its active tools, rounded to two decimals; null when none has a score.
+	// The average score of the active tools, from 0 to 10, rounded to two decimals; null if none has a score.
 	AvgScore *float64 `json:"avgScore,omitempty"`
-	// Mean score of its active tools, rounded to two decimals; 0 when none has a score, as the REST interface says it.
+	// Like `avgScore`, but 0 if no tool has a score, as in the REST API.
 	AvgScoreOrZero float64 `json:"avgScoreOrZero"`
-	// The first of its active tools in an order; `tools` at the root pages through all of them.
+	// The first active tools in the given order. To page through all of them, use `Query.tools` with `filter: {categories: [slug]}`.
 	Tools []*Tool `json:"tools"`
 }
 
-// One event.
+// A change of the catalog.
 type Change struct {
-	// Names the event for ever, and is its cursor: `evt_<number>`.
+	// The unique and permanent id of the event, `evt_<number>`. It is also its cursor.
 	ID string `json:"id"`
 	// What happened.
 	Type ChangeType `json:"type"`
-	// Number of the release that brought it.
+	// The number of the release with this change.
 	Release int `json:"release"`
-	// When that release was published.
+	// When the release was published.
 	PublishedAt time.Time `json:"publishedAt"`
-	// What it happened to: the slug of a tool or comparison; null for a release.
+	// The slug of the tool or comparison; null for `catalog_published`.
 	Slug *string `json:"slug,omitempty"`
-	// The slug of the tool's category, or of a comparison's first tool; null for a release.
+	// The slug of the tool's category or, for a comparison, of the first tool's category; null for `catalog_published`.
 	Category *string `json:"category,omitempty"`
-	// The slug of the category of a comparison's second tool, or of the one that a tool has just left; null for everything else.
+	// The slug of the category that a tool moved from or, for a comparison, of the second tool's category; otherwise null.
 	OtherCategory *string `json:"otherCategory,omitempty"`
-	// Which fields differ, by their names in the REST interface; none but for updates.
+	// The names of the changed fields in the REST API; empty unless the event is an update.
 	Fields []string `json:"fields"`
-	// What it was, as the REST interface tells it; null for what was not there.
+	// The object before the change, as in the REST API; null if it did not exist.
 	Before json.RawMessage `json:"before,omitempty"`
-	// What it is, as the REST interface tells it; null for what is gone. For a release, its counts.
+	// The object after the change, as in the REST API; null if it was removed. For `catalog_published`, the counts of the release.
 	After json.RawMessage `json:"after,omitempty"`
-	// The tool as it is now; null if it is retired or gone, and for comparisons and releases.
+	// The tool as it is now; null if it is retired or removed, and for comparisons and releases.
 	Tool *Tool `json:"tool,omitempty"`
 }
 
-// A slice of the changes.
+// A Relay connection of changes.
 type ChangeConnection struct {
-	// The events, each with its cursor.
+	// The events with their cursors.
 	Edges []*ChangeEdge `json:"edges"`
-	// The events alone.
+	// The events without cursors.
 	Nodes []*Change `json:"nodes"`
-	// Where the slice stands.
+	// Whether there are more events, and where to continue.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
-// How often something happened.
+// The number of changes of one type.
 type ChangeCount struct {
-	// What happened.
+	// The type of the changes.
 	Type ChangeType `json:"type"`
-	// Number of events.
+	// The number of changes, at least 1.
 	Count int `json:"count"`
 }
 
-// An event among the changes.
+// An event with its cursor.
 type ChangeEdge struct {
-	// Where to read on from: the event's id, good in either order and for ever.
+	// The id of the event. It is valid in both orders and never expires.
 	Cursor string `json:"cursor"`
 	// The event.
 	Node *Change `json:"node"`
@@ -98,227 +98,227 @@ type ChangeEdge struct {
 
 // A section of a review.
 type Chunk struct {
-	// The section's identifier.
+	// The identifier of the section, such as `verdict`; unique within the document.
 	ID string `json:"id"`
-	// The section's text.
+	// The text of the section, in French.
 	Text string `json:"text"`
-	// What to keep beside the vector.
+	// Metadata to store with the vector.
 	Metadata *ChunkMetadata `json:"metadata"`
 }
 
-// Where a chunk comes from.
+// The origin of a chunk.
 type ChunkMetadata struct {
-	// The tool's identifier.
+	// The slug of the tool.
 	Slug string `json:"slug"`
-	// The section's identifier, the same as the chunk's.
+	// The identifier of the section, the same as `Chunk.id`.
 	Section string `json:"section"`
-	// The chunk's place in the document, from 0.
+	// The position of the chunk in the document, from 0.
 	Position int `json:"position"`
-	// The section's place on the page of the review.
+	// The section on the page of the review.
 	CanonicalURL string `json:"canonicalUrl"`
-	// The tool's name.
+	// The name of the tool.
 	Tool string `json:"tool"`
 	// The slug of the tool's category.
 	Category string `json:"category"`
-	// The tool's score.
+	// The score of the tool, from 0 to 10; null if it was not tested.
 	Score *float64 `json:"score,omitempty"`
-	// The tool's verifiability.
+	// The verifiability of the tool, from 0 to 10; null if it was not rated.
 	Verifiability *float64 `json:"verifiability,omitempty"`
-	// When the tool's record last changed.
+	// The date of the tool's last update.
 	UpdatedAt string `json:"updatedAt"`
 }
 
-// Two tools set against each other.
+// A comparison of two tools with a winner.
 type Comparison struct {
-	// The comparison's identifier.
+	// The unique identifier of the comparison, such as `plume-vs-ecritoire-cie`.
 	Slug string `json:"slug"`
-	// Its title.
+	// The title, in French.
 	Title string `json:"title"`
 	// The first tool, active or retired.
 	ToolA ComparedTool `json:"toolA"`
 	// The second tool, active or retired.
 	ToolB ComparedTool `json:"toolB"`
-	// The one that wins.
+	// The winner: either `toolA` or `toolB`.
 	Winner ComparedTool `json:"winner"`
-	// The winner's name.
+	// The name of the winner.
 	WinnerName string `json:"winnerName"`
-	// Why it wins.
+	// Why the winner was chosen, in French.
 	WinnerNote string `json:"winnerNote"`
-	// When the comparison last changed.
+	// The date of the last update.
 	UpdatedAt string `json:"updatedAt"`
-	// Its page.
+	// The page of the comparison.
 	CanonicalURL string `json:"canonicalUrl"`
 }
 
-// A slice of the comparisons.
+// A Relay connection of comparisons.
 type ComparisonConnection struct {
-	// The comparisons, each with its cursor.
+	// The comparisons with their cursors.
 	Edges []*ComparisonEdge `json:"edges"`
-	// The comparisons alone.
+	// The comparisons without cursors.
 	Nodes []*Comparison `json:"nodes"`
-	// Where the slice stands.
+	// Whether there are more comparisons, and where to continue.
 	PageInfo *PageInfo `json:"pageInfo"`
-	// Number of comparisons in the whole connection.
+	// The number of comparisons in the whole list.
 	TotalCount int `json:"totalCount"`
 }
 
-// A comparison in a connection.
+// A comparison with its cursor.
 type ComparisonEdge struct {
-	// Where to read on from.
+	// The position of the comparison, for `after` and `before`.
 	Cursor string `json:"cursor"`
 	// The comparison.
 	Node *Comparison `json:"node"`
 }
 
-// A numbered page of comparisons.
+// A page of comparisons.
 type ComparisonPage struct {
-	// The comparisons of this page; none past the last page.
+	// The comparisons of this page; empty after the last page.
 	Items []*Comparison `json:"items"`
-	// Where the page stands.
+	// The position of this page in the list.
 	Meta *PageInfoByNumber `json:"meta"`
 }
 
-// A tool's review, cut into chunks that a retrieval pipeline can turn into vectors.
+// The review of a tool, split into text chunks for a retrieval pipeline. Only the most important tools have one.
 type EmbeddingsDocument struct {
-	// The tool's identifier.
+	// The slug of the tool.
 	Slug string `json:"slug"`
-	// The tool's name.
+	// The name of the tool.
 	Name string `json:"name"`
-	// The page of the review.
+	// The page of the review or, if there is none, of the tool.
 	CanonicalURL string `json:"canonicalUrl"`
-	// Changes when any chunk changes: `sha256-<digest>`.
+	// A hash of all chunks, `sha256-<digest>`: compute new vectors only if it changed.
 	Hash string `json:"hash"`
-	// When the tool's record last changed.
+	// The date of the tool's last update.
 	UpdatedAt string `json:"updatedAt"`
-	// Number of chunks.
+	// The number of chunks.
 	ChunkCount int `json:"chunkCount"`
-	// One chunk for each section of the review, in its order.
+	// The chunks, one for each section of the review, in the order of the review.
 	Chunks []*Chunk `json:"chunks"`
 }
 
-// The publication that every answer comes from.
+// The release that a response is from.
 type Feed struct {
-	// Number of the release; 0 before the first publication, then one more each time.
+	// The number of the release: 0 before the first one, then increased by 1 for each.
 	Release int `json:"release"`
-	// The feed's date; null before the first publication.
+	// The date of the feed that the release was imported from; null before the first release.
 	UpdatedAt *string `json:"updatedAt,omitempty"`
-	// The line that reuse of the data must show: `Source : <service_name> (<service_url>)`.
+	// The line to display wherever the data is reused: `Source : <service_name> (<service_url>)`.
 	Credit string `json:"credit"`
 }
 
-// Where a slice stands in its connection, as Relay defines it.
+// The position of a part of a connection, as the Relay specification defines it.
 type PageInfo struct {
-	// Whether items follow the last of this slice.
+	// Whether there are items after this part.
 	HasNextPage bool `json:"hasNextPage"`
-	// Whether items precede the first of this slice.
+	// Whether there are items before this part.
 	HasPreviousPage bool `json:"hasPreviousPage"`
-	// Cursor of the first item; null for an empty slice.
+	// The cursor of the first item; null if there are no items.
 	StartCursor *string `json:"startCursor,omitempty"`
-	// Cursor of the last item; null for an empty slice.
+	// The cursor of the last item; null if there are no items. Pass it as `after` to continue.
 	EndCursor *string `json:"endCursor,omitempty"`
 }
 
-// Where a page stands in its list.
+// The position of a page in its list.
 type PageInfoByNumber struct {
-	// Number of items in the whole list.
+	// The number of items in the whole list.
 	Total int `json:"total"`
-	// This page's number, from 1.
+	// The number of this page, from 1.
 	Page int `json:"page"`
-	// Most items that a page holds.
+	// The maximum number of items per page.
 	Limit int `json:"limit"`
-	// Number of pages; 0 for an empty list.
+	// The number of pages; 0 if the list is empty.
 	Pages int `json:"pages"`
 }
 
-// One change of a tool's price.
+// A change of a tool's price or pricing model.
 type PriceChange struct {
-	// The day of the change.
+	// The date of the change.
 	ChangedAt string `json:"changedAt"`
-	// How the tool is paid for since.
+	// The pricing model after the change.
 	Pricing Pricing `json:"pricing"`
-	// Its price since.
+	// The price after the change, such as `20 €/mois`; see `Tool.price`.
 	Price string `json:"price"`
-	// How it was paid for before.
+	// The pricing model before the change.
 	PreviousPricing Pricing `json:"previousPricing"`
-	// Its price before.
+	// The price before the change.
 	PreviousPrice string `json:"previousPrice"`
 }
 
-// Price changes of one month in one category.
+// The price changes of one month in one category.
 type PriceChangeCount struct {
-	// The month, `YYYY-MM`.
+	// The month, as `YYYY-MM`.
 	Month string `json:"month"`
-	// The category's slug.
+	// The slug of the category.
 	Category string `json:"category"`
-	// Number of changes.
+	// The number of changes, at least 1.
 	Count int `json:"count"`
 }
 
-// A release that came out.
+// A published release of the catalog.
 type Publication struct {
-	// The event's id, such as `evt_42`: `changes` reads on from there.
+	// The id of the event, such as `evt_42`. Pass it as `after` to `Query.changes` to read what follows.
 	ID string `json:"id"`
-	// Number of the release.
+	// The number of the release.
 	Release int `json:"release"`
-	// When it was published.
+	// When the release was published.
 	PublishedAt time.Time `json:"publishedAt"`
-	// The feed's date.
+	// The date of the feed that the release was imported from.
 	UpdatedAt string `json:"updatedAt"`
-	// Active tools.
+	// The number of active tools.
 	ToolsTotal int `json:"toolsTotal"`
-	// Retired tools.
+	// The number of retired tools.
 	ToolsRetired int `json:"toolsRetired"`
-	// Published comparisons.
+	// The number of published comparisons.
 	ComparisonsTotal int `json:"comparisonsTotal"`
-	// How many events of each type it brought, but for types without any.
+	// The number of changes of each type; types without changes are omitted.
 	Events []*ChangeCount `json:"events"`
 }
 
-// The catalog of tested AI tools, read-only. One operation sees one release of
-// it, from its first field to its last.
+// The catalog of tested AI tools. It is read-only, and all fields of an operation
+// are from the same release.
 type Query struct {
 }
 
-// A tool of the past.
+// A tool that can no longer be used.
 type RetiredTool struct {
-	// The tool's identifier.
+	// The unique identifier of the tool, such as `vieux-bot`.
 	Slug string `json:"slug"`
-	// Its name.
+	// The name of the tool.
 	Name string `json:"name"`
-	// Its last score from 0 to 10; null if it was not tested.
+	// The last score, from 0 to 10; null if the tool was not tested.
 	Score *float64 `json:"score,omitempty"`
-	// The slug of the category that it was in.
+	// The slug of the category that the tool was in.
 	CategorySlug string `json:"categorySlug"`
-	// The category that it was in.
+	// The category that the tool was in.
 	Category *Category `json:"category"`
-	// Why it was retired.
+	// The reason for the retirement.
 	Reason RetirementReason `json:"reason"`
-	// When it was retired.
+	// The date of the retirement.
 	RetiredAt string `json:"retiredAt"`
-	// What happened.
+	// What happened to the tool, in French.
 	Note string `json:"note"`
-	// The published comparisons that cite it, newest first.
+	// The published comparisons with this tool, most recently updated first.
 	Comparisons []*Comparison `json:"comparisons"`
 }
 
 func (RetiredTool) IsComparedTool() {}
 
-// The tool's identifier.
+// The unique identifier of the tool, such as `plume`.
 func (this RetiredTool) GetSlug() string { return this.Slug }
 
-// Its name.
+// The name of the tool.
 func (this RetiredTool) GetName() string { return this.Name }
 
-// Its score from 0 to 10; null if it was not tested.
+// The score, from 0 (worst) to 10 (best); null if the tool was not tested.
 func (this RetiredTool) GetScore() *float64 { return this.Score }
 
-// The slug of its category.
+// The slug of the category.
 func (this RetiredTool) GetCategorySlug() string { return this.CategorySlug }
 
-// Its category.
+// The category.
 func (this RetiredTool) GetCategory() *Category { return this.Category }
 
-// The published comparisons that it takes part in, newest first.
+// The published comparisons with this tool, most recently updated first.
 func (this RetiredTool) GetComparisons() []*Comparison {
 	if this.Comparisons == nil {
 		return nil
@@ -330,137 +330,137 @@ func (this RetiredTool) GetComparisons() []*Comparison {
 	return interfaceSlice
 }
 
-// A slice of the retired tools.
+// A Relay connection of retired tools.
 type RetiredToolConnection struct {
-	// The tools, each with its cursor.
+	// The tools with their cursors.
 	Edges []*RetiredToolEdge `json:"edges"`
-	// The tools alone.
+	// The tools without cursors.
 	Nodes []*RetiredTool `json:"nodes"`
-	// Where the slice stands.
+	// Whether there are more tools, and where to continue.
 	PageInfo *PageInfo `json:"pageInfo"`
-	// Number of tools in the whole connection.
+	// The number of tools in the whole list.
 	TotalCount int `json:"totalCount"`
 }
 
-// A retired tool in a connection.
+// A retired tool with its cursor.
 type RetiredToolEdge struct {
-	// Where to read on from.
+	// The position of the tool, for `after` and `before`.
 	Cursor string `json:"cursor"`
 	// The tool.
 	Node *RetiredTool `json:"node"`
 }
 
-// A numbered page of retired tools.
+// A page of retired tools.
 type RetiredToolPage struct {
-	// The tools of this page; none past the last page.
+	// The tools of this page; empty after the last page.
 	Items []*RetiredTool `json:"items"`
-	// Where the page stands.
+	// The position of this page in the list.
 	Meta *PageInfoByNumber `json:"meta"`
 }
 
-// Tools whose scores lie close together.
+// The tools within a range of scores.
 type ScoreBin struct {
-	// Scores of at least this.
+	// The lower bound, inclusive: 0 to 9.
 	From float64 `json:"from"`
-	// Scores below this, or up to 10 in the last bin.
+	// The upper bound, exclusive: 1 to 10. The last bin includes 10.
 	To float64 `json:"to"`
-	// Number of tools.
+	// The number of tools; 0 if the bin is empty.
 	Count int `json:"count"`
 }
 
-// Counts and means over the whole catalog.
+// Counts and averages over the whole catalog.
 type Statistics struct {
-	// Active tools.
+	// The number of active tools.
 	ToolsTotal int `json:"toolsTotal"`
-	// Active tools that have a score.
+	// The number of active tools with a score.
 	ToolsTested int `json:"toolsTested"`
-	// Mean of the scores that exist, rounded to two decimals; null when none does.
+	// The average score of the active tools, from 0 to 10, rounded to two decimals; null if none has a score.
 	ToolsAvgScore *float64 `json:"toolsAvgScore,omitempty"`
-	// Mean of the scores that exist, rounded to two decimals; 0 when none does, as the REST interface says it.
+	// Like `toolsAvgScore`, but 0 if no tool has a score, as in the REST API.
 	ToolsAvgScoreOrZero float64 `json:"toolsAvgScoreOrZero"`
-	// Retired tools.
+	// The number of retired tools.
 	ToolsRetired int `json:"toolsRetired"`
-	// Published comparisons.
+	// The number of published comparisons.
 	ComparisonsTotal int `json:"comparisonsTotal"`
 }
 
-// What is told as it happens, as server-sent events: ask with
-// `Accept: text/event-stream`. `Last-Event-ID` tells first what was missed.
+// Events as server-sent events (`Accept: text/event-stream`). A client that
+// reconnects with `Last-Event-ID` first receives the events that it missed.
 type Subscription struct {
 }
 
-// A tool that can be used today.
+// An active tool. Tools that can no longer be used are a `RetiredTool`.
 type Tool struct {
-	// The tool's identifier.
+	// The unique identifier of the tool, such as `plume`.
 	Slug string `json:"slug"`
-	// Its name.
+	// The name of the tool.
 	Name string `json:"name"`
-	// Its web domain.
+	// The domain of the tool's website, such as `plume.example`.
 	Domain string `json:"domain"`
-	// The slug of its category.
+	// The slug of the category.
 	CategorySlug string `json:"categorySlug"`
-	// Its category.
+	// The category.
 	Category *Category `json:"category"`
-	// Whom it is made for.
+	// The audience that the tool is made for.
 	Icp Icp `json:"icp"`
-	// Whom it is made for, in the spelling of the REST interface.
+	// The audience that the tool is made for, spelled as in the REST API.
 	IcpCode string `json:"icpCode"`
-	// How it is paid for.
+	// The pricing model.
 	Pricing Pricing `json:"pricing"`
-	// Its price as text, `<amount> €/<period>`.
+	// The price as text, `<amount> €/<period>`, such as `19,90 €/mois`.
 	Price string `json:"price"`
-	// The amount in `price`, in euros.
+	// The amount of `price` in euros, for one `pricePeriod`.
 	PriceAmount float64 `json:"priceAmount"`
-	// The period in `price`, such as `mois`.
+	// The period of `price` in French, such as `mois` (month).
 	PricePeriod string `json:"pricePeriod"`
-	// Its score from 0 to 10; null if it was not tested.
+	// The score, from 0 (worst) to 10 (best); null if the tool was not tested.
 	Score *float64 `json:"score,omitempty"`
-	// How well its promises can be verified, from 0 to 10.
+	// How well the tool's claims can be verified, from 0 to 10; null if this was not rated.
 	Verifiability *float64 `json:"verifiability,omitempty"`
-	// How dated it is, from 0 (current) to 10 (obsolete), as the editors judge it.
+	// How outdated the tool is in the editors' judgement, from 0 (current) to 10 (obsolete); null if this was not rated.
 	Obsolescence *float64 `json:"obsolescence,omitempty"`
-	// What it is, in a sentence.
+	// A one-sentence description, in French.
 	Tagline string `json:"tagline"`
-	// Its page.
+	// The page of the tool.
 	CanonicalURL string `json:"canonicalUrl"`
-	// The page of its review, if there is one.
+	// The page of the review; null if there is none.
 	AvisURL *string `json:"avisUrl,omitempty"`
-	// The page of its alternatives.
+	// The page with alternatives to the tool.
 	AlternativesURL string `json:"alternativesUrl"`
-	// When its record last changed.
+	// The date of the last update.
 	UpdatedAt string `json:"updatedAt"`
-	// Importance, from 1 (highest) to 3.
+	// The importance of the tool, from 1 (highest) to 3 (lowest).
 	Tier int `json:"tier"`
-	// Whether it is widely known.
+	// Whether the tool is widely known.
 	Mainstream bool `json:"mainstream"`
-	// The published comparisons that it takes part in, newest first.
+	// The published comparisons with this tool, most recently updated first.
 	Comparisons []*Comparison `json:"comparisons"`
-	// Every change of its price, newest first.
+	// All changes of the price or pricing model, newest first. For the present price, see `price`.
 	PriceHistory []*PriceChange `json:"priceHistory"`
-	// Its price and score over time, oldest first: one entry for each day on which either changed, the latest 200 of them.
+	// The price and score over time, oldest first: one entry for each day on which either changed. Limited to the latest 200 entries; the last one is the present state.
 	History []*ToolMoment `json:"history"`
-	// Its review as text chunks, if it belongs to the top set. Needs an API key.
+	// The review as text chunks; null if the tool has none. Requires an API key.
 	Embeddings *EmbeddingsDocument `json:"embeddings,omitempty"`
 }
 
 func (Tool) IsComparedTool() {}
 
-// The tool's identifier.
+// The unique identifier of the tool, such as `plume`.
 func (this Tool) GetSlug() string { return this.Slug }
 
-// Its name.
+// The name of the tool.
 func (this Tool) GetName() string { return this.Name }
 
-// Its score from 0 to 10; null if it was not tested.
+// The score, from 0 (worst) to 10 (best); null if the tool was not tested.
 func (this Tool) GetScore() *float64 { return this.Score }
 
-// The slug of its category.
+// The slug of the category.
 func (this Tool) GetCategorySlug() string { return this.CategorySlug }
 
-// Its category.
+// The category.
 func (this Tool) GetCategory() *Category { return this.Category }
 
-// The published comparisons that it takes part in, newest first.
+// The published comparisons with this tool, most recently updated first.
 func (this Tool) GetComparisons() []*Comparison {
 	if this.Comparisons == nil {
 		return nil
@@ -472,95 +472,95 @@ func (this Tool) GetComparisons() []*Comparison {
 	return interfaceSlice
 }
 
-// A slice of the tools.
+// A Relay connection of tools.
 type ToolConnection struct {
-	// The tools, each with its cursor.
+	// The tools with their cursors.
 	Edges []*ToolEdge `json:"edges"`
-	// The tools alone.
+	// The tools without cursors.
 	Nodes []*Tool `json:"nodes"`
-	// Where the slice stands.
+	// Whether there are more tools, and where to continue.
 	PageInfo *PageInfo `json:"pageInfo"`
-	// Number of tools in the whole connection.
+	// The number of tools in the whole list.
 	TotalCount int `json:"totalCount"`
 }
 
-// A tool in a connection.
+// A tool with its cursor.
 type ToolEdge struct {
-	// Where to read on from: good for this sort only.
+	// The position of the tool, for `after` and `before` with the same `sort`.
 	Cursor string `json:"cursor"`
 	// The tool.
 	Node *Tool `json:"node"`
 }
 
-// Which tools: those for which everything given here holds.
+// Conditions on tools. A tool must match all conditions that are given; an empty list matches no tool.
 type ToolFilter struct {
-	// In one of these categories, by slug. Unknown slugs match nothing.
+	// The slugs of categories: tools in any of them, at most 100. Unknown slugs match no tool.
 	Categories []string `json:"categories,omitempty"`
-	// Paid for in one of these ways.
+	// Tools with any of these pricing models.
 	Pricings []Pricing `json:"pricings,omitempty"`
-	// Made for one of these.
+	// Tools made for any of these audiences.
 	Icps []Icp `json:"icps,omitempty"`
-	// Score of at least this; drops tools without a score.
+	// The minimum score, from 0 to 10. Excludes tools without a score.
 	ScoreMin *float64 `json:"scoreMin,omitempty"`
-	// Score of at most this; drops tools without a score.
+	// The maximum score, from 0 to 10. Excludes tools without a score.
 	ScoreMax *float64 `json:"scoreMax,omitempty"`
-	// Verifiability of at least this; drops tools without one.
+	// The minimum verifiability, from 0 to 10. Excludes tools without a rating.
 	VerifiabilityMin *float64 `json:"verifiabilityMin,omitempty"`
-	// Verifiability of at most this; drops tools without one.
+	// The maximum verifiability, from 0 to 10. Excludes tools without a rating.
 	VerifiabilityMax *float64 `json:"verifiabilityMax,omitempty"`
-	// Obsolescence of at most this; drops tools without one.
+	// The maximum obsolescence, from 0 to 10. Excludes tools without a rating.
 	ObsolescenceMax *float64 `json:"obsolescenceMax,omitempty"`
-	// Price of at most this many euros, whatever its period.
+	// The maximum `priceAmount` in euros, whatever its period.
 	PriceMax *float64 `json:"priceMax,omitempty"`
-	// Updated on this day or later.
+	// Tools updated on or after this date.
 	UpdatedSince *string `json:"updatedSince,omitempty"`
-	// This text occurs in the name or tagline, whatever its case and accents; at most 200 characters.
+	// Text in the name or tagline, ignoring case and accents; at most 200 characters.
 	Search *string `json:"search,omitempty"`
 }
 
-// A group of tools in numbers.
+// The number and scores of the tools in a group.
 type ToolGroup struct {
-	// What its tools have in common, in the spelling of the REST interface.
+	// The value that the tools have in common, spelled as in the REST API: `code`, `freemium`, `vibe-coder` or `1`.
 	Key string `json:"key"`
-	// Number of tools.
+	// The number of tools.
 	Count int `json:"count"`
-	// Number of tools that have a score.
+	// The number of tools with a score.
 	Tested int `json:"tested"`
-	// Mean score, rounded to two decimals; null when none has a score.
+	// The average score, from 0 to 10, rounded to two decimals; null if no tool has a score.
 	AvgScore *float64 `json:"avgScore,omitempty"`
-	// Lowest score.
+	// The lowest score; null if no tool has a score.
 	MinScore *float64 `json:"minScore,omitempty"`
-	// Highest score.
+	// The highest score; null if no tool has a score.
 	MaxScore *float64 `json:"maxScore,omitempty"`
 }
 
-// What a tool cost and scored from one day on.
+// The price and score of a tool from one date on, until the next entry.
 type ToolMoment struct {
-	// The day from which on it was so.
+	// The first day on which these values applied.
 	At string `json:"at"`
-	// How it was paid for.
+	// The pricing model.
 	Pricing Pricing `json:"pricing"`
-	// Its price.
+	// The price as text, such as `20 €/mois`; see `Tool.price`.
 	Price string `json:"price"`
-	// Its score from 0 to 10; null if it was not tested, or if that is not known of so long ago.
+	// The score, from 0 to 10; null if the tool was not tested or its score at that time is unknown.
 	Score *float64 `json:"score,omitempty"`
 }
 
-// A numbered page of tools.
+// A page of tools.
 type ToolPage struct {
-	// The tools of this page; none past the last page.
+	// The tools of this page; empty after the last page.
 	Items []*Tool `json:"items"`
-	// Where the page stands.
+	// The position of this page in the list.
 	Meta *PageInfoByNumber `json:"meta"`
 }
 
-// Orders of changes.
+// The orders of changes.
 type ChangeOrder string
 
 const (
-	// As they happened.
+	// Oldest event first.
 	ChangeOrderOldestFirst ChangeOrder = "oldest_first"
-	// The latest first.
+	// Newest event first.
 	ChangeOrderNewestFirst ChangeOrder = "newest_first"
 )
 
@@ -612,29 +612,29 @@ func (e ChangeOrder) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// What can happen. Webhooks know the types by the same names, with a dot for the underscore.
+// The types of changes. Webhooks use the same names with a dot: `price_changed` is `price.changed`.
 type ChangeType string
 
 const (
-	// A release is out: the last event of each.
+	// A release was published. This is the last event of each release.
 	ChangeTypeCatalogPublished ChangeType = "catalog_published"
-	// A tool is new, or back from retirement.
+	// A tool was added, or is active again after retirement.
 	ChangeTypeToolCreated ChangeType = "tool_created"
-	// A tool's record changed.
+	// A tool changed; see `Change.fields`.
 	ChangeTypeToolUpdated ChangeType = "tool_updated"
 	// A tool was retired.
 	ChangeTypeToolRetired ChangeType = "tool_retired"
-	// A tool is gone from the catalog.
+	// A tool was removed from the catalog.
 	ChangeTypeToolRemoved ChangeType = "tool_removed"
-	// A tool's price changed.
+	// The price or pricing model of a tool changed.
 	ChangeTypePriceChanged ChangeType = "price_changed"
 	// A comparison was published.
 	ChangeTypeComparatifPublished ChangeType = "comparatif_published"
 	// A published comparison changed.
 	ChangeTypeComparatifUpdated ChangeType = "comparatif_updated"
-	// A comparison is gone, or no longer published.
+	// A comparison was removed or unpublished.
 	ChangeTypeComparatifRemoved ChangeType = "comparatif_removed"
-	// The text chunks of a tool's review changed, came or went.
+	// The text chunks of a tool's review were added, changed or removed; see `Tool.embeddings`.
 	ChangeTypeEmbeddingsChanged ChangeType = "embeddings_changed"
 )
 
@@ -694,15 +694,15 @@ func (e ChangeType) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// Whom a tool is made for.
+// The audiences that tools are made for.
 type Icp string
 
 const (
-	// People who build by describing what they want.
+	// Vibe coders: people who build software by describing what they want.
 	IcpVibeCoder Icp = "vibe_coder"
-	// Engineers who build with agents.
+	// Agentic engineers: software engineers who work with coding agents.
 	IcpAgenticEngineer Icp = "agentic_engineer"
-	// Both.
+	// Both vibe coders and agentic engineers.
 	IcpMixte Icp = "mixte"
 )
 
@@ -755,15 +755,15 @@ func (e Icp) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// How a tool is paid for.
+// The pricing models.
 type Pricing string
 
 const (
-	// Free.
+	// Free of charge.
 	PricingGratuit Pricing = "gratuit"
-	// Free to begin with, more for money.
+	// A free plan, with paid plans for more.
 	PricingFreemium Pricing = "freemium"
-	// For money only.
+	// Paid plans only.
 	PricingPayant Pricing = "payant"
 )
 
@@ -816,19 +816,19 @@ func (e Pricing) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// Why a tool was retired.
+// The reasons for retiring a tool.
 type RetirementReason string
 
 const (
-	// It is no more.
+	// It was shut down.
 	RetirementReasonMort RetirementReason = "mort"
-	// It was bought.
+	// It was acquired by another company.
 	RetirementReasonAcquis RetirementReason = "acquis"
-	// Its makers gave it up.
+	// It was deprecated by its maker.
 	RetirementReasonDeprecie RetirementReason = "deprecie"
-	// It became something else.
+	// It became a different product.
 	RetirementReasonPivot RetirementReason = "pivot"
-	// It became part of another product.
+	// It was merged into another product.
 	RetirementReasonAbsorbe RetirementReason = "absorbe"
 )
 
@@ -883,17 +883,17 @@ func (e RetirementReason) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// What tools can be grouped by.
+// The properties that tools can be grouped by.
 type ToolGroupKey string
 
 const (
-	// The category's slug.
+	// `Tool.categorySlug`.
 	ToolGroupKeyCategory ToolGroupKey = "category"
-	// How they are paid for.
+	// `Tool.pricing`.
 	ToolGroupKeyPricing ToolGroupKey = "pricing"
-	// Whom they are made for.
+	// `Tool.icpCode`.
 	ToolGroupKeyIcp ToolGroupKey = "icp"
-	// Importance, 1 to 3.
+	// `Tool.tier`, from 1 to 3.
 	ToolGroupKeyTier ToolGroupKey = "tier"
 )
 
@@ -947,25 +947,25 @@ func (e ToolGroupKey) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// Orders of tools. Tools without a score come last in both score orders; names compare without case and accents.
+// The orders of tools. Ties are ordered by slug.
 type ToolSort string
 
 const (
-	// Best score first.
+	// Highest score first; tools without a score last.
 	ToolSortScoreDesc ToolSort = "score_desc"
-	// Lowest score first.
+	// Lowest score first; tools without a score last.
 	ToolSortScoreAsc ToolSort = "score_asc"
-	// Names from A to Z.
+	// By name from A to Z, ignoring case and accents.
 	ToolSortNameAsc ToolSort = "name_asc"
-	// Names from Z to A.
+	// By name from Z to A, ignoring case and accents.
 	ToolSortNameDesc ToolSort = "name_desc"
-	// Latest update first.
+	// Most recently updated first.
 	ToolSortUpdatedDesc ToolSort = "updated_desc"
-	// Oldest update first.
+	// Least recently updated first.
 	ToolSortUpdatedAsc ToolSort = "updated_asc"
-	// Cheapest first, by the amount of the price whatever its period.
+	// Lowest `priceAmount` first, whatever its period.
 	ToolSortPriceAsc ToolSort = "price_asc"
-	// Dearest first, by the amount of the price whatever its period.
+	// Highest `priceAmount` first, whatever its period.
 	ToolSortPriceDesc ToolSort = "price_desc"
 )
 

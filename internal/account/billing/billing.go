@@ -1,7 +1,7 @@
-// Package billing sells the Pro plan through Stripe. What a subscription is
-// worth is always read there, never guessed from an event, so that events may
-// come late, twice, in any order or not at all. It changes an account's plan
-// and nothing else of it; cards and invoices stay with Stripe.
+// Package billing sells the Pro plan through Stripe. It always reads the state
+// of a subscription from Stripe, never from an event: events may be late,
+// repeated, out of order or lost. It changes only the plan of an account;
+// cards and invoices stay with Stripe.
 package billing
 
 import (
@@ -9,6 +9,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,12 +24,30 @@ import (
 	"palmares/internal/notify/mail"
 )
 
-// Config is what selling needs.
+const (
+	// PlanPath is the page of the portal that the checkout returns to.
+	PlanPath = "/account/plan"
+	// BackPath is where Stripe's billing portal returns to.
+	BackPath = PlanPath + "/back"
+
+	callTimeout = 10 * time.Second
+	callRetries = 2
+	// maxCallsPerMinute limits how often an account can make us call Stripe,
+	// which limits our requests.
+	maxCallsPerMinute = 10
+)
+
+var (
+	errDisabled = problem.New(problem.NotFound, "Subscriptions are not available on this server.")
+	errNoKey    = problem.New(problem.BadInput, "STRIPE_SECRET_KEY is not set.")
+)
+
+// Config configures billing. Without a SecretKey, billing is disabled.
 type Config struct {
-	SecretKey     string // of Stripe's API; empty where nothing is sold
-	WebhookSecret string // what Stripe signs its events with
-	Price         string // Stripe's id of it; found by its lookup key if empty
-	APIBase       string // where Stripe is; empty for the real one
+	SecretKey     string // of Stripe's API
+	WebhookSecret string // for verifying Stripe's events
+	Price         string // Stripe's id; found by its lookup key if empty
+	APIBase       string // Stripe's API if empty
 	PublicURL     string
 	ServiceName   string
 	Store         *store.Store
@@ -36,31 +55,26 @@ type Config struct {
 	Log           *slog.Logger
 }
 
-// Billing keeps accounts in line with their subscriptions.
+// Billing keeps the plans of accounts in line with their subscriptions.
 type Billing struct {
 	Config
-	stripe  *stripe.Client         // nil where nothing is sold
-	found   atomic.Pointer[string] // the price, where it had to be looked up
-	syncing singleflight.Group     // by customer
-	clicks  clicks
-	now     func() time.Time
+	stripe     *stripe.Client         // nil if billing is disabled
+	foundPrice atomic.Pointer[string] // id of the price that was looked up
+	syncs      singleflight.Group     // by customer
+	limit      callLimit
+	now        func() time.Time
 }
 
-const (
-	callTime = 10 * time.Second
-	retries  = 2
-)
-
-// New is ready to sell, or says that it does not; see Open.
+// New returns billing, which is disabled if no secret key is configured.
 func New(cfg Config) *Billing {
 	b := &Billing{Config: cfg, now: time.Now}
 	if cfg.SecretKey == "" {
 		return b
 	}
 	backend := &stripe.BackendConfig{
-		HTTPClient:        &http.Client{Timeout: callTime, Transport: middleware.PausingTransport{RoundTripper: http.DefaultTransport}},
-		LeveledLogger:     &stripe.LeveledLogger{Level: stripe.LevelNull}, // we log ourselves, and no secrets
-		MaxNetworkRetries: stripe.Int64(retries),
+		HTTPClient:        &http.Client{Timeout: callTimeout, Transport: middleware.PausingTransport{RoundTripper: http.DefaultTransport}},
+		LeveledLogger:     &stripe.LeveledLogger{Level: stripe.LevelNull}, // it could log secrets
+		MaxNetworkRetries: stripe.Int64(callRetries),
 		EnableTelemetry:   stripe.Bool(false),
 	}
 	if cfg.APIBase != "" {
@@ -70,11 +84,10 @@ func New(cfg Config) *Billing {
 	return b
 }
 
-// Open tells whether Pro can be subscribed to here.
-func (b *Billing) Open() bool { return b.stripe != nil }
+// Enabled reports whether Pro can be subscribed to.
+func (b *Billing) Enabled() bool { return b.stripe != nil }
 
-// Customer is what is known of an account's subscription; nil if it never had
-// one.
+// Customer returns the customer of an account, or nil if it never subscribed.
 func (b *Billing) Customer(ctx context.Context, acc *ent.Account) (*ent.Customer, error) {
 	row, err := b.Store.Current().Customer.Query().Where(customer.AccountID(acc.ID)).Only(ctx)
 	if ent.IsNotFound(err) {
@@ -83,27 +96,27 @@ func (b *Billing) Customer(ctx context.Context, acc *ent.Account) (*ent.Customer
 	return row, store.Explain(err)
 }
 
-// failed says in our words that Stripe did not do what it was asked.
-func failed(err error) error {
-	var ours *problem.Problem
-	if err == nil || errors.As(err, &ours) {
+// explain turns an error of Stripe into one whose message is for users.
+func explain(err error) error {
+	var known *problem.Problem
+	if err == nil || errors.As(err, &known) {
 		return err
 	}
-	if refused(err) {
+	if rejected(err) {
 		return &problem.Problem{
 			Code:    problem.Internal,
-			Message: "The payment service does not take what we ask of it. Nothing was changed, and trying again will not help: it is for us to mend.",
+			Message: "The payment service rejected our request. Nothing was changed. Trying again will not help: we have to fix this.",
 			Cause:   err,
 		}
 	}
 	return &problem.Problem{
 		Code:    problem.Unavailable,
-		Message: "The payment service does not answer at the moment. Nothing was changed: try again in a minute.",
+		Message: "The payment service is unavailable. Nothing was changed. Try again in a minute.",
 		Cause:   err,
 	}
 }
 
-// cause is what the log tells of an error, where there is more than we say.
+// cause returns the error to log, which may say more than its message for users.
 func cause(err error) error {
 	if inner := errors.Unwrap(err); inner != nil {
 		return inner
@@ -111,4 +124,56 @@ func cause(err error) error {
 	return err
 }
 
-var errClosed = problem.New(problem.NotFound, "Subscription is not open on this server.")
+// Names of the parameter with which Stripe reports a missing object: in a
+// form, or in the path.
+const (
+	customerParam = "customer"
+	pathParam     = "id"
+)
+
+// missing reports whether Stripe does not have the object that a parameter names.
+func missing(err error, param string) bool {
+	var reported *stripe.Error
+	return errors.As(err, &reported) && reported.Code == stripe.ErrorCodeResourceMissing && reported.Param == param
+}
+
+// rejected reports whether Stripe would reject the same request again.
+func rejected(err error) bool {
+	status := statusOf(err)
+	return status >= 400 && status < 500 && status != http.StatusConflict && status != http.StatusTooManyRequests
+}
+
+// statusOf returns the status of Stripe's response, or 0.
+func statusOf(err error) int {
+	var reported *stripe.Error
+	if errors.As(err, &reported) {
+		return reported.HTTPStatusCode
+	}
+	return 0
+}
+
+// RefusesKey reports whether Stripe does not know our secret key.
+func RefusesKey(err error) bool { return statusOf(err) == http.StatusUnauthorized }
+
+// RefusesCall reports whether our secret key lacks a permission.
+func RefusesCall(err error) bool { return statusOf(err) == http.StatusForbidden }
+
+// callLimit counts the calls of accounts in the current minute.
+type callLimit struct {
+	mu     sync.Mutex
+	minute int64
+	calls  map[int]int // by account
+}
+
+func (l *callLimit) count(account int, now time.Time) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if minute := now.Unix() / 60; l.calls == nil || l.minute != minute {
+		l.minute, l.calls = minute, map[int]int{}
+	}
+	if l.calls[account] >= maxCallsPerMinute {
+		return problem.New(problem.TooMany, "Too many attempts. Try again in a minute.")
+	}
+	l.calls[account]++
+	return nil
+}

@@ -19,10 +19,10 @@ import (
 	"palmares/internal/core/store"
 )
 
-// EventsPath is where Stripe's events come to.
+// EventsPath receives Stripe's events.
 const EventsPath = "/billing/stripe"
 
-// Events are the types to send there. More do no harm.
+// Events are the types of events that billing requires. Others are ignored.
 var Events = []stripe.EventType{
 	stripe.EventTypeCheckoutSessionCompleted,
 	stripe.EventTypeCustomerSubscriptionCreated,
@@ -36,27 +36,34 @@ var Events = []stripe.EventType{
 }
 
 const (
-	// MaxEvent is the size of the largest event that is read, in bytes.
+	// MaxEvent is the maximum size of an event, in bytes.
 	MaxEvent = 1 << 20
-	// eventTime is well within what Stripe waits for an answer.
-	eventTime = 15 * time.Second
-	// signatureTolerance bounds how far a signature's timestamp may be from
-	// now in either direction; an event could be replayed for as long as its
-	// signature is dated ahead.
+	// eventTimeout is shorter than Stripe's own timeout.
+	eventTimeout = 15 * time.Second
+	// signatureTolerance limits how far a signature's timestamp may be from now
+	// in either direction: one dated ahead could be replayed until then.
 	signatureTolerance = 5 * time.Minute
+	eventRetention     = 90 * 24 * time.Hour // Stripe repeats events for days
 )
 
-// ServeHTTP takes an event of Stripe's.
+// ServeHTTP receives an event from Stripe, which repeats it unless the
+// response is a success.
 func (b *Billing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !b.Open() || b.WebhookSecret == "" { // nothing could be told from a forgery
-		problem.Write(w, errClosed)
+	if !b.Enabled() || b.WebhookSecret == "" { // an event could not be verified
+		problem.Write(w, errDisabled)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), eventTime)
+	ctx, cancel := context.WithTimeout(r.Context(), eventTimeout)
 	defer cancel()
-	if err := b.take(r.WithContext(ctx)); err != nil {
-		b.logFailure(r, err)
-		problem.Write(w, later(err))
+	if err := b.receive(r.WithContext(ctx)); err != nil {
+		if problem.Of(err).Code.Status() >= http.StatusInternalServerError {
+			b.Log.ErrorContext(r.Context(), "handling a Stripe event failed", "cause", cause(err), "request_id", problem.RequestID(r.Context()))
+		}
+		var known *problem.Problem
+		if !errors.As(err, &known) {
+			err = &problem.Problem{Code: problem.Unavailable, Message: "The event could not be processed. Send it again later.", Cause: err}
+		}
+		problem.Write(w, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -64,46 +71,44 @@ func (b *Billing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"received":true}`)
 }
 
-func (b *Billing) take(r *http.Request) error {
+func (b *Billing) receive(r *http.Request) error {
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, MaxEvent))
 	if err != nil {
-		return problem.New(problem.TooLarge, "The event could not be read, or is larger than %d bytes.", MaxEvent)
+		return problem.New(problem.TooLarge, "The event could not be read or is larger than %d bytes.", MaxEvent)
 	}
 	signature := r.Header.Get("Stripe-Signature")
 	event, err := webhook.ConstructEventWithOptions(body, signature, b.WebhookSecret,
-		webhook.ConstructEventOptions{IgnoreAPIVersionMismatch: true, Tolerance: signatureTolerance}) // we only take ids from it
+		webhook.ConstructEventOptions{IgnoreAPIVersionMismatch: true, Tolerance: signatureTolerance}) // only ids are read from it
 	switch {
 	case errors.Is(err, webhook.ErrTooOld):
 		return problem.New(problem.BadInput, "The event's signature is more than %.0f minutes old.", signatureTolerance.Minutes())
 	case err != nil || event.ID == "":
-		return problem.New(problem.BadInput, "The event's signature is missing or not valid.")
+		return problem.New(problem.BadInput, "The event's signature is missing or invalid.")
 	case time.Until(signedAt(signature)) > signatureTolerance:
-		return problem.New(problem.BadInput, "The event's signature is dated more than %.0f minutes in the future: check the clocks.", signatureTolerance.Minutes())
+		return problem.New(problem.BadInput, "The event's signature is dated more than %.0f minutes in the future. Check the clocks.", signatureTolerance.Minutes())
 	}
-	about := customerOf(&event)
-	if about == "" {
-		return nil // nothing that we act on
+	id := customerOf(&event)
+	if id == "" {
+		return nil
 	}
-	// Most repetitions need not ask Stripe again.
-	known, err := b.Store.Current().BillingEvent.Query().Where(billingevent.ID(event.ID)).Exist(r.Context())
+	// Repeated events need no request to Stripe.
+	applied, err := b.Store.Current().BillingEvent.Query().Where(billingevent.ID(event.ID)).Exist(r.Context())
 	if err != nil {
 		return store.Explain(err)
 	}
-	if !known {
-		if err := b.refresh(r.Context(), about, &event); err != nil {
+	if !applied {
+		if err := b.refresh(r.Context(), id, &event); err != nil {
 			return err
 		}
 	}
 	if event.Type == stripe.EventTypeCustomerDeleted {
-		// Only now: the account had to lose Pro first.
-		return b.unlink(r.Context(), about)
+		return b.unlink(r.Context(), id) // after the account has lost Pro
 	}
 	return nil
 }
 
-// signedAt returns the timestamp of a signature that Stripe's library has
-// verified. The library checks only that it is not too old, and takes the last
-// "t" where there are several.
+// signedAt returns the timestamp of a verified signature. Stripe's library only
+// checks that it is not too old, and uses the last "t" if there are several.
 func signedAt(signature string) time.Time {
 	var seconds int64
 	for part := range strings.SplitSeq(signature, ",") {
@@ -114,59 +119,49 @@ func signedAt(signature string) time.Time {
 	return time.Unix(seconds, 0)
 }
 
-// unlink forgets whose a customer was that Stripe no longer has: the next
-// subscription begins with a new one.
+// customerOf returns the id of the customer that an event concerns, or "".
+func customerOf(event *stripe.Event) string {
+	if event.Data == nil {
+		return ""
+	}
+	var object struct {
+		Object   string
+		ID       string
+		Customer json.RawMessage
+	}
+	if json.Unmarshal(event.Data.Raw, &object) != nil {
+		return ""
+	}
+	if object.Object == "customer" {
+		return object.ID
+	}
+	var id string
+	if json.Unmarshal(object.Customer, &id) == nil {
+		return id
+	}
+	var expanded struct{ ID string }
+	_ = json.Unmarshal(object.Customer, &expanded)
+	return expanded.ID
+}
+
+// unlink separates a customer that was deleted at Stripe from its account. The
+// next subscription creates a new customer.
 func (b *Billing) unlink(ctx context.Context, id string) error {
 	return store.Explain(b.Store.Write.Customer.Update().Where(customer.ID(id)).ClearAccountID().SetEmail("").Exec(ctx))
 }
 
-// lose is for a customer that Stripe no longer has, where no event told so:
-// the account loses Pro first.
-func (b *Billing) lose(ctx context.Context, id string) error {
+// unlinkDeleted is for a customer that was deleted without an event. The
+// account loses Pro first.
+func (b *Billing) unlinkDeleted(ctx context.Context, id string) error {
 	if err := b.refresh(ctx, id, nil); err != nil {
 		return err
 	}
 	return b.unlink(ctx, id)
 }
 
-// customerOf is whom an event is about, or nobody.
-func customerOf(event *stripe.Event) string {
-	if event.Data == nil {
-		return ""
-	}
-	var about struct {
-		Object   string
-		ID       string
-		Customer json.RawMessage
-	}
-	if json.Unmarshal(event.Data.Raw, &about) != nil {
-		return ""
-	}
-	if about.Object == "customer" {
-		return about.ID
-	}
-	var id string
-	if json.Unmarshal(about.Customer, &id) == nil {
-		return id
-	}
-	var whole struct{ ID string }
-	_ = json.Unmarshal(about.Customer, &whole)
-	return whole.ID
-}
-
-// later makes Stripe send again what failed here, as it would for any reason.
-func later(err error) error {
-	var said *problem.Problem
-	if errors.As(err, &said) {
-		return err
-	}
-	return &problem.Problem{Code: problem.Unavailable, Message: "The event could not be applied at the moment: send it again.", Cause: err}
-}
-
-// logFailure tells what only we can mend.
-func (b *Billing) logFailure(r *http.Request, err error) {
-	if problem.Of(err).Code.Status() < http.StatusInternalServerError {
-		return
-	}
-	b.Log.ErrorContext(r.Context(), "an event of Stripe's was not applied: it will send it again", "cause", cause(err), "request_id", problem.RequestID(r.Context()))
+// DeleteOldEvents deletes the record of events that Stripe no longer repeats.
+// Callers must check the clock first, see clock.Steady.
+func DeleteOldEvents(ctx context.Context, s *store.Store, now time.Time) error {
+	_, err := s.Write.BillingEvent.Delete().Where(billingevent.AppliedAtLT(now.UTC().Add(-eventRetention))).Exec(ctx)
+	return store.Explain(err)
 }

@@ -2,6 +2,7 @@ package billing
 
 import (
 	"bytes"
+	"math"
 	"net/http"
 	"strings"
 	"sync"
@@ -13,11 +14,11 @@ import (
 	"palmares/auth"
 )
 
-// What is not signed by Stripe, just now, changes nothing.
-func TestForgeries(t *testing.T) {
+// An event without a valid, recent signature changes nothing.
+func TestInvalidSignatures(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
-		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		event := s.event(stripe.EventTypeCustomerSubscriptionCreated)
 		good := signed(event, webhookSecret, time.Now())
 		for what, signature := range map[string]string{
@@ -32,16 +33,16 @@ func TestForgeries(t *testing.T) {
 			"without all": "t=1,v1=",
 		} {
 			if w := s.deliver(t.Context(), event, signature); w.Code != http.StatusBadRequest {
-				t.Errorf("%s: answered %d: %s", what, w.Code, w.Body)
+				t.Errorf("%s: got status %d, want 400: %s", what, w.Code, w.Body)
 			} else {
-				s.wantAnswer(w, http.StatusBadRequest)
+				s.wantStatus(w, http.StatusBadRequest)
 			}
 		}
 		s.wantPlan(auth.Developer)
 		if len(s.peer.made("GET /v1/subscriptions")) > 0 || s.applied() > 0 {
-			t.Error("something was done about a forgery")
+			t.Error("got an event applied, want none")
 		}
-		s.wantAnswer(s.deliver(t.Context(), event, good), http.StatusOK)
+		s.wantStatus(s.deliver(t.Context(), event, good), http.StatusOK)
 		s.wantPlan(auth.Pro)
 	})
 }
@@ -53,57 +54,57 @@ func flipped(digit byte) string {
 	return "0"
 }
 
-// Without a secret, anybody could sign.
+// Without a secret, events cannot be verified.
 func TestNoWebhookSecret(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
-		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		s.WebhookSecret = ""
 		event := s.event(stripe.EventTypeCustomerSubscriptionCreated)
-		s.wantAnswer(s.deliver(t.Context(), event, signed(event, "", time.Now())), http.StatusNotFound)
+		s.wantStatus(s.deliver(t.Context(), event, signed(event, "", time.Now())), http.StatusNotFound)
 		s.wantPlan(auth.Developer)
 	})
 }
 
-func TestNoEvents(t *testing.T) {
+func TestMalformedEvents(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
 		for _, payload := range []string{"not JSON", `{"object":"event"}`, `[]`, `{"object":"v2.core.event","id":"evt_thin"}`} {
-			s.wantAnswer(s.send([]byte(payload)), http.StatusBadRequest)
+			s.wantStatus(s.send([]byte(payload)), http.StatusBadRequest)
 		}
-		s.wantAnswer(s.send(bytes.Repeat([]byte("x"), MaxEvent+1)), http.StatusRequestEntityTooLarge)
+		s.wantStatus(s.send(bytes.Repeat([]byte("x"), MaxEvent+1)), http.StatusRequestEntityTooLarge)
 	})
 }
 
-// What is none of our business is taken and forgotten.
+// Events that do not concern us are accepted and ignored.
 func TestIgnoredEvents(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
-		s.wantAnswer(s.send(eventOf("evt_other", stripe.EventTypeInvoicePaid, "cus_of_another_shop")), http.StatusOK)
+		s.wantStatus(s.send(eventOf("evt_other", stripe.EventTypeInvoicePaid, "cus_of_another_shop")), http.StatusOK)
 		for _, object := range []any{
 			map[string]any{"object": "balance"},
 			map[string]any{"object": "subscription", "customer": nil},
 			map[string]any{"object": "subscription", "customer": 7},
 			nil,
 		} {
-			s.wantAnswer(s.send(eventAbout("evt_nobody", "balance.available", object)), http.StatusOK)
+			s.wantStatus(s.send(eventAbout("evt_nobody", "balance.available", object)), http.StatusOK)
 		}
-		s.wantAnswer(s.send([]byte(`{"object":"event","id":"evt_empty"}`)), http.StatusOK)
+		s.wantStatus(s.send([]byte(`{"object":"event","id":"evt_empty"}`)), http.StatusOK)
 		if len(s.peer.made("GET /v1/subscriptions")) > 0 || s.applied() > 0 {
-			t.Error("something was done")
+			t.Error("got an event applied, want none")
 		}
 	})
 }
 
-// A customer may be told whole.
+// An event may contain the whole customer instead of its id.
 func TestExpandedCustomer(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
-		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		event := eventAbout("evt_whole", stripe.EventTypeInvoicePaid, map[string]any{
 			"object": "invoice", "customer": map[string]any{"object": "customer", "id": "cus_1"},
 		})
-		s.wantAnswer(s.send(event), http.StatusOK)
+		s.wantStatus(s.send(event), http.StatusOK)
 		s.wantPlan(auth.Pro)
 	})
 }
@@ -111,21 +112,21 @@ func TestExpandedCustomer(t *testing.T) {
 func TestSameEventTwice(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
-		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		event := s.event(stripe.EventTypeCustomerSubscriptionCreated)
 		for range 2 {
-			s.wantAnswer(s.send(event), http.StatusOK)
+			s.wantStatus(s.send(event), http.StatusOK)
 		}
 		s.wantAppliedOnce()
-		s.peer.only(t, "GET /v1/subscriptions") // Stripe need not be asked again
+		s.peer.only(t, "GET /v1/subscriptions") // no second request to Stripe
 	})
 }
 
-func TestSameEventManyTimesAtOnce(t *testing.T) {
+func TestSameEventConcurrently(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		const many = 20
 		s.customer()
-		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		s.togetherOn("GET /v1/subscriptions", many)
 		event := s.event(stripe.EventTypeCustomerSubscriptionCreated)
 		codes := make([]int, many)
@@ -136,7 +137,7 @@ func TestSameEventManyTimesAtOnce(t *testing.T) {
 		all.Wait()
 		for _, code := range codes {
 			if code != http.StatusOK {
-				t.Errorf("answered %d", code)
+				t.Errorf("got status %d, want 200", code)
 			}
 		}
 		s.wantAppliedOnce()
@@ -147,26 +148,26 @@ func (s *shop) wantAppliedOnce() {
 	s.t.Helper()
 	s.wantPlan(auth.Pro)
 	if n, row := s.applied(), s.row(); n != 1 || row.Revision != 1 {
-		s.t.Errorf("%d events, revision %d", n, row.Revision)
+		s.t.Errorf("got %d events and revision %d, want 1 and 1", n, row.Revision)
 	}
 }
 
-// An event is only a reason to look: it may be as old as it likes.
+// The order of events does not matter, because the state is read from Stripe.
 func TestReorderedEvents(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		old := s.subscribed()
 		old.status = stripe.SubscriptionStatusCanceled
 		s.wait(time.Hour)
-		s.isNow(stripe.EventTypeCustomerSubscriptionCreated, s.begun(stripe.SubscriptionStatusActive), old)
-		s.wantAnswer(s.send(s.event(stripe.EventTypeCustomerSubscriptionDeleted)), http.StatusOK)
+		s.isNow(stripe.EventTypeCustomerSubscriptionCreated, s.started(stripe.SubscriptionStatusActive), old)
+		s.wantStatus(s.send(s.event(stripe.EventTypeCustomerSubscriptionDeleted)), http.StatusOK)
 		s.wantPlan(auth.Pro)
 		if n := s.smtp.Count(owner); n != 0 {
-			t.Errorf("%d letters", n)
+			t.Errorf("got %d emails", n)
 		}
 	})
 }
 
-// What was read first and is written last must not win.
+// A state that was read first and is saved last must not win.
 func TestOvertakenEvent(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		sub := s.subscribed()
@@ -183,23 +184,23 @@ func TestOvertakenEvent(t *testing.T) {
 		slow := make(chan int)
 		event := s.event(stripe.EventTypeCustomerSubscriptionUpdated)
 		go func() { slow <- s.send(event).Code }()
-		<-read // it is active, the slow one knows
+		<-read // the slow one has read that it is active
 		sub.status = stripe.SubscriptionStatusCanceled
 		s.isNow(stripe.EventTypeCustomerSubscriptionDeleted, sub)
 		s.wantPlan(auth.Developer)
 		close(goOn)
 		if code := <-slow; code != http.StatusOK {
-			t.Errorf("answered %d", code)
+			t.Errorf("got status %d, want 200", code)
 		}
 		s.wantPlan(auth.Developer)
 		if status := s.row().Status; status != "canceled" {
-			t.Errorf("it is %q", status)
+			t.Errorf("got status %q", status)
 		}
 	})
 }
 
-// Whatever is in flight, the state after the last event is the last state.
-func TestManyEventsAtOnce(t *testing.T) {
+// After concurrent events, the last state is stored.
+func TestConcurrentEvents(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		sub := s.subscribed()
 		for round := range 5 {
@@ -212,38 +213,38 @@ func TestManyEventsAtOnce(t *testing.T) {
 				s.peer.set("cus_1", sub)
 				event := s.event(stripe.EventTypeCustomerSubscriptionUpdated)
 				all.Go(func() {
-					for s.send(event).Code != http.StatusOK { // as Stripe repeats it
+					for s.send(event).Code != http.StatusOK { // Stripe repeats it
 						time.Sleep(time.Millisecond)
 					}
 				})
 				time.Sleep(2 * time.Millisecond)
 			}
 			all.Wait()
-			want := plan(string(sub.status), nil, s.clock())
+			want := planOf(string(sub.status), nil, s.clock())
 			s.wantPlan(want)
 		}
 		if n := s.applied(); n != 31 {
-			t.Errorf("%d events were applied", n)
+			t.Errorf("got %d applied events, want 31", n)
 		}
 	})
 }
 
-// A customer that was deleted at Stripe has no Pro, and can begin anew.
+// A customer that was deleted at Stripe loses Pro and can subscribe again.
 func TestCustomerDeleted(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.subscribed()
 		s.peer.forget("cus_1")
 		s.isNow(stripe.EventTypeCustomerDeleted)
 		s.wantPlan(auth.Developer)
-		s.wantNewBeginning()
+		s.wantNewCustomer()
 	})
 }
 
-// wantNewBeginning subscribes with another customer than the first.
-func (s *shop) wantNewBeginning() {
+// wantNewCustomer subscribes and expects another customer than the first.
+func (s *shop) wantNewCustomer() {
 	s.t.Helper()
 	if row := s.row(); row.AccountID != nil || row.Email != "" {
-		s.t.Fatalf("the account is still that customer: %v", row)
+		s.t.Fatalf("got customer %v, want none", row)
 	}
 	s.wait(time.Minute)
 	if _, err := s.Subscribe(s.t.Context(), s.account); err != nil {
@@ -251,28 +252,28 @@ func (s *shop) wantNewBeginning() {
 	}
 	row, err := s.Customer(s.t.Context(), s.account)
 	if err != nil || row == nil || row.ID != "cus_2" {
-		s.t.Fatalf("%v, %v", row, err)
+		s.t.Fatalf("got %v, %v, want a new customer", row, err)
 	}
 }
 
-// Also when Stripe failed as it was told.
-func TestCustomerDeletedAsStripeFails(t *testing.T) {
+// The same if Stripe fails when the event arrives.
+func TestCustomerDeletedWhileStripeFails(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.subscribed()
 		s.peer.forget("cus_1")
 		s.peer.breakWith(internalError)
 		event := s.event(stripe.EventTypeCustomerDeleted)
-		s.wantAnswer(s.send(event), http.StatusServiceUnavailable)
+		s.wantStatus(s.send(event), http.StatusServiceUnavailable)
 		s.wantPlan(auth.Pro)
-		s.peer.mend()
-		s.wantAnswer(s.send(event), http.StatusOK)
+		s.peer.repair()
+		s.wantStatus(s.send(event), http.StatusOK)
 		s.wantPlan(auth.Developer)
-		s.wantNewBeginning()
+		s.wantNewCustomer()
 	})
 }
 
-// An event that was applied but for its end is ended when it is repeated.
-func TestCustomerDeletedHalfway(t *testing.T) {
+// If the customer could not be unlinked, the repeated event unlinks it.
+func TestCustomerDeletedPartially(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.subscribed()
 		s.peer.forget("cus_1")
@@ -280,21 +281,49 @@ func TestCustomerDeletedHalfway(t *testing.T) {
 		if err := s.refresh(t.Context(), "cus_1", &stripe.Event{ID: idOf(event), Type: stripe.EventTypeCustomerDeleted}); err != nil {
 			t.Fatal(err)
 		}
-		s.wantAnswer(s.send(event), http.StatusOK)
-		s.wantNewBeginning()
+		s.wantStatus(s.send(event), http.StatusOK)
+		s.wantNewCustomer()
 	})
 }
 
-// Nor does Pro stay with who subscribes anew, where no event told of it.
-func TestSubscribeButGone(t *testing.T) {
+// The same if the event was lost and the account subscribes again.
+func TestSubscribeWithDeletedCustomer(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.subscribed()
 		s.peer.forget("cus_1")
-		s.wait(time.Minute) // Stripe would repeat the customer that it made
+		s.wait(time.Minute) // for another idempotency key
 		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
 			t.Fatal(err)
 		}
 		s.wantPlan(auth.Developer)
 		s.wantCustomers(1)
+	})
+}
+
+// An event whose signature is dated ahead could be replayed until that time
+// comes, so it is refused like one that is too old.
+func TestEventSignedInTheFuture(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		event := s.event(stripe.EventTypeCustomerSubscriptionCreated)
+		for name, at := range map[string]time.Time{
+			"6 minutes":   time.Now().Add(6 * time.Minute),
+			"10 years":    time.Now().AddDate(10, 0, 0),
+			"end of time": time.Unix(math.MaxInt64, 0),
+		} {
+			w := s.deliver(t.Context(), event, signed(event, webhookSecret, at))
+			if w.Code != http.StatusBadRequest {
+				t.Errorf("%s ahead: got %d %s, want 400", name, w.Code, w.Body)
+			}
+			s.wantOwnWords(w.Body.String())
+		}
+		s.wantPlan(auth.Developer)
+		if got := s.applied(); got != 0 {
+			t.Errorf("got %d applied events, want 0", got)
+		}
+		// Small differences between clocks are tolerated.
+		s.wantStatus(s.deliver(t.Context(), event, signed(event, webhookSecret, time.Now().Add(4*time.Minute))), http.StatusOK)
+		s.wantPlan(auth.Pro)
 	})
 }

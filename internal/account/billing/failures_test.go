@@ -20,43 +20,43 @@ func idOf(event []byte) string {
 	return known.ID
 }
 
-// An event that could not be applied is sent again, and then is.
+// An event that failed is applied when it is repeated.
 func TestStripeFails(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
-		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		event := s.event(stripe.EventTypeCustomerSubscriptionCreated)
 		for _, broken := range []http.HandlerFunc{internalError, hangUp} {
 			s.peer.breakWith(broken)
-			s.wantAnswer(s.send(event), http.StatusServiceUnavailable)
+			s.wantStatus(s.send(event), http.StatusServiceUnavailable)
 			s.wantPlan(auth.Developer)
 		}
-		s.peer.mend()
-		s.wantAnswer(s.send(event), http.StatusOK)
+		s.peer.repair()
+		s.wantStatus(s.send(event), http.StatusOK)
 		s.wantPlan(auth.Pro)
 		if !strings.Contains(s.log.String(), stripesWords) {
-			t.Error("the log does not tell the cause")
+			t.Error("got no cause in the log, want one")
 		}
 	})
 }
 
-func TestStripeHangs(t *testing.T) {
+func TestStripeTimeout(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
-		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		event := s.event(stripe.EventTypeCustomerSubscriptionCreated)
 		s.peer.breakWith(silence)
 		ctx, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer stop()
-		s.wantAnswer(s.deliver(ctx, event, signed(event, webhookSecret, time.Now())), http.StatusServiceUnavailable)
-		s.peer.mend()
-		s.wantAnswer(s.send(event), http.StatusOK)
+		s.wantStatus(s.deliver(ctx, event, signed(event, webhookSecret, time.Now())), http.StatusServiceUnavailable)
+		s.peer.repair()
+		s.wantStatus(s.send(event), http.StatusOK)
 		s.wantPlan(auth.Pro)
 	})
 }
 
-// Whatever Stripe says, its words are not for our visitors. What it refuses is
-// not mended by trying again.
+// Users never see Stripe's messages. The message says whether trying again
+// helps.
 func TestFailedCalls(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
@@ -66,9 +66,9 @@ func TestFailedCalls(t *testing.T) {
 			code problem.Code
 			says string
 		}{
-			"broken":   {internalError, problem.Unavailable, "try again in a minute"},
-			"busy":     {tooMany, problem.Unavailable, "try again in a minute"},
-			"refusing": {refuse, problem.Internal, "trying again will not help"},
+			"broken":   {internalError, problem.Unavailable, "Try again in a minute"},
+			"busy":     {tooMany, problem.Unavailable, "Try again in a minute"},
+			"refusing": {refuse, problem.Internal, "Trying again will not help"},
 		} {
 			s.peer.breakWith(c.how)
 			for what, do := range map[string]func() error{
@@ -78,11 +78,11 @@ func TestFailedCalls(t *testing.T) {
 				"set up the page": func() error { _, _, err := s.SetUpManaging(t.Context()); return err },
 				"price":           func() error { _, err := s.findPrice(t.Context()); return err },
 				"sync":            func() error { return s.Sync(t.Context(), s.account) },
-				"close":           func() error { return s.Close(t.Context(), s.account) },
+				"close":           func() error { return s.Cancel(t.Context(), s.account) },
 			} {
 				err := do()
 				if said := problem.Of(err); said.Code != c.code || !strings.Contains(said.Message, c.says) {
-					t.Errorf("%s, %s: %v", name, what, err)
+					t.Errorf("%s, %s: got %v, want %s: %s", name, what, err, c.code, c.says)
 				}
 				s.wantOwnWords(problem.Of(err).Message)
 			}
@@ -96,14 +96,14 @@ func tooMany(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(refusal())
 }
 
-// Stripe repeats its answer to a repeated key, an error too: later tries must
-// not be the same request.
+// Stripe repeats its response for the same idempotency key, even an error, so
+// later requests need another key.
 func TestSubscribeAfterAnError(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.peer.breakWith(internalError)
 		_, err := s.Subscribe(t.Context(), s.account)
 		wantProblem(t, err, problem.Unavailable)
-		s.peer.mend()
+		s.peer.repair()
 		s.wait(time.Minute)
 		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
 			t.Fatal(err)
@@ -111,7 +111,7 @@ func TestSubscribeAfterAnError(t *testing.T) {
 		tries := s.peer.made("POST /v1/customers")
 		first, last := tries[0], tries[len(tries)-1]
 		if first.key == "" || first.key == last.key {
-			t.Errorf("the keys are %q and %q", first.key, last.key)
+			t.Errorf("got keys %q and %q, want different ones", first.key, last.key)
 		}
 	})
 }
@@ -119,15 +119,15 @@ func TestSubscribeAfterAnError(t *testing.T) {
 func TestDatabaseClosed(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
-		s.peer.set("cus_1", s.begun(stripe.SubscriptionStatusActive))
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		if err := s.Store.Close(); err != nil {
 			t.Fatal(err)
 		}
 		w := s.send(s.event(stripe.EventTypeCustomerSubscriptionCreated))
-		s.wantAnswer(w, http.StatusServiceUnavailable)
+		s.wantStatus(w, http.StatusServiceUnavailable)
 		if w.Header().Get("Retry-After") == "" {
-			t.Error("it does not say when to try again")
+			t.Error("got no Retry-After, want one")
 		}
-		s.look(t.Context()) // warns, and goes on
+		s.reconcile(t.Context()) // logs warnings only
 	})
 }

@@ -1,8 +1,10 @@
 package billing
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/stripe/stripe-go/v86"
@@ -17,165 +19,317 @@ import (
 	"palmares/internal/notify/mail"
 )
 
-// SyncAll reads every customer's subscription again, and tells of each.
-func (b *Billing) SyncAll(ctx context.Context, tell func(*ent.Customer)) error {
-	if !b.Open() {
-		return errNoKey
+const (
+	// Grace is how long a customer retains Pro after a failed payment.
+	Grace = 7 * 24 * time.Hour
+
+	// freshFor is how long a subscription is not read again, so that reloading
+	// a page does not call Stripe each time.
+	freshFor    = 3 * time.Second
+	syncTimeout = 20 * time.Second
+	// maxUpdates is more than the number of servers that may update a customer
+	// at the same time.
+	maxUpdates = 10
+)
+
+// States of a subscription at Stripe.
+const (
+	StatusActive   = string(stripe.SubscriptionStatusActive)
+	StatusTrialing = string(stripe.SubscriptionStatusTrialing)
+	StatusPastDue  = string(stripe.SubscriptionStatusPastDue)
+)
+
+var endedStatuses = []string{"", string(stripe.SubscriptionStatusCanceled), string(stripe.SubscriptionStatusIncompleteExpired)}
+
+// Live reports whether a subscription has not ended, whether it is paid or not.
+func Live(status string) bool { return !slices.Contains(endedStatuses, status) }
+
+func paid(status string) bool { return status == StatusActive || status == StatusTrialing }
+
+// PlanOf returns the plan that a customer has paid for; Developer for nil.
+func PlanOf(row *ent.Customer, now time.Time) auth.Plan {
+	if row == nil {
+		return auth.Developer
 	}
-	rows, err := b.Store.Current().Customer.Query().Order(customer.ByCreatedAt()).All(ctx)
-	if err != nil {
-		return store.Explain(err)
+	return planOf(row.Status, row.PastDueSince, now)
+}
+
+func planOf(status string, pastDueSince *time.Time, now time.Time) auth.Plan {
+	inGrace := status == StatusPastDue && (pastDueSince == nil || now.Before(pastDueSince.Add(Grace)))
+	if paid(status) || inGrace {
+		return auth.Pro
 	}
-	for _, row := range rows {
-		if err := b.refresh(ctx, row.ID, nil); err != nil {
-			return err
+	return auth.Developer
+}
+
+// state is what is stored of a subscription.
+type state struct {
+	subscription string
+	status       string
+	periodEnd    *time.Time // or when it ends, if that is another day
+	cancels      bool
+	pastDueSince *time.Time
+}
+
+// ranks order subscriptions by value.
+var ranks = map[stripe.SubscriptionStatus]int{
+	stripe.SubscriptionStatusActive:     5,
+	stripe.SubscriptionStatusTrialing:   5,
+	stripe.SubscriptionStatusPastDue:    4,
+	stripe.SubscriptionStatusUnpaid:     3,
+	stripe.SubscriptionStatusPaused:     3,
+	stripe.SubscriptionStatusIncomplete: 2,
+}
+
+// stateOf returns the state of the subscription that counts: the most valuable
+// one, and of these the newest.
+func stateOf(all []*stripe.Subscription) state {
+	if len(all) == 0 {
+		return state{}
+	}
+	s := slices.MaxFunc(all, func(a, b *stripe.Subscription) int {
+		return cmp.Or(cmp.Compare(ranks[a.Status], ranks[b.Status]), cmp.Compare(a.Created, b.Created))
+	})
+	current := state{subscription: s.ID, status: string(s.Status), cancels: s.CancelAtPeriodEnd || s.CancelAt > 0}
+	if s.Items != nil {
+		for _, item := range s.Items.Data {
+			end := unixTime(item.CurrentPeriodEnd)
+			if end != nil && (current.periodEnd == nil || end.After(*current.periodEnd)) {
+				current.periodEnd = end
+			}
 		}
-		row, err := b.Store.Current().Customer.Query().Where(customer.ID(row.ID)).WithAccount().Only(ctx)
+	}
+	if s.CancelAt > 0 {
+		current.periodEnd = unixTime(s.CancelAt)
+	}
+	if invoice := s.LatestInvoice; current.status == StatusPastDue && invoice != nil { // it is the unpaid one
+		current.pastDueSince = unixTime(invoice.Created)
+		if invoice.StatusTransitions != nil && invoice.StatusTransitions.FinalizedAt > 0 {
+			current.pastDueSince = unixTime(invoice.StatusTransitions.FinalizedAt)
+		}
+	}
+	return current
+}
+
+// unixTime returns nil for 0, which Stripe's library uses for null.
+func unixTime(seconds int64) *time.Time {
+	if seconds <= 0 {
+		return nil
+	}
+	t := time.Unix(seconds, 0).UTC()
+	return &t
+}
+
+// subscriptions returns all subscriptions that a customer ever had.
+func (b *Billing) subscriptions(ctx context.Context, customer string) ([]*stripe.Subscription, error) {
+	params := &stripe.SubscriptionListParams{Customer: &customer, Status: stripe.String("all")}
+	params.AddExpand("data.latest_invoice")
+	var all []*stripe.Subscription
+	for s, err := range b.stripe.V1Subscriptions.List(ctx, params).All(ctx) {
+		if missing(err, customerParam) {
+			return nil, nil // the customer was deleted at Stripe
+		}
 		if err != nil {
-			return store.Explain(err)
+			return nil, err
 		}
-		tell(row)
+		all = append(all, s)
 	}
-	return nil
+	return all, nil
 }
 
 var (
-	errOutdated = errors.New("another has written since this was read")
-	errApplied  = errors.New("this event was applied before")
+	errOutdated = errors.New("the customer was updated concurrently")
+	errApplied  = errors.New("the event was already applied")
 )
 
-// manyTries are enough for as many servers as get news of one customer at once.
-const manyTries = 10
-
-// refresh brings an account in line with its subscription, and tells its owner
-// where Pro ends by that.
-func (b *Billing) refresh(ctx context.Context, id string, news *stripe.Event) error {
-	lost, err := b.align(ctx, id, news)
-	if lost != nil {
-		b.Mail.Post(mail.ProEnded(lost.Email, b.ServiceName, b.PublicURL+PlanPath))
+// refresh updates a customer and sends an email if the account loses Pro.
+func (b *Billing) refresh(ctx context.Context, id string, event *stripe.Event) error {
+	demoted, err := b.update(ctx, id, event)
+	if demoted != nil {
+		b.Mail.Post(mail.ProEnded(demoted.Email, b.ServiceName, b.PublicURL+PlanPath))
 	}
 	return err
 }
 
-// align reads a customer's subscription at Stripe and brings the account's
-// plan in line with it. What it writes was always read after what it writes
-// over, so that the newest state stays, whatever the order of the news. Without
-// news it is enough if somebody else has read it meanwhile. It returns the
-// account that has just lost Pro, if so.
-func (b *Billing) align(ctx context.Context, id string, news *stripe.Event) (lost *ent.Account, err error) {
-	begun := b.now()
-	for try := range manyTries {
+// update reads a customer's subscription from Stripe and sets the account's
+// plan accordingly. It only overwrites a state that was stored before it read,
+// so the newest state wins whatever the order of events. Without an event, a
+// concurrent update by another caller is enough. It returns the account if it
+// has just lost Pro.
+func (b *Billing) update(ctx context.Context, id string, event *stripe.Event) (demoted *ent.Account, err error) {
+	started := b.now().Truncate(time.Microsecond) // PostgreSQL's precision
+	for attempt := range maxUpdates {
 		row, err := b.Store.Current().Customer.Get(ctx, id)
 		if ent.IsNotFound(err) {
-			return nil, nil // a customer of something else that is sold there
+			return nil, nil // a customer of another product in the same Stripe account
 		}
 		if err != nil {
 			return nil, store.Explain(err)
 		}
-		if try > 0 && news == nil && row.ReadAt != nil && !row.ReadAt.Before(begun.Truncate(time.Microsecond)) { // which PostgreSQL rounds to
+		if attempt > 0 && event == nil && row.ReadAt != nil && !row.ReadAt.Before(started) {
 			return nil, nil
 		}
 		all, err := b.subscriptions(ctx, id)
 		if err != nil {
-			return nil, failed(err)
+			return nil, explain(err)
 		}
-		lost, err := b.write(ctx, row, stand(best(all)), news)
+		demoted, err := b.save(ctx, row, stateOf(all), event)
 		switch {
 		case errors.Is(err, errOutdated):
 			continue
 		case errors.Is(err, errApplied):
 			return nil, nil
 		}
-		return lost, err
+		return demoted, err
 	}
-	return nil, &problem.Problem{Code: problem.Unavailable, Message: "The subscription is being changed from many sides. Try again in a minute.", Cause: errOutdated}
+	return nil, &problem.Problem{Code: problem.Unavailable, Message: "The subscription is being changed by other requests. Try again in a minute.", Cause: errOutdated}
 }
 
-// write keeps what was read, and moves the account to the plan it is worth.
-func (b *Billing) write(ctx context.Context, row *ent.Customer, at standing, news *stripe.Event) (lost *ent.Account, err error) {
+// save stores the state of a subscription and changes the account's plan.
+func (b *Billing) save(ctx context.Context, row *ent.Customer, current state, event *stripe.Event) (demoted *ent.Account, err error) {
 	now := b.now().UTC()
-	if at.status == StatusPastDue {
-		at.pastDueSince = fellBehind(row, at.pastDueSince, now)
+	if current.status == StatusPastDue {
+		current.pastDueSince = graceStart(row, current.pastDueSince, now)
 	}
-	worth := plan(at.status, at.pastDueSince, now)
 	err = b.Store.Update(ctx, func(tx *ent.Tx) error {
-		lost = nil
-		if news != nil {
-			known, err := tx.BillingEvent.Query().Where(billingevent.ID(news.ID)).Exist(ctx)
+		demoted = nil
+		if event != nil {
+			applied, err := tx.BillingEvent.Query().Where(billingevent.ID(event.ID)).Exist(ctx)
 			if err != nil {
 				return err
 			}
-			if known {
+			if applied {
 				return errApplied
 			}
-			if err := tx.BillingEvent.Create().SetID(news.ID).SetType(string(news.Type)).SetAppliedAt(now).Exec(ctx); err != nil {
+			if err := tx.BillingEvent.Create().SetID(event.ID).SetType(string(event.Type)).SetAppliedAt(now).Exec(ctx); err != nil {
 				return err
 			}
 		}
 		update := tx.Customer.Update().Where(customer.ID(row.ID), customer.Revision(row.Revision)).AddRevision(1).
-			SetSubscription(at.subscription).SetStatus(at.status).SetCancels(at.cancels).SetReadAt(now)
-		if at.periodEnd != nil {
-			update.SetPeriodEnd(*at.periodEnd)
-		} else {
+			SetSubscription(current.subscription).SetStatus(current.status).SetCancels(current.cancels).SetReadAt(now).
+			SetNillablePeriodEnd(current.periodEnd).SetNillablePastDueSince(current.pastDueSince)
+		if current.periodEnd == nil {
 			update.ClearPeriodEnd()
 		}
-		if at.pastDueSince != nil {
-			update.SetPastDueSince(*at.pastDueSince)
-		} else {
-			update.ClearPastDueSince().ClearNoticedAt() // a later failure is told anew
+		if current.pastDueSince == nil {
+			update.ClearPastDueSince().ClearNoticedAt() // the next failed payment causes another email
 		}
-		written, err := update.Save(ctx)
+		updated, err := update.Save(ctx)
 		if err != nil {
 			return err
 		}
-		if written == 0 {
+		if updated == 0 {
 			return errOutdated
 		}
 		if row.AccountID == nil {
 			return nil
 		}
-		lost, err = move(ctx, tx, *row.AccountID, worth)
+		demoted, err = setPlan(ctx, tx, *row.AccountID, planOf(current.status, current.pastDueSince, now))
 		return err
 	})
 	if ent.IsConstraintError(err) {
-		err = errApplied // at the same moment, elsewhere
+		err = errApplied // concurrently
 	}
-	return lost, err
+	return demoted, err
 }
 
-// move gives an account a plan, unless an operator has.
-func move(ctx context.Context, tx *ent.Tx, id int, to auth.Plan) (lost *ent.Account, err error) {
+// setPlan changes an account's plan, unless an operator has set it. It returns
+// the account if it has lost Pro.
+func setPlan(ctx context.Context, tx *ent.Tx, id int, plan auth.Plan) (demoted *ent.Account, err error) {
 	acc, err := tx.Account.Get(ctx, id)
-	if ent.IsNotFound(err) || err == nil && (acc.PlanByHand || auth.Plan(acc.Plan) == to) {
+	if ent.IsNotFound(err) || err == nil && (acc.PlanByHand || auth.Plan(acc.Plan) == plan) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	moved, err := tx.Account.Update().Where(account.ID(id), account.PlanByHand(false)).SetPlan(account.Plan(to)).Save(ctx)
-	if err != nil || moved == 0 || to == auth.Pro {
+	updated, err := tx.Account.Update().Where(account.ID(id), account.PlanByHand(false)).SetPlan(account.Plan(plan)).Save(ctx)
+	if err != nil || updated == 0 || plan == auth.Pro {
 		return nil, err
 	}
 	return acc, nil
 }
 
-// fellBehind is when a customer's grace begins: as we first knew it. What we
-// last knew to be paid begins with the news, since a debit may come back long
-// after its invoice; of what we never knew, Stripe tells when.
-func fellBehind(row *ent.Customer, told *time.Time, now time.Time) *time.Time {
+// graceStart returns when the grace period of a failed payment starts: when we
+// first learned of it, because a debit may be returned long after its invoice.
+// If the customer was never known to have paid, the invoice's date counts.
+func graceStart(row *ent.Customer, invoiced *time.Time, now time.Time) *time.Time {
 	switch {
 	case row.PastDueSince != nil:
 		return row.PastDueSince
-	case told != nil && told.Before(now) && !paid(row.Status):
-		return told
+	case invoiced != nil && invoiced.Before(now) && !paid(row.Status):
+		return invoiced
 	}
 	return &now
 }
 
-// HandBack lets billing say an account's plan again, after an operator did.
-func HandBack(ctx context.Context, s *store.Store, acc *ent.Account) (to auth.Plan, err error) {
+// Sync reads an account's subscription from Stripe, once for concurrent calls.
+// It does nothing if a paid subscription was read a moment ago; an unpaid one
+// may have been paid since.
+func (b *Billing) Sync(ctx context.Context, acc *ent.Account) error {
+	row, err := b.Customer(ctx, acc)
+	if err != nil || row == nil || !b.Enabled() {
+		return err
+	}
+	if paid(row.Status) && row.ReadAt != nil && b.now().Sub(*row.ReadAt) < freshFor {
+		return nil
+	}
+	synced := b.syncs.DoChan(row.ID, func() (any, error) {
+		// The first caller may be canceled while others wait for the result.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), syncTimeout)
+		defer cancel()
+		return nil, b.refreshSince(ctx, row, acc)
+	})
+	select {
+	case result := <-synced:
+		return result.Err
+	case <-ctx.Done():
+		return explain(ctx.Err())
+	}
+}
+
+// refreshSince refreshes a customer, unless it was refreshed after seen was read.
+func (b *Billing) refreshSince(ctx context.Context, seen *ent.Customer, acc *ent.Account) error {
+	row, err := b.Store.Current().Customer.Get(ctx, seen.ID)
+	if err != nil {
+		return store.Explain(err)
+	}
+	if row.ReadAt != nil && (seen.ReadAt == nil || row.ReadAt.After(*seen.ReadAt)) {
+		return nil
+	}
+	if b.limit.count(acc.ID, b.now()) != nil {
+		return nil // the stored state has to do for the rest of the minute
+	}
+	return b.refresh(ctx, row.ID, nil)
+}
+
+// SyncAll refreshes every customer and calls report with each.
+func (b *Billing) SyncAll(ctx context.Context, report func(*ent.Customer)) error {
+	if !b.Enabled() {
+		return errNoKey
+	}
+	ids, err := b.Store.Current().Customer.Query().Order(customer.ByCreatedAt()).IDs(ctx)
+	if err != nil {
+		return store.Explain(err)
+	}
+	for _, id := range ids {
+		if err := b.refresh(ctx, id, nil); err != nil {
+			return err
+		}
+		row, err := b.Store.Current().Customer.Query().Where(customer.ID(id)).WithAccount().Only(ctx)
+		if err != nil {
+			return store.Explain(err)
+		}
+		report(row)
+	}
+	return nil
+}
+
+// HandBack lets billing determine the plan of an account again after an
+// operator has set it manually. It returns the new plan.
+func HandBack(ctx context.Context, s *store.Store, acc *ent.Account) (plan auth.Plan, err error) {
 	err = s.Update(ctx, func(tx *ent.Tx) error {
-		// Whoever has read the subscription meanwhile must read it again.
+		// Concurrent updates have to start again.
 		if err := tx.Customer.Update().Where(customer.AccountID(acc.ID)).AddRevision(1).Exec(ctx); err != nil {
 			return err
 		}
@@ -183,8 +337,8 @@ func HandBack(ctx context.Context, s *store.Store, acc *ent.Account) (to auth.Pl
 		if err != nil && !ent.IsNotFound(err) {
 			return err
 		}
-		to = PlanOf(row, time.Now())
-		return tx.Account.UpdateOneID(acc.ID).SetPlanByHand(false).SetPlan(account.Plan(to)).Exec(ctx)
+		plan = PlanOf(row, time.Now())
+		return tx.Account.UpdateOneID(acc.ID).SetPlanByHand(false).SetPlan(account.Plan(plan)).Exec(ctx)
 	})
-	return to, err
+	return plan, err
 }

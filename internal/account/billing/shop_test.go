@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +25,31 @@ import (
 	"palmares/internal/notify/mail"
 )
 
+// stripeMock is the address of Stripe's own API mock. It starts slowly and has
+// no state, so all tests share one.
+var stripeMock string
+
+func TestMain(m *testing.M) {
+	whole := &wholeRun{}
+	stripeMock = testkit.StartStripeMock(whole)
+	code := m.Run()
+	for _, end := range whole.ends {
+		end()
+	}
+	os.Exit(code)
+}
+
+// wholeRun is a testing.TB for resources that all tests share.
+type wholeRun struct {
+	testing.TB
+	ends []func()
+}
+
+func (w *wholeRun) Helper()                         {}
+func (w *wholeRun) Cleanup(end func())              { w.ends = append(w.ends, end) }
+func (w *wholeRun) Fatal(args ...any)               { log.Fatal(args...) }
+func (w *wholeRun) Fatalf(form string, args ...any) { log.Fatalf(form, args...) }
+
 const (
 	secretKey     = "sk_test_topsecret"
 	webhookSecret = "whsec_topsecret"
@@ -31,7 +58,7 @@ const (
 	owner         = "ana@example.com"
 )
 
-// shop is billing with all that it needs, and one account.
+// shop is billing with its dependencies and one account.
 type shop struct {
 	*Billing
 	t        *testing.T
@@ -43,11 +70,11 @@ type shop struct {
 
 	mu   sync.Mutex
 	time time.Time
-	ids  int // how many were given out
+	ids  int // number of generated ids
 }
 
-// eachShop runs a test on each kind of database. The tests of this package
-// mostly wait, and may do so side by side.
+// eachShop runs a test on each kind of database. Tests run in parallel, because
+// they mostly wait.
 func eachShop(t *testing.T, test func(t *testing.T, s *shop)) {
 	t.Helper()
 	t.Parallel()
@@ -97,7 +124,7 @@ func (s *shop) wait(d time.Duration) {
 	s.time = s.time.Add(d)
 }
 
-// customer is the account's at Stripe, as Subscribe makes it.
+// customer creates the account's customer like Subscribe.
 func (s *shop) customer() *ent.Customer {
 	s.t.Helper()
 	row, err := s.ensureCustomer(s.t.Context(), s.account)
@@ -107,7 +134,7 @@ func (s *shop) customer() *ent.Customer {
 	return row
 }
 
-// row is what the database has of the first customer.
+// row returns the first customer.
 func (s *shop) row() *ent.Customer {
 	s.t.Helper()
 	row, err := s.Store.Write.Customer.Get(s.t.Context(), customerID(1))
@@ -124,12 +151,12 @@ func (s *shop) wantPlan(want auth.Plan) {
 		s.t.Fatal(err)
 	}
 	if got := auth.Plan(acc.Plan); got != want {
-		s.t.Fatalf("the plan is %s, not %s", got, want)
+		s.t.Fatalf("got plan %s, want %s", got, want)
 	}
 }
 
-// begun is a subscription that begins now.
-func (s *shop) begun(status stripe.SubscriptionStatus) subscription {
+// started returns a subscription that starts now.
+func (s *shop) started(status stripe.SubscriptionStatus) subscription {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ids++
@@ -139,24 +166,24 @@ func (s *shop) begun(status stripe.SubscriptionStatus) subscription {
 	}
 }
 
-// isNow says what Stripe knows, and lets it send an event of it.
+// isNow sets the subscriptions at Stripe and sends an event.
 func (s *shop) isNow(what stripe.EventType, all ...subscription) {
 	s.t.Helper()
 	s.peer.set(customerID(1), all...)
-	s.wantAnswer(s.send(s.event(what)), http.StatusOK)
+	s.wantStatus(s.send(s.event(what)), http.StatusOK)
 }
 
-// subscribed is the account with a subscription that has just begun.
+// subscribed subscribes the account to Pro.
 func (s *shop) subscribed() subscription {
 	s.t.Helper()
 	s.customer()
-	sub := s.begun(stripe.SubscriptionStatusActive)
+	sub := s.started(stripe.SubscriptionStatusActive)
 	s.isNow(stripe.EventTypeCustomerSubscriptionCreated, sub)
 	s.wantPlan(auth.Pro)
 	return sub
 }
 
-// event is news of the first customer, with an id of its own.
+// event returns an event about the first customer.
 func (s *shop) event(what stripe.EventType) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,12 +210,12 @@ func signed(payload []byte, secret string, at time.Time) string {
 	return webhook.GenerateTestSignedPayload(&webhook.UnsignedPayload{Payload: payload, Secret: secret, Timestamp: at}).Header
 }
 
-// send delivers an event as Stripe does.
+// send delivers a signed event.
 func (s *shop) send(payload []byte) *httptest.ResponseRecorder {
 	return s.deliver(context.Background(), payload, signed(payload, webhookSecret, time.Now()))
 }
 
-// deliver may be called from many sides at once.
+// deliver may be called concurrently.
 func (s *shop) deliver(ctx context.Context, payload []byte, signature string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, EventsPath, bytes.NewReader(payload))
 	if signature != "" {
@@ -199,13 +226,13 @@ func (s *shop) deliver(ctx context.Context, payload []byte, signature string) *h
 	return w
 }
 
-// foreign are words that are none of ours: secrets, and what libraries say.
+// foreign are secrets and messages of libraries, which users must not see.
 var foreign = []string{"sk_test", "whsec", stripesWords, "sql:", "pq:", "sqlite", "database is closed", "webhook had", "Stripe-Signature", "dial tcp", "EOF", "context "}
 
-func (s *shop) wantAnswer(w *httptest.ResponseRecorder, status int) {
+func (s *shop) wantStatus(w *httptest.ResponseRecorder, status int) {
 	s.t.Helper()
 	if w.Code != status {
-		s.t.Fatalf("answered %d, not %d: %s", w.Code, status, w.Body)
+		s.t.Fatalf("got status %d, want %d: %s", w.Code, status, w.Body)
 	}
 	s.wantOwnWords(w.Body.String())
 }
@@ -214,12 +241,12 @@ func (s *shop) wantOwnWords(said string) {
 	s.t.Helper()
 	for _, word := range foreign {
 		if strings.Contains(said, word) {
-			s.t.Errorf("%q is in %s", word, said)
+			s.t.Errorf("got %q in %s, want our own words", word, said)
 		}
 	}
 }
 
-// applied is how many events were acted on.
+// applied returns the number of applied events.
 func (s *shop) applied() int {
 	s.t.Helper()
 	n, err := s.Store.Write.BillingEvent.Query().Count(s.t.Context())
@@ -229,15 +256,15 @@ func (s *shop) applied() int {
 	return n
 }
 
-// checkLog finds secrets anywhere, and Stripe's words where no cause is told.
+// checkLog fails on secrets, and on Stripe's messages outside of errors.
 func (s *shop) checkLog() {
 	for line := range strings.Lines(s.log.String()) {
 		if strings.Contains(line, "topsecret") {
-			s.t.Errorf("a secret is in the log: %s", line)
+			s.t.Errorf("got a secret in the log: %s", line)
 		}
 		quiet := strings.Contains(line, `"level":"INFO"`) || strings.Contains(line, `"level":"DEBUG"`)
 		if quiet && strings.Contains(line, stripesWords) {
-			s.t.Errorf("Stripe's words are in the log: %s", line)
+			s.t.Errorf("got Stripe's message in the log: %s", line)
 		}
 	}
 }

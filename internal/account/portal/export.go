@@ -4,9 +4,16 @@ import (
 	"encoding/json"
 	"math"
 	"time"
+
+	"palmares/ent"
+	"palmares/internal/notify/webhook"
 )
 
-// exported is everything that we know of an account, for its owner.
+// maxExportedAttempts limits the attempts per endpoint, newest first, so that
+// an export fits into the server's memory.
+const maxExportedAttempts = 2_000
+
+// exported is all data that is stored about an account, for its owner.
 type exported struct {
 	Account  exportedAccount    `json:"account"`
 	Keys     []exportedKey      `json:"keys"`
@@ -41,14 +48,39 @@ type exportedSession struct {
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// exportedMessage is one of the last day's; older ones are not kept. Where it
-// was asked for from is told if it was used: else it may be somebody else's.
+// exportedMessage is an email of the last day; older ones are not stored. The
+// network is included only if the email was used: otherwise somebody else may
+// have requested it.
 type exportedMessage struct {
 	Purpose   string     `json:"purpose"`
 	Email     string     `json:"email"`
 	CreatedAt time.Time  `json:"created_at"`
 	UsedAt    *time.Time `json:"used_at"`
 	Network   string     `json:"network,omitempty"`
+}
+
+// exportedEndpoint has no secret, which is not personal data.
+type exportedEndpoint struct {
+	ID           int               `json:"id"`
+	URL          string            `json:"url"`
+	Types        []string          `json:"types"`      // all if empty
+	Categories   []string          `json:"categories"` // all if empty
+	State        string            `json:"state"`
+	Why          string            `json:"why,omitempty"`
+	CreatedAt    time.Time         `json:"created_at"`
+	Attempts     []exportedAttempt `json:"attempts"`
+	MoreAttempts bool              `json:"more_attempts,omitempty"`
+}
+
+type exportedAttempt struct {
+	Event     string    `json:"event"`
+	Type      string    `json:"type"`
+	Number    int       `json:"number"`
+	At        time.Time `json:"at"`
+	Status    int       `json:"status"`
+	TookMS    int       `json:"took_ms"`
+	Answer    string    `json:"answer"`
+	Delivered bool      `json:"delivered"`
 }
 
 type exportedBilling struct {
@@ -61,7 +93,7 @@ type exportedBilling struct {
 }
 
 func (p *Portal) export(v *visit) error {
-	data, err := p.gather(v)
+	data, err := p.exportData(v)
 	if err != nil {
 		return err
 	}
@@ -75,53 +107,74 @@ func (p *Portal) export(v *visit) error {
 	return nil
 }
 
-func (p *Portal) gather(v *visit) (*exported, error) {
-	acc := v.account
+func (p *Portal) exportData(v *visit) (*exported, error) {
+	ctx, acc := v.Context(), v.account
+	keys, err := p.accounts.Keys(ctx, acc)
+	if err != nil {
+		return nil, err
+	}
+	days, err := p.accounts.Usage(ctx, acc, math.MaxInt32)
+	if err != nil {
+		return nil, err
+	}
+	sessions, err := p.sessions.List(ctx, acc)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := p.confirmations.List(ctx, acc)
+	if err != nil {
+		return nil, err
+	}
+	endpoints, err := p.Hooks.List(ctx, acc)
+	if err != nil {
+		return nil, err
+	}
+	customer, err := p.Billing.Customer(ctx, acc)
+	if err != nil {
+		return nil, err
+	}
 	data := &exported{
 		Account: exportedAccount{acc.Email, string(acc.Plan), acc.CreatedAt.UTC()},
-		Keys:    []exportedKey{}, Usage: []exportedUsage{}, Sessions: []exportedSession{}, Messages: []exportedMessage{},
+		Keys: convert(keys, func(k *ent.APIKey) exportedKey {
+			return exportedKey{k.ID, k.Name, k.CreatedAt.UTC(), k.LastUsedAt, k.RevokedAt}
+		}),
+		Usage:    convert(days, func(u *ent.Usage) exportedUsage { return exportedUsage{u.Day, u.Requests} }),
+		Sessions: convert(sessions, func(s *ent.Session) exportedSession { return exportedSession{s.CreatedAt.UTC(), s.ExpiresAt.UTC()} }),
+		Messages: convert(messages, exportMessage),
+		Webhooks: []exportedEndpoint{},
 	}
-	keys, err := p.accounts.Keys(v.Context(), acc)
-	if err != nil {
-		return nil, err
-	}
-	for _, key := range keys {
-		data.Keys = append(data.Keys, exportedKey{key.ID, key.Name, key.CreatedAt.UTC(), key.LastUsedAt, key.RevokedAt})
-	}
-	days, err := p.accounts.Usage(v.Context(), acc, math.MaxInt32)
-	if err != nil {
-		return nil, err
-	}
-	for _, day := range days {
-		data.Usage = append(data.Usage, exportedUsage{day.Day, day.Requests})
-	}
-	sessions, err := p.sessions.Of(v.Context(), acc)
-	if err != nil {
-		return nil, err
-	}
-	for _, session := range sessions {
-		data.Sessions = append(data.Sessions, exportedSession{session.CreatedAt.UTC(), session.ExpiresAt.UTC()})
-	}
-	messages, err := p.confirmations.Of(v.Context(), acc)
-	if err != nil {
-		return nil, err
-	}
-	for _, message := range messages {
-		one := exportedMessage{Purpose: string(message.Purpose), Email: message.Email, CreatedAt: message.CreatedAt.UTC(), UsedAt: message.UsedAt}
-		if message.UsedAt != nil {
-			one.Network = message.Sender
+	for _, e := range endpoints {
+		attempts, more, err := p.Hooks.Attempts(ctx, e, webhook.AttemptsQuery{Most: maxExportedAttempts})
+		if err != nil {
+			return nil, err
 		}
-		data.Messages = append(data.Messages, one)
+		data.Webhooks = append(data.Webhooks, exportedEndpoint{
+			e.ID, e.URL, e.Types, e.Categories, string(e.State), e.Why, e.CreatedAt.UTC(), convert(attempts, exportAttempt), more,
+		})
 	}
-	if data.Webhooks, err = p.gatherHooks(v); err != nil {
-		return nil, err
-	}
-	row, err := p.Billing.Customer(v.Context(), acc)
-	if err != nil {
-		return nil, err
-	}
-	if row != nil {
-		data.Billing = &exportedBilling{row.ID, row.Email, row.Subscription, row.Status, row.PeriodEnd, row.Cancels}
+	if customer != nil {
+		data.Billing = &exportedBilling{customer.ID, customer.Email, customer.Subscription, customer.Status, customer.PeriodEnd, customer.Cancels}
 	}
 	return data, nil
+}
+
+func exportMessage(m *ent.Confirmation) exportedMessage {
+	message := exportedMessage{Purpose: string(m.Purpose), Email: m.Email, CreatedAt: m.CreatedAt.UTC(), UsedAt: m.UsedAt}
+	if m.UsedAt != nil {
+		message.Network = m.Sender
+	}
+	return message
+}
+
+func exportAttempt(a *ent.Attempt) exportedAttempt {
+	return exportedAttempt{eventID(a.Event), a.Type, a.Number, a.At.UTC(), a.Status, a.TookMs, a.Answer, a.Delivered}
+}
+
+// convert never returns nil, which JSON would encode as null.
+func convert[From, To any](rows []From, to func(From) To) []To {
+	converted := make([]To, 0, len(rows))
+	for _, row := range rows {
+		converted = append(converted, to(row))
+	}
+	return converted
 }

@@ -10,43 +10,41 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// keysPage is the data of the page of keys.
+// keysPage is the data of templates/keys.html.
 type keysPage struct {
-	Keys        []keyRow
-	Used, Most  int
-	Name        string // as it was typed, where it was refused
-	MayUpgrade  bool
-	QuotaSpent  bool
-	Today       int
-	Quota       int
-	ResetsAt    time.Time
-	PaymentDue  *time.Time // until when Pro goes on without one
-	MadeBefore  bool       // keys were made, and all are revoked
-	LongestName int
-	Newest      int64 // see errMadeSince
+	Keys           []keyRow
+	Limit          int
+	MaxName        int
+	Name           string // as typed in a rejected form
+	CanUpgrade     bool
+	ProKeys        int
+	Today          allowance
+	PaymentDue     *time.Time
+	HasRevokedKeys bool
+	Newest         int64 // see createKeyOnce
 }
 
-// keyRow is a key that was not revoked.
 type keyRow struct {
 	*ent.APIKey
 	Suspended bool
 }
 
-func (p *Portal) showKeys(v *visit) error { return p.showKeysWith(v, "", nil) }
-
-func (p *Portal) showKeysWith(v *visit, name string, wrong error) error {
+func (p *Portal) showKeys(v *visit) error {
 	keys, err := p.accounts.UnrevokedKeys(v.Context(), v.account)
 	if err != nil {
 		return err
 	}
 	plan := auth.Plan(v.account.Plan)
-	data := keysPage{Most: plan.Terms().Keys, Name: name, MayUpgrade: plan == auth.Developer, Used: len(keys), LongestName: auth.LongestKeyName, Newest: newest(keys)}
+	data := keysPage{
+		Limit: plan.Terms().Keys, MaxName: auth.MaxKeyName, Name: v.PostFormValue("name"), CanUpgrade: plan == auth.Developer,
+		ProKeys: auth.Pro.Terms().Keys, Newest: newestKey(keys),
+	}
 	suspended := auth.Suspended(plan, keys)
 	for _, key := range keys {
 		data.Keys = append(data.Keys, keyRow{key, suspended[key.ID]})
 	}
 	if len(keys) == 0 {
-		if data.MadeBefore, err = p.accounts.HadKeys(v.Context(), v.account); err != nil {
+		if data.HasRevokedKeys, err = p.accounts.HasRevokedKeys(v.Context(), v.account); err != nil {
 			return err
 		}
 	}
@@ -54,75 +52,74 @@ func (p *Portal) showKeysWith(v *visit, name string, wrong error) error {
 	if err != nil {
 		return err
 	}
-	left := leftOn(days[len(days)-1], v.account)
-	data.Today, data.Quota, data.ResetsAt, data.QuotaSpent = left.Requests, left.Quota, left.ResetsAt, left.Spent()
-	row, err := p.Billing.Customer(v.Context(), v.account)
+	data.Today = allowanceOn(days[len(days)-1], v.account)
+	customer, err := p.Billing.Customer(v.Context(), v.account)
 	if err != nil {
 		return err
 	}
-	data.PaymentDue = paymentDue(v.account, row, p.now())
-	return p.show(v, "keys", data, wrong)
+	data.PaymentDue = paymentDue(v.account, customer, p.now())
+	return p.show(v, "keys", data)
 }
 
-// newKey is the data of the page that shows a key, once.
-type newKey struct {
-	Name, Key, Curl string
-}
+// newKeyPage is the data of templates/newkey.html.
+type newKeyPage struct{ Name, Key, Curl string }
 
 func (p *Portal) createKey(v *visit) error {
-	name := v.PostFormValue("name")
-	making := &p.making[v.account.ID%len(p.making)]
-	making.Lock() // the same form may come twice at the same moment
-	text, key, err := p.createKeyOnce(v, name)
-	making.Unlock()
+	text, key, err := p.createKeyOnce(v)
 	if err != nil {
-		return p.showKeysWith(v, name, err)
+		return v.reject(err, p.showKeys)
 	}
 	curl := fmt.Sprintf(`curl -s -H "Authorization: Bearer %s" %s%s`, text, p.PublicURL, p.Example(v.Context()))
-	return p.show(v, "newkey", newKey{Name: key.Name, Key: text, Curl: curl}, nil)
+	return p.show(v, "newkey", newKeyPage{Name: key.Name, Key: text, Curl: curl})
 }
 
-// createKeyOnce makes nothing of a form that was sent before: the browser shows
-// the last answer alone, and a key is shown once. A form knows the newest key
-// of its time, so that no server has to remember forms.
-func (p *Portal) createKeyOnce(v *visit, name string) (string, *ent.APIKey, error) {
-	if known, err := strconv.ParseInt(v.PostFormValue("newest"), 10, 64); err == nil {
+// createKeyOnce ignores a form that was already submitted: the browser shows
+// only the last response, and a key is shown once. The form contains the date
+// of the newest key, so that no server has to remember forms.
+func (p *Portal) createKeyOnce(v *visit) (string, *ent.APIKey, error) {
+	lock := &p.keyLocks[v.account.ID%len(p.keyLocks)]
+	lock.Lock() // a form may be submitted twice at the same time
+	defer lock.Unlock()
+	if newest, err := strconv.ParseInt(v.PostFormValue("newest"), 10, 64); err == nil {
 		keys, err := p.accounts.UnrevokedKeys(v.Context(), v.account)
 		if err != nil {
 			return "", nil, err
 		}
-		if newest(keys) > known {
-			return "", nil, errMadeSince
+		if newestKey(keys) > newest {
+			return "", nil, problem.New(problem.BadInput, "A key was created after you opened this form, or you submitted the form twice. No other key was created. Keys are shown only once: if you did not copy the newest key, revoke it and create another.")
 		}
 	}
-	return p.accounts.CreateKey(v.Context(), v.account, name)
+	return p.accounts.CreateKey(v.Context(), v.account, v.PostFormValue("name"))
 }
 
-var errMadeSince = problem.New(problem.BadInput, "This form was sent twice, or a key was made elsewhere since you opened it: the newest key is in the list, and no other was made. A key is shown once, so if you did not see it, revoke it and make another.")
-
-// newest is when the newest of some keys was made.
-func newest(keys []*ent.APIKey) int64 {
+// newestKey returns when the newest key was created, in PostgreSQL's precision.
+func newestKey(keys []*ent.APIKey) int64 {
 	if len(keys) == 0 {
 		return 0
 	}
-	return keys[len(keys)-1].CreatedAt.UnixMicro() // which PostgreSQL rounds to
+	return keys[len(keys)-1].CreatedAt.UnixMicro()
 }
 
-// askRevoke wants to be sure: a key that ends may be in use.
-func (p *Portal) askRevoke(v *visit) error {
-	key, err := p.keyOf(v)
-	if err != nil {
-		return err
+// withKey adds the key in the path to a handler, if it belongs to the visitor.
+func withKey(handle func(*Portal, *visit, *ent.APIKey) error) handler {
+	return func(p *Portal, v *visit) error {
+		keys, err := p.accounts.UnrevokedKeys(v.Context(), v.account)
+		if err != nil {
+			return err
+		}
+		for _, key := range keys {
+			if key.ID == v.PathValue("id") {
+				return handle(p, v, key)
+			}
+		}
+		return problem.New(problem.NotFound, "This key does not exist or was already revoked.")
 	}
-	return p.show(v, "revoke", key, nil)
 }
 
-func (p *Portal) revokeKey(v *visit) error {
-	key, err := p.keyOf(v)
-	if err != nil {
-		return err
-	}
-	if err := p.accounts.RevokeOf(v.Context(), v.account, key.ID); err != nil {
+func (p *Portal) confirmRevoke(v *visit, key *ent.APIKey) error { return p.show(v, "revoke", key) }
+
+func (p *Portal) revokeKey(v *visit, key *ent.APIKey) error {
+	if err := p.accounts.RevokeOwned(v.Context(), v.account, key.ID); err != nil {
 		return err
 	}
 	p.Keyring.Forget(key.ID)
@@ -130,27 +127,11 @@ func (p *Portal) revokeKey(v *visit) error {
 	return p.redirect(v, "/account?done=revoked")
 }
 
-// keyOf is the key that the address names, if it is the visitor's own.
-func (p *Portal) keyOf(v *visit) (*ent.APIKey, error) {
-	keys, err := p.accounts.UnrevokedKeys(v.Context(), v.account)
-	if err != nil {
-		return nil, err
-	}
-	for _, key := range keys {
-		if key.ID == v.PathValue("id") {
-			return key, nil
-		}
-	}
-	return nil, problem.New(problem.NotFound, "You have no such key, or it was revoked before.")
-}
-
-// forgetKeys makes what was done to keys true here at once: one that ends may
-// let another go on.
+// forgetKeys makes a change to the account take effect at once: another key
+// may not be suspended any more. An error is ignored, because cached keys are
+// refreshed within a second.
 func (p *Portal) forgetKeys(v *visit) {
-	keys, err := p.accounts.UnrevokedKeys(v.Context(), v.account)
-	if err != nil {
-		return // they are forgotten by themselves within a second
-	}
+	keys, _ := p.accounts.UnrevokedKeys(v.Context(), v.account)
 	for _, key := range keys {
 		p.Keyring.Forget(key.ID)
 	}

@@ -24,7 +24,20 @@ var pages = page.MustTemplates(templateFiles, "templates", template.FuncMap{
 	"eventID": eventID,
 })
 
-// content is what the layout shows around every page of a visit.
+// notices are shown by the page that a form redirects to with ?done=.
+var notices = map[string]string{
+	"revoked":   "The key was revoked.",
+	"email":     "Your email address was changed.",
+	"signedout": "You are signed out.",
+	"deleted":   "Your account and its keys were deleted.",
+	"replayed":  "The events will be sent again within a few seconds.",
+	"paused":    "The endpoint is paused.",
+	"resumed":   "The endpoint is enabled. New events are sent from now on.",
+	"removed":   "The endpoint was removed.",
+	"everyone":  "You are signed out of all browsers.",
+	paying:      "Your payment may take a minute to show here.",
+}
+
 func (p *Portal) content(v *visit, data any) page.Content {
 	c := page.Content{Service: p.ServiceName, Credit: p.Credit, Here: v.URL.Path, Data: data}
 	if v.account != nil {
@@ -33,106 +46,79 @@ func (p *Portal) content(v *visit, data any) page.Content {
 	return c
 }
 
-// show answers with a page; wrong is what its form was refused for.
-func (p *Portal) show(v *visit, name string, data any, wrong error) error {
-	status, text := http.StatusOK, ""
-	if wrong != nil {
-		trouble := problem.Of(wrong)
-		if trouble.Code.Status() >= http.StatusInternalServerError {
-			return wrong
+// show writes a page. If a form was rejected, the page shows why.
+func (p *Portal) show(v *visit, name string, data any) error {
+	status, content := http.StatusOK, p.content(v, data)
+	content.Notice = notices[v.FormValue("done")]
+	if v.invalid != nil {
+		reason := problem.Of(v.invalid)
+		if status = reason.Code.Status(); status >= http.StatusInternalServerError {
+			return v.invalid
 		}
-		status, text = trouble.Code.Status(), trouble.Message
+		content.Wrong = reason.Message
 	}
-	content := p.content(v, data)
-	content.Notice, content.Wrong = notices[v.FormValue("done")], text
 	return pages.Write(v.w, status, name, content)
 }
 
-// notices are what a page may say that one is sent to after a form.
-var notices = map[string]string{
-	"revoked":   "The key is revoked.",
-	"email":     "Your address is changed.",
-	"signedout": "You are signed out.",
-	"deleted":   "Your account is deleted, with its keys.",
-	"replayed":  "It is sent again within seconds.",
-	"paused":    "The endpoint is paused.",
-	"resumed":   "The endpoint is on: what comes from now on is sent.",
-	"removed":   "The endpoint is removed.",
-	"everyone":  "You are signed out in every browser.",
-	paying:      "Your payment may take a minute to show here.",
+var errorTitles = []struct {
+	err   error
+	title string
+}{
+	{auth.ErrUnknownLink, "Invalid link"},
+	{auth.ErrExpired, "This link has expired"},
+	{auth.ErrUsed, "This link was already used"},
+	{auth.ErrOtherAccount, "This link belongs to another account"},
+	{auth.ErrTaken, "This email address is taken"},
+	{auth.ErrSameAddress, "This is already your email address"},
 }
 
-// title is what the page of a problem is headed with.
-func title(err error) string {
-	switch {
-	case errors.Is(err, auth.ErrUnknownLink):
-		return "This link is not known"
-	case errors.Is(err, auth.ErrExpired):
-		return "This link has expired"
-	case errors.Is(err, auth.ErrUsed):
-		return "This link was used already"
-	case errors.Is(err, auth.ErrOtherAccount):
-		return "This link is another account's"
-	case errors.Is(err, auth.ErrTaken):
-		return "This address is taken"
-	case errors.Is(err, auth.ErrSameAddress):
-		return "This is your address already"
-	}
-	return http.StatusText(problem.Of(err).Code.Status())
-}
-
-// trouble is the data of the page of a problem.
-type trouble struct {
+// errorPage is the data of templates/error.html.
+type errorPage struct {
 	Title, Text string
-	AskAgain    bool   // another message would help
-	RequestID   string // for what only we can mend
+	OfferEmail  bool   // a new email would help
+	RequestID   string // for server errors
 }
 
-const (
-	saidAway   = "Our database does not answer at the moment. Nothing was changed: try again in a minute."
-	saidUnsure = "Our database was lost at the last moment, so we do not know whether this was done. Look before you try again in a minute."
-)
-
-// fail answers with the page of a problem. Its cause is for the log alone.
+// fail logs a server error and writes an error page, which never shows the cause.
 func (p *Portal) fail(v *visit, err error) {
 	var fault *store.Fault
 	if errors.As(err, &fault) {
-		said := saidAway
+		message := "Our database is unavailable. Nothing was changed. Try again in a minute."
 		if fault.Unsure {
-			said = saidUnsure
+			message = "We lost the connection to our database, so your change may or may not have been saved. Check before you try again."
 		}
-		err = &problem.Problem{Code: problem.Unavailable, Message: said, Cause: cmp.Or(fault.Cause, err)}
+		err = &problem.Problem{Code: problem.Unavailable, Message: message, Cause: cmp.Or(fault.Cause, err)}
 	}
-	said := problem.Of(err)
-	if said.Code.Status() >= http.StatusInternalServerError && v.Context().Err() == nil {
-		cause := said.Cause
-		if cause == nil {
-			cause = err
-		}
-		p.Log.ErrorContext(v.Context(), "a page could not be shown", "path", v.URL.Path, "cause", cause, "request_id", problem.RequestID(v.Context()))
+	if reason := problem.Of(err); reason.Code.Status() >= http.StatusInternalServerError && v.Context().Err() == nil {
+		p.Log.ErrorContext(v.Context(), "account page failed", "path", v.URL.Path, "cause", cmp.Or(reason.Cause, err), "request_id", problem.RequestID(v.Context()))
 	}
-	p.showTrouble(v, err)
+	p.showError(v, err)
 }
 
-// Refuse writes the error page for a request that was refused before it
+// Refuse writes the error page for a request that was rejected before it
 // reached the portal. It logs nothing.
 func (p *Portal) Refuse(w http.ResponseWriter, r *http.Request, err error) {
-	p.guard(w.Header())
-	p.showTrouble(&visit{Request: r, w: w}, err)
+	p.setHeaders(w.Header())
+	p.showError(&visit{Request: r, w: w}, err)
 }
 
-func (p *Portal) showTrouble(v *visit, err error) {
-	said := problem.Of(err)
-	data := trouble{Title: title(err), Text: said.Message, AskAgain: said.Code == problem.Gone}
-	status := said.Code.Status()
+func (p *Portal) showError(v *visit, err error) {
+	reason := problem.Of(err)
+	status := reason.Code.Status()
+	data := errorPage{Title: http.StatusText(status), Text: reason.Message, OfferEmail: reason.Code == problem.Gone}
+	for _, known := range errorTitles {
+		if errors.Is(err, known.err) {
+			data.Title = known.title
+		}
+	}
 	if status >= http.StatusInternalServerError {
 		data.RequestID = problem.RequestID(v.Context())
 	}
 	if status == http.StatusServiceUnavailable {
 		v.w.Header().Set("Retry-After", "60")
 	}
-	if err := pages.Write(v.w, status, "trouble", p.content(v, data)); err != nil {
-		p.Log.ErrorContext(v.Context(), "the page of a problem is wrong", "cause", err, "request_id", problem.RequestID(v.Context()))
-		problem.Write(v.w, said)
+	if err := pages.Write(v.w, status, "error", p.content(v, data)); err != nil {
+		p.Log.ErrorContext(v.Context(), "error page failed", "cause", err, "request_id", problem.RequestID(v.Context()))
+		problem.Write(v.w, reason)
 	}
 }

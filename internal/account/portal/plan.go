@@ -13,126 +13,120 @@ import (
 	"palmares/internal/core/store"
 )
 
-// planPage is the data of the page of the plan.
+// planPage is the data of templates/plan.html.
 type planPage struct {
 	Pro        bool
-	ByHand     bool // an operator has set it
+	Manual     bool // the plan was set by an operator
 	Open       bool // Pro can be subscribed to
 	Subscribed bool // there is a subscription, paid or not
-	Manageable bool // there is something to see at the payment service
+	Manageable bool // there is something to manage at Stripe
 	RenewsAt   *time.Time
 	EndsAt     *time.Time
-	PaymentDue *time.Time // until when Pro goes on though a payment failed
-	Unpaid     bool       // a payment failed and Pro has ended
-	Waiting    bool       // the first payment is not through
-	Confirming bool       // who comes from paying is not Pro yet
+	PaymentDue *time.Time
+	Unpaid     bool // a payment failed and Pro has ended
+	Incomplete bool // the first payment is not complete
+	Confirming bool // back from the checkout, but not Pro yet
 	Euros      int
 	Developer  auth.Terms
 	ProTerms   auth.Terms
 }
 
-// paying is what somebody has done who comes back to the page of the plan.
-const paying = "paying"
+const paying = "paying" // value of done after the checkout
 
-func (p *Portal) showPlan(v *visit) error { return p.showPlanWith(v, nil) }
-
-func (p *Portal) showPlanWith(v *visit, wrong error) error {
-	row, err := p.Billing.Customer(v.Context(), v.account)
+func (p *Portal) showPlan(v *visit) error {
+	customer, err := p.Billing.Customer(v.Context(), v.account)
 	if err != nil {
 		return err
 	}
 	data := planPage{
-		Pro: auth.Plan(v.account.Plan) == auth.Pro, ByHand: v.account.PlanByHand, Open: p.Billing.Open(), Euros: billing.MonthlyEuros,
+		Pro: auth.Plan(v.account.Plan) == auth.Pro, Manual: v.account.PlanByHand, Open: p.Billing.Enabled(), Euros: billing.MonthlyEuros,
 		Developer: auth.Developer.Terms(), ProTerms: auth.Pro.Terms(),
 	}
-	if row != nil {
-		data.Subscribed, data.Manageable = billing.Live(row.Status), true
-		data.PaymentDue = paymentDue(v.account, row, p.now())
-		data.Unpaid = data.Subscribed && !data.Pro && !data.ByHand
-		data.Waiting = row.Status == "incomplete" && !data.ByHand
-		data.Confirming = v.FormValue("done") == paying && !data.Subscribed && !data.Pro && !data.ByHand
+	if customer != nil {
+		data.Subscribed, data.Manageable = billing.Live(customer.Status), true
+		data.PaymentDue = paymentDue(v.account, customer, p.now())
+		data.Unpaid = data.Subscribed && !data.Pro && !data.Manual
+		data.Incomplete = customer.Status == "incomplete" && !data.Manual
+		data.Confirming = v.FormValue("done") == paying && !data.Subscribed && !data.Pro && !data.Manual
 		switch {
-		case row.Status != billing.StatusActive && row.Status != billing.StatusTrialing:
-		case row.Cancels:
-			data.EndsAt = row.PeriodEnd
+		case customer.Status != billing.StatusActive && customer.Status != billing.StatusTrialing:
+		case customer.Cancels:
+			data.EndsAt = customer.PeriodEnd
 		default:
-			data.RenewsAt = row.PeriodEnd
+			data.RenewsAt = customer.PeriodEnd
 		}
 	}
-	return p.show(v, "plan", data, wrong)
+	return p.show(v, "plan", data)
 }
 
-// paymentDue is until when Pro goes on though a payment failed, if one did and
-// it is the payment that Pro depends on.
-func paymentDue(acc *ent.Account, row *ent.Customer, now time.Time) *time.Time {
-	if row == nil || acc.PlanByHand || row.Status != billing.StatusPastDue || row.PastDueSince == nil || billing.PlanOf(row, now) != auth.Pro {
+// paymentDue returns when Pro ends because a payment failed, or nil.
+func paymentDue(acc *ent.Account, customer *ent.Customer, now time.Time) *time.Time {
+	if customer == nil || acc.PlanByHand || customer.Status != billing.StatusPastDue || customer.PastDueSince == nil || billing.PlanOf(customer, now) != auth.Pro {
 		return nil
 	}
-	until := row.PastDueSince.Add(billing.Grace)
+	until := customer.PastDueSince.Add(billing.Grace)
 	return &until
 }
 
 func (p *Portal) subscribe(v *visit) error {
 	switch {
 	case v.account.PlanByHand && auth.Plan(v.account.Plan) == auth.Pro:
-		return p.showPlanWith(v, problem.New(problem.BadInput, "Your plan was set by us: there is nothing to pay."))
+		return v.reject(problem.New(problem.BadInput, "We set your plan manually, so there is nothing to pay."), p.showPlan)
 	case v.account.PlanByHand:
-		return p.showPlanWith(v, problem.New(problem.BadInput, "Your plan was set by us, so paying would not change it: write to us."))
+		return v.reject(problem.New(problem.BadInput, "We set your plan manually, so a subscription would not change it. Contact us to upgrade."), p.showPlan)
 	}
-	return p.leave(v, p.Billing.Subscribe)
+	return p.redirectToStripe(v, p.Billing.Subscribe)
 }
 
-func (p *Portal) managePlan(v *visit) error { return p.leave(v, p.Billing.Manage) }
+func (p *Portal) manageBilling(v *visit) error { return p.redirectToStripe(v, p.Billing.Manage) }
 
-// leave sends somebody to the payment service.
-func (p *Portal) leave(v *visit, to func(context.Context, *ent.Account) (string, error)) error {
-	address, err := to(v.Context(), v.account)
+func (p *Portal) redirectToStripe(v *visit, open func(context.Context, *ent.Account) (string, error)) error {
+	address, err := open(v.Context(), v.account)
 	if err == nil {
 		return p.redirect(v, address)
 	}
-	// What was found out on the way may have changed the plan.
-	if account, failed := p.sessions.Find(v.Context(), p.cookie(v, sessionCookie)); failed == nil && account != nil {
+	// The call may have found that the plan has changed.
+	if account, err := p.sessions.Find(v.Context(), p.cookie(v.Request, sessionCookie)); err == nil && account != nil {
 		v.account = account
 	}
-	return p.showPlanWith(v, err)
+	return v.reject(err, p.showPlan)
 }
 
-// backFromPaying reads what has come of it: the news of it may be later than
-// the customer. Where it cannot be read now, or is not Pro yet, it was paid all
-// the same.
-func (p *Portal) backFromPaying(v *visit) error {
-	read, err := p.readPlan(v)
+// returnFromCheckout reads the subscription, because Stripe's event may arrive
+// later than the customer. If it is not Pro yet, the page says that the payment
+// is being confirmed.
+func (p *Portal) returnFromCheckout(v *visit) error {
+	synced, err := p.syncPlan(v)
 	if err != nil {
 		return err
 	}
-	row, err := p.Billing.Customer(v.Context(), v.account)
+	customer, err := p.Billing.Customer(v.Context(), v.account)
 	if err != nil {
 		return err
 	}
-	if p.Billing.Open() && (!read || billing.PlanOf(row, p.now()) != auth.Pro) {
+	if p.Billing.Enabled() && (!synced || billing.PlanOf(customer, p.now()) != auth.Pro) {
 		return p.redirect(v, billing.PlanPath+"?done="+paying)
 	}
 	return p.redirect(v, billing.PlanPath)
 }
 
-// backFromManaging shows what was changed there.
-func (p *Portal) backFromManaging(v *visit) error {
-	if _, err := p.readPlan(v); err != nil {
+func (p *Portal) returnFromManaging(v *visit) error {
+	if _, err := p.syncPlan(v); err != nil {
 		return err
 	}
 	return p.redirect(v, billing.PlanPath)
 }
 
-// readPlan reads the subscription again. Only our own database is worth an
-// error: Stripe may be read another time.
-func (p *Portal) readPlan(v *visit) (read bool, err error) {
+// syncPlan reads the subscription from Stripe. It returns only database errors:
+// Stripe can be read again later.
+func (p *Portal) syncPlan(v *visit) (synced bool, err error) {
 	err = p.Billing.Sync(v.Context(), v.account)
 	var fault *store.Fault
 	switch {
 	case errors.As(err, &fault):
 		return false, err
 	case err != nil:
-		p.Log.Warn("a subscription could not be read as its owner came back from Stripe", "cause", cmp.Or(errors.Unwrap(err), err))
+		p.Log.Warn("reading the subscription from Stripe failed", "cause", cmp.Or(errors.Unwrap(err), err))
 		return false, nil
 	}
 	p.forgetKeys(v)

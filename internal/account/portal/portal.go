@@ -1,18 +1,20 @@
-// Package portal is where people sign in, get keys, see what they use and
-// subscribe: plain pages that work without JavaScript. What it shows and does
-// is the business of auth and billing; nothing of the catalog enters here.
+// Package portal serves the account pages: signing in, API keys, usage, plan,
+// webhooks and settings. They are plain HTML and work without JavaScript.
 package portal
 
 import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/net/idna"
 
 	"palmares/auth"
 	"palmares/ent"
@@ -24,107 +26,104 @@ import (
 	"palmares/internal/web/page"
 )
 
-// Config is what the portal needs of the rest of the program.
+// Config holds the portal's dependencies.
 type Config struct {
 	PublicURL   string
 	ServiceName string
 	Credit      string
-	Closed      bool           // nobody can sign in: no mail is sent from a public address
-	Trusted     []netip.Prefix // proxies that say who is behind them
+	Closed      bool           // signing in is disabled: a public server without a mail server
+	Trusted     []netip.Prefix // proxies whose forwarding headers are trusted
 	Store       *store.Store
 	Keyring     *auth.Keyring
 	Mail        *mail.Mailer
 	Billing     *billing.Billing
 	Hooks       *webhook.Webhooks
-	// Example is a path of the API worth trying first with a key.
-	Example func(context.Context) string
-	Log     *slog.Logger
+	Example     func(context.Context) string // API path to try with a new key
+	Log         *slog.Logger
 }
 
-// Portal serves the pages.
+// Portal serves the account pages.
 type Portal struct {
 	Config
-	secure        bool // reached over https
+	secure        bool // the public URL is https
 	accounts      *auth.Accounts
 	sessions      *auth.Sessions
 	confirmations *auth.Confirmations
 	now           func() time.Time
-	mux           http.Handler
-	making        [64]sync.Mutex // of keys, by account
+	handler       http.Handler
+	keyLocks      [64]sync.Mutex // by account, for creating keys
 }
 
-// access says who may see a page.
-type access bool
-
-const (
-	anyone   access = false
-	signedIn access = true
-)
-
-// handler does what a page is for, and shows it.
 type handler func(*Portal, *visit) error
 
-// routes are every page there is.
+const (
+	public   = false
+	signedIn = true
+)
+
 var routes = []struct {
-	pattern string
-	who     access
-	handle  handler
+	pattern  string
+	signedIn bool // only for signed-in visitors
+	handle   handler
 }{
-	{"GET /login", anyone, (*Portal).showLogin},
-	{"POST /login", anyone, (*Portal).askSignIn},
-	{"GET /login/code", anyone, signingIn.showCode},
-	{"POST /login/code", anyone, signingIn.takeCode},
-	{"GET /login/confirm", anyone, signingIn.showLink},
-	{"POST /login/confirm", anyone, signingIn.takeLink},
-	{"POST /logout", anyone, (*Portal).logOut},
+	{"GET /login", public, (*Portal).showLogin},
+	{"POST /login", public, (*Portal).startSignIn},
+	{"GET /login/code", public, signInFlow.showCode},
+	{"POST /login/code", public, signInFlow.submitCode},
+	{"GET /login/confirm", public, signInFlow.showLink},
+	{"POST /login/confirm", public, signInFlow.submitLink},
+	{"POST /logout", public, (*Portal).signOut},
 
 	{"GET /account", signedIn, (*Portal).showKeys},
 	{"POST /account/keys", signedIn, (*Portal).createKey},
-	{"GET /account/keys/{id}/revoke", signedIn, (*Portal).askRevoke},
-	{"POST /account/keys/{id}/revoke", signedIn, (*Portal).revokeKey},
+	{"GET /account/keys/{id}/revoke", signedIn, withKey((*Portal).confirmRevoke)},
+	{"POST /account/keys/{id}/revoke", signedIn, withKey((*Portal).revokeKey)},
 
 	{"GET /account/usage", signedIn, (*Portal).showUsage},
 
 	{"GET /account/plan", signedIn, (*Portal).showPlan},
 	{"POST /account/plan/subscribe", signedIn, (*Portal).subscribe},
-	{"POST /account/plan/manage", signedIn, (*Portal).managePlan},
-	{"GET /account/plan/done", signedIn, (*Portal).backFromPaying},
-	{"GET " + billing.BackPath, signedIn, (*Portal).backFromManaging},
+	{"POST /account/plan/manage", signedIn, (*Portal).manageBilling},
+	{"GET /account/plan/done", signedIn, (*Portal).returnFromCheckout},
+	{"GET " + billing.BackPath, signedIn, (*Portal).returnFromManaging},
 
-	{"GET /account/webhooks", signedIn, (*Portal).showHooks},
-	{"POST /account/webhooks", signedIn, (*Portal).addHook},
-	{"GET /account/webhooks/{id}", signedIn, (*Portal).showHook},
-	{"POST /account/webhooks/{id}/test", signedIn, (*Portal).testHook},
-	{"POST /account/webhooks/{id}/replay", signedIn, (*Portal).replayHook},
-	{"POST /account/webhooks/{id}/rotate", signedIn, (*Portal).rotateHook},
-	{"POST /account/webhooks/{id}/pause", signedIn, (*Portal).pauseHook},
-	{"POST /account/webhooks/{id}/resume", signedIn, (*Portal).resumeHook},
-	{"POST /account/webhooks/{id}/remove", signedIn, (*Portal).removeHook},
+	{"GET /account/webhooks", signedIn, (*Portal).showEndpoints},
+	{"POST /account/webhooks", signedIn, (*Portal).addEndpoint},
+	{"GET /account/webhooks/{id}", signedIn, withEndpoint((*Portal).showEndpoint)},
+	{"POST /account/webhooks/{id}/test", signedIn, withEndpoint((*Portal).testEndpoint)},
+	{"POST /account/webhooks/{id}/replay", signedIn, withEndpoint((*Portal).replayEvents)},
+	{"POST /account/webhooks/{id}/rotate", signedIn, withEndpoint((*Portal).rotateSecret)},
+	{"POST /account/webhooks/{id}/pause", signedIn, withEndpoint((*Portal).pauseEndpoint)},
+	{"POST /account/webhooks/{id}/resume", signedIn, withEndpoint((*Portal).resumeEndpoint)},
+	{"POST /account/webhooks/{id}/remove", signedIn, withEndpoint((*Portal).removeEndpoint)},
 
 	{"GET /account/settings", signedIn, (*Portal).showSettings},
-	{"POST /account/email", signedIn, (*Portal).askChange},
-	{"GET /account/email/code", signedIn, changingAddress.showCode},
-	{"POST /account/email/code", signedIn, changingAddress.takeCode},
-	{"GET /account/email/confirm", signedIn, changingAddress.showLink},
-	{"POST /account/email/confirm", signedIn, changingAddress.takeLink},
-	{"POST /account/logout-everywhere", signedIn, (*Portal).logOutEverywhere},
+	{"POST /account/email", signedIn, (*Portal).startEmailChange},
+	{"GET /account/email/code", signedIn, emailChangeFlow.showCode},
+	{"POST /account/email/code", signedIn, emailChangeFlow.submitCode},
+	{"GET /account/email/confirm", signedIn, emailChangeFlow.showLink},
+	{"POST /account/email/confirm", signedIn, emailChangeFlow.submitLink},
+	{"POST /account/logout-everywhere", signedIn, (*Portal).signOutEverywhere},
 	{"GET /account/export", signedIn, (*Portal).export},
-	{"GET /account/delete", signedIn, (*Portal).askDelete},
+	{"GET /account/delete", signedIn, (*Portal).confirmDelete},
 	{"POST /account/delete", signedIn, (*Portal).deleteAccount},
 
-	{"/login", anyone, takesOnly("GET, HEAD, POST")},
-	{"/logout", anyone, takesOnly("POST")},
-	{"/account", anyone, takesOnly("GET, HEAD")},
-	{"GET /login/{$}", anyone, (*Portal).withoutSlash},
-	{"GET /account/{$}", anyone, (*Portal).withoutSlash},
-	{"/account/", anyone, (*Portal).notFound},
-	{"/login/", anyone, (*Portal).notFound},
+	{"/login", public, allowOnly("GET, HEAD, POST")},
+	{"/logout", public, allowOnly("POST")},
+	{"/account", public, allowOnly("GET, HEAD")},
+	{"GET /login/{$}", public, (*Portal).trimSlash},
+	{"GET /account/{$}", public, (*Portal).trimSlash},
+	{"/account/", public, (*Portal).notFound},
+	{"/login/", public, (*Portal).notFound},
 }
 
-// Paths are what belongs to the portal, with all that is below them.
+// Paths are the patterns to register the portal for.
 var Paths = []string{"/login", "/login/", "/logout", "/account", "/account/"}
 
-// New makes the portal.
+// MaxForm is the maximum size of a form, in bytes.
+const MaxForm = 16 << 10
+
+// New returns the portal.
 func New(cfg Config) *Portal {
 	p := &Portal{
 		Config:        cfg,
@@ -136,58 +135,71 @@ func New(cfg Config) *Portal {
 	}
 	mux := http.NewServeMux()
 	for _, route := range routes {
-		mux.HandleFunc(route.pattern, func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, route.who, route.handle) })
+		mux.HandleFunc(route.pattern, func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, route.signedIn, route.handle) })
 	}
 
-	// A form of another site's must not act in our visitors' name. Ours come
-	// from the public URL, whatever host a proxy names to us.
+	// Prevents cross-site request forgery. Our own forms come from the public
+	// URL, whatever host a proxy reports.
 	sameOrigin := http.NewCrossOriginProtection()
 	if err := sameOrigin.AddTrustedOrigin(origin(cfg.PublicURL)); err != nil {
-		cfg.Log.Error("the public URL is not known to be ours: forms may be refused", "cause", err)
+		cfg.Log.Error("invalid public URL: forms may be rejected", "cause", err)
 	}
 	sameOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.fail(&visit{Request: r, w: w}, problem.New(problem.Forbidden, "This form was sent from another site, so nothing was done."))
+		p.fail(&visit{Request: r, w: w}, problem.New(problem.Forbidden, "This form was sent from another site. Nothing was changed."))
 	}))
-	p.mux = sameOrigin.Handler(mux)
+	p.handler = sameOrigin.Handler(mux)
 	return p
 }
 
-// ServeHTTP answers with a page.
+// origin returns the origin of an address as browsers send it: in lower case
+// and ASCII, without the default port.
+func origin(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	host, port := strings.ToLower(u.Hostname()), u.Port()
+	if ascii, err := idna.Lookup.ToASCII(host); err == nil {
+		host = ascii
+	}
+	if u.Scheme == "https" && port == "443" || u.Scheme == "http" && port == "80" {
+		port = ""
+	}
+	switch {
+	case port != "":
+		host = net.JoinHostPort(host, port)
+	case strings.Contains(host, ":"):
+		host = "[" + host + "]"
+	}
+	return u.Scheme + "://" + host
+}
+
+// ServeHTTP serves a page.
 func (p *Portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p.guard(w.Header())
-	p.mux.ServeHTTP(w, r)
+	p.setHeaders(w.Header())
+	p.handler.ServeHTTP(w, r)
 }
 
-// withoutSlash leads to a page whose address was written with one at its end.
-func (p *Portal) withoutSlash(v *visit) error {
-	to := url.URL{Path: strings.TrimRight(v.URL.Path, "/"), RawQuery: v.URL.RawQuery}
-	return p.redirect(v, to.String())
-}
-
-// guard lets forms go to us and, from there, to where one pays. A page about
-// somebody is kept nowhere.
-func (p *Portal) guard(header http.Header) {
+// setHeaders allows forms to be sent to the portal, which redirects some to Stripe.
+func (p *Portal) setHeaders(header http.Header) {
 	page.Guard(header, page.Plain+"; form-action 'self' https://checkout.stripe.com https://billing.stripe.com", p.secure)
 	header.Set("Cache-Control", "no-store")
 }
 
-// visit is one request, and who sent it.
+// visit is one request to the portal.
 type visit struct {
 	*http.Request
 	w       http.ResponseWriter
-	account *ent.Account // nil where nobody is signed in
+	account *ent.Account // nil if nobody is signed in
+	invalid error        // why a form was rejected, for the page that shows it again
 }
 
-// MaxForm is the size of the largest form that is read, in bytes.
-const MaxForm = 16 << 10
-
-// serve sends a page to whoever may see it, and others to sign in.
-func (p *Portal) serve(w http.ResponseWriter, r *http.Request, who access, handle handler) {
+func (p *Portal) serve(w http.ResponseWriter, r *http.Request, needsSession bool, handle handler) {
 	v := &visit{Request: r, w: w}
-	err := p.receive(v)
+	err := p.prepare(v)
 	switch {
 	case err != nil:
-	case v.account == nil && who == signedIn:
+	case v.account == nil && needsSession:
 		err = p.redirect(v, loginPath(r))
 	default:
 		err = handle(p, v)
@@ -197,10 +209,10 @@ func (p *Portal) serve(w http.ResponseWriter, r *http.Request, who access, handl
 	}
 }
 
-// receive finds out who is there, and reads the form. In this order, so that a
-// page that says what is wrong with a form knows who reads it.
-func (p *Portal) receive(v *visit) (err error) {
-	if v.account, err = p.sessions.Find(v.Context(), p.cookie(v, sessionCookie)); err != nil {
+// prepare reads the session before the form, so that the error page of an
+// invalid form shows who is signed in.
+func (p *Portal) prepare(v *visit) (err error) {
+	if v.account, err = p.sessions.Find(v.Context(), p.cookie(v.Request, sessionCookie)); err != nil {
 		return err
 	}
 	v.Body = http.MaxBytesReader(v.w, v.Body, MaxForm)
@@ -209,7 +221,7 @@ func (p *Portal) receive(v *visit) (err error) {
 		if errors.As(err, &large) {
 			return problem.New(problem.TooLarge, "The form is larger than %d bytes.", MaxForm)
 		}
-		return problem.New(problem.BadInput, "This form cannot be read.")
+		return problem.New(problem.BadInput, "The form could not be read.")
 	}
 	return nil
 }
@@ -219,14 +231,24 @@ func (p *Portal) redirect(v *visit, path string) error {
 	return nil
 }
 
-func (p *Portal) notFound(*visit) error {
-	return problem.New(problem.NotFound, "There is no such page.")
+// reject shows the page of a form again, with the reason for rejecting it.
+func (v *visit) reject(err error, show func(*visit) error) error {
+	v.invalid = err
+	return show(v)
 }
 
-// takesOnly answers what was sent with another method than a page has.
-func takesOnly(methods string) handler {
+func (p *Portal) trimSlash(v *visit) error {
+	to := url.URL{Path: strings.TrimRight(v.URL.Path, "/"), RawQuery: v.URL.RawQuery}
+	return p.redirect(v, to.String())
+}
+
+func (p *Portal) notFound(*visit) error {
+	return problem.New(problem.NotFound, "This page does not exist.")
+}
+
+func allowOnly(methods string) handler {
 	return func(_ *Portal, v *visit) error {
 		v.w.Header().Set("Allow", methods)
-		return problem.New(problem.WrongMethod, "This page does nothing with %s.", v.Method)
+		return problem.New(problem.WrongMethod, "This page does not support %s requests.", v.Method)
 	}
 }

@@ -3,58 +3,108 @@ package portal
 import (
 	"strings"
 
+	"palmares/auth"
 	"palmares/ent"
+	"palmares/internal/account/billing"
 	"palmares/internal/core/problem"
 	"palmares/internal/notify/mail"
 )
 
-// settingsPage is the data of the page of settings.
+// settingsPage is the data of templates/settings.html.
 type settingsPage struct {
-	Email    string // as it was typed, where it was refused
+	Email    string // as typed in a rejected form
 	Sessions []*ent.Session
 }
 
-func (p *Portal) showSettings(v *visit) error { return p.showSettingsWith(v, "", nil) }
-
-func (p *Portal) showSettingsWith(v *visit, email string, wrong error) error {
-	sessions, err := p.sessions.Of(v.Context(), v.account)
+func (p *Portal) showSettings(v *visit) error {
+	sessions, err := p.sessions.List(v.Context(), v.account)
 	if err != nil {
 		return err
 	}
-	return p.show(v, "settings", settingsPage{email, sessions}, wrong)
+	return p.show(v, "settings", settingsPage{strings.TrimSpace(v.PostFormValue("email")), sessions})
 }
 
-// askChange sends a message to the new address, whoever may have it.
-func (p *Portal) askChange(v *visit) error {
-	email := strings.TrimSpace(v.PostFormValue("email"))
+// startEmailChange sends an email to the new address, whether or not it
+// already has an account.
+func (p *Portal) startEmailChange(v *visit) error {
 	if p.Closed {
-		return p.showSettingsWith(v, email, problem.New(problem.Forbidden, "No mail can be sent from here at the moment."))
+		return v.reject(problem.New(problem.Forbidden, "Emails cannot be sent at the moment."), p.showSettings)
 	}
-	asked, err := p.confirmations.AskChange(v.Context(), v.account, email, p.sender(v))
+	challenge, err := p.confirmations.StartEmailChange(v.Context(), v.account, v.PostFormValue("email"), p.sender(v))
 	if err != nil {
-		return p.showSettingsWith(v, email, err)
+		return v.reject(err, p.showSettings)
 	}
-	return changingAddress.send(p, v, asked, home)
+	return emailChangeFlow.send(p, v, challenge, home)
 }
 
-// changeAddress also tells the old address: its owner may not have asked for it.
-func (p *Portal) changeAddress(v *visit, found *ent.Confirmation) error {
-	before := v.account.Email
+// finishEmailChange also notifies the old address, whose owner may not have
+// requested the change.
+func (p *Portal) finishEmailChange(v *visit, found *ent.Confirmation) error {
 	err := p.endSessions(v, func() error {
-		return p.confirmations.ChangeEmail(v.Context(), found, v.account, p.cookie(v, sessionCookie))
+		return p.confirmations.ChangeEmail(v.Context(), found, v.account, p.cookie(v.Request, sessionCookie))
 	})
 	if err != nil {
 		return err
 	}
 	p.setCookie(v, browserCookie, "", 0)
-	p.Mail.Post(mail.AddressChanged(before, p.ServiceName, found.Email))
+	p.Mail.Post(mail.AddressChanged(v.account.Email, p.ServiceName, found.Email))
 	return p.redirect(v, "/account/settings?done=email")
 }
 
-func (p *Portal) logOutEverywhere(v *visit) error {
+func (p *Portal) signOutEverywhere(v *visit) error {
 	if err := p.endSessions(v, func() error { return p.sessions.EndAll(v.Context(), v.account) }); err != nil {
 		return err
 	}
 	p.setCookie(v, sessionCookie, "", 0)
 	return p.redirect(v, "/login?done=everyone")
+}
+
+// deletePage is the data of templates/delete.html.
+type deletePage struct {
+	Keys, Endpoints int
+	Subscribed      bool
+	HasInvoices     bool
+}
+
+func (p *Portal) confirmDelete(v *visit) error {
+	keys, err := p.accounts.UnrevokedKeys(v.Context(), v.account)
+	if err != nil {
+		return err
+	}
+	endpoints, err := p.Hooks.List(v.Context(), v.account)
+	if err != nil {
+		return err
+	}
+	customer, err := p.Billing.Customer(v.Context(), v.account)
+	if err != nil {
+		return err
+	}
+	return p.show(v, "delete", deletePage{
+		Keys: len(keys), Endpoints: len(endpoints), HasInvoices: customer != nil, Subscribed: customer != nil && billing.Live(customer.Status),
+	})
+}
+
+func (p *Portal) deleteAccount(v *visit) error {
+	typed, err := auth.NormalizeEmail(v.PostFormValue("email"))
+	if err != nil || typed != v.account.Email {
+		return v.reject(problem.New(problem.BadInput, "This does not match the email address of your account. Nothing was deleted."), p.confirmDelete)
+	}
+	if err := p.Billing.Cancel(v.Context(), v.account); err != nil {
+		return err
+	}
+	keys, err := p.accounts.UnrevokedKeys(v.Context(), v.account)
+	if err != nil {
+		return err
+	}
+	if err := p.endSessions(v, func() error { return p.accounts.Delete(v.Context(), v.account) }); err != nil {
+		return err
+	}
+	for _, key := range keys {
+		p.Keyring.Forget(key.ID)
+	}
+	if !p.Closed { // without a mail server, the email would only be logged
+		p.Mail.Post(mail.AccountDeleted(v.account.Email, p.ServiceName))
+	}
+	p.setCookie(v, sessionCookie, "", 0)
+	return p.redirect(v, "/login?done=deleted")
 }

@@ -10,54 +10,54 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// askChange asks for another address, and reads the letter there.
-func (b *browser) askChange(email string) letter {
+// startEmailChange requests another address and returns the email sent there.
+func (b *browser) startEmailChange(email string) message {
 	b.site.t.Helper()
 	wantGo(b.site.t, b.post("/account/email", "email", email), "/account/email/code")
-	return b.site.letterTo(email)
+	return b.site.emailTo(email)
 }
 
-func TestChangeOfAddress(t *testing.T) {
+func TestChangeEmail(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		s := newSite(t, db)
 		b, thief := s.signIn("ana@example.com"), s.signIn("ana@example.com")
 		key := b.makeKey("laptop")
-		wantPage(t, b.post("/account/email", "email", "ANA@example.com"), 400, "This is the account's address already")
+		wantPage(t, b.post("/account/email", "email", "ANA@example.com"), 400, "This is already the email address of your account")
 
-		sent := b.askChange("anna@example.com")
+		sent := b.startEmailChange("anna@example.com")
 		wantPage(t, b.get("/account/email/code"), 200, "anna@example.com")
 		for range 2 {
-			wantPage(t, b.get(sent.path(t)), 200, "ana@example.com", "anna@example.com", "Change the address")
+			wantPage(t, b.get(sent.path(t)), 200, "ana@example.com", "anna@example.com", "Change email address")
 		}
 		if s.account("ana@example.com") == nil {
-			t.Fatal("looking changed it")
+			t.Fatal("got the address changed by opening the link, want it unchanged")
 		}
 		changed := b.post("/account/email/confirm", "token", sent.token(t))
 		wantGo(t, changed, "/account/settings")
-		wantPage(t, b.get(changed.to()), 200, "Your address is changed", "anna@example.com")
-		if told := s.letterTo("ana@example.com").text; !strings.Contains(told, "was changed to a…@example.com") || strings.Contains(told, "anna@") || !strings.Contains(told, "no longer signs in to it") {
-			t.Errorf("the old address is told: %s", told)
+		wantPage(t, b.get(changed.to()), 200, "Your email address was changed", "anna@example.com")
+		if email := s.emailTo("ana@example.com").text; !strings.Contains(email, "was changed to a…@example.com") || strings.Contains(email, "anna@") || !strings.Contains(email, "no longer signs in to it") {
+			t.Errorf("got email %s to the old address, want the new one in it", email)
 		}
-		if !s.opens(key) {
-			t.Error("its key ended")
+		if !s.accepts(key) {
+			t.Error("got the key refused, want it accepted")
 		}
 		if !b.isSignedIn() || thief.isSignedIn() {
-			t.Error("the other session goes on, or this one ended")
+			t.Error("got other sessions ended, want only the account's other one")
 		}
-		wantPage(t, b.post("/account/email/confirm", "token", sent.token(t)), 410, "used already")
+		wantPage(t, b.post("/account/email/confirm", "token", sent.token(t)), 410, "already used")
 
-		// By code, and to an address that somebody has by now.
+		// By code, and to an address that has an account by now.
 		s.signIn("ben@example.com")
-		taken := b.askChange("ben@example.com")
-		wantPage(t, b.post("/account/email/code", "code", taken.code), 400, "This address is taken", "an account for this address already")
-		back := b.askChange("ana@example.com")
-		wantPage(t, b.post("/account/email/code", "code", "nothing"), 400, "not the code")
+		taken := b.startEmailChange("ben@example.com")
+		wantPage(t, b.post("/account/email/code", "code", taken.code), 400, "This email address is taken", "An account with this email address already exists")
+		back := b.startEmailChange("ana@example.com")
+		wantPage(t, b.post("/account/email/code", "code", "nothing"), 400, "code is incorrect")
 		wantGo(t, b.post("/account/email/code", "code", back.code), "/account/settings")
 		if s.account("ana@example.com") == nil {
-			t.Error("the code did not change it")
+			t.Error("got the address unchanged, want it changed by the code")
 		}
-		wantPage(t, b.post("/account/email", "email", "no address"), 400, "not an e-mail address", "no address")
+		wantPage(t, b.post("/account/email", "email", "no address"), 400, "Enter a valid email address", "no address")
 		wantGo(t, s.signIn("ana@example.com").get("/account/email/code"), "/account/settings")
 	})
 }
@@ -69,7 +69,7 @@ func TestExport(t *testing.T) {
 	s.signIn("ben@example.com").makeKey("of another")
 	key, revoked := b.makeKey("laptop \"é\" </script>"), b.makeKey("old")
 	wantGo(t, b.post("/account/keys/"+idOf(t, revoked)+"/revoke"), home)
-	s.opens(key)
+	s.accepts(key)
 	if err := s.Keyring.WriteUsed(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestExport(t *testing.T) {
 		s.db.Write.Usage.Create().SetAccountID(ana.ID).SetDay(day).SetRequests(7).ExecX(t.Context())
 	}
 	s.db.Write.Customer.Create().SetID("cus_1").SetAccountID(ana.ID).SetEmail("ana@example.com").SetSubscription("sub_1").SetStatus("active").SetPeriodEnd(time.Now()).ExecX(t.Context())
-	b.askChange("anna@example.com")
+	b.startEmailChange("anna@example.com")
 	hook := s.db.Write.Endpoint.Create().SetAccountID(ana.ID).SetURL("https://hooks.example/ana").SetTypes([]string{"tool.created"}).SetCategories([]string{}).
 		SetSecret("whsec_new").SetFormerSecret("whsec_former").SetPosition(0).SaveX(t.Context())
 	s.db.Write.Attempt.Create().SetEndpointID(hook.ID).SetEvent(7).SetType("tool.created").SetNumber(2).SetStatus(500).SetTookMs(31).SetAnswer("oh no").SetDelivered(false).ExecX(t.Context())
@@ -86,7 +86,7 @@ func TestExport(t *testing.T) {
 
 	got := b.get("/account/export")
 	if kind := got.Header().Get("Content-Type"); got.Code != 200 || kind != "application/json" || !strings.HasPrefix(got.Header().Get("Content-Disposition"), "attachment") {
-		t.Errorf("%d %s", got.Code, kind)
+		t.Errorf("got status %d, type %s, want 200 and JSON", got.Code, kind)
 	}
 	var data struct {
 		Account  struct{ Email, Plan string }
@@ -106,14 +106,14 @@ func TestExport(t *testing.T) {
 	}
 	if data.Account.Email != "ana@example.com" || data.Account.Plan != "developer" || len(data.Keys) != 2 || len(data.Usage) != 2 ||
 		len(data.Sessions) != 2 || len(data.Messages) != 3 || data.Billing["customer"] != "cus_1" || data.Billing["subscription"] != "sub_1" {
-		t.Errorf("exported: %s", got.Body)
+		t.Errorf("got export %s", got.Body)
 	}
 	if data.Keys[0]["name"] != "laptop \"é\" </script>" || data.Keys[0]["last_used_at"] == nil || data.Keys[1]["revoked_at"] == nil {
-		t.Errorf("keys: %v", data.Keys)
+		t.Errorf("got keys %v", data.Keys)
 	}
 	if len(data.Webhooks) != 1 || data.Webhooks[0].URL != "https://hooks.example/ana" || data.Webhooks[0].State != "active" || len(data.Webhooks[0].Types) != 1 ||
 		len(data.Webhooks[0].Attempts) != 1 || data.Webhooks[0].Attempts[0]["answer"] != "oh no" || data.Webhooks[0].Attempts[0]["status"] != 500.0 || data.Webhooks[0].Attempts[0]["event"] != eventID(7) {
-		t.Errorf("webhooks: %v", data.Webhooks)
+		t.Errorf("got webhooks %v", data.Webhooks)
 	}
 	wantNot(t, got, "of another", "ben@", "whsec_", "hash", key, key[16:48], b.session(), phone.session())
 	for _, row := range s.db.Write.Confirmation.Query().AllX(t.Context()) {
@@ -125,7 +125,7 @@ func TestExport(t *testing.T) {
 
 	empty := s.signIn("eva@example.com").get("/account/export")
 	if !json.Valid(empty.Body.Bytes()) || strings.Contains(empty.text, `"keys": null`) || strings.Contains(empty.text, `"webhooks": null`) {
-		t.Errorf("of a new account: %s", empty.text)
+		t.Errorf("new account: got %s", empty.text)
 	}
 }
 
@@ -135,55 +135,55 @@ func TestDeleteAccount(t *testing.T) {
 		s := newSite(t, db)
 		b, phone, ben := s.signIn("ana@example.com"), s.signIn("ana@example.com"), s.signIn("ben@example.com")
 		key, others := b.makeKey("laptop"), ben.makeKey("laptop")
-		if !s.opens(key) {
-			t.Fatal("the key opens nothing")
+		if !s.accepts(key) {
+			t.Fatal("got the new key refused, want it accepted")
 		}
 		ana := s.account("ana@example.com")
 		db.Write.Customer.Create().SetID("cus_1").SetAccountID(ana.ID).SetEmail("ana@example.com").SetStatus("canceled").ExecX(t.Context())
-		wantPage(t, b.get("/account/delete"), 200, "Your key ends at once", "invoices are kept")
+		wantPage(t, b.get("/account/delete"), 200, "Your key stops working immediately", "invoices are retained")
 		wantNot(t, b.get("/account/delete"), "endpoint")
-		for want, says := range []string{"Your endpoint is removed", "Your 2 endpoints are removed"} {
+		for want, says := range []string{"Your webhook endpoint is removed", "Your 2 webhook endpoints are removed"} {
 			s.db.Write.Endpoint.Create().SetAccountID(ana.ID).SetURL("https://hooks.example/ana").SetTypes([]string{}).SetCategories([]string{}).SetSecret("whsec_new").SetPosition(want).ExecX(t.Context())
 			wantPage(t, b.get("/account/delete"), 200, says)
 		}
 		for _, typed := range []string{"", "ben@example.com", "ana"} {
-			wantPage(t, b.post("/account/delete", "email", typed), 400, "nothing was deleted")
+			wantPage(t, b.post("/account/delete", "email", typed), 400, "Nothing was deleted")
 		}
-		if !s.opens(key) || !b.isSignedIn() {
-			t.Fatal("something was deleted")
+		if !s.accepts(key) || !b.isSignedIn() {
+			t.Fatal("got something deleted, want nothing")
 		}
-		gone := b.post("/account/delete", "email", " ANA@example.com")
-		wantGo(t, gone, "/login")
-		wantPage(t, b.get(gone.to()), 200, "Your account is deleted")
-		if s.opens(key) {
-			t.Error("its key did not end at once")
+		deleted := b.post("/account/delete", "email", " ANA@example.com")
+		wantGo(t, deleted, "/login")
+		wantPage(t, b.get(deleted.to()), 200, "Your account and its keys were deleted")
+		if s.accepts(key) {
+			t.Error("got the deleted account's key accepted, want it refused at once")
 		}
-		if b.isSignedIn() || phone.isSignedIn() || !ben.isSignedIn() || !s.opens(others) {
-			t.Error("sessions or keys ended, but not those alone")
+		if b.isSignedIn() || phone.isSignedIn() || !ben.isSignedIn() || !s.accepts(others) {
+			t.Error("got other sessions or keys ended, want only the deleted account's")
 		}
 		if n := db.Write.Endpoint.Query().CountX(t.Context()); n != 0 {
-			t.Errorf("%d endpoints are still there", n)
+			t.Errorf("got %d endpoints, want 0", n)
 		}
 		if row := db.Write.Customer.GetX(t.Context(), "cus_1"); row.AccountID != nil || row.Email != "" {
-			t.Error("its customer still has an account, or an address")
+			t.Error("got a customer with an account or an address, want neither")
 		}
-		if told := s.letterTo("ana@example.com").text; !strings.Contains(told, "was deleted") || !strings.Contains(told, "If it was not you") {
-			t.Errorf("its owner is told: %s", told)
+		if email := s.emailTo("ana@example.com").text; !strings.Contains(email, "was deleted") || !strings.Contains(email, "If it was not you") {
+			t.Errorf("got email %s, want that the account was deleted", email)
 		}
-		wantPage(t, s.signIn("ana@example.com").get(home), 200, "You have no key yet")
+		wantPage(t, s.signIn("ana@example.com").get(home), 200, "You have no keys yet")
 	})
 }
 
-// A subscription that cannot be ended keeps its account: else it would go on
-// costing somebody who can no longer sign in.
-func TestSubscriptionThatCannotEnd(t *testing.T) {
+// An account is not deleted if its subscription cannot be canceled: it would
+// continue to cost money.
+func TestDeleteWithUncancelableSubscription(t *testing.T) {
 	t.Parallel()
 	s := onSQLite(t)
 	b := s.signIn("ana@example.com")
 	s.db.Write.Customer.Create().SetID("cus_1").SetAccountID(s.account("ana@example.com").ID).SetEmail("ana@example.com").SetStatus("active").ExecX(t.Context())
-	wantPage(t, b.get("/account/delete"), 200, "Your subscription ends at once")
-	wantPage(t, b.post("/account/delete", "email", "ana@example.com"), 503, "so the account stays")
+	wantPage(t, b.get("/account/delete"), 200, "Your subscription ends immediately")
+	wantPage(t, b.post("/account/delete", "email", "ana@example.com"), 503, "so the account was not deleted")
 	if !b.isSignedIn() {
-		t.Error("it is gone")
+		t.Error("got the account deleted, want it unchanged")
 	}
 }

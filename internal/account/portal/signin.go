@@ -1,62 +1,288 @@
 package portal
 
 import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
 	"strings"
+	"time"
 
 	"palmares/auth"
 	"palmares/ent"
+	"palmares/ent/confirmation"
 	"palmares/internal/core/problem"
+	"palmares/internal/core/quota"
+	"palmares/internal/notify/mail"
 )
 
-// signInForm is the data of the page that asks for an address.
-type signInForm struct {
+// flow is an action that requires access to an email address: we send an
+// email, and its link or its code completes the action.
+type flow struct {
+	purpose   confirmation.Purpose
+	startPath string // page with the form for the address
+	codePath  string
+	linkPath  string
+	email     func(to, service, link, code string) mail.Message
+	finish    func(*Portal, *visit, *ent.Confirmation) error
+}
+
+var (
+	signInFlow = flow{
+		purpose: confirmation.PurposeSignIn, startPath: "/login", codePath: "/login/code", linkPath: "/login/confirm",
+		email: mail.SignIn, finish: (*Portal).finishSignIn,
+	}
+	emailChangeFlow = flow{
+		purpose: confirmation.PurposeChangeEmail, startPath: "/account/settings", codePath: "/account/email/code", linkPath: "/account/email/confirm",
+		email: mail.ChangeAddress, finish: (*Portal).finishEmailChange,
+	}
+)
+
+// send queues the email and redirects to the page for its code.
+func (f flow) send(p *Portal, v *visit, challenge auth.Challenge, next string) error {
+	codePath, query := f.codePath, url.Values{"token": {challenge.Link}}
+	if next != home {
+		codePath += "?next=" + url.QueryEscape(next)
+		query.Set("next", next)
+	}
+	link := p.PublicURL + f.linkPath + "?" + query.Encode()
+	err := p.Mail.Post(f.email(challenge.Email, p.ServiceName, link, challenge.Code))
+	if errors.Is(err, mail.ErrFull) { // must not count towards the limits
+		if err := p.confirmations.Withdraw(context.WithoutCancel(v.Context()), challenge); err != nil {
+			p.Log.Warn("withdrawing an unsent email failed", "cause", err)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	p.setCookie(v, browserCookie, challenge.Browser, auth.ConfirmationLifetime)
+	return p.redirect(v, codePath)
+}
+
+// codePage is the data of templates/code.html.
+type codePage struct {
+	Email, Next       string
+	Action, StartPath string
+	Printed           bool // the email is in the server's log
+	Locked            bool
+}
+
+func (f flow) showCode(p *Portal, v *visit) error {
+	pending, err := p.confirmations.FindByBrowser(v.Context(), f.purpose, p.cookie(v.Request, browserCookie))
+	switch {
+	case errors.Is(err, auth.ErrUnknownLink):
+		return p.redirect(v, f.startPath)
+	case err != nil:
+		return err
+	}
+	locked, err := p.confirmations.Locked(v.Context(), pending)
+	if err != nil {
+		return err
+	}
+	if locked {
+		v.invalid = auth.ErrLocked
+	}
+	return p.show(v, "code", codePage{
+		Email: pending.Email, Next: nextPath(v), Action: f.codePath, StartPath: f.startPath, Printed: p.Mail.Prints(), Locked: locked,
+	})
+}
+
+func (f flow) submitCode(p *Portal, v *visit) error {
+	code := strings.NewReplacer(" ", "", "-", "", "\u00a0", "").Replace(v.PostFormValue("code")) // often typed in two groups
+	found, err := p.confirmations.CheckCode(v.Context(), f.purpose, p.cookie(v.Request, browserCookie), code)
+	if errors.Is(err, auth.ErrWrongCode) || errors.Is(err, auth.ErrLocked) {
+		v.invalid = err
+		return f.showCode(p, v)
+	}
+	if err != nil {
+		return err
+	}
+	return f.finish(p, v, found)
+}
+
+// linkPage is the data of templates/confirm.html.
+type linkPage struct {
+	Email, Token, Next, Action string
+	ChangesEmail               bool // otherwise it signs in
+}
+
+// showLink shows a button, because mail scanners open links but submit no forms.
+func (f flow) showLink(p *Portal, v *visit) error {
+	found, err := f.findByLink(p, v)
+	if err != nil {
+		return err
+	}
+	return p.show(v, "confirm", linkPage{
+		Email: found.Email, Token: v.FormValue("token"), Next: nextPath(v), Action: f.linkPath, ChangesEmail: f.purpose == confirmation.PurposeChangeEmail,
+	})
+}
+
+func (f flow) submitLink(p *Portal, v *visit) error {
+	found, err := f.findByLink(p, v)
+	if err != nil {
+		return err
+	}
+	return f.finish(p, v, found)
+}
+
+// findByLink returns the confirmation if it belongs to this flow and to the visitor.
+func (f flow) findByLink(p *Portal, v *visit) (*ent.Confirmation, error) {
+	found, err := p.confirmations.FindByLink(v.Context(), v.FormValue("token"))
+	switch {
+	case found != nil && found.Purpose != f.purpose:
+		return nil, auth.ErrUnknownLink
+	case err != nil:
+		return nil, err
+	case found.AccountID != nil && (v.account == nil || v.account.ID != *found.AccountID):
+		return nil, auth.ErrOtherAccount
+	}
+	return found, nil
+}
+
+// sender returns the visitor's network, for the limits on emails.
+func (p *Portal) sender(v *visit) auth.Sender {
+	address := quota.ClientAddress(v.Request, p.Trusted)
+	return auth.Sender{Network: quota.Network(address), Wider: quota.WiderNetwork(address)}
+}
+
+// loginPage is the data of templates/login.html.
+type loginPage struct {
 	Email, Next string
 	Closed      bool
 }
 
 func (p *Portal) showLogin(v *visit) error {
-	if v.account != nil {
-		return p.redirect(v, next(v.FormValue("next")))
+	if v.account != nil && v.invalid == nil {
+		return p.redirect(v, nextPath(v))
 	}
-	return p.show(v, "login", signInForm{Next: next(v.FormValue("next")), Closed: p.Closed}, nil)
+	return p.show(v, "login", loginPage{Email: strings.TrimSpace(v.PostFormValue("email")), Next: nextPath(v), Closed: p.Closed})
 }
 
-// askSignIn sends a message to whatever address was given: what happens does
-// not depend on whether it has an account.
-func (p *Portal) askSignIn(v *visit) error {
-	form := signInForm{Email: strings.TrimSpace(v.PostFormValue("email")), Next: next(v.PostFormValue("next")), Closed: p.Closed}
+// startSignIn sends an email to any address. The response does not depend on
+// whether the address has an account.
+func (p *Portal) startSignIn(v *visit) error {
 	if p.Closed {
-		return p.show(v, "login", form, problem.New(problem.Forbidden, "Nobody can sign in here at the moment."))
+		return v.reject(problem.New(problem.Forbidden, "Signing in is not available at the moment."), p.showLogin)
 	}
-	asked, err := p.confirmations.AskSignIn(v.Context(), form.Email, p.sender(v))
+	challenge, err := p.confirmations.StartSignIn(v.Context(), v.PostFormValue("email"), p.sender(v))
 	if err != nil {
-		return p.show(v, "login", form, err)
+		return v.reject(err, p.showLogin)
 	}
-	return signingIn.send(p, v, asked, form.Next)
+	return signInFlow.send(p, v, challenge, nextPath(v))
 }
 
-// signIn gives the browser a new session; the one it had ends.
-func (p *Portal) signIn(v *visit, found *ent.Confirmation) error {
+// finishSignIn starts a new session and ends the one the browser had.
+func (p *Portal) finishSignIn(v *visit, found *ent.Confirmation) error {
 	token, err := p.confirmations.SignIn(v.Context(), found)
 	if err != nil {
 		return err
 	}
-	if before := p.cookie(v, sessionCookie); before != "" {
-		if err := p.endSessions(v, func() error { return p.sessions.End(v.Context(), before) }); err != nil { // nobody has it any more
-			p.Log.Warn("a session was not ended as its browser signed in again", "cause", err)
+	if previous := p.cookie(v.Request, sessionCookie); previous != "" {
+		if err := p.endSessions(v, func() error { return p.sessions.End(v.Context(), previous) }); err != nil {
+			p.Log.Warn("ending the previous session failed", "cause", err)
 		}
 	}
-	p.setCookie(v, sessionCookie, token, auth.SessionTime)
+	p.setCookie(v, sessionCookie, token, auth.SessionLifetime)
 	p.setCookie(v, browserCookie, "", 0)
-	return p.redirect(v, next(v.FormValue("next")))
+	return p.redirect(v, nextPath(v))
 }
 
-func (p *Portal) logOut(v *visit) error {
-	if token := p.cookie(v, sessionCookie); token != "" {
+func (p *Portal) signOut(v *visit) error {
+	if token := p.cookie(v.Request, sessionCookie); token != "" {
 		if err := p.endSessions(v, func() error { return p.sessions.End(v.Context(), token) }); err != nil {
 			return err
 		}
 	}
 	p.setCookie(v, sessionCookie, "", 0)
 	return p.redirect(v, "/login?done=signedout")
+}
+
+// endSessions calls end, which ends some sessions of the account, and makes
+// the keyring forget the keys of all of them: it looks up those that remain.
+func (p *Portal) endSessions(v *visit, end func() error) error {
+	var keys []string
+	if v.account != nil {
+		sessions, err := p.sessions.List(v.Context(), v.account)
+		if err != nil {
+			return err
+		}
+		for _, session := range sessions {
+			if session.KeyID != nil {
+				keys = append(keys, *session.KeyID)
+			}
+		}
+	}
+	if err := end(); err != nil {
+		return err
+	}
+	p.Keyring.Forget(keys...)
+	return nil
+}
+
+const (
+	sessionCookie = "palmares_session"
+	browserCookie = "palmares_code" // token without which the code of an email does not work
+
+	home = "/account"
+)
+
+// cookieName adds the prefix that prevents other hosts from setting the cookie.
+func (p *Portal) cookieName(name string) string {
+	if p.secure {
+		return "__Host-" + name
+	}
+	return name
+}
+
+func (p *Portal) cookie(r *http.Request, name string) string {
+	cookie, err := r.Cookie(p.cookieName(name))
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
+}
+
+// setCookie sets a cookie, or deletes it if value is empty.
+func (p *Portal) setCookie(v *visit, name, value string, lifetime time.Duration) {
+	maxAge := int(lifetime.Seconds())
+	if value == "" {
+		maxAge = -1
+	}
+	http.SetCookie(v.w, &http.Cookie{
+		Name: p.cookieName(name), Value: value, Path: "/", MaxAge: maxAge,
+		HttpOnly: true, Secure: p.secure, SameSite: http.SameSiteLaxMode,
+	})
+}
+
+// Key returns the key with which pages in the visitor's browser call the API,
+// or "" if nobody is signed in.
+func (p *Portal) Key(r *http.Request) string {
+	key, err := p.sessions.Key(r.Context(), p.cookie(r, sessionCookie))
+	if err != nil {
+		p.Log.Warn("reading the session key failed", "cause", err, "request_id", problem.RequestID(r.Context()))
+	}
+	return key
+}
+
+// nextPath returns where to go after signing in.
+func nextPath(v *visit) string { return localPath(v.FormValue("next")) }
+
+// localPath returns a path of this site unchanged, and home for anything that
+// could lead to another site.
+func localPath(next string) string {
+	u, err := url.Parse(next)
+	local := err == nil && u.Scheme == "" && u.Host == "" && u.User == nil && u.Opaque == "" &&
+		strings.HasPrefix(next, "/") && !strings.HasPrefix(next, "//") && !strings.HasPrefix(u.Path, "//") &&
+		!strings.ContainsFunc(next, func(r rune) bool { return r <= ' ' || r == '\\' || r == 0x7f }) && !strings.Contains(u.Path, "\\")
+	if !local || len(next) > 1000 {
+		return home
+	}
+	return next
+}
+
+func loginPath(r *http.Request) string {
+	if r.Method != http.MethodGet || r.URL.RequestURI() == home {
+		return "/login"
+	}
+	return "/login?next=" + url.QueryEscape(r.URL.RequestURI())
 }

@@ -3,7 +3,9 @@ package portal
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -19,25 +21,25 @@ func TestSignUpByLink(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		s := newSite(t, db)
 		b := s.browser()
-		wantPage(t, b.get("/login"), 200, "Send me a message")
-		sent := b.ask("Ana@Example.com")
-		wantPage(t, b.get("/login/code"), 200, "ana@example.com", "six digits")
+		wantPage(t, b.get("/login"), 200, "Send sign-in email")
+		sent := b.start("Ana@Example.com")
+		wantPage(t, b.get("/login/code"), 200, "ana@example.com", "Six-digit code")
 
-		scanner := s.browser() // no cookies, and no button is pressed
+		scanner := s.browser() // without cookies, and without submitting the form
 		for range 3 {
-			wantPage(t, scanner.get(sent.path(t)), 200, "sign in as", "ana@example.com")
+			wantPage(t, scanner.get(sent.path(t)), 200, "signing in as", "ana@example.com")
 			if head := scanner.send("HEAD", sent.path(t), nil); head.Code != 200 {
-				t.Errorf("HEAD: %d", head.Code)
+				t.Errorf("HEAD: got status %d, want 200", head.Code)
 			}
 		}
 		if len(scanner.cookies) != 0 || db.Write.Account.Query().CountX(t.Context()) != 0 {
-			t.Fatal("opening the link did something")
+			t.Fatal("got the link used by opening it, want it unused")
 		}
 
 		wantGo(t, b.post("/login/confirm", "token", sent.token(t)), home)
-		wantPage(t, b.get(home), 200, "You have no key yet", "ana@example.com")
+		wantPage(t, b.get(home), 200, "You have no keys yet", "ana@example.com")
 		if s.account("ana@example.com").Plan != "developer" {
-			t.Error("on another plan")
+			t.Error("got another plan, want Developer")
 		}
 	})
 }
@@ -46,17 +48,17 @@ func TestSignInByCode(t *testing.T) {
 	t.Parallel()
 	s := onSQLite(t)
 	b := s.browser()
-	sent := b.ask("ana@example.com")
+	sent := b.start("ana@example.com")
 	if _, waits := b.cookies["__Host-"+browserCookie]; !waits {
-		t.Fatal("the browser waits for no code")
+		t.Fatal("got no cookie for the code, want one")
 	}
-	wantPage(t, b.post("/login/code", "code", "12345"), 400, "not the code", "six digits")
+	wantPage(t, b.post("/login/code", "code", "12345"), 400, "code is incorrect", "Six-digit code")
 	wantGo(t, b.post("/login/code", "code", sent.code[:3]+" "+sent.code[3:]), home)
 	if !b.isSignedIn() {
-		t.Error("not signed in")
+		t.Error("got no session, want one")
 	}
 	if _, waits := b.cookies["__Host-"+browserCookie]; waits {
-		t.Error("the browser still waits for a code")
+		t.Error("got a cookie for the code, want none")
 	}
 	wantGo(t, b.get("/login"), home)
 }
@@ -69,7 +71,7 @@ func TestSessionCookie(t *testing.T) {
 	} {
 		s := onSQLite(t, func(cfg *Config) { cfg.PublicURL = address })
 		b := s.browser()
-		got := b.post("/login/confirm", "token", b.ask("ana@example.com").token(t))
+		got := b.post("/login/confirm", "token", b.start("ana@example.com").token(t))
 		var found bool
 		for _, cookie := range got.Result().Cookies() {
 			if cookie.Value == "" {
@@ -78,11 +80,11 @@ func TestSessionCookie(t *testing.T) {
 			found = true
 			if cookie.Name != want.Name || cookie.Secure != want.Secure || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode ||
 				cookie.Path != "/" || cookie.Domain != "" || cookie.MaxAge != 30*24*60*60 || len(cookie.Value) < 26 {
-				t.Errorf("%s: %s", address, cookie)
+				t.Errorf("%s: got cookie %s", address, cookie)
 			}
 		}
 		if !found {
-			t.Errorf("%s: no session", address)
+			t.Errorf("%s: got no session, want one", address)
 		}
 	}
 }
@@ -92,24 +94,24 @@ func TestNewSessionAtEachSignIn(t *testing.T) {
 	s := onSQLite(t)
 	b, other := s.signIn("ana@example.com"), s.signIn("ana@example.com")
 	before := b.session()
-	wantGo(t, b.post("/login/confirm", "token", b.ask("ana@example.com").token(t)), home)
+	wantGo(t, b.post("/login/confirm", "token", b.start("ana@example.com").token(t)), home)
 	if b.session() == before {
-		t.Error("the session is the same")
+		t.Error("got the same session, want a new one")
 	}
 	stale := s.browser()
 	stale.cookies["__Host-"+sessionCookie] = before
 	if stale.isSignedIn() {
-		t.Error("the session before goes on")
+		t.Error("got the previous session, want it ended")
 	}
 	if !b.isSignedIn() || !other.isSignedIn() {
-		t.Error("others ended")
+		t.Error("got other sessions ended, want them valid")
 	}
-	// What a browser brings along is never made a session.
+	// A session token is never taken from the browser.
 	fixed := s.browser()
 	fixed.cookies["__Host-"+sessionCookie] = "CHOSENBYSOMEBODYELSE000000"
-	wantGo(t, fixed.post("/login/confirm", "token", fixed.ask("ben@example.com").token(t)), home)
+	wantGo(t, fixed.post("/login/confirm", "token", fixed.start("ben@example.com").token(t)), home)
 	if fixed.session() == "CHOSENBYSOMEBODYELSE000000" {
-		t.Error("a session was chosen by somebody else")
+		t.Error("got a session with the browser's token, want a new token")
 	}
 }
 
@@ -124,21 +126,21 @@ func TestSignOut(t *testing.T) {
 	again := s.browser()
 	again.cookies["__Host-"+sessionCookie] = taken
 	if b.isSignedIn() || again.isSignedIn() || !phone.isSignedIn() || !stolen.isSignedIn() {
-		t.Error("one browser signed out, but not that one alone")
+		t.Error("got other browsers signed out, want only one")
 	}
 	out := phone.post("/account/logout-everywhere")
 	wantGo(t, out, "/login")
-	wantPage(t, phone.get(out.to()), 200, "signed out in every browser")
+	wantPage(t, phone.get(out.to()), 200, "signed out of all browsers")
 	if phone.isSignedIn() || stolen.isSignedIn() || !ben.isSignedIn() {
-		t.Error("signed out everywhere, but not everywhere, or others, too")
+		t.Error("got other sessions ended, want all of the account")
 	}
-	wantGo(t, s.browser().post("/logout"), "/login") // who is not signed in may also leave
+	wantGo(t, s.browser().post("/logout"), "/login") // without a session
 }
 
 var cookieValue = regexp.MustCompile(`=[A-Z2-7]+;`)
 
-// told is all that an answer says, without what is new each time.
-func told(a answer, email string) string {
+// normalized returns a response without the parts that always differ.
+func normalized(a response, email string) string {
 	var all strings.Builder
 	fmt.Fprintln(&all, a.Code)
 	header := a.Header().Clone()
@@ -150,35 +152,35 @@ func told(a answer, email string) string {
 	return strings.ReplaceAll(all.String(), email, "…")
 }
 
-// Nothing tells an address that has an account from one that has none.
-func TestKnownAndUnknownAreAnsweredAlike(t *testing.T) {
+// Responses do not reveal whether an address has an account.
+func TestSignInDoesNotRevealAccounts(t *testing.T) {
 	t.Parallel()
 	s := onSQLite(t)
 	s.signIn("known@example.com")
 	s.signIn("pro@example.com")
 	s.db.Write.Account.Update().SetPlan("pro").ExecX(t.Context())
-	var answers []string
+	var responses []string
 	for _, email := range []string{"known@example.com", "nobody@example.com", "pro@example.com"} {
 		var all string
 		b := s.browser()
 		for range 4 {
-			all += told(b.post("/login", "email", email), email)
+			all += normalized(b.post("/login", "email", email), email)
 		}
-		all += told(b.get("/login/code"), email) + told(b.post("/login/code", "code", "x"), email)
-		if email == "nobody@example.com" { // the others signed in with one message before
+		all += normalized(b.get("/login/code"), email) + normalized(b.post("/login/code", "code", "x"), email)
+		if email == "nobody@example.com" { // the others have received one email before
 			b.post("/login", "email", email)
 		}
-		answers = append(answers, all+told(b.post("/login", "email", email), email))
+		responses = append(responses, all+normalized(b.post("/login", "email", email), email))
 	}
-	if answers[0] != answers[1] || answers[0] != answers[2] {
-		t.Errorf("known:\n%s\nunknown:\n%s", answers[0], answers[1])
+	if responses[0] != responses[1] || responses[0] != responses[2] {
+		t.Errorf("got different responses, want the same\nknown:\n%s\nunknown:\n%s", responses[0], responses[1])
 	}
-	if !strings.Contains(answers[0], "429") {
-		t.Error("there was no bound to see")
+	if !strings.Contains(responses[0], "429") {
+		t.Error("got no limit, want one")
 	}
 }
 
-func TestFiveMessagesToOneAddress(t *testing.T) {
+func TestEmailsPerMailbox(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		s := newSite(t, db)
@@ -195,13 +197,13 @@ func TestFiveMessagesToOneAddress(t *testing.T) {
 			}
 		})
 		if sent.Load() != 5 || refused.Load() != 15 {
-			t.Errorf("%d messages", sent.Load())
+			t.Errorf("got %d emails, want 5", sent.Load())
 		}
 	})
 }
 
-// asksFrom counts the messages that more than are allowed bring about.
-func asksFrom(t *testing.T, s *site, address func(i int) string, header func(i int) []string) int {
+// emailsFrom requests more emails than allowed and returns how many were sent.
+func emailsFrom(t *testing.T, s *site, address func(i int) string, header func(i int) []string) int {
 	t.Helper()
 	sent := 0
 	for i := range 80 {
@@ -215,7 +217,7 @@ func asksFrom(t *testing.T, s *site, address func(i int) string, header func(i i
 	return sent
 }
 
-func TestTwentyMessagesFromOneNetwork(t *testing.T) {
+func TestEmailsPerNetwork(t *testing.T) {
 	t.Parallel()
 	trust := func(cfg *Config) { cfg.Trusted = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} }
 	nothing := func(int) []string { return nil }
@@ -226,19 +228,19 @@ func TestTwentyMessagesFromOneNetwork(t *testing.T) {
 		header  func(int) []string
 		want    int
 	}{
-		"IPv4":                      {fixed("192.0.2.1:99"), nothing, 20},
-		"one half of IPv6":          {func(i int) string { return fmt.Sprintf("[2001:db8:1:2::%x]:99", i+1) }, nothing, 20},
-		"many halves of IPv6":       {func(i int) string { return fmt.Sprintf("[2001:db8:1:%x::1]:99", i+1) }, nothing, 60},
-		"many networks of IPv6":     {func(i int) string { return fmt.Sprintf("[2001:db8:%x::1]:99", i+1) }, nothing, 80},
-		"claims of a stranger":      {fixed("192.0.2.1:99"), claims, 20},
-		"behind a proxy of ours":    {fixed("10.1.2.3:99"), claims, 80},
-		"claims of who is behind":   {fixed("10.1.2.3:99"), func(i int) []string { return []string{"X-Forwarded-For", fmt.Sprintf("203.0.113.%d, 192.0.2.7", i)} }, 20},
-		"one visitor of many ports": {func(i int) string { return fmt.Sprintf("192.0.2.1:%d", 1000+i) }, nothing, 20},
+		"IPv4":                            {fixed("192.0.2.1:99"), nothing, 20},
+		"IPv6, one network":               {func(i int) string { return fmt.Sprintf("[2001:db8:1:2::%x]:99", i+1) }, nothing, 20},
+		"IPv6, one wider network":         {func(i int) string { return fmt.Sprintf("[2001:db8:1:%x::1]:99", i+1) }, nothing, 60},
+		"IPv6, many networks":             {func(i int) string { return fmt.Sprintf("[2001:db8:%x::1]:99", i+1) }, nothing, 80},
+		"untrusted header":                {fixed("192.0.2.1:99"), claims, 20},
+		"trusted proxy":                   {fixed("10.1.2.3:99"), claims, 80},
+		"untrusted header behind a proxy": {fixed("10.1.2.3:99"), func(i int) []string { return []string{"X-Forwarded-For", fmt.Sprintf("203.0.113.%d, 192.0.2.7", i)} }, 20},
+		"many ports":                      {func(i int) string { return fmt.Sprintf("192.0.2.1:%d", 1000+i) }, nothing, 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := asksFrom(t, onSQLite(t, trust), c.address, c.header); got != c.want {
-				t.Errorf("%d messages, not %d", got, c.want)
+			if got := emailsFrom(t, onSQLite(t, trust), c.address, c.header); got != c.want {
+				t.Errorf("got %d emails, want %d", got, c.want)
 			}
 		})
 	}
@@ -249,11 +251,11 @@ func TestPrintedLinks(t *testing.T) {
 	s := printing(t)
 	b := s.browser()
 	wantGo(t, b.post("/login", "email", "ana@example.com"), "/login/code")
-	wantPage(t, b.get("/login/code"), 200, "sends no mail", "printed in its log")
-	link := letter{link: regexp.MustCompile(`http://localhost:8080/login/confirm\?token=\w+`).FindString(s.log.String())}
+	wantPage(t, b.get("/login/code"), 200, "does not send emails", "in the server log")
+	link := message{link: regexp.MustCompile(`http://localhost:8080/login/confirm\?token=\w+`).FindString(s.log.String())}
 	wantGo(t, b.post("/login/confirm", "token", link.token(t)), home)
 	if !b.isSignedIn() {
-		t.Error("not signed in")
+		t.Error("got no session, want one")
 	}
 }
 
@@ -263,43 +265,43 @@ func TestClosed(t *testing.T) {
 	b := s.signIn("ana@example.com")
 	s.Closed = true
 	stranger := s.browser()
-	wantPage(t, stranger.get("/login"), 200, "Sign-up is closed")
-	wantPage(t, stranger.post("/login", "email", "ben@example.com"), 403, "Sign-up is closed")
-	wantPage(t, b.post("/account/email", "email", "anna@example.com"), 403, "No mail can be sent")
+	wantPage(t, stranger.get("/login"), 200, "Signing in is disabled")
+	wantPage(t, stranger.post("/login", "email", "ben@example.com"), 403, "Signing in is disabled")
+	wantPage(t, b.post("/account/email", "email", "anna@example.com"), 403, "Emails cannot be sent")
 	if n := s.db.Write.Confirmation.Query().CountX(t.Context()); n != 1 || s.smtp.Count("ben@example.com")+s.smtp.Count("anna@example.com") != 0 {
-		t.Errorf("%d messages", n)
+		t.Errorf("got %d confirmations, want 0", n)
 	}
 }
 
-func TestEverySpellingIsOneAccount(t *testing.T) {
+func TestAddressSpellings(t *testing.T) {
 	t.Parallel()
 	s := onSQLite(t)
 	for i, email := range []string{"ana@m\u00fcnchen.de", " ANA@mu\u0308nchen.de", "ana@xn--mnchen-3ya.de"} {
 		b := s.signIn(email)
 		if n := s.db.Write.Account.Query().CountX(t.Context()); n != 1 || !b.isSignedIn() {
-			t.Errorf("%d accounts after %d spellings", n, i+1)
+			t.Errorf("after %d spellings: got %d accounts, want 1", i+1, n)
 		}
 	}
 }
 
-func TestWrongAddresses(t *testing.T) {
+func TestInvalidAddresses(t *testing.T) {
 	t.Parallel()
 	s := onSQLite(t)
 	b := s.browser()
 	for _, email := range []string{"", "ana", "ana@example.com\r\nBcc: ben@example.com", "ana@example.com\nX: y", "ana@example.com.", "ana@example.com。", "ana@example.com．", "ana@example.com｡", "ana\x00@example.com", "ana@exa\xffmple.com",
 		strings.Repeat("a", 300) + "@example.com", "<script>alert(1)</script>@example.com", `"><script>alert(1)</script>`} {
 		got := b.post("/login", "email", email)
-		wantPage(t, got, 400, "not an e-mail address")
+		wantPage(t, got, 400, "Enter a valid email address")
 		if strings.Contains(got.Body.String(), "<script>alert") {
-			t.Errorf("%q is run", email)
+			t.Errorf("%q: got unescaped HTML", email)
 		}
 	}
 	if n := s.db.Write.Confirmation.Query().CountX(t.Context()); n != 0 {
-		t.Errorf("%d messages", n)
+		t.Errorf("got %d confirmations, want 0", n)
 	}
 }
 
-// A letter that cannot even be queued is not said to be on its way.
+// If an email cannot be queued, the page does not say that it was sent.
 func TestFullQueue(t *testing.T) {
 	t.Parallel()
 	s := onSQLite(t)
@@ -312,24 +314,24 @@ func TestFullQueue(t *testing.T) {
 		}
 	}
 	if !full {
-		t.Fatal("the queue has no end")
+		t.Fatal("got an unlimited queue, want a limit")
 	}
-	// Nor does it count: whoever tries again is not refused for it.
+	// It does not count towards the limits either.
 	b := s.browser()
 	for range 10 {
-		for _, got := range []answer{b.post("/login", "email", "ana@example.com"), in.post("/account/email", "email", "new@example.com")} {
+		for _, got := range []response{b.post("/login", "email", "ana@example.com"), in.post("/account/email", "email", "new@example.com")} {
 			wantPage(t, got, 503, "Try again in a minute")
 			if got.Header().Get("Retry-After") == "" {
-				t.Error("it does not say when")
+				t.Error("got no Retry-After, want one")
 			}
 		}
 	}
-	if n := s.db.Write.Confirmation.Query().CountX(t.Context()); n != 1 { // by which Ben signed in
-		t.Errorf("%d messages are counted", n)
+	if n := s.db.Write.Confirmation.Query().CountX(t.Context()); n != 1 { // with which Ben signed in
+		t.Errorf("got %d confirmations, want 1", n)
 	}
 }
 
-// expire makes what is stored as old as it can be.
+// expire makes all rows of a table expire.
 func (s *site) expire(table string) {
 	s.t.Helper()
 	if _, err := s.db.Write.ExecContext(s.t.Context(), "UPDATE "+table+" SET expires_at = $1", time.Now().UTC().Add(-time.Second)); err != nil {
@@ -345,4 +347,105 @@ func TestExpiredSession(t *testing.T) {
 		s.expire("sessions")
 		wantGo(t, b.get("/account"), "/login")
 	})
+}
+
+// Each state of a link has an error page, when it is opened and when it is used.
+func TestInvalidLinks(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	ana, ben := s.signIn("ana@example.com"), s.signIn("ben@example.com")
+	stranger := s.browser()
+	signIn, change := stranger.start("eva@example.com"), ana.startEmailChange("anna@example.com")
+	both := func(b *browser, path, token string, status int, says string) {
+		t.Helper()
+		wantPage(t, b.get(path+"?token="+url.QueryEscape(token)), status, says)
+		wantPage(t, b.post(path, "token", token), status, says)
+	}
+	both(stranger, "/login/confirm", "", 404, "Invalid link")
+	both(stranger, "/login/confirm", "made up\x00\xff", 404, "Invalid link")
+	both(stranger, "/login/confirm", change.token(t), 404, "Invalid link")
+	both(ana, "/account/email/confirm", signIn.token(t), 404, "Invalid link")
+	both(ben, "/account/email/confirm", change.token(t), 403, "This link belongs to another account")
+	wantGo(t, stranger.get("/account/email/confirm?token="+change.token(t)), "/login")
+
+	// A code works only for its purpose.
+	wantPage(t, ana.post("/login/code", "code", change.code), 404, "Invalid link")
+	wantGo(t, ana.get("/login/code"), "/login")
+	for _, row := range s.db.Write.Confirmation.Query().AllX(t.Context()) {
+		if row.Tries != 0 {
+			t.Errorf("%s: got attempts counted, want 0", row.Email)
+		}
+	}
+	mixed := s.signIn("mia@example.com")
+	code := mixed.start("max@example.com").code
+	wantPage(t, mixed.post("/account/email/code", "code", code), 404, "Invalid link")
+	if s.account("ana@example.com") == nil || s.account("mia@example.com") == nil {
+		t.Error("got an address changed, want none")
+	}
+
+	wantGo(t, stranger.post("/login/confirm", "token", signIn.token(t)), home)
+	both(s.browser(), "/login/confirm", signIn.token(t), 410, "This link was already used")
+	wantPage(t, s.browser().get(signIn.path(t)), 410, "Request a new email")
+
+	late := s.browser()
+	expired := late.start("tim@example.com")
+	s.expire("confirmations")
+	both(late, "/login/confirm", expired.token(t), 410, "This link has expired")
+	both(ana, "/account/email/confirm", change.token(t), 410, "This link has expired")
+	wantPage(t, late.post("/login/code", "code", expired.code), 410, "expired")
+	wantPage(t, late.get("/login/code"), 410, "expired")
+}
+
+// apiKey returns the key with which a signed-in browser calls the API. It is
+// cached, like after a request.
+func (b *browser) apiKey() string {
+	b.site.t.Helper()
+	r := httptest.NewRequest("GET", "/", nil)
+	r.AddCookie(&http.Cookie{Name: b.site.cookieName(sessionCookie), Value: b.session()})
+	key := b.site.Key(r)
+	if key == "" || !b.site.accepts(key) {
+		b.site.t.Fatalf("got key %q, want one that is accepted", key)
+	}
+	return key
+}
+
+// The key of a browser becomes invalid with its session, at once.
+func TestKeysEndWithSessions(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		end  func(b *browser)
+		both bool // including the other browser's key
+	}{
+		"logging out":            {func(b *browser) { wantGo(t, b.post("/logout"), "/login") }, false},
+		"logging out everywhere": {func(b *browser) { wantGo(t, b.post("/account/logout-everywhere"), "/login") }, true},
+		"deleting the account":   {func(b *browser) { wantGo(t, b.post("/account/delete", "email", "ana@example.com"), "/login") }, true},
+		"signing in again": {func(b *browser) {
+			wantGo(t, b.post("/login/confirm", "token", b.start("ben@example.com").token(t)), home)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := onSQLite(t)
+			b, phone := s.signIn("ana@example.com"), s.signIn("ana@example.com")
+			key, other := b.apiKey(), phone.apiKey()
+			c.end(b)
+			if s.accepts(key) {
+				t.Error("got the key accepted, want it refused")
+			}
+			if taken := s.accepts(other); taken == c.both {
+				t.Errorf("got the other browser's key accepted: %v, want %v", taken, !taken)
+			}
+		})
+	}
+}
+
+// Changing the address signs out the other browsers.
+func TestKeysEndWithEmailChange(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	b, phone := s.signIn("ana@example.com"), s.signIn("ana@example.com")
+	key, other := b.apiKey(), phone.apiKey()
+	wantGo(t, b.post("/account/email/confirm", "token", b.startEmailChange("anna@example.com").token(t)), "/account/settings")
+	if !s.accepts(key) || s.accepts(other) {
+		t.Error("got other keys refused, want only those of other browsers")
+	}
 }

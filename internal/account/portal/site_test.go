@@ -25,11 +25,11 @@ import (
 	"palmares/internal/account/billing"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
-	letters "palmares/internal/notify/mail"
+	ourmail "palmares/internal/notify/mail"
 	"palmares/internal/notify/webhook"
 )
 
-// site is a portal with all that it needs: a database, a mail server, a log.
+// site is a portal with a database, a mail server and a log.
 type site struct {
 	*Portal
 	t    *testing.T
@@ -38,7 +38,7 @@ type site struct {
 	log  *logbook
 }
 
-// onSQLite is a site where it does not matter which database is behind.
+// onSQLite returns a site for tests that do not depend on the database.
 func onSQLite(t *testing.T, change ...func(*Config)) *site {
 	t.Helper()
 	return newSite(t, testkit.Open(t, testkit.SQLite(t)), change...)
@@ -51,7 +51,7 @@ func newSite(t *testing.T, db *store.Store, change ...func(*Config)) *site {
 	cfg := Config{
 		PublicURL: "https://palmares.example", ServiceName: "Palmarès", Credit: "Scores by the editors.",
 		Store: db, Keyring: auth.NewKeyring(db, log), Log: log,
-		Mail:    s.mailer(letters.Config{URL: s.smtp.URL, From: "palmares@palmares.example", Log: log}),
+		Mail:    s.mailer(ourmail.Config{URL: s.smtp.URL, From: "palmares@palmares.example", Log: log}),
 		Billing: billing.New(billing.Config{Store: db, Log: log}),
 		Hooks:   webhook.New(webhook.Config{Store: db, Log: log, ServiceName: "Palmarès", Loopback: true}),
 		Example: func(context.Context) string { return "/api/v1/tools" },
@@ -63,18 +63,18 @@ func newSite(t *testing.T, db *store.Store, change ...func(*Config)) *site {
 	return s
 }
 
-// printing is a site that has no mail server, on an address of its own network.
+// printing returns a site on a private address without a mail server.
 func printing(t *testing.T) *site {
 	t.Helper()
 	return onSQLite(t, func(cfg *Config) {
 		cfg.PublicURL = "http://localhost:8080"
-		cfg.Mail, _ = letters.New(letters.Config{Log: cfg.Log})
+		cfg.Mail, _ = ourmail.New(ourmail.Config{Log: cfg.Log})
 	})
 }
 
-func (s *site) mailer(cfg letters.Config) *letters.Mailer {
+func (s *site) mailer(cfg ourmail.Config) *ourmail.Mailer {
 	s.t.Helper()
-	mailer, err := letters.New(cfg)
+	mailer, err := ourmail.New(cfg)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func (s *site) mailer(cfg letters.Config) *letters.Mailer {
 	return mailer
 }
 
-// logbook is a log that is read while it is written.
+// logbook is a log that can be read concurrently.
 type logbook struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -106,18 +106,18 @@ func (j *logbook) String() string {
 	return j.text.String()
 }
 
-// letter is what somebody finds in their mailbox.
-type letter struct {
+// message is a received email.
+type message struct {
 	text, link, code string
 }
 
 var (
-	linkInLetter = regexp.MustCompile(`https?://\S+`)
-	codeInLetter = regexp.MustCompile(`(?m)^ +(\d{6})\r?$`)
+	linkInMessage = regexp.MustCompile(`https?://\S+`)
+	codeInMessage = regexp.MustCompile(`(?m)^ +(\d{6})\r?$`)
 )
 
-// letterTo waits for the next letter to an address.
-func (s *site) letterTo(email string) letter {
+// emailTo waits for the next email to an address.
+func (s *site) emailTo(email string) message {
 	s.t.Helper()
 	parsed, err := mail.ReadMessage(strings.NewReader(s.smtp.Wait(s.t, email)))
 	if err != nil {
@@ -135,34 +135,34 @@ func (s *site) letterTo(email string) letter {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	found := letter{text: string(text), link: linkInLetter.FindString(string(text))}
-	if code := codeInLetter.FindStringSubmatch(found.text); code != nil {
+	found := message{text: string(text), link: linkInMessage.FindString(string(text))}
+	if code := codeInMessage.FindStringSubmatch(found.text); code != nil {
 		found.code = code[1]
 	}
 	return found
 }
 
-// path is where a letter's link leads on our site.
-func (l letter) path(t *testing.T) string {
+// path returns the path of the link.
+func (m message) path(t *testing.T) string {
 	t.Helper()
-	u, err := url.Parse(l.link)
+	u, err := url.Parse(m.link)
 	if err != nil || u.Path == "" {
-		t.Fatalf("the link %q: %v", l.link, err)
+		t.Fatalf("got link %q, %v, want a URL", m.link, err)
 	}
 	return u.RequestURI()
 }
 
-// token is what a letter's link holds.
-func (l letter) token(t *testing.T) string {
+// token returns the token of the link.
+func (m message) token(t *testing.T) string {
 	t.Helper()
-	u, err := url.Parse(l.path(t))
+	u, err := url.Parse(m.path(t))
 	if err != nil || u.Query().Get("token") == "" {
-		t.Fatalf("the link %q has no token", l.link)
+		t.Fatalf("got link %q, want a token in it", m.link)
 	}
 	return u.Query().Get("token")
 }
 
-// browser keeps cookies, and comes from a network of its own.
+// browser stores cookies and has a network of its own.
 type browser struct {
 	site    *site
 	address string
@@ -177,15 +177,15 @@ func (s *site) browser() *browser {
 	return &browser{site: s, address: fmt.Sprintf("198.18.%d.%d:4711", n/250, n%250), cookies: map[string]string{}}
 }
 
-// answer is a page as it arrived.
-type answer struct {
+// response is a received page.
+type response struct {
 	*httptest.ResponseRecorder
-	text string // without marks of HTML's own, for reading
+	text string // with HTML entities decoded
 }
 
-func (a answer) to() string { return a.Header().Get("Location") }
+func (a response) to() string { return a.Header().Get("Location") }
 
-func (b *browser) send(method, target string, body io.Reader, header ...string) answer {
+func (b *browser) send(method, target string, body io.Reader, header ...string) response {
 	b.site.t.Helper()
 	request := httptest.NewRequest(method, target, body)
 	request.RemoteAddr = b.address
@@ -210,16 +210,16 @@ func (b *browser) send(method, target string, body io.Reader, header ...string) 
 			delete(b.cookies, cookie.Name)
 		}
 	}
-	return answer{recorder, html.UnescapeString(recorder.Body.String())}
+	return response{recorder, html.UnescapeString(recorder.Body.String())}
 }
 
-func (b *browser) get(target string) answer {
+func (b *browser) get(target string) response {
 	b.site.t.Helper()
 	return b.send("GET", target, nil)
 }
 
-// post sends a form of names and values in turn.
-func (b *browser) post(target string, form ...string) answer {
+// post sends a form, given as alternating names and values.
+func (b *browser) post(target string, form ...string) response {
 	b.site.t.Helper()
 	values := url.Values{}
 	for i := 0; i < len(form); i += 2 {
@@ -228,22 +228,22 @@ func (b *browser) post(target string, form ...string) answer {
 	return b.send("POST", target, strings.NewReader(values.Encode()))
 }
 
-// ask has a letter sent, and reads it.
-func (b *browser) ask(email string, form ...string) letter {
+// start starts to sign in and returns the email.
+func (b *browser) start(email string, form ...string) message {
 	b.site.t.Helper()
 	wantGo(b.site.t, b.post("/login", append([]string{"email", email}, form...)...), "/login/code")
-	sent, err := auth.NormalEmail(email)
+	sent, err := auth.NormalizeEmail(email)
 	if err != nil {
 		b.site.t.Fatal(err)
 	}
-	return b.site.letterTo(sent)
+	return b.site.emailTo(sent)
 }
 
-// signIn is a new browser in which somebody is signed in.
+// signIn returns a new browser that is signed in.
 func (s *site) signIn(email string) *browser {
 	s.t.Helper()
 	b := s.browser()
-	wantGo(s.t, b.post("/login/confirm", "token", b.ask(email).token(s.t)), home)
+	wantGo(s.t, b.post("/login/confirm", "token", b.start(email).token(s.t)), home)
 	return b
 }
 
@@ -259,13 +259,13 @@ func (s *site) account(email string) *ent.Account {
 	return s.db.Write.Account.Query().Where(account.Email(email)).OnlyX(s.t.Context())
 }
 
-// makeKey makes one, and returns its text.
+// makeKey creates a key and returns its text.
 func (b *browser) makeKey(name string) string {
 	b.site.t.Helper()
 	page := b.post("/account/keys", "name", name)
 	key := keyInPage.FindString(page.Body.String())
 	if page.Code != http.StatusOK || key == "" {
-		b.site.t.Fatalf("no key: %d %s", page.Code, page.text)
+		b.site.t.Fatalf("got status %d, want 200 and a key: %s", page.Code, page.text)
 	}
 	return key
 }
@@ -276,13 +276,13 @@ func idOf(t *testing.T, key string) string {
 	t.Helper()
 	parsed, ok := auth.ParseKey(key)
 	if !ok {
-		t.Fatalf("%s is no key", key)
+		t.Fatalf("got %s, want a key", key)
 	}
 	return parsed.ID
 }
 
-// opens tells whether a key is taken by this server.
-func (s *site) opens(key string) bool {
+// accepts reports whether the server accepts a key.
+func (s *site) accepts(key string) bool {
 	request := httptest.NewRequest("GET", "/", nil)
 	request.Header.Set("Authorization", "Bearer "+key)
 	recorder := httptest.NewRecorder()
@@ -290,30 +290,30 @@ func (s *site) opens(key string) bool {
 	return recorder.Code == http.StatusOK
 }
 
-func wantGo(t *testing.T, got answer, to string) {
+func wantGo(t *testing.T, got response, to string) {
 	t.Helper()
 	if path, _, _ := strings.Cut(got.to(), "?"); got.Code != http.StatusSeeOther || path != to {
-		t.Fatalf("%d to %q, not to %s: %s", got.Code, got.to(), to, got.text)
+		t.Fatalf("got status %d to %q, want 303 to %s: %s", got.Code, got.to(), to, got.text)
 	}
 }
 
-func wantPage(t *testing.T, got answer, status int, says ...string) {
+func wantPage(t *testing.T, got response, status int, says ...string) {
 	t.Helper()
 	if got.Code != status || !strings.HasPrefix(got.Header().Get("Content-Type"), "text/html") {
-		t.Errorf("%d, not %d: %s", got.Code, status, got.text)
+		t.Errorf("got status %d, want %d: %s", got.Code, status, got.text)
 	}
 	for _, text := range says {
 		if !strings.Contains(got.text, text) {
-			t.Errorf("it does not say %q: %s", text, got.text)
+			t.Errorf("got a page without %q, want it: %s", text, got.text)
 		}
 	}
 }
 
-func wantNot(t *testing.T, got answer, says ...string) {
+func wantNot(t *testing.T, got response, says ...string) {
 	t.Helper()
 	for _, text := range says {
 		if strings.Contains(got.text, text) || strings.Contains(got.Body.String(), text) {
-			t.Errorf("it says %q: %s", text, got.text)
+			t.Errorf("got a page with %q, want it without: %s", text, got.text)
 		}
 	}
 }
@@ -331,15 +331,15 @@ func atOnce(times int, do func(i int)) {
 	all.Wait()
 }
 
-// mailTo is some letter.
-func mailTo(email string) letters.Message { return letters.ProEnded(email, "x", "https://x.example") }
+// mailTo returns some email.
+func mailTo(email string) ourmail.Message { return ourmail.ProEnded(email, "x", "https://x.example") }
 
 func planOf(name string) account.Plan { return account.Plan(name) }
 
-// failing is the answer to a visit that ends with an error.
-func (b *browser) failing(err error) answer {
+// failing returns the response to a request that fails with an error.
+func (b *browser) failing(err error) response {
 	recorder := httptest.NewRecorder()
-	b.site.guard(recorder.Header())
+	b.site.setHeaders(recorder.Header())
 	b.site.fail(&visit{Request: httptest.NewRequest("POST", home, nil), w: recorder}, err)
-	return answer{recorder, html.UnescapeString(recorder.Body.String())}
+	return response{recorder, html.UnescapeString(recorder.Body.String())}
 }

@@ -1,6 +1,8 @@
 package portal
 
 import (
+	"math"
+	"slices"
 	"time"
 
 	"palmares/auth"
@@ -8,38 +10,35 @@ import (
 	"palmares/internal/core/quota"
 )
 
-// shownDays is how far back the page of usage goes.
 const shownDays = 30
 
-// dayUse is what was counted on a day.
-type dayUse struct {
+type dayUsage struct {
 	Day      time.Time
 	Requests int
 }
 
-// allowance is what is left of the day's quota.
+// allowance is an account's quota for a day and how much of it was used.
 type allowance struct {
-	Requests, Quota int // no quota for no bound
-	Carried         int // requests of deleted accounts among them
+	Requests, Quota int // a quota of 0 means unlimited
+	Carried         int // requests of deleted accounts, included in Requests
 	ResetsAt        time.Time
 }
 
-// Left is how many requests remain.
+// Left returns how many requests remain.
 func (a allowance) Left() int { return max(a.Quota-a.Requests, 0) }
 
-// Spent tells whether the quota's end is reached.
+// Spent reports whether the quota is used up.
 func (a allowance) Spent() bool { return a.Quota > 0 && a.Requests >= a.Quota }
 
-// leftOn is what an account has left of a day.
-func leftOn(day dayUse, acc *ent.Account) allowance {
+func allowanceOn(day dayUsage, acc *ent.Account) allowance {
 	carried := auth.Carried(acc, quota.DayOf(day.Day).String())
 	return allowance{Requests: day.Requests + carried, Carried: carried, Quota: auth.Plan(acc.Plan).Terms().DailyQuota, ResetsAt: day.Day.AddDate(0, 0, 1)}
 }
 
-// usagePage is the data of the page of usage.
+// usagePage is the data of templates/usage.html.
 type usagePage struct {
 	Today allowance
-	Days  []dayUse // newest first
+	Days  []dayUsage // newest first
 	Total int
 	Chart chart
 }
@@ -49,30 +48,78 @@ func (p *Portal) showUsage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	data := usagePage{Today: leftOn(days[len(days)-1], v.account), Chart: draw(days)}
-	for i := len(days) - 1; i >= 0; i-- {
-		data.Days = append(data.Days, days[i])
-		data.Total += days[i].Requests
+	data := usagePage{Today: allowanceOn(days[len(days)-1], v.account), Chart: newChart(days), Days: days}
+	for _, day := range days {
+		data.Total += day.Requests
 	}
-	return p.show(v, "usage", data, nil)
+	slices.Reverse(data.Days)
+	return p.show(v, "usage", data)
 }
 
-// lastDays are the latest days, oldest first, also those without a request.
-func (p *Portal) lastDays(v *visit) ([]dayUse, error) {
+// lastDays returns the latest days, oldest first, including those without requests.
+func (p *Portal) lastDays(v *visit) ([]dayUsage, error) {
 	rows, err := p.accounts.Usage(v.Context(), v.account, shownDays)
 	if err != nil {
 		return nil, err
 	}
-	counted := map[string]int{}
+	requests := map[string]int{}
 	for _, row := range rows {
-		counted[row.Day] = row.Requests
+		requests[row.Day] = row.Requests
 	}
-	now := p.now().UTC()
-	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
-	var days []dayUse
+	today := p.now().UTC().Truncate(24 * time.Hour)
+	var days []dayUsage
 	for back := shownDays - 1; back >= 0; back-- {
-		day := midnight.AddDate(0, 0, -back)
-		days = append(days, dayUse{day, counted[quota.DayOf(day).String()]})
+		day := today.AddDate(0, 0, -back)
+		days = append(days, dayUsage{day, requests[quota.DayOf(day).String()]})
 	}
 	return days, nil
+}
+
+// chart is a bar chart in units of its own, which the browser scales.
+type chart struct {
+	Width, Height, Base int
+	Max                 int // value at the upper edge
+	Bars                []bar
+}
+
+type bar struct {
+	X, Y, Width, Height float64
+	Day                 dayUsage
+}
+
+const (
+	barWidth    = 16
+	barGap      = 5
+	chartHeight = 160
+	topMargin   = 12
+	labelHeight = 20
+)
+
+// newChart draws a bar for each day. A single request is visible beside thousands.
+func newChart(days []dayUsage) chart {
+	highest := 1
+	for _, day := range days {
+		highest = max(highest, day.Requests)
+	}
+	c := chart{Width: len(days) * (barWidth + barGap), Height: topMargin + chartHeight + labelHeight, Base: topMargin + chartHeight, Max: roundUp(highest)}
+	for i, day := range days {
+		height := float64(day.Requests) / float64(c.Max) * chartHeight
+		if day.Requests > 0 {
+			height = max(height, 2)
+		}
+		height = math.Round(height*10) / 10
+		c.Bars = append(c.Bars, bar{X: float64(i * (barWidth + barGap)), Y: float64(c.Base) - height, Width: barWidth, Height: height, Day: day})
+	}
+	return c
+}
+
+// roundUp returns the next of 1, 2, 5, 10, 20, 50 and so on.
+func roundUp(n int) int {
+	for step := 1; ; step *= 10 {
+		for _, round := range []int{step, 2 * step, 5 * step} {
+			if n <= round {
+				return round
+			}
+		}
+	}
 }

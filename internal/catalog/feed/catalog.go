@@ -11,17 +11,18 @@ import (
 	"palmares/internal/core/store"
 )
 
-// catalog is what the database holds, as little of it as a comparison needs.
+// catalog is the stored catalog, reduced to what a comparison with a snapshot
+// needs.
 type catalog struct {
 	release     *ent.Release // nil before the first import
 	categories  map[string]*storedCategory
 	tools       map[string]storedTool // active and retired
 	comparisons map[string]string     // fingerprints
-	active      int
+	active      int                   // tools
 }
 
 type storedCategory struct {
-	slug        string // one text for all its tools
+	slug        string // shared by its tools to save memory
 	fingerprint string
 	toolCount   int
 	avgScore    *float64
@@ -74,55 +75,63 @@ func readCatalog(ctx context.Context, tx *ent.Tx) (*catalog, error) {
 		c.comparisons[row.ID] = row.Fingerprint
 		return row.ID
 	})
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c, err
 }
 
-// Refusal is a feed that is right in itself but not wanted without --force.
-type Refusal struct{ Reason string }
+// pageSize is how many rows are read at once, reviews included.
+const pageSize = 500
 
-func (r *Refusal) Error() string { return r.Reason }
-
-// refuse guards against publishing an old or a cut-off feed by mistake.
-func (c *catalog) refuse(snap *snapshot) error {
-	if c.release != nil && snap.header.UpdatedAt < c.release.FeedDate {
-		return &Refusal{fmt.Sprintf("the feed is of %s, older than the catalog's %s: import it with --force if that is meant",
-			snap.header.UpdatedAt, c.release.FeedDate)}
-	}
-	gone := 0
-	for slug, stored := range c.tools {
-		if line := snap.tools[slug]; !stored.retired && (line == nil || line.retired) {
-			gone++
+// inPages calls each for every row. query returns the page after a slug.
+func inPages[Row any](query func(after string) ([]Row, error), each func(Row) (slug string)) error {
+	for after := ""; ; {
+		rows, err := query(after)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			after = each(row)
+		}
+		if len(rows) < pageSize {
+			return nil
 		}
 	}
-	if gone*5 > c.active {
-		return &Refusal{fmt.Sprintf("the feed would remove or retire %d of %d active tools, more than a fifth: import it with --force if that is meant",
-			gone, c.active)}
+}
+
+func isRetired(row *ent.Tool) bool { return row.RetiredAt != "" }
+
+// refuse guards against importing an old or truncated feed by mistake.
+func (c *catalog) refuse(snap *snapshot) error {
+	if c.release != nil && snap.header.UpdatedAt < c.release.FeedDate {
+		return &Refusal{fmt.Sprintf("the feed's date, %s, is older than the catalog's, %s; use --force to import it anyway",
+			snap.header.UpdatedAt, c.release.FeedDate)}
+	}
+	lost := 0
+	for slug, stored := range c.tools {
+		if line := snap.tools[slug]; !stored.retired && (line == nil || line.retired) {
+			lost++
+		}
+	}
+	if lost*5 > c.active {
+		return &Refusal{fmt.Sprintf("the feed would remove or retire %d of %d active tools, more than a fifth; use --force to import it anyway",
+			lost, c.active)}
 	}
 	return nil
 }
 
-// toolMayDiffer tells what a closer look must decide: a tool that is new or
-// other than it was, or a feed that tells of prices the catalog may not know.
+// toolMayDiffer reports whether a tool's record has to be read again: it is new
+// or changed, or the feed has price changes that may not be stored.
 func (c *catalog) toolMayDiffer(slug string, line *toolLine) bool {
 	stored, exists := c.tools[slug]
-	return !exists || stored.fingerprint != line.fingerprint || stored.mayGain(line)
+	return !exists || stored.fingerprint != line.fingerprint || (line.historyHash != "" && line.historyHash != stored.historyHash)
 }
 
-// mayGain tells that the feed's price history is not just what is stored.
-func (t storedTool) mayGain(line *toolLine) bool {
-	return line.historyHash != "" && line.historyHash != t.historyHash
-}
-
-// missingFrom lists what is stored and not in the feed any more, in order.
+// missingFrom returns the stored slugs that the feed no longer has, in order.
 func missingFrom[L, S any](feed map[string]L, stored map[string]S) []string {
-	gone := map[string]bool{}
+	missing := map[string]bool{}
 	for slug := range stored {
-		if _, kept := feed[slug]; !kept {
-			gone[slug] = true
+		if _, found := feed[slug]; !found {
+			missing[slug] = true
 		}
 	}
-	return sortedKeys(gone)
+	return sortedKeys(missing)
 }

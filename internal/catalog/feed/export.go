@@ -1,8 +1,8 @@
 package feed
 
 import (
+	"bufio"
 	"context"
-	"errors"
 	"io"
 
 	entsql "entgo.io/ent/dialect/sql"
@@ -13,11 +13,9 @@ import (
 	"palmares/ent/pricechange"
 	"palmares/ent/section"
 	"palmares/ent/tool"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 )
-
-// ErrEmptyCatalog is an export before the first import.
-var ErrEmptyCatalog = errors.New("the catalog is empty: nothing has been imported yet")
 
 // Export writes the catalog as a feed, each type in the order of its slugs:
 // the same catalog gives the same bytes on every database.
@@ -41,27 +39,26 @@ func Export(ctx context.Context, s *store.Store, w io.Writer) error {
 func exportCategories(ctx context.Context, tx *ent.Tx, out *Writer) error {
 	rows, err := tx.Category.Query().Order(category.ByID()).All(ctx)
 	for _, row := range rows {
-		out.Write(categoryRecord(row))
+		out.Write(record.FromRow[Category](row))
 	}
 	return err
 }
 
 func exportTools(ctx context.Context, tx *ent.Tx, out *Writer) error {
-	query := func(after string) ([]*ent.Tool, error) {
+	return inPages(func(after string) ([]*ent.Tool, error) {
 		return tx.Tool.Query().Where(tool.RetiredAtIsNil(), tool.IDGT(after)).Order(tool.ByID()).Limit(pageSize).
 			WithSections(func(q *ent.SectionQuery) { q.Order(section.ByPosition()) }).
 			WithPriceChanges(func(q *ent.PriceChangeQuery) {
 				q.Order(pricechange.ByChangedAt(entsql.OrderDesc()), pricechange.ByID(entsql.OrderDesc()))
 			}).
 			All(ctx)
-	}
-	return inPages(query, func(row *ent.Tool) string {
-		rec := toolRecord(row)
+	}, func(row *ent.Tool) string {
+		rec := record.FromRow[Tool](row)
 		for _, s := range row.Edges.Sections {
-			rec.Sections = append(rec.Sections, Section{s.Section, s.Text})
+			rec.Sections = append(rec.Sections, *record.FromRow[Section](s))
 		}
 		for _, c := range row.Edges.PriceChanges {
-			rec.PriceHistory = append(rec.PriceHistory, priceChangeRecord(c))
+			rec.PriceHistory = append(rec.PriceHistory, *record.FromRow[PriceChange](c))
 		}
 		out.Write(rec)
 		return row.ID
@@ -69,21 +66,54 @@ func exportTools(ctx context.Context, tx *ent.Tx, out *Writer) error {
 }
 
 func exportComparisons(ctx context.Context, tx *ent.Tx, out *Writer) error {
-	query := func(after string) ([]*ent.Comparison, error) {
+	return inPages(func(after string) ([]*ent.Comparison, error) {
 		return tx.Comparison.Query().Where(comparison.IDGT(after)).Order(comparison.ByID()).Limit(pageSize).All(ctx)
-	}
-	return inPages(query, func(row *ent.Comparison) string {
-		out.Write(comparisonRecord(row))
+	}, func(row *ent.Comparison) string {
+		out.Write(record.FromRow[Comparison](row))
 		return row.ID
 	})
 }
 
 func exportRetired(ctx context.Context, tx *ent.Tx, out *Writer) error {
-	query := func(after string) ([]*ent.Tool, error) {
+	return inPages(func(after string) ([]*ent.Tool, error) {
 		return tx.Tool.Query().Where(tool.RetiredAtNotNil(), tool.IDGT(after)).Order(tool.ByID()).Limit(pageSize).All(ctx)
-	}
-	return inPages(query, func(row *ent.Tool) string {
-		out.Write(retiredRecord(row))
+	}, func(row *ent.Tool) string {
+		out.Write(record.FromRow[Retired](row))
 		return row.ID
 	})
+}
+
+// Writer writes a feed line by line. Flush returns the first error.
+type Writer struct{ buf *bufio.Writer }
+
+// NewWriter writes the first line of a feed.
+func NewWriter(w io.Writer, updatedAt string) *Writer {
+	out := &Writer{bufio.NewWriterSize(w, 64<<10)}
+	out.Line(encodeLine(record.TypeFeed, record.Header{Format: record.FormatVersion, UpdatedAt: updatedAt}))
+	return out
+}
+
+// Write adds a record.
+func (w *Writer) Write(rec record.Record) { w.Line(Line(rec)) }
+
+// Line adds a record that is already encoded.
+func (w *Writer) Line(line []byte) {
+	_, _ = w.buf.Write(line)
+	_ = w.buf.WriteByte('\n')
+}
+
+// Flush writes what is buffered and returns the first error there was.
+func (w *Writer) Flush() error {
+	if err := w.buf.Flush(); err != nil {
+		return &OutputError{err}
+	}
+	return nil
+}
+
+// Line encodes a record, its type first and without fields at their default.
+// No encoding is shorter, so a record that was read from one line fits in one.
+func Line(rec record.Record) []byte { return encodeLine(rec.RecordType(), rec) }
+
+func encodeLine(recordType string, rec any) []byte {
+	return append([]byte(`{"type":"`+recordType+`",`), record.Encode(rec)[1:]...)
 }

@@ -1,3 +1,10 @@
+// Package feed imports feeds into the catalog and exports the catalog as a
+// feed. An import checks every rule first and then writes in one transaction.
+//
+// An import reads the feed more than once, so that a large one never has to
+// fit in memory. The first reading checks everything and retains a few bytes
+// for each record (snapshot.go), which are compared with the stored catalog
+// (catalog.go). Later readings fetch the records that changed (import.go).
 package feed
 
 import (
@@ -6,36 +13,36 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"text/tabwriter"
 
 	"golang.org/x/sync/errgroup"
 
 	"palmares/ent"
 	"palmares/ent/journalentry"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 )
 
 // Options of an import.
 type Options struct {
-	Force  bool // take an older feed, or one that drops many tools
-	DryRun bool // only tell what would change
-	// Progress, if set, is told how many of the feed's bytes a stage has read.
+	Force  bool // import an older feed, or one that drops many tools
+	DryRun bool // only report what would change
+	// Progress, if set, is called with the number of the feed's bytes that a
+	// stage has read.
 	Progress func(stage string, done, total int64)
-	// Published, if set, writes what is to follow from a release, in its own
-	// transaction.
+	// Published, if set, runs in the transaction that publishes a release.
 	Published func(ctx context.Context, tx *sql.Tx, release int) error
 }
 
-// errDryRun takes everything back at the end of a dry run.
+// errDryRun rolls back the transaction of a dry run.
 var errDryRun = errors.New("dry run")
 
-// errFeedMoved is told when a later reading meets another feed than the first.
-var errFeedMoved = errors.New("the feed changed while it was being read")
-
-// Import publishes a feed: the whole of it, or on any error nothing. The
-// error is *Faults for a wrong feed, *Refusal for an unwanted one.
-func Import(ctx context.Context, s *store.Store, source io.ReadSeeker, opts Options) (*Report, error) {
-	in := &input{source: source, progress: opts.Progress}
+// Import publishes a feed as a new release, or returns an error and changes
+// nothing: *Faults if the feed is not valid, *Refusal if it needs Force.
+func Import(ctx context.Context, s *store.Store, feed io.ReadSeeker, opts Options) (*Report, error) {
+	in := &source{feed, opts.Progress}
 	reader, err := in.open("checking")
 	if err != nil {
 		return nil, err
@@ -55,7 +62,7 @@ func Import(ctx context.Context, s *store.Store, source io.ReadSeeker, opts Opti
 				return err
 			}
 		}
-		pub := &publication{tx: tx, feed: in, snap: snap, stored: stored, report: report, renamed: map[string]string{}}
+		pub := &publication{tx: tx, feed: in, snap: snap, stored: stored, report: report, formerNames: map[string]string{}}
 		if err := pub.run(ctx); err != nil {
 			return err
 		}
@@ -90,25 +97,24 @@ func Import(ctx context.Context, s *store.Store, source io.ReadSeeker, opts Opti
 	return report, nil
 }
 
-// publication is one import at work inside its transaction.
+// publication is an import inside its transaction.
 type publication struct {
-	tx      *ent.Tx
-	feed    *input
-	snap    *snapshot
-	stored  *catalog
-	report  *Report
-	journal *journal.Writer   // nil until something changes
-	renamed map[string]string // tools by slug, with the names they had
+	tx          *ent.Tx
+	feed        *source
+	snap        *snapshot
+	stored      *catalog
+	report      *Report
+	journal     *journal.Writer   // nil until something changes
+	formerNames map[string]string // of renamed tools, by slug
 }
 
-// run brings the catalog to the feed, floor by floor: what is referred to is
-// written before and deleted after what refers to it.
+// run writes records before those that refer to them, and deletes them after.
 func (p *publication) run(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		p.writeCategories,
 		p.writeTools,
 		p.writeComparisons,
-		p.tellRenamedWinners,
+		p.recordRenamedWinners,
 		p.removeComparisons,
 		p.removeTools,
 		p.removeCategories,
@@ -119,22 +125,29 @@ func (p *publication) run(ctx context.Context) error {
 		}
 	}
 	if p.stored.release == nil || p.stored.release.FeedDate != p.snap.header.UpdatedAt {
-		if err := p.begin(ctx); err != nil { // a new date alone is a release, too
+		if err := p.createRelease(ctx); err != nil { // a new date alone makes a release
 			return err
 		}
 	}
 	if p.journal == nil {
 		return nil
 	}
-	if err := p.tellRelease(ctx); err != nil {
+	// The release's own entry comes last: a client that has it has them all.
+	if err := p.record(ctx, journal.Entry{Kind: journal.CatalogPublished, Event: journal.EventCatalogPublished, After: record.Encode(struct {
+		UpdatedAt    string         `json:"updated_at"`
+		ToolsTotal   int            `json:"tools_total"`
+		ToolsRetired int            `json:"tools_retired"`
+		Comparatifs  int            `json:"comparatifs_total"`
+		Events       map[string]int `json:"events"`
+	}{p.snap.header.UpdatedAt, p.snap.active.tools, p.snap.retired, p.snap.published, p.journal.Counts()})}); err != nil {
 		return err
 	}
 	return p.journal.Flush(ctx)
 }
 
-// begin stamps the release at the first change, so that a feed without any
-// makes none.
-func (p *publication) begin(ctx context.Context) error {
+// createRelease runs at the first change, so that a feed without changes makes
+// no release.
+func (p *publication) createRelease(ctx context.Context) error {
 	if p.journal != nil {
 		return nil
 	}
@@ -142,58 +155,54 @@ func (p *publication) begin(ctx context.Context) error {
 	if p.stored.release != nil {
 		number = p.stored.release.ID + 1
 	}
-	t := p.snap.totals
 	err := p.tx.Release.Create().SetID(number).SetFeedDate(p.snap.header.UpdatedAt).
-		SetToolsTotal(t.active.tools).SetToolsTested(t.active.tested).SetNillableToolsAvgScore(t.active.mean()).
-		SetToolsRetired(t.retired).SetComparisonsTotal(t.published).
+		SetToolsTotal(p.snap.active.tools).SetToolsTested(p.snap.active.tested).SetNillableToolsAvgScore(p.snap.active.mean()).
+		SetToolsRetired(p.snap.retired).SetComparisonsTotal(p.snap.published).
 		Exec(ctx)
 	if err != nil {
-		return fmt.Errorf("stamp release %d: %w", number, err)
+		return fmt.Errorf("create release %d: %w", number, err)
 	}
 	p.report.Release = number
 	p.journal = journal.NewWriter(p.tx, number)
 	return nil
 }
 
-// tell writes a change down.
-func (p *publication) tell(ctx context.Context, entry journal.Entry) error {
-	if err := p.begin(ctx); err != nil {
+// record adds an entry to the journal.
+func (p *publication) record(ctx context.Context, entry journal.Entry) error {
+	if err := p.createRelease(ctx); err != nil {
 		return err
 	}
 	return p.journal.Add(ctx, entry)
 }
 
-// tellRelease writes down that there is a release, and what is in it: the
-// last entry, so that whoever has read it has read the others.
-func (p *publication) tellRelease(ctx context.Context) error {
-	t := p.snap.totals
-	return p.tell(ctx, journal.Entry{Kind: journal.CatalogPublished, Event: journal.EventCatalogPublished, After: encode(struct {
-		UpdatedAt    string         `json:"updated_at"`
-		ToolsTotal   int            `json:"tools_total"`
-		ToolsRetired int            `json:"tools_retired"`
-		Comparatifs  int            `json:"comparatifs_total"`
-		Events       map[string]int `json:"events"`
-	}{p.snap.header.UpdatedAt, t.active.tools, t.retired, t.published, p.journal.Told()})})
-}
+const (
+	// batchSize is small because the time that the SQLite driver needs to bind
+	// a statement grows with the square of its parameters.
+	batchSize  = 40
+	insertSize = 200 // for rows with few columns
+	// batchBytes limits how much of the feed a batch holds, however few its
+	// records.
+	batchBytes = 256 << 10
+)
 
-// changedRecords reads the feed again for the records of some types, and
-// gives those that differ to write, a batch at a time. The next batch is read
-// while the database takes the last.
-func (p *publication) changedRecords(ctx context.Context, stage string, types []string, differing map[string]string, write func(context.Context, []record) error) error {
-	if len(differing) == 0 {
+// writeChanged reads the feed again for the records of some types, and calls
+// write with batches of those whose slug and fingerprint are in changed. It
+// reads the next batch while the database writes the last.
+func (p *publication) writeChanged(ctx context.Context, stage string, types []string, changed map[string]string, write func(context.Context, []record.Record) error) error {
+	if len(changed) == 0 {
 		return nil
 	}
 	reader, err := p.feed.open(stage)
 	if err != nil {
 		return err
 	}
-	batches := make(chan []record, 1)
-	both, ctx := errgroup.WithContext(ctx)
-	both.Go(func() error {
+	batches := make(chan []record.Record, 1)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
 		defer close(batches)
-		return readAgain(ctx, reader, types, differing, batches)
+		return readChanged(ctx, reader, types, changed, batches)
 	})
-	both.Go(func() error {
+	group.Go(func() error {
 		for batch := range batches {
 			if err := write(ctx, batch); err != nil {
 				return err
@@ -201,14 +210,13 @@ func (p *publication) changedRecords(ctx context.Context, stage string, types []
 		}
 		return nil
 	})
-	return both.Wait()
+	return group.Wait()
 }
 
-// readAgain sends the differing records on, and fails if the feed is not the
-// one that was checked.
-func readAgain(ctx context.Context, r io.Reader, types []string, differing map[string]string, batches chan<- []record) error {
-	var batch []record
-	size := 0
+// readChanged fails if the feed is not the one that was checked.
+func readChanged(ctx context.Context, r io.Reader, types []string, changed map[string]string, batches chan<- []record.Record) error {
+	var batch []record.Record
+	size, seen := 0, 0
 	send := func() error {
 		select {
 		case batches <- batch:
@@ -218,27 +226,64 @@ func readAgain(ctx context.Context, r io.Reader, types []string, differing map[s
 			return ctx.Err()
 		}
 	}
-	seen := 0
-	again := scanner{types: types, faults: &Faults{}}
-	again.visit = func(_ int, rec record, sound bool) error {
-		fingerprint, wanted := differing[rec.recordSlug()]
+	s := scanner{types: types, faults: &Faults{}}
+	s.visit = func(_ int, rec record.Record, valid bool) error {
+		fingerprint, wanted := changed[rec.RecordSlug()]
 		if !wanted {
 			return nil
 		}
-		if seen++; !sound || digest(summary(rec)) != fingerprint {
-			return errFeedMoved
+		if seen++; !valid || record.Fingerprint(rec) != fingerprint {
+			return errFeedChanged
 		}
-		batch, size = append(batch, rec), size+again.size
-		if len(batch) < upsertBatch && size < batchBytes {
+		batch, size = append(batch, rec), size+s.lineSize
+		if len(batch) < batchSize && size < batchBytes {
 			return nil
 		}
 		return send()
 	}
-	if err := again.scan(ctx, r); err != nil {
+	if err := s.scan(ctx, r); err != nil {
 		return err
 	}
-	if again.faults.err() != nil || seen != len(differing) {
-		return errFeedMoved
+	if s.faults.err() != nil || seen != len(changed) {
+		return errFeedChanged
 	}
 	return send()
+}
+
+// Report is what an import changed, or would change.
+type Report struct {
+	Categories, Tools, Comparisons Counts
+	PriceChanges                   int
+	Release                        int // 0 if nothing changed
+	FeedDate                       string
+	DryRun                         bool
+}
+
+// Counts are the changes to one type of record.
+type Counts struct {
+	Created, Updated, Unchanged, Retired, Removed int
+}
+
+// Print writes the report as a table.
+func (r *Report) Print(w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "\tcreated\tupdated\tunchanged\tretired\tremoved\t")
+	row := func(name string, c Counts, retired string) {
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%s\t%d\t\n", name, c.Created, c.Updated, c.Unchanged, retired, c.Removed)
+	}
+	row("categories", r.Categories, "-")
+	row("tools", r.Tools, strconv.Itoa(r.Tools.Retired))
+	row("comparisons", r.Comparisons, "-")
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	release := fmt.Sprintf("%d, of %s", r.Release, r.FeedDate)
+	switch {
+	case r.Release == 0:
+		release = "none, nothing changed"
+	case r.DryRun:
+		release = "would be " + release + " (dry run: nothing was imported)"
+	}
+	_, err := fmt.Fprintf(w, "price changes: %d\nrelease: %s\n", r.PriceChanges, release)
+	return err
 }

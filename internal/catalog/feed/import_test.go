@@ -230,9 +230,9 @@ func TestRefusals(t *testing.T) {
 			}
 			expect(t, name, export(t, s), before)
 		}
-		refused("three gone", "the feed would remove or retire 3 of 10 active tools, more than a fifth: import it with --force if that is meant",
+		refused("three gone", "the feed would remove or retire 3 of 10 active tools, more than a fifth; use --force to import it anyway",
 			catalogOf("2026-11-11", append(slices.Clone(ten[:7]), aRetired("t7"))...))
-		refused("an older feed", "the feed is of 2026-11-09, older than the catalog's 2026-11-10: import it with --force if that is meant",
+		refused("an older feed", "the feed's date, 2026-11-09, is older than the catalog's, 2026-11-10; use --force to import it anyway",
 			catalogOf("2026-11-09", ten...))
 
 		expect(t, "two gone", publish(t, s, catalogOf("2026-11-11", ten[:8]...)).Tools, feed.Counts{Unchanged: 8, Removed: 2})

@@ -8,6 +8,7 @@ import (
 	"palmares/ent/journalentry"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
@@ -21,7 +22,7 @@ func TestJournalTellsBeforeAndAfter(t *testing.T) {
 			t.Fatalf("%d entries, %v", len(entries), err)
 		}
 		const tool = `{"slug":"a","name":"Outil a","domain":"a.example","category":"code","icp":"mixte","pricing":"payant","price":"%s","score":7.5,"tagline":"Un outil.","canonical_url":"https://palmares.example/a","alternatives_url":"https://palmares.example/alt/a","updated_at":"%s","sections_hash":"%s"}`
-		hash := feed.SectionsHash([]feed.Section{{Section: "verdict", Text: "Bien."}})
+		hash := record.SectionsHash([]feed.Section{{Section: "verdict", Text: "Bien."}})
 		want := func(price, date string) string { return fmt.Sprintf(tool, price, date, hash) }
 		expect(t, "tool before", *entries[0].Before, want("20 €/mois", "2026-11-01"))
 		expect(t, "tool after", *entries[0].After, want("9,50 €/mois", "2026-11-02"))

@@ -62,7 +62,7 @@ func TestHistoryThatNoLineCanTell(t *testing.T) {
 	publish(t, s, catalogOf("2026-11-01", with(2020)))
 	before := export(t, s)
 	_, err := feed.Import(t.Context(), s, bytes.NewReader(catalogOf("2026-11-02", with(2021))), feed.Options{})
-	want := `line 3: tool "a": price_history: with what the catalog already has, the tool no longer fits a line of 1 MiB`
+	want := `line 3: tool "a": price_history: together with the stored price changes, the tool exceeds the line limit of 1 MiB; shorten its texts`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}

@@ -2,30 +2,81 @@ package feed
 
 import (
 	"context"
+	"reflect"
+	"slices"
+
+	entsql "entgo.io/ent/dialect/sql"
 
 	"palmares/ent"
 	"palmares/ent/category"
 	"palmares/ent/comparison"
+	"palmares/ent/tool"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/record"
 )
 
-// writeCategories brings categories and their numbers to what the feed says.
-func (p *publication) writeCategories(ctx context.Context) error {
-	differing := map[string]string{}
-	for _, slug := range sortedKeys(p.snap.categories) {
-		line, stored := p.snap.categories[slug], p.stored.categories[slug]
-		if stored == nil || stored.fingerprint != line.fingerprint {
-			differing[slug] = line.fingerprint
-		} else if err := p.updateNumbers(ctx, slug, stored, line); err != nil {
+// inBatches calls do with at most size items at a time.
+func inBatches[T any](items []T, size int, do func([]T) error) error {
+	for batch := range slices.Chunk(items, size) {
+		if err := do(batch); err != nil {
 			return err
 		}
 	}
-	p.report.Categories.Unchanged = len(p.snap.categories) - len(differing)
-	return p.changedRecords(ctx, "writing categories", []string{typeCategory}, differing, p.writeCategoryBatch)
+	return nil
 }
 
-func (p *publication) writeCategoryBatch(ctx context.Context, records []record) error {
-	before, err := bySlug(records, func(slugs []string) ([]*ent.Category, error) {
+// storedRows reads the rows of those records that the catalog already has.
+func storedRows[S, Row any](records []record.Record, stored map[string]S, query func(slugs []string) ([]Row, error), slugOf func(Row) string) (map[string]Row, error) {
+	var slugs []string
+	for _, rec := range records {
+		if _, exists := stored[rec.RecordSlug()]; exists {
+			slugs = append(slugs, rec.RecordSlug())
+		}
+	}
+	found := map[string]Row{}
+	if len(slugs) == 0 {
+		return found, nil
+	}
+	rows, err := query(slugs)
+	for _, row := range rows {
+		found[slugOf(row)] = row
+	}
+	return found, err
+}
+
+// replace makes an insert overwrite an existing row in every column: those
+// that the new row does not set become null.
+func replace(key string, columns []string) []entsql.ConflictOption {
+	return []entsql.ConflictOption{
+		entsql.ConflictColumns(key),
+		entsql.ResolveWith(func(row *entsql.UpdateSet) {
+			for _, column := range columns {
+				if column != key {
+					row.SetExcluded(column)
+				}
+			}
+		}),
+	}
+}
+
+// writeCategories creates and updates categories, and updates the figures of
+// those that are otherwise unchanged.
+func (p *publication) writeCategories(ctx context.Context) error {
+	changed := map[string]string{}
+	for _, slug := range sortedKeys(p.snap.categories) {
+		line, stored := p.snap.categories[slug], p.stored.categories[slug]
+		if stored == nil || stored.fingerprint != line.fingerprint {
+			changed[slug] = line.fingerprint
+		} else if err := p.updateFigures(ctx, stored, line.stats); err != nil {
+			return err
+		}
+	}
+	p.report.Categories.Unchanged = len(p.snap.categories) - len(changed)
+	return p.writeChanged(ctx, "writing categories", []string{record.TypeCategory}, changed, p.writeCategoryBatch)
+}
+
+func (p *publication) writeCategoryBatch(ctx context.Context, records []record.Record) error {
+	before, err := storedRows(records, p.stored.categories, func(slugs []string) ([]*ent.Category, error) {
 		return p.tx.Category.Query().Where(category.IDIn(slugs...)).All(ctx)
 	}, func(row *ent.Category) string { return row.ID })
 	if err != nil {
@@ -33,30 +84,33 @@ func (p *publication) writeCategoryBatch(ctx context.Context, records []record) 
 	}
 	rows := make([]*ent.CategoryCreate, len(records))
 	for i, rec := range records {
-		slug := rec.recordSlug()
-		rows[i] = p.tx.Category.Create()
-		categoryRow(rows[i], rec.(*Category), p.snap.categories[slug])
+		slug := rec.RecordSlug()
+		line := p.snap.categories[slug]
+		rows[i] = p.tx.Category.Create().SetID(slug).SetFingerprint(line.fingerprint).
+			SetToolCount(line.stats.tools).SetNillableAvgScore(line.stats.mean())
+		record.ToRow(rows[i].Mutation(), rec)
+
+		entry := journal.Entry{Kind: journal.CategoryCreated, Slug: slug, After: record.Summary(rec)}
 		if was := before[slug]; was == nil {
 			p.report.Categories.Created++
-			err = p.tell(ctx, journal.Entry{Kind: journal.CategoryCreated, Slug: slug, After: summary(rec)})
 		} else {
 			p.report.Categories.Updated++
-			err = p.tell(ctx, journal.Entry{Kind: journal.CategoryUpdated, Slug: slug, Before: summary(categoryRecord(was)), After: summary(rec)})
+			entry.Kind, entry.Before = journal.CategoryUpdated, record.Summary(record.FromRow[Category](was))
 		}
-		if err != nil {
+		if err := p.record(ctx, entry); err != nil {
 			return err
 		}
 	}
-	return upsertCategories(ctx, p.tx, rows)
+	return p.tx.Category.CreateBulk(rows...).OnConflict(replace(category.FieldID, category.Columns)...).Exec(ctx)
 }
 
-// updateNumbers is for a category that is the same but for its tools.
-func (p *publication) updateNumbers(ctx context.Context, slug string, stored *storedCategory, line *categoryLine) error {
-	mean := line.stats.mean()
-	if stored.toolCount == line.stats.tools && equal(stored.avgScore, mean) {
+// updateFigures updates what a category derives from its tools.
+func (p *publication) updateFigures(ctx context.Context, stored *storedCategory, stats scoreStats) error {
+	mean := stats.mean()
+	if stored.toolCount == stats.tools && reflect.DeepEqual(stored.avgScore, mean) {
 		return nil
 	}
-	update := p.tx.Category.UpdateOneID(slug).SetToolCount(line.stats.tools)
+	update := p.tx.Category.UpdateOneID(stored.slug).SetToolCount(stats.tools)
 	if mean == nil {
 		update.ClearAvgScore()
 	} else {
@@ -65,99 +119,16 @@ func (p *publication) updateNumbers(ctx context.Context, slug string, stored *st
 	return update.Exec(ctx)
 }
 
-// bySlug reads the stored side of some records.
-func bySlug[Row any](records []record, query func(slugs []string) ([]Row, error), slugOf func(Row) string) (map[string]Row, error) {
-	slugs := make([]string, len(records))
-	for i, rec := range records {
-		slugs[i] = rec.recordSlug()
-	}
-	rows, err := query(slugs)
-	stored := make(map[string]Row, len(rows))
-	for _, row := range rows {
-		stored[slugOf(row)] = row
-	}
-	return stored, err
-}
-
-// writeComparisons brings comparisons to what the feed says.
-func (p *publication) writeComparisons(ctx context.Context) error {
-	differing := map[string]string{}
-	for slug, line := range p.snap.comparisons {
-		if p.stored.comparisons[slug] != line.fingerprint {
-			differing[slug] = line.fingerprint
-		}
-	}
-	p.report.Comparisons.Unchanged = len(p.snap.comparisons) - len(differing)
-	return p.changedRecords(ctx, "writing comparisons", []string{typeComparison}, differing, p.writeComparisonBatch)
-}
-
-func (p *publication) writeComparisonBatch(ctx context.Context, records []record) error {
-	before, err := bySlug(records, func(slugs []string) ([]*ent.Comparison, error) {
-		return p.tx.Comparison.Query().Where(comparison.IDIn(slugs...)).All(ctx)
-	}, func(row *ent.Comparison) string { return row.ID })
-	if err != nil {
-		return err
-	}
-	var pairs []comparisonChange
-	rows := make([]*ent.ComparisonCreate, len(records))
-	for i, rec := range records {
-		slug := rec.recordSlug()
-		rows[i] = p.tx.Comparison.Create()
-		after := rec.(*Comparison)
-		comparisonRow(rows[i], after, p.snap.comparisons[slug])
-		if was := before[slug]; was == nil {
-			p.report.Comparisons.Created++
-			pairs = append(pairs, comparisonChange{kind: journal.ComparisonCreated, after: after})
-		} else {
-			p.report.Comparisons.Updated++
-			pairs = append(pairs, comparisonChange{kind: journal.ComparisonUpdated, before: comparisonRecord(was), after: after})
-		}
-	}
-	if err := p.tellComparisons(ctx, pairs); err != nil {
-		return err
-	}
-	return upsertComparisons(ctx, p.tx, rows)
-}
-
-// listByCategory writes anew which comparisons each category has.
-func (p *publication) listByCategory(ctx context.Context) error {
-	if _, err := p.tx.ComparisonCategory.Delete().Exec(ctx); err != nil {
-		return err
-	}
-	_, err := p.tx.ExecContext(ctx, `INSERT INTO comparison_categories (category_slug, comparison_slug)
-		SELECT a.category_slug, c.slug FROM comparisons c JOIN tools a ON a.slug = c.tool_a_slug WHERE c.published
-		UNION SELECT b.category_slug, c.slug FROM comparisons c JOIN tools b ON b.slug = c.tool_b_slug WHERE c.published`)
-	return err
-}
-
-func (p *publication) removeComparisons(ctx context.Context) error {
-	return inBatches(missingFrom(p.snap.comparisons, p.stored.comparisons), upsertBatch, func(slugs []string) error {
-		rows, err := p.tx.Comparison.Query().Where(comparison.IDIn(slugs...)).Order(comparison.ByID()).All(ctx)
-		if err != nil {
-			return err
-		}
-		var pairs []comparisonChange
-		for _, row := range rows {
-			p.report.Comparisons.Removed++
-			pairs = append(pairs, comparisonChange{kind: journal.ComparisonRemoved, before: comparisonRecord(row)})
-		}
-		if err := p.tellComparisons(ctx, pairs); err != nil {
-			return err
-		}
-		_, err = p.tx.Comparison.Delete().Where(comparison.IDIn(slugs...)).Exec(ctx)
-		return err
-	})
-}
-
 func (p *publication) removeCategories(ctx context.Context) error {
-	return inBatches(missingFrom(p.snap.categories, p.stored.categories), upsertBatch, func(slugs []string) error {
+	return inBatches(missingFrom(p.snap.categories, p.stored.categories), batchSize, func(slugs []string) error {
 		rows, err := p.tx.Category.Query().Where(category.IDIn(slugs...)).Order(category.ByID()).All(ctx)
 		if err != nil {
 			return err
 		}
 		for _, row := range rows {
 			p.report.Categories.Removed++
-			if err := p.tell(ctx, journal.Entry{Kind: journal.CategoryRemoved, Slug: row.ID, Before: summary(categoryRecord(row))}); err != nil {
+			entry := journal.Entry{Kind: journal.CategoryRemoved, Slug: row.ID, Before: record.Summary(record.FromRow[Category](row))}
+			if err := p.record(ctx, entry); err != nil {
 				return err
 			}
 		}
@@ -166,9 +137,179 @@ func (p *publication) removeCategories(ctx context.Context) error {
 	})
 }
 
-func equal[T comparable](a, b *T) bool {
-	if a == nil || b == nil {
-		return a == b
+func (p *publication) writeComparisons(ctx context.Context) error {
+	changed := map[string]string{}
+	for slug, line := range p.snap.comparisons {
+		if p.stored.comparisons[slug] != line.fingerprint {
+			changed[slug] = line.fingerprint
+		}
 	}
-	return *a == *b
+	p.report.Comparisons.Unchanged = len(p.snap.comparisons) - len(changed)
+	return p.writeChanged(ctx, "writing comparisons", []string{record.TypeComparison}, changed, p.writeComparisonBatch)
+}
+
+func (p *publication) writeComparisonBatch(ctx context.Context, records []record.Record) error {
+	before, err := storedRows(records, p.stored.comparisons, func(slugs []string) ([]*ent.Comparison, error) {
+		return p.tx.Comparison.Query().Where(comparison.IDIn(slugs...)).All(ctx)
+	}, func(row *ent.Comparison) string { return row.ID })
+	if err != nil {
+		return err
+	}
+	changes := make([]comparisonChange, len(records))
+	rows := make([]*ent.ComparisonCreate, len(records))
+	for i, rec := range records {
+		slug := rec.RecordSlug()
+		rows[i] = p.tx.Comparison.Create().SetID(slug).SetFingerprint(p.snap.comparisons[slug].fingerprint)
+		record.ToRow(rows[i].Mutation(), rec)
+		changes[i] = comparisonChange{kind: journal.ComparisonCreated, after: rec.(*Comparison)}
+		if was := before[slug]; was == nil {
+			p.report.Comparisons.Created++
+		} else {
+			p.report.Comparisons.Updated++
+			changes[i].kind, changes[i].before = journal.ComparisonUpdated, record.FromRow[Comparison](was)
+		}
+	}
+	if err := p.recordComparisons(ctx, changes); err != nil {
+		return err
+	}
+	return p.tx.Comparison.CreateBulk(rows...).OnConflict(replace(comparison.FieldID, comparison.Columns)...).Exec(ctx)
+}
+
+func (p *publication) removeComparisons(ctx context.Context) error {
+	return inBatches(missingFrom(p.snap.comparisons, p.stored.comparisons), batchSize, func(slugs []string) error {
+		rows, err := p.tx.Comparison.Query().Where(comparison.IDIn(slugs...)).Order(comparison.ByID()).All(ctx)
+		if err != nil {
+			return err
+		}
+		var changes []comparisonChange
+		for _, row := range rows {
+			p.report.Comparisons.Removed++
+			changes = append(changes, comparisonChange{kind: journal.ComparisonRemoved, before: record.FromRow[Comparison](row)})
+		}
+		if err := p.recordComparisons(ctx, changes); err != nil {
+			return err
+		}
+		_, err = p.tx.Comparison.Delete().Where(comparison.IDIn(slugs...)).Exec(ctx)
+		return err
+	})
+}
+
+// recordRenamedWinners records comparisons that are unchanged themselves but
+// whose winner has a new name, which readers see.
+func (p *publication) recordRenamedWinners(ctx context.Context) error {
+	if len(p.formerNames) == 0 {
+		return nil
+	}
+	affected := map[string]bool{}
+	for slug, line := range p.snap.comparisons {
+		if _, renamed := p.formerNames[line.winner]; renamed && p.stored.comparisons[slug] == line.fingerprint {
+			affected[slug] = true
+		}
+	}
+	return inBatches(sortedKeys(affected), batchSize, func(slugs []string) error {
+		rows, err := p.tx.Comparison.Query().Where(comparison.IDIn(slugs...), comparison.Published(true)).Order(comparison.ByID()).All(ctx)
+		if err != nil {
+			return err
+		}
+		var changes []comparisonChange
+		for _, row := range rows {
+			c := record.FromRow[Comparison](row)
+			changes = append(changes, comparisonChange{journal.ComparisonUpdated, c, c})
+		}
+		return p.recordComparisons(ctx, changes)
+	})
+}
+
+// comparisonChange is a comparison before and after; nil if there is none.
+type comparisonChange struct {
+	kind          string
+	before, after *Comparison
+}
+
+func (p *publication) recordComparisons(ctx context.Context, changes []comparisonChange) error {
+	names, err := p.winnerNames(ctx, changes)
+	if err != nil {
+		return err
+	}
+	for _, change := range changes {
+		entry := journal.Entry{Kind: change.kind}
+		var before, after *Comparison // as events show them
+		if c := change.before; c != nil {
+			name, renamed := p.formerNames[c.Winner]
+			if !renamed {
+				name = names[c.Winner]
+			}
+			entry.Before, before = withWinnerName(c, name)
+		}
+		if c := change.after; c != nil {
+			entry.After, after = withWinnerName(c, names[c.Winner])
+		}
+		entry.Event = comparisonEvent(before, after)
+		if after == nil || entry.Event == journal.EventComparisonRemoved {
+			entry.Slug = before.Slug
+			entry.Category, entry.OtherCategory = p.stored.tools[before.ToolA].category, p.stored.tools[before.ToolB].category
+		} else {
+			entry.Slug = after.Slug
+			entry.Category, _ = p.categoriesOf(after.ToolA)
+			entry.OtherCategory, _ = p.categoriesOf(after.ToolB)
+		}
+		if err := p.record(ctx, entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withWinnerName returns a comparison as the journal stores it, and as events
+// show it: with the winner's name in place of its slug.
+func withWinnerName(c *Comparison, name string) (stored []byte, shown *Comparison) {
+	named := *c
+	named.Winner = name
+	return record.Encode(struct {
+		*Comparison
+		WinnerName string `json:"winner_name"`
+	}{c, name}), &named
+}
+
+// comparisonEvent returns the event for a change, or nothing if readers, who
+// only see published comparisons, would not notice it.
+func comparisonEvent(before, after *Comparison) string {
+	was, is := before != nil && bool(before.Published), after != nil && bool(after.Published)
+	switch {
+	case is && !was:
+		return journal.EventComparisonPublished
+	case was && !is:
+		return journal.EventComparisonRemoved
+	case is && !record.SameInEvents(before, after):
+		return journal.EventComparisonUpdated
+	}
+	return ""
+}
+
+// winnerNames returns the present names of all winners, by slug.
+func (p *publication) winnerNames(ctx context.Context, changes []comparisonChange) (map[string]string, error) {
+	names := map[string]string{}
+	for _, change := range changes {
+		for _, c := range []*Comparison{change.before, change.after} {
+			if c != nil {
+				names[c.Winner] = ""
+			}
+		}
+	}
+	rows, err := p.tx.Tool.Query().Where(tool.IDIn(sortedKeys(names)...)).Select(tool.FieldID, tool.FieldName).All(ctx)
+	for _, row := range rows {
+		names[row.ID] = row.Name
+	}
+	return names, err
+}
+
+// listByCategory rewrites the list of each category's comparisons.
+func (p *publication) listByCategory(ctx context.Context) error {
+	if _, err := p.tx.ComparisonCategory.Delete().Exec(ctx); err != nil {
+		return err
+	}
+	_, err := p.tx.ExecContext(ctx, `INSERT INTO comparison_categories (category_slug, comparison_slug)
+		SELECT a.category_slug, c.slug FROM comparisons c JOIN tools a ON a.slug = c.tool_a_slug WHERE c.published
+		UNION SELECT b.category_slug, c.slug FROM comparisons c JOIN tools b ON b.slug = c.tool_b_slug WHERE c.published`)
+	return err
 }

@@ -2,39 +2,43 @@ package feed
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"strings"
 
 	"palmares/ent"
 	"palmares/ent/pricechange"
 	"palmares/ent/section"
 	"palmares/ent/tool"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/record"
+	"palmares/internal/core/text"
 )
 
-// writeTools brings active and retired tools to what the feed says.
+// writeTools creates and updates active and retired tools.
 func (p *publication) writeTools(ctx context.Context) error {
-	differing := map[string]string{}
+	changed := map[string]string{}
 	for slug, line := range p.snap.tools {
 		if p.stored.toolMayDiffer(slug, line) {
-			differing[slug] = line.fingerprint
+			changed[slug] = line.fingerprint
 		}
 	}
-	p.report.Tools.Unchanged = len(p.snap.tools) - len(differing)
-	return p.changedRecords(ctx, "writing tools", []string{typeTool, typeRetired}, differing, p.writeToolBatch)
+	p.report.Tools.Unchanged = len(p.snap.tools) - len(changed)
+	return p.writeChanged(ctx, "writing tools", []string{record.TypeTool, record.TypeRetired}, changed, p.writeToolBatch)
 }
 
-// toolBatch collects the rows of one batch of tools.
+// toolBatch collects the rows of a batch of tools.
 type toolBatch struct {
-	before     map[string]*ent.Tool     // as they were stored
-	history    map[string][]PriceChange // their price changes, as they were stored
-	rows       []*ent.ToolCreate
-	reviewGone []string // slugs whose sections go
-	sections   []*ent.SectionCreate
-	prices     []*ent.PriceChangeCreate
+	before   map[string]*ent.Tool     // the stored tools
+	history  map[string][]PriceChange // the stored price changes
+	rows     []*ent.ToolCreate
+	outdated []string // slugs of tools whose stored sections are deleted
+	sections []*ent.SectionCreate
+	prices   []*ent.PriceChangeCreate
 }
 
-func (p *publication) writeToolBatch(ctx context.Context, records []record) error {
-	batch, err := p.loadToolBatch(ctx, records)
+func (p *publication) writeToolBatch(ctx context.Context, records []record.Record) error {
+	batch, err := p.newToolBatch(ctx, records)
 	if err != nil {
 		return err
 	}
@@ -49,41 +53,45 @@ func (p *publication) writeToolBatch(ctx context.Context, records []record) erro
 			return err
 		}
 	}
-	return p.flushToolBatch(ctx, batch)
-}
-
-// loadToolBatch reads the stored side of the records.
-func (p *publication) loadToolBatch(ctx context.Context, records []record) (*toolBatch, error) {
-	batch := &toolBatch{before: map[string]*ent.Tool{}, history: map[string][]PriceChange{}}
-	var slugs []string
-	for _, rec := range records {
-		if _, exists := p.stored.tools[rec.recordSlug()]; exists {
-			slugs = append(slugs, rec.recordSlug())
+	if err := p.tx.Tool.CreateBulk(batch.rows...).OnConflict(replace(tool.FieldID, tool.Columns)...).Exec(ctx); err != nil {
+		return err
+	}
+	if len(batch.outdated) > 0 {
+		if _, err := p.tx.Section.Delete().Where(section.ToolSlugIn(batch.outdated...)).Exec(ctx); err != nil {
+			return err
 		}
 	}
-	if len(slugs) == 0 {
-		return batch, nil
-	}
-	tools, err := p.tx.Tool.Query().Where(tool.IDIn(slugs...)).All(ctx)
+	err = inBatches(batch.sections, insertSize, func(rows []*ent.SectionCreate) error {
+		return p.tx.Section.CreateBulk(rows...).Exec(ctx)
+	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, row := range tools {
-		batch.before[row.ID] = row
+	return inBatches(batch.prices, insertSize, func(rows []*ent.PriceChangeCreate) error {
+		return p.tx.PriceChange.CreateBulk(rows...).Exec(ctx)
+	})
+}
+
+func (p *publication) newToolBatch(ctx context.Context, records []record.Record) (*toolBatch, error) {
+	batch := &toolBatch{history: map[string][]PriceChange{}}
+	var err error
+	batch.before, err = storedRows(records, p.stored.tools, func(slugs []string) ([]*ent.Tool, error) {
+		return p.tx.Tool.Query().Where(tool.IDIn(slugs...)).All(ctx)
+	}, func(row *ent.Tool) string { return row.ID })
+	if err != nil || len(batch.before) == 0 {
+		return batch, err
 	}
+	slugs := slices.Collect(maps.Keys(batch.before))
 	prices, err := p.tx.PriceChange.Query().Where(pricechange.ToolSlugIn(slugs...)).Order(pricechange.ByID()).All(ctx)
-	if err != nil {
-		return nil, err
-	}
 	for _, row := range prices {
-		batch.history[row.ToolSlug] = append(batch.history[row.ToolSlug], priceChangeRecord(row))
+		batch.history[row.ToolSlug] = append(batch.history[row.ToolSlug], *record.FromRow[PriceChange](row))
 	}
-	return batch, nil
+	return batch, err
 }
 
 func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *Tool) error {
-	line, before, history := p.snap.tools[t.Slug], batch.before[t.Slug], batch.history[t.Slug]
-	prices, moved := newPrices(t, before, history)
+	line, before, stored := p.snap.tools[t.Slug], batch.before[t.Slug], batch.history[t.Slug]
+	prices, current := newPrices(t, before, stored)
 	changed := before == nil || before.Fingerprint != line.fingerprint
 	if !changed {
 		p.report.Tools.Unchanged++
@@ -92,112 +100,112 @@ func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *Tool) er
 		}
 	}
 	for _, price := range prices {
-		create := p.tx.PriceChange.Create()
-		priceChangeRow(create, t.Slug, price)
-		batch.prices = append(batch.prices, create)
+		row := p.tx.PriceChange.Create().SetToolSlug(t.Slug).SetDigest(price.Digest())
+		record.ToRow(row.Mutation(), &price)
+		batch.prices = append(batch.prices, row)
 	}
-	whole := slices.Concat(history, prices)
-	if err := checkFits(t, whole, line.number); err != nil {
+	history := slices.Concat(stored, prices)
+	if err := checkFits(t, history, line.number); err != nil {
 		return err
 	}
-	create := p.tx.Tool.Create()
-	toolRow(create, t, line, historyHash(whole))
-	batch.rows = append(batch.rows, create)
+	amount, period, _ := record.ParsePrice(t.Price)
+	batch.rows = append(batch.rows, p.newToolRow(t, t.Name, t.Score).
+		SetPriceAmount(amount).SetPricePeriod(period).SetSearchText(text.Fold(t.Name+"\n"+t.Tagline)).
+		SetSectionsHash(line.sectionsHash).SetHistoryHash(record.HistoryHash(history)).SetInEmbeddings(line.inEmbeddings))
 	if before == nil || before.SectionsHash != line.sectionsHash {
-		p.replaceSections(batch, before, t)
+		if before != nil {
+			batch.outdated = append(batch.outdated, t.Slug)
+		}
+		for position, s := range t.Sections {
+			row := p.tx.Section.Create().SetToolSlug(t.Slug).SetPosition(position)
+			record.ToRow(row.Mutation(), &s)
+			batch.sections = append(batch.sections, row)
+		}
 	}
-
 	if changed {
-		p.noteName(before, t.Name)
-		entry := p.toolEntry(before, t)
+		entry := p.toolEntry(before, t, t.Name)
 		if before == nil || isRetired(before) {
 			entry.Kind, entry.Event = journal.ToolCreated, journal.EventToolCreated
 			p.report.Tools.Created++
 		} else {
 			p.report.Tools.Updated++
-			if sameTool(toolRecord(before), t) {
+			if record.SameInEvents(record.FromRow[Tool](before), t) {
 				entry.Event = ""
 			}
 		}
-		if err := p.tell(ctx, entry); err != nil {
+		if err := p.record(ctx, entry); err != nil {
 			return err
 		}
 	}
-	return p.tellPrices(ctx, t, prices, moved)
+	return p.recordPrices(ctx, t, prices, current)
 }
 
 func (p *publication) addRetired(ctx context.Context, batch *toolBatch, r *Retired) error {
-	line, before := p.snap.tools[r.Slug], batch.before[r.Slug]
-	create := p.tx.Tool.Create()
-	retiredRow(create, r, line)
-	batch.rows = append(batch.rows, create)
-
-	p.noteName(before, r.Name)
-	entry := p.toolEntry(before, r)
+	before := batch.before[r.Slug]
+	batch.rows = append(batch.rows, p.newToolRow(r, r.Name, r.Score))
+	entry := p.toolEntry(before, r, r.Name)
 	if before == nil || !isRetired(before) {
 		entry.Kind, entry.Event = journal.ToolRetired, journal.EventToolRetired
 		p.report.Tools.Retired++
-		batch.reviewGone = append(batch.reviewGone, r.Slug)
+		batch.outdated = append(batch.outdated, r.Slug)
 	} else {
 		p.report.Tools.Updated++
-		if sameRetired(retiredRecord(before), r) {
+		if record.SameInEvents(record.FromRow[Retired](before), r) {
 			entry.Event = ""
 		}
 	}
-	return p.tell(ctx, entry)
+	return p.record(ctx, entry)
 }
 
-// toolEntry tells of an update, which it is unless the tool came, left or
-// changes nothing for readers.
-func (p *publication) toolEntry(before *ent.Tool, rec record) journal.Entry {
-	slug := rec.recordSlug()
+// maxNameKey is well within the size of an index entry of either database.
+const maxNameKey = 400
+
+// newToolRow sets the columns that active and retired tools have.
+func (p *publication) newToolRow(rec record.Record, name string, score *float64) *ent.ToolCreate {
+	row := p.tx.Tool.Create().SetID(rec.RecordSlug()).SetNameKey(text.SortKey(name, maxNameKey)).
+		SetUntested(score == nil).SetFingerprint(p.snap.tools[rec.RecordSlug()].fingerprint)
+	record.ToRow(row.Mutation(), rec)
+	return row
+}
+
+// toolEntry returns the journal entry for an update. It also notes a name that
+// is about to be overwritten, because events of comparisons show it.
+func (p *publication) toolEntry(before *ent.Tool, rec record.Record, name string) journal.Entry {
+	slug := rec.RecordSlug()
+	if before != nil && before.Name != name {
+		p.formerNames[slug] = before.Name
+	}
+	category, former := p.categoriesOf(slug)
 	return journal.Entry{
 		Kind: journal.ToolUpdated, Event: journal.EventToolUpdated, Slug: slug,
-		Category: p.categoryOf(slug), OtherCategory: p.movedFrom(slug), Before: toolState(before), After: summary(rec),
+		Category: category, OtherCategory: former, Before: toolState(before), After: record.Summary(rec),
 	}
 }
 
-// noteName keeps a name that is about to be lost: comparisons told it.
-func (p *publication) noteName(before *ent.Tool, name string) {
-	if before != nil && before.Name != name {
-		p.renamed[before.ID] = before.Name
+// toolState returns a stored tool as the journal stores it; nil for none.
+func toolState(row *ent.Tool) []byte {
+	switch {
+	case row == nil:
+		return nil
+	case isRetired(row):
+		return record.Summary(record.FromRow[Retired](row))
 	}
+	return record.ToolSummary(record.FromRow[Tool](row), row.SectionsHash)
 }
 
-func (p *publication) replaceSections(batch *toolBatch, before *ent.Tool, t *Tool) {
-	if before != nil {
-		batch.reviewGone = append(batch.reviewGone, t.Slug)
+// categoriesOf returns the category of a tool and, if this import moves the
+// tool, its former one: followers of either are notified.
+func (p *publication) categoriesOf(slug string) (category, former string) {
+	former = p.stored.tools[slug].category
+	if line := p.snap.tools[slug]; line != nil && line.category != former {
+		return line.category, former
 	}
-	for position, s := range t.Sections {
-		batch.sections = append(batch.sections, p.tx.Section.Create().
-			SetToolSlug(t.Slug).SetPosition(position).SetSection(s.Section).SetText(s.Text))
-	}
+	return former, ""
 }
 
-func (p *publication) flushToolBatch(ctx context.Context, batch *toolBatch) error {
-	if err := upsertTools(ctx, p.tx, batch.rows); err != nil {
-		return err
-	}
-	if len(batch.reviewGone) > 0 {
-		if _, err := p.tx.Section.Delete().Where(section.ToolSlugIn(batch.reviewGone...)).Exec(ctx); err != nil {
-			return err
-		}
-	}
-	err := inBatches(batch.sections, insertBatch, func(rows []*ent.SectionCreate) error {
-		return p.tx.Section.CreateBulk(rows...).Exec(ctx)
-	})
-	if err != nil {
-		return err
-	}
-	return inBatches(batch.prices, insertBatch, func(rows []*ent.PriceChangeCreate) error {
-		return p.tx.PriceChange.CreateBulk(rows...).Exec(ctx)
-	})
-}
-
-// removeTools deletes what the feed no longer has; reviews and histories go
-// with their tool.
+// removeTools deletes tools with their sections and price changes.
 func (p *publication) removeTools(ctx context.Context) error {
-	return inBatches(missingFrom(p.snap.tools, p.stored.tools), upsertBatch, func(slugs []string) error {
+	return inBatches(missingFrom(p.snap.tools, p.stored.tools), batchSize, func(slugs []string) error {
 		rows, err := p.tx.Tool.Query().Where(tool.IDIn(slugs...)).Order(tool.ByID()).All(ctx)
 		if err != nil {
 			return err
@@ -205,7 +213,7 @@ func (p *publication) removeTools(ctx context.Context) error {
 		for _, row := range rows {
 			p.report.Tools.Removed++
 			entry := journal.Entry{Kind: journal.ToolRemoved, Event: journal.EventToolRemoved, Slug: row.ID, Category: row.CategorySlug, Before: toolState(row)}
-			if err := p.tell(ctx, entry); err != nil {
+			if err := p.record(ctx, entry); err != nil {
 				return err
 			}
 		}
@@ -214,8 +222,9 @@ func (p *publication) removeTools(ctx context.Context) error {
 	})
 }
 
-// updateEmbeddings tells whose document changed, came or went, and moves the
-// mark where only the mark moved: one tool's score can push another out.
+// updateEmbeddings records which embeddings documents changed. It also marks
+// the members of the set among unchanged tools: one tool's score can push
+// another out.
 func (p *publication) updateEmbeddings(ctx context.Context) error {
 	slugs := map[string]bool{}
 	for slug, stored := range p.stored.tools {
@@ -228,27 +237,27 @@ func (p *publication) updateEmbeddings(ctx context.Context) error {
 			slugs[slug] = true
 		}
 	}
-	moved := map[bool][]string{}
+	marked := map[bool][]string{}
 	for _, slug := range sortedKeys(slugs) {
 		stored, line := p.stored.tools[slug], p.snap.tools[slug]
-		var before, after []byte
+		entry := journal.Entry{Kind: journal.EmbeddingsChanged, Event: journal.EventEmbeddingsChanged, Slug: slug}
 		if stored.inEmbeddings {
-			before = documentState(stored.sectionsHash)
+			entry.Before = documentState(stored.sectionsHash)
 		}
 		if line != nil && line.inEmbeddings {
-			after = documentState(line.sectionsHash)
+			entry.After = documentState(line.sectionsHash)
 		}
-		if string(before) == string(after) {
+		if string(entry.Before) == string(entry.After) {
 			continue
 		}
-		entry := journal.Entry{Kind: journal.EmbeddingsChanged, Event: journal.EventEmbeddingsChanged, Slug: slug, Category: p.categoryOf(slug), OtherCategory: p.movedFrom(slug), Before: before, After: after}
-		if err := p.tell(ctx, entry); err != nil {
+		entry.Category, entry.OtherCategory = p.categoriesOf(slug)
+		if err := p.record(ctx, entry); err != nil {
 			return err
 		}
-		moved[after != nil] = append(moved[after != nil], slug)
+		marked[entry.After != nil] = append(marked[entry.After != nil], slug)
 	}
-	for in, slugs := range moved {
-		if err := p.tx.Tool.Update().Where(tool.IDIn(slugs...)).SetInEmbeddings(in).Exec(ctx); err != nil {
+	for member, slugs := range marked {
+		if err := p.tx.Tool.Update().Where(tool.IDIn(slugs...)).SetInEmbeddings(member).Exec(ctx); err != nil {
 			return err
 		}
 	}
@@ -256,7 +265,109 @@ func (p *publication) updateEmbeddings(ctx context.Context) error {
 }
 
 func documentState(hash string) []byte {
-	return encode(struct {
+	return record.Encode(struct {
 		Hash string `json:"hash"`
 	}{hash})
+}
+
+// newPrices returns the price changes that are not stored yet, oldest first:
+// those in the feed, and the change since the last import unless the feed's
+// history has it. current is the change to the present price, nil if the price
+// has not changed.
+func newPrices(t *Tool, before *ent.Tool, stored []PriceChange) (prices []PriceChange, current *PriceChange) {
+	// A feed lists the newest change first; a stable sort retains the order of
+	// changes on the same day.
+	history := slices.Clone(t.PriceHistory)
+	slices.Reverse(history)
+	slices.SortStableFunc(history, func(a, b PriceChange) int { return strings.Compare(a.ChangedAt, b.ChangedAt) })
+	known := map[PriceChange]bool{}
+	for _, change := range stored {
+		known[change] = true
+	}
+	add := func(change PriceChange) {
+		if !known[change] {
+			known[change] = true
+			prices = append(prices, change)
+		}
+	}
+	for _, change := range history {
+		add(change)
+	}
+	if before == nil || isRetired(before) || (string(before.Pricing) == t.Pricing && before.Price == t.Price) {
+		return prices, nil
+	}
+	current = &PriceChange{
+		ChangedAt: t.UpdatedAt, Pricing: t.Pricing, Price: t.Price,
+		PreviousPricing: string(before.Pricing), PreviousPrice: before.Price,
+	}
+	// The newest known change is the current one if it leads to the present
+	// price, and either happened since the last import, or is new in the feed
+	// and starts at the last price.
+	if newest := newestOf(slices.Concat(stored, prices)); newest != nil && newest.Pricing == t.Pricing && newest.Price == t.Price {
+		sameStep := newest.PreviousPricing == current.PreviousPricing && newest.PreviousPrice == current.PreviousPrice
+		if newest.ChangedAt >= before.UpdatedAt || (sameStep && slices.Contains(prices, *newest)) {
+			return prices, newest
+		}
+	}
+	add(*current)
+	return prices, current
+}
+
+// newestOf returns the last change of the latest day; nil if there is none.
+func newestOf(history []PriceChange) *PriceChange {
+	var newest *PriceChange
+	for i := range history {
+		if newest == nil || history[i].ChangedAt >= newest.ChangedAt {
+			newest = &history[i]
+		}
+	}
+	return newest
+}
+
+// checkFits rejects a history that has grown too long for a line of a feed,
+// because every export must be importable.
+func checkFits(t *Tool, history []PriceChange, line int) error {
+	if len(history) == len(t.PriceHistory) {
+		return nil // it was read from one line
+	}
+	whole := *t
+	whole.PriceHistory = history
+	if len(Line(&whole)) <= maxLine {
+		return nil
+	}
+	faults := &Faults{}
+	faults.add(line, "%s: price_history: together with the stored price changes, the tool exceeds the line limit of 1 MiB; shorten its texts", label(record.TypeTool, t.Slug))
+	return faults
+}
+
+// recordPrices records earlier changes without an event, and the current one
+// with an event, even if the history already has it.
+func (p *publication) recordPrices(ctx context.Context, t *Tool, prices []PriceChange, current *PriceChange) error {
+	p.report.PriceChanges += len(prices)
+	for _, price := range prices {
+		if current != nil && price == *current {
+			continue
+		}
+		if err := p.recordPrice(ctx, journal.PriceBackfilled, "", t, price); err != nil {
+			return err
+		}
+	}
+	if current == nil {
+		return nil
+	}
+	return p.recordPrice(ctx, journal.PriceChanged, journal.EventPriceChanged, t, *current)
+}
+
+func (p *publication) recordPrice(ctx context.Context, kind, event string, t *Tool, price PriceChange) error {
+	type state struct {
+		Pricing   string `json:"pricing"`
+		Price     string `json:"price"`
+		ChangedAt string `json:"changed_at,omitzero"`
+	}
+	category, former := p.categoriesOf(t.Slug)
+	return p.record(ctx, journal.Entry{
+		Kind: kind, Event: event, Slug: t.Slug, Category: category, OtherCategory: former,
+		Before: record.Encode(state{Pricing: price.PreviousPricing, Price: price.PreviousPrice}),
+		After:  record.Encode(state{Pricing: price.Pricing, Price: price.Price, ChangedAt: price.ChangedAt}),
+	})
 }

@@ -1,23 +1,29 @@
 package feed
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+
+	"palmares/internal/catalog/record"
+	"palmares/internal/core/text"
 )
 
-// snapshot is a whole, checked feed, with just enough of each record kept to
-// compare it with the catalog and to work out what follows from all of them.
+// snapshot is a valid feed, reduced to what is needed to compare it with the
+// catalog and to derive what depends on all of its records.
 type snapshot struct {
-	header      Header
+	header      record.Header
 	categories  map[string]*categoryLine
 	tools       map[string]*toolLine // active and retired
 	comparisons map[string]*comparisonLine
-	totals      totals
+
+	active             scoreStats
+	retired, published int // tools, comparisons
 }
 
-// line is what every record leaves behind.
 type line struct {
 	number      int
 	fingerprint string
@@ -33,7 +39,7 @@ type toolLine struct {
 	retired      bool
 	category     string
 	score        *float64
-	tier         int
+	tier         record.Tier
 	mainstream   bool
 	sectionsHash string
 	historyHash  string
@@ -46,7 +52,25 @@ type comparisonLine struct {
 	published            bool
 }
 
-// takeSnapshot reads a feed whole. Its error is a *Faults when the feed is wrong.
+// scoreStats counts tools and averages the scores they have.
+type scoreStats struct {
+	tools, tested int
+	sum           float64
+}
+
+func (s *scoreStats) add(score *float64) {
+	s.tools++
+	if score != nil {
+		s.tested++
+		s.sum += *score
+	}
+}
+
+// mean is nil when no tool has a score.
+func (s *scoreStats) mean() *float64 { return text.Mean(s.sum, s.tested) }
+
+// takeSnapshot reads and checks a whole feed. It returns *Faults if the feed is
+// not valid.
 func takeSnapshot(ctx context.Context, r io.Reader) (*snapshot, error) {
 	snap := &snapshot{
 		categories:  map[string]*categoryLine{},
@@ -54,43 +78,45 @@ func takeSnapshot(ctx context.Context, r io.Reader) (*snapshot, error) {
 		comparisons: map[string]*comparisonLine{},
 	}
 	faults := &Faults{}
-	s := scanner{types: everyType, faults: faults}
-	s.visit = func(number int, rec record, sound bool) error {
-		snap.add(number, rec, sound, faults)
+	s := scanner{types: record.Types, faults: faults}
+	s.visit = func(number int, rec record.Record, valid bool) error {
+		if first := snap.lineOf(rec); first != 0 {
+			faults.add(number, "%s: slug: is already used at line %d; each slug may appear once", label(rec.RecordType(), rec.RecordSlug()), first)
+		} else {
+			snap.add(number, rec, valid)
+		}
 		return nil
 	}
 	if err := s.scan(ctx, r); err != nil {
 		return nil, err
 	}
 	snap.header = s.header
-	if !s.unreadable && !faults.full() {
+	if !s.incomplete && !faults.More {
 		snap.checkReferences(faults)
 	}
 	if err := faults.err(); err != nil {
 		return nil, err
 	}
-	snap.workOut()
+	snap.deriveStats()
+	for _, slug := range snap.embeddingsSet() {
+		snap.tools[slug].inEmbeddings = true
+	}
 	return snap, nil
 }
 
-// add keeps a record that has its slug to itself. One with faults is kept
-// too: what refers to it is not wrong for that.
-func (s *snapshot) add(number int, rec record, sound bool, faults *Faults) {
-	if first := s.lineOf(rec); first != 0 {
-		faults.add(number, "%s: slug: is already used at line %d", label(rec.recordType(), rec.recordSlug()), first)
-		return
-	}
+// add stores a record, even one with faults: references to it are valid.
+func (s *snapshot) add(number int, rec record.Record, valid bool) {
 	at := line{number: number}
-	if sound {
-		at.fingerprint = digest(summary(rec))
+	if valid {
+		at.fingerprint = record.Fingerprint(rec)
 	}
 	switch rec := rec.(type) {
 	case *Category:
 		s.categories[rec.Slug] = &categoryLine{line: at}
 	case *Tool:
 		s.tools[rec.Slug] = &toolLine{
-			line: at, category: rec.Category, score: rec.Score, tier: int(rec.Tier), mainstream: rec.Mainstream,
-			sectionsHash: SectionsHash(rec.Sections), historyHash: historyHash(rec.PriceHistory),
+			line: at, category: rec.Category, score: rec.Score, tier: rec.Tier, mainstream: rec.Mainstream,
+			sectionsHash: record.SectionsHash(rec.Sections), historyHash: record.HistoryHash(rec.PriceHistory),
 		}
 	case *Retired:
 		s.tools[rec.Slug] = &toolLine{line: at, retired: true, category: rec.Category, score: rec.Score}
@@ -99,43 +125,49 @@ func (s *snapshot) add(number int, rec record, sound bool, faults *Faults) {
 	}
 }
 
-// lineOf is where a record's slug was used before, or 0.
-func (s *snapshot) lineOf(rec record) int {
+// lineOf returns the line that already uses a record's slug, or 0. Active and
+// retired tools share their slugs.
+func (s *snapshot) lineOf(rec record.Record) int {
+	slug := rec.RecordSlug()
 	switch rec.(type) {
 	case *Category:
-		if first := s.categories[rec.recordSlug()]; first != nil {
+		if first := s.categories[slug]; first != nil {
 			return first.number
 		}
 	case *Comparison:
-		if first := s.comparisons[rec.recordSlug()]; first != nil {
+		if first := s.comparisons[slug]; first != nil {
 			return first.number
 		}
-	default: // active and retired tools share their slugs
-		if first := s.tools[rec.recordSlug()]; first != nil {
+	default:
+		if first := s.tools[slug]; first != nil {
 			return first.number
 		}
 	}
 	return 0
 }
 
-// checkReferences names whatever refers to a record that is not there, first
-// lines first.
+// checkReferences reports references to records that the feed does not have.
+// A reference is empty where its field had a fault of its own.
 func (s *snapshot) checkReferences(faults *Faults) {
 	var missing []Fault
-	miss := func(line int, recordType, slug, field, what string) {
-		missing = append(missing, Fault{line, fmt.Sprintf("%s: %s: %s does not exist", label(recordType, slug), field, quote(what))})
+	miss := func(line int, recordType, slug, field, noun, target string) {
+		missing = append(missing, Fault{line, fmt.Sprintf("%s: %s: the feed has no %s %s", label(recordType, slug), field, noun, record.Quote(target))})
 	}
 	for slug, tool := range s.tools {
 		if tool.category != "" && s.categories[tool.category] == nil {
-			miss(tool.number, tool.recordType(), slug, "category", tool.category)
+			recordType := record.TypeTool
+			if tool.retired {
+				recordType = record.TypeRetired
+			}
+			miss(tool.number, recordType, slug, "category", "category", tool.category)
 		}
 	}
 	for slug, comparison := range s.comparisons {
 		if comparison.toolA != "" && s.tools[comparison.toolA] == nil {
-			miss(comparison.number, typeComparison, slug, "tool_a", comparison.toolA)
+			miss(comparison.number, record.TypeComparison, slug, "tool_a", "tool", comparison.toolA)
 		}
 		if comparison.toolB != "" && s.tools[comparison.toolB] == nil {
-			miss(comparison.number, typeComparison, slug, "tool_b", comparison.toolB)
+			miss(comparison.number, record.TypeComparison, slug, "tool_b", "tool", comparison.toolB)
 		}
 	}
 	slices.SortStableFunc(missing, func(a, b Fault) int { return a.Line - b.Line })
@@ -144,19 +176,67 @@ func (s *snapshot) checkReferences(faults *Faults) {
 	}
 }
 
-func (t *toolLine) recordType() string {
-	if t.retired {
-		return typeRetired
+// deriveStats adds up tools in the order of their slugs, so that sums of
+// floating-point numbers are the same each time.
+func (s *snapshot) deriveStats() {
+	for _, slug := range sortedKeys(s.tools) {
+		tool := s.tools[slug]
+		if tool.retired {
+			s.retired++
+			continue
+		}
+		s.active.add(tool.score)
+		s.categories[tool.category].stats.add(tool.score)
 	}
-	return typeTool
+	for _, comparison := range s.comparisons {
+		if comparison.published {
+			s.published++
+		}
+	}
 }
 
-// sortedKeys gives maps an order that does not change from run to run.
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
+// embeddingsLimit is the size of the embeddings set.
+const embeddingsLimit = 300
+
+// embeddingsGroup is the first of the three groups of the embeddings set that a
+// tool belongs to, or 0.
+func (t *toolLine) embeddingsGroup() int {
+	switch {
+	case t.retired:
+		return 0
+	case t.tier == 1:
+		return 1
+	case t.score != nil && *t.score >= 8:
+		return 2
+	case t.tier == 2 && t.mainstream:
+		return 3
 	}
-	slices.Sort(keys)
-	return keys
+	return 0
 }
+
+// embeddingsSet returns the tools that qualify, ordered by group, by score with
+// untested tools last, and by slug.
+func (s *snapshot) embeddingsSet() []string {
+	var set []string
+	for slug, tool := range s.tools {
+		if tool.embeddingsGroup() != 0 {
+			set = append(set, slug)
+		}
+	}
+	rank := func(slug string) float64 {
+		if score := s.tools[slug].score; score != nil {
+			return *score
+		}
+		return -1
+	}
+	slices.SortFunc(set, func(a, b string) int {
+		return cmp.Or(
+			cmp.Compare(s.tools[a].embeddingsGroup(), s.tools[b].embeddingsGroup()),
+			cmp.Compare(rank(b), rank(a)),
+			cmp.Compare(a, b),
+		)
+	})
+	return set[:min(len(set), embeddingsLimit)]
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

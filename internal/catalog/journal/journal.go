@@ -1,6 +1,6 @@
-// Package journal keeps one entry for each change that a release made to the
-// catalog. It is what every way of telling changes reads; what a change is,
-// the import decides.
+// Package journal stores one entry for each change that a release made to the
+// catalog. Entries that readers notice are events; webhooks, streams, Atom
+// feeds and the API's list of changes all read them from here.
 package journal
 
 import (
@@ -10,8 +10,8 @@ import (
 	"palmares/ent"
 )
 
-// The kinds of changes. A tool that comes back from retirement is created
-// again, and its entry tells what it was.
+// The kinds of changes. A tool that returns from retirement is created again,
+// with its retired state as the one before.
 const (
 	CategoryCreated   = "category.created"
 	CategoryUpdated   = "category.updated"
@@ -20,8 +20,8 @@ const (
 	ToolUpdated       = "tool.updated"
 	ToolRetired       = "tool.retired"
 	ToolRemoved       = "tool.removed"
-	PriceChanged      = "price.changed"    // this import saw the price change
-	PriceBackfilled   = "price.backfilled" // the feed told of an older change
+	PriceChanged      = "price.changed"    // the price changed since the last import
+	PriceBackfilled   = "price.backfilled" // the feed added an older change
 	ComparisonCreated = "comparatif.created"
 	ComparisonUpdated = "comparatif.updated"
 	ComparisonRemoved = "comparatif.removed"
@@ -29,57 +29,79 @@ const (
 	CatalogPublished  = "catalog.published"  // the last of a release
 )
 
-// Entry is one change. Before and After are JSON; nil for what was not there.
+// The types of events. Changes that readers do not notice, such as a tool's
+// tier, have none.
+const (
+	EventCatalogPublished    = "catalog.published" // the last of a release
+	EventToolCreated         = "tool.created"
+	EventToolUpdated         = "tool.updated"
+	EventToolRetired         = "tool.retired"
+	EventToolRemoved         = "tool.removed"
+	EventPriceChanged        = "price.changed"
+	EventComparisonPublished = "comparatif.published"
+	EventComparisonUpdated   = "comparatif.updated"
+	EventComparisonRemoved   = "comparatif.removed" // or no longer published
+	EventEmbeddingsChanged   = "embeddings.changed" // the text to embed changed
+)
+
+// Events lists all types of events.
+var Events = []string{
+	EventCatalogPublished, EventToolCreated, EventToolUpdated, EventToolRetired, EventToolRemoved, EventPriceChanged,
+	EventComparisonPublished, EventComparisonUpdated, EventComparisonRemoved, EventEmbeddingsChanged,
+}
+
+// Entry is one change. Before and After are JSON; nil for what does not exist.
 type Entry struct {
 	Kind                    string
-	Event                   string // what readers are told it is, see events.go; empty for what they are not told
+	Event                   string // empty if readers do not notice the change
 	Slug                    string
-	Category, OtherCategory string // of the tools it is about
+	Category, OtherCategory string // of the tools that changed
 	Before, After           []byte
 }
 
-// batch is how many entries go into one statement: few, because the SQLite
-// driver's time to bind one grows with the square of its parameters.
-const batch = 130
+const (
+	// batchSize is small because the time that the SQLite driver needs to bind
+	// a statement grows with the square of its parameters.
+	batchSize = 130
+	// batchBytes limits how much text is buffered, however few the entries.
+	batchBytes = 256 << 10
+)
 
-// batchBytes is how much text may wait, however few its entries.
-const batchBytes = 256 << 10
-
-// Writer collects the entries of one release and writes them in batches.
+// Writer writes the entries of one release in batches.
 type Writer struct {
-	tx      *ent.Tx
-	release int
-	waiting []Entry
-	bytes   int
-	next    int            // number of the next entry that is written; 0 before the first
-	told    map[string]int // events by type
+	tx       *ent.Tx
+	release  int
+	buffered []Entry
+	bytes    int
+	next     int // number of the next entry; 0 before the first batch
+	counts   map[string]int
 }
 
-// NewWriter writes for a release that tx has already stored.
+// NewWriter returns a writer for a release that tx has already stored.
 func NewWriter(tx *ent.Tx, release int) *Writer {
-	return &Writer{tx: tx, release: release, told: map[string]int{}}
+	return &Writer{tx: tx, release: release, counts: map[string]int{}}
 }
 
-// Told counts the events that were added, by type.
-func (w *Writer) Told() map[string]int { return w.told }
+// Counts returns how many events of each type were added.
+func (w *Writer) Counts() map[string]int { return w.counts }
 
-// Add takes an entry.
+// Add buffers an entry, and writes the buffer when it is full.
 func (w *Writer) Add(ctx context.Context, entry Entry) error {
 	if entry.Event != "" {
-		w.told[entry.Event]++
+		w.counts[entry.Event]++
 	}
-	w.waiting = append(w.waiting, entry)
+	w.buffered = append(w.buffered, entry)
 	w.bytes += len(entry.Before) + len(entry.After)
-	if len(w.waiting) < batch && w.bytes < batchBytes {
+	if len(w.buffered) < batchSize && w.bytes < batchBytes {
 		return nil
 	}
 	return w.Flush(ctx)
 }
 
-// Flush writes what is waiting.
+// Flush writes the buffered entries.
 func (w *Writer) Flush(ctx context.Context) error {
-	entries := w.waiting
-	w.waiting, w.bytes = w.waiting[:0], 0
+	entries := w.buffered
+	w.buffered, w.bytes = w.buffered[:0], 0
 	if len(entries) == 0 {
 		return nil
 	}
@@ -88,7 +110,10 @@ func (w *Writer) Flush(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		w.next = max(newest+1, firstNumber())
+		// Numbers start at the microseconds since 1970. No import writes faster
+		// than that, so a journal restored from a backup continues above the
+		// numbers that clients have already seen.
+		w.next = max(newest+1, int(time.Now().UnixMicro()))
 	}
 	first := w.next
 	w.next += len(entries)
@@ -98,19 +123,11 @@ func (w *Writer) Flush(ctx context.Context) error {
 		if e.Event != "" {
 			create.SetEvent(e.Event)
 		}
-		create.SetNillableBefore(text(e.Before)).SetNillableAfter(text(e.After))
+		if e.Before != nil {
+			create.SetBefore(string(e.Before))
+		}
+		if e.After != nil {
+			create.SetAfter(string(e.After))
+		}
 	}).Exec(ctx)
-}
-
-// firstNumber is what the entries of a release count up from: the microseconds
-// since 1970. No import writes as many in its time, so a journal that was
-// restored from a backup goes on above all that it had told after it.
-func firstNumber() int { return int(time.Now().UnixMicro()) }
-
-func text(data []byte) *string {
-	if data == nil {
-		return nil
-	}
-	s := string(data)
-	return &s
 }

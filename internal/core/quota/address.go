@@ -3,30 +3,28 @@ package quota
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
-// ClientAddress is where a request comes from: the peer, or where the peer is
-// a proxy that we trust, whoever that says it came from. Its list is read from
-// the right, since everything left of the first address that is not one of our
-// proxies may be made up.
+// ClientAddress returns the address that a request comes from: its peer, or the
+// one in X-Forwarded-For if the peer is a trusted proxy. The list is read from
+// the right, because everything left of the first address that is not a trusted
+// proxy may be forged.
 func ClientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	peer := parseAddress(r.RemoteAddr)
 	if !within(peer, trusted) {
 		return peer
 	}
 	client := peer
-	said := strings.Join(r.Header["X-Forwarded-For"], ",")
-	for said != "" {
-		var last string
-		if i := strings.LastIndexByte(said, ','); i >= 0 {
-			said, last = said[:i], said[i+1:]
-		} else {
-			said, last = "", said
+	forwarded := strings.Split(strings.Join(r.Header["X-Forwarded-For"], ","), ",")
+	for _, text := range slices.Backward(forwarded) {
+		if text == "" && len(forwarded) == 1 {
+			break
 		}
-		client = parseAddress(strings.TrimSpace(last))
+		client = parseAddress(strings.TrimSpace(text))
 		if !client.IsValid() {
-			return peer // a list that cannot be read says nothing
+			return peer // ignore a malformed list
 		}
 		if !within(client, trusted) {
 			break
@@ -47,33 +45,28 @@ func parseAddress(text string) netip.Addr {
 }
 
 func within(address netip.Addr, networks []netip.Prefix) bool {
-	for _, network := range networks {
-		if network.Contains(address) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(networks, func(network netip.Prefix) bool { return network.Contains(address) })
 }
 
-// Network is the text of what is counted together: an IPv4 address, or the
-// first half of an IPv6 address.
+// Network returns the text of what is counted together: an IPv4 address, or the
+// /64 network of an IPv6 address.
 func Network(address netip.Addr) string {
 	if address.Is4() || !address.IsValid() {
 		return address.String()
 	}
-	half, _ := address.Prefix(64) // an IPv6 address has more
-	return half.String()
+	network, _ := address.Prefix(64) // an IPv6 address has more bits
+	return network.String()
 }
 
-// WiderNetwork is the text of the network around that, as providers hand them
-// out: who has a /48 of IPv6 has 65,536 halves to come from.
+// WiderNetwork returns the text of the network around that, as providers assign
+// them: one customer with a /48 network has 65,536 /64 networks.
 func WiderNetwork(address netip.Addr) string {
 	bits := 48
 	if address.Is4() {
 		bits = 24
 	}
 	wider, err := address.Prefix(bits)
-	if err != nil { // of no address
+	if err != nil { // no valid address
 		return address.String()
 	}
 	return wider.String()

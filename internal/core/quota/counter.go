@@ -6,44 +6,50 @@ import (
 )
 
 const (
-	shards = 64
+	shardCount = 64
 	// maxSubjects limits the memory for one day of many addresses to some
 	// 150 MB; all days together take no more than two full ones.
 	maxSubjects = 4 << 20
 	// daysInMemory is enough for today, yesterday and two days that a wrong
 	// clock jumped to.
 	daysInMemory = 4
-	// looked is how many subjects are compared to find one to forget.
-	looked = 8
+	// evictionSample is how many subjects are compared to find one to evict.
+	evictionSample = 8
 )
 
-// Counter counts in the process. It retains the days that were used last, in
-// whatever order the clock visits them: a clock that jumps forward or back
-// counts on another day, and finds the counts of the right day on its return.
-type Counter struct{ shards [shards]shard }
+// Counter counts in memory. It retains the most recently used days in whatever
+// order the clock visits them: a clock that jumps counts on another day, and
+// finds the counts of the right day on its return.
+type Counter struct{ shards [shardCount]shard }
 
 type shard struct {
 	mu      sync.Mutex
 	days    [daysInMemory]dayCounts // the most recently used first
-	changed map[change]int
+	changed map[key]int             // since the changes were last collected
 }
 
 type dayCounts struct {
 	day    Day
-	counts map[Subject]int32
+	counts map[Subject]tally
 }
 
-// change is whose count changed since the changes were last collected.
-type change struct {
+// tally is the count of a subject on a day.
+type tally struct {
+	count int32
+	epoch int32 // identifies the count in Redis; see takeScript
+}
+
+// key identifies a tally.
+type key struct {
 	day     Day
 	subject Subject
 }
 
-// NewCounter counts from nothing.
+// NewCounter returns a counter without counts.
 func NewCounter() *Counter { return &Counter{} }
 
 func (c *Counter) shard(s Subject) *shard {
-	return &c.shards[uint64(s)*0x9E3779B97F4A7C15>>58] // Fibonacci hashing: neighbours lie apart
+	return &c.shards[uint64(s)*0x9E3779B97F4A7C15>>58] // Fibonacci hashing spreads neighbours
 }
 
 // on returns the counts of a day. A day without counts replaces the least
@@ -53,49 +59,37 @@ func (s *shard) on(day Day) *dayCounts {
 	if first.day == day && first.counts != nil {
 		return first
 	}
-	found := dayCounts{day: day}
-	at := len(s.days) - 1
+	found, at := dayCounts{day: day}, len(s.days)-1
 	for i, known := range s.days {
 		if known.day == day && known.counts != nil {
 			found, at = known, i
 		}
 	}
 	if found.counts == nil {
-		found.counts = map[Subject]int32{}
+		found.counts = map[Subject]tally{}
 	}
 	copy(s.days[1:at+1], s.days[:at])
 	*first = found
 	return first
 }
 
-// peek returns a subject's count without making room for its day.
-func (s *shard) peek(subject Subject, day Day) int {
+// peek returns a count without making room for its day.
+func (s *shard) peek(subject Subject, day Day) tally {
 	for _, known := range s.days {
 		if known.day == day {
-			return int(known.counts[subject])
+			return known.counts[subject]
 		}
 	}
-	return 0
-}
-
-// add changes a count, and returns what it is then.
-func (s *shard) add(subject Subject, on *dayCounts, n int) int {
-	count, known := on.counts[subject]
-	if !known {
-		s.makeRoom(on)
-	}
-	count = max(0, count+int32(n))
-	on.counts[subject] = count
-	return int(count)
+	return tally{}
 }
 
 // makeRoom keeps the shard within its share of the memory before a subject is
 // added to a day. Where other days take too much, the least recently used one
-// goes as a whole, because a Go map never shrinks.
+// is dropped as a whole, because a Go map never shrinks.
 func (s *shard) makeRoom(on *dayCounts) {
-	const most = maxSubjects / shards
+	const most = maxSubjects / shardCount
 	if len(on.counts) >= most {
-		on.forgetOne()
+		on.evict()
 	}
 	total := 0
 	for i := range s.days {
@@ -106,62 +100,78 @@ func (s *shard) makeRoom(on *dayCounts) {
 	}
 }
 
-// forgetOne makes room where more addresses came on a day than can be kept:
-// out of a few, the one that was counted least loses its count.
-func (d *dayCounts) forgetOne() {
-	var least Subject
-	lowest, seen := int32(0), 0
-	for subject, count := range d.counts { // in random order
-		if seen == 0 || count < lowest {
-			least, lowest = subject, count
+// evict drops the lowest of a few random counts.
+func (d *dayCounts) evict() {
+	var lowest Subject
+	seen := 0
+	for subject, t := range d.counts { // in random order
+		if seen == 0 || t.count < d.counts[lowest].count {
+			lowest = subject
 		}
-		if seen++; seen == looked {
+		if seen++; seen == evictionSample {
 			break
 		}
 	}
-	delete(d.counts, least)
+	delete(d.counts, lowest)
 }
 
-func (s *shard) note(subject Subject, day Day, n int) {
-	if s.changed == nil {
-		s.changed = map[change]int{}
+// update replaces a tally. The change that it returns is written to the
+// database.
+func (c *Counter) update(k key, replace func(tally) (_ tally, change int)) {
+	s := c.shard(k.subject)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	on := s.on(k.day)
+	before, known := on.counts[k.subject]
+	after, change := replace(before)
+	if !known {
+		s.makeRoom(on)
 	}
-	s.changed[change{day, subject}] += n
+	on.counts[k.subject] = after
+	if change != 0 {
+		if s.changed == nil {
+			s.changed = map[key]int{}
+		}
+		s.changed[k] += change
+	}
 }
 
 // Take implements Store.
-func (c *Counter) Take(_ context.Context, subject Subject, day Day, quota int) int {
-	s := c.shard(subject)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	on := s.on(day)
-	if count := int(on.counts[subject]); quota > 0 && count >= quota {
-		return max(count, quota) + 1
-	}
-	s.note(subject, day, 1)
-	return s.add(subject, on, 1)
+func (c *Counter) Take(_ context.Context, subject Subject, day Day, limit int) (count int) {
+	c.update(key{day, subject}, func(t tally) (tally, int) {
+		count = int(t.count) + 1
+		if !granted(limit, count) {
+			return t, 0
+		}
+		t.count++
+		return t, 1
+	})
+	return count
 }
 
 // GiveBack implements Store.
 func (c *Counter) GiveBack(_ context.Context, subject Subject, day Day) {
-	s := c.shard(subject)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.peek(subject, day) > 0 {
-		s.add(subject, s.on(day), -1)
-		s.note(subject, day, -1)
+	if c.get(key{day, subject}).count == 0 {
+		return // without making room for the day
 	}
+	c.update(key{day, subject}, func(t tally) (tally, int) {
+		if t.count == 0 {
+			return t, 0
+		}
+		t.count--
+		return t, -1
+	})
 }
 
-// restore adds what was counted before, and is written down already.
-func (c *Counter) restore(subject Subject, day Day, n int) {
-	s := c.shard(subject)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.add(subject, s.on(day), n)
+// restore adds requests that the database has already.
+func (c *Counter) restore(k key, n int) {
+	c.update(k, func(t tally) (tally, int) {
+		t.count = max(0, t.count+int32(n))
+		return t, 0
+	})
 }
 
-// changes collects what was counted since the last time, by day.
+// changes collects what was counted since the last call, by day.
 func (c *Counter) changes() map[Day]map[Subject]int {
 	all := map[Day]map[Subject]int{}
 	for i := range c.shards {
@@ -170,42 +180,22 @@ func (c *Counter) changes() map[Day]map[Subject]int {
 		changed := s.changed
 		s.changed = nil
 		s.mu.Unlock()
-		for c, n := range changed {
+		for k, n := range changed {
 			if n == 0 {
 				continue
 			}
-			if all[c.day] == nil {
-				all[c.day] = map[Subject]int{}
+			if all[k.day] == nil {
+				all[k.day] = map[Subject]int{}
 			}
-			all[c.day][c.subject] = n
+			all[k.day][k.subject] = n
 		}
 	}
 	return all
 }
 
-// count is what is known of a subject.
-func (c *Counter) count(subject Subject, day Day) int {
-	s := c.shard(subject)
+func (c *Counter) get(k key) tally {
+	s := c.shard(k.subject)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.peek(subject, day)
-}
-
-// observe takes over a count from another store, which counted one more if
-// granted, and returns what was known before. Answers may come in another
-// order than they were given in, so a count that is a little lower is only an
-// older one.
-func (c *Counter) observe(subject Subject, day Day, count int, granted bool) (known int) {
-	s := c.shard(subject)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	on := s.on(day)
-	known = int(on.counts[subject])
-	if count > known {
-		s.add(subject, on, count-known)
-	}
-	if granted {
-		s.note(subject, day, 1)
-	}
-	return known
+	return s.peek(k.subject, k.day)
 }

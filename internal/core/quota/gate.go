@@ -50,7 +50,7 @@ func (g *Gate) Count(next http.Handler) http.Handler {
 		case decision.Granted:
 			next.ServeHTTP(&refunder{ResponseWriter: w, visit: v}, r)
 		case conditional(r):
-			// A 304 from the cache costs next to nothing and is free anyway.
+			// A 304 from the cache costs next to nothing, and is refunded anyway.
 			only := &onlyNotModified{ResponseWriter: w, header: http.Header{}}
 			next.ServeHTTP(only, r.WithContext(cache.WithCachedOnly(r.Context())))
 			if !only.sent {
@@ -93,8 +93,8 @@ func (v *visit) refund(executed bool) bool {
 	return true
 }
 
-// conditional reports whether a request can be answered with a 304 by a client
-// that holds the response. "*" matches without holding one.
+// conditional reports whether a request names a response that the client has.
+// "*" matches without having one.
 func conditional(r *http.Request) bool {
 	tags := r.Header["If-None-Match"]
 	return len(tags) > 0 && !cache.AnyTag(tags) && (r.Method == http.MethodGet || r.Method == http.MethodHead)

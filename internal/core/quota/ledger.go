@@ -21,32 +21,30 @@ import (
 )
 
 const (
-	// writeEvery keeps what a crash forgets to well under a second.
-	writeEvery = 400 * time.Millisecond
+	// writeEvery limits what a crash loses to well under a second.
+	writeEvery   = 400 * time.Millisecond
+	writeTimeout = 30 * time.Second
 	// mergeEvery is after how many batches a day's are merged into one.
 	mergeEvery = 1_000
-	writeTime  = 30 * time.Second
-	// maxBehind bounds what is kept for a database that is away.
-	maxBehind = 1_000
 )
 
-// Ledger writes down what a Counter counted, so that a restart knows it. A
-// batch has a name: one that may or may not have been written is written again
-// under the same name, and counts once.
+// Ledger stores what a Counter counted in the database, so that it survives a
+// restart. Accounts have rows of their own; addresses are stored in batches. A
+// batch that may or may not have been written is written again under the same
+// name, and counts once.
 type Ledger struct {
-	store   *store.Store
-	counter *Counter
-	log     *slog.Logger
-	// addresses are written down unless another store keeps them.
-	addresses bool
+	store     *store.Store
+	counter   *Counter
+	addresses bool // false if Redis stores them
 	former    AddFormerUsage
+	log       *slog.Logger
 
-	server string // makes the names of its batches its own
-	number int
-	merged int
-	behind []batch
-	silent bool   // the database is known to be away
-	last   string // the batch that was surely written
+	server  string // makes the names of batches unique
+	number  int
+	merged  int     // the number of the last merged batch
+	pending []batch // not yet written
+	failing bool
+	last    string // the batch that was written last
 }
 
 type batch struct {
@@ -59,47 +57,32 @@ type batch struct {
 // deleted since they were counted.
 type AddFormerUsage func(ctx context.Context, tx *ent.Tx, accountID int, day string, requests int) error
 
-// NewLedger stores a counter's counts in a database. Requests of deleted
-// accounts go to former.
+// NewLedger stores a counter's counts in a database.
 func NewLedger(s *store.Store, c *Counter, addresses bool, former AddFormerUsage, log *slog.Logger) *Ledger {
-	return &Ledger{store: s, counter: c, log: log, addresses: addresses, former: former, server: rand.Text()}
+	return &Ledger{store: s, counter: c, addresses: addresses, former: former, log: log, server: rand.Text()}
 }
 
 // Load restores the counts of today, and of the latest other days in the
 // database: the clock may be wrong now and right in a moment. Nothing may be
 // counted before.
 func (l *Ledger) Load(ctx context.Context, today Day) error {
-	days, err := l.days(ctx, today)
+	var days []string
+	err := l.store.Write.CountBatch.Query().Where(countbatch.DayNEQ(today.String())).Unique(true).
+		Order(countbatch.ByDay(entsql.OrderDesc())).Limit(daysInMemory-1).Select(countbatch.FieldDay).Scan(ctx, &days)
 	if err != nil {
 		return err
 	}
-	for _, day := range days {
-		if err := l.load(ctx, day); err != nil {
+	slices.Reverse(days)
+	for _, text := range append(days, today.String()) { // today is then the most recently used day
+		date, err := time.Parse(time.DateOnly, text)
+		if err == nil {
+			err = l.load(ctx, DayOf(date))
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// days returns the days to restore: today last, so that it is the most
-// recently used one.
-func (l *Ledger) days(ctx context.Context, today Day) ([]Day, error) {
-	var stored []string
-	err := l.store.Write.CountBatch.Query().Where(countbatch.DayNEQ(today.String())).Unique(true).
-		Order(countbatch.ByDay(entsql.OrderDesc())).Limit(daysInMemory-1).Select(countbatch.FieldDay).Scan(ctx, &stored)
-	if err != nil {
-		return nil, err
-	}
-	days := []Day{today}
-	for _, text := range stored {
-		date, err := time.Parse(time.DateOnly, text)
-		if err != nil {
-			return nil, err
-		}
-		days = append(days, DayOf(date))
-	}
-	slices.Reverse(days)
-	return days, nil
 }
 
 func (l *Ledger) load(ctx context.Context, day Day) error {
@@ -108,14 +91,14 @@ func (l *Ledger) load(ctx context.Context, day Day) error {
 		return err
 	}
 	for _, row := range rows {
-		l.counter.restore(Account(row.AccountID), day, row.Requests)
+		l.counter.restore(key{day, Account(row.AccountID)}, row.Requests)
 	}
 	if !l.addresses {
 		return nil
 	}
 	total, err := l.merge(ctx, day)
 	for subject, n := range total {
-		l.counter.restore(subject, day, n)
+		l.counter.restore(key{day, subject}, n)
 	}
 	return err
 }
@@ -135,72 +118,70 @@ func (l *Ledger) Run(ctx context.Context) {
 	}
 }
 
-// Write writes down what was counted since the last time.
+// Write stores what was counted since the last call, after what could not be
+// written then.
 func (l *Ledger) Write(ctx context.Context) {
-	for day, counts := range l.counter.changes() {
-		l.number++
-		l.behind = append(l.behind, batch{fmt.Sprintf("%s-%d", l.server, l.number), day, counts})
-	}
-	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	for len(l.behind) > 0 {
-		if err := l.write(ctx, l.behind[0]); err != nil {
-			l.wait(err)
-			return
+	err := l.writePending(ctx)
+	if err == nil {
+		for day, counts := range l.counter.changes() {
+			l.pending = append(l.pending, batch{l.nextName(), day, counts})
 		}
-		if l.silent {
-			l.log.Info("counts are written again")
+		err = l.writePending(ctx)
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return // the server stops, and Run writes the rest
+	case err != nil && !l.failing:
+		l.log.Warn("writing quota counts failed, will retry", "cause", err)
+	case err == nil && l.failing:
+		l.log.Info("quota counts written again")
+	}
+	l.failing = err != nil
+}
+
+func (l *Ledger) nextName() string {
+	l.number++
+	return fmt.Sprintf("%s-%d", l.server, l.number)
+}
+
+func (l *Ledger) writePending(ctx context.Context) error {
+	for len(l.pending) > 0 {
+		b := l.pending[0]
+		if err := l.write(ctx, b); err != nil {
+			return err
 		}
-		l.silent = false
+		l.last, l.pending = b.name, l.pending[1:]
 		if l.addresses && l.number-l.merged >= mergeEvery {
-			if _, err := l.merge(ctx, l.behind[0].day); err != nil {
-				l.log.Warn("the day's counts were not merged", "cause", err)
+			if _, err := l.merge(ctx, b.day); err != nil {
+				l.log.Warn("merging quota counts failed", "cause", err)
 			}
 			l.merged = l.number
 		}
-		l.last = l.behind[0].name
-		l.behind = l.behind[1:]
 	}
-}
-
-// wait keeps what could not be written, together if it becomes much.
-func (l *Ledger) wait(err error) {
-	if !l.silent && !errors.Is(err, context.Canceled) {
-		l.log.Warn("counts cannot be written: they wait", "cause", err)
-		l.silent = true
-	}
-	for len(l.behind) > maxBehind {
-		// The first may have been written, so it stays as it is.
-		last, before := l.behind[len(l.behind)-1], &l.behind[len(l.behind)-2]
-		if last.day != before.day {
-			return
-		}
-		for subject, n := range last.counts {
-			before.counts[subject] += n
-		}
-		l.behind = l.behind[:len(l.behind)-1]
-	}
+	return nil
 }
 
 func (l *Ledger) write(ctx context.Context, b batch) error {
 	return l.store.Update(ctx, func(tx *ent.Tx) error {
-		there, err := tx.CountBatch.Query().Where(countbatch.ID(b.name)).Exist(ctx)
-		if err != nil || there {
+		written, err := tx.CountBatch.Query().Where(countbatch.ID(b.name)).Exist(ctx)
+		if err != nil || written {
 			return err
 		}
 		if err := tx.CountBatch.Create().SetID(b.name).SetDay(b.day.String()).SetCounts(l.encode(b.counts)).Exec(ctx); err != nil {
 			return err
 		}
 		if !l.addresses {
-			// The batch is a mark that its counts are in: the next one ends it.
+			// An empty batch only shows that it was written: one is enough.
 			if _, err := tx.CountBatch.Delete().Where(countbatch.ID(l.last)).Exec(ctx); err != nil {
 				return err
 			}
 		}
-		// In one order, or servers would wait for each other crosswise.
+		// In a fixed order, because servers would deadlock otherwise.
 		for _, subject := range slices.Sorted(maps.Keys(b.counts)) {
-			if id, is := subject.account(); is {
-				if err := l.addUsage(ctx, tx, id, b.day, b.counts[subject]); err != nil {
+			if id, ok := subject.account(); ok {
+				if err := l.addUsage(ctx, tx, id, b.day.String(), b.counts[subject]); err != nil {
 					return err
 				}
 			}
@@ -210,32 +191,29 @@ func (l *Ledger) write(ctx context.Context, b batch) error {
 }
 
 // addUsage adds to an account's day, also if it was deleted since: signing up
-// again with its address does not reset the quota.
-func (l *Ledger) addUsage(ctx context.Context, tx *ent.Tx, id int, day Day, n int) error {
-	there, err := tx.Account.Query().Where(account.ID(id)).Exist(ctx)
+// again with the same email address does not reset the quota.
+func (l *Ledger) addUsage(ctx context.Context, tx *ent.Tx, id int, day string, n int) error {
+	exists, err := tx.Account.Query().Where(account.ID(id)).Exist(ctx)
 	if err != nil {
 		return err
 	}
-	if !there {
-		return l.former(ctx, tx, id, day.String(), n)
+	if !exists {
+		return l.former(ctx, tx, id, day, n)
 	}
-	return tx.Usage.Create().SetAccountID(id).SetDay(day.String()).SetRequests(n).
+	return tx.Usage.Create().SetAccountID(id).SetDay(day).SetRequests(n).
 		OnConflictColumns(usage.FieldAccountID, usage.FieldDay).
 		Update(func(u *ent.UsageUpsert) { u.AddRequests(n) }).Exec(ctx)
 }
 
-// merge sums up a day's batches into one, and returns the sum.
-func (l *Ledger) merge(ctx context.Context, day Day) (map[Subject]int, error) {
-	var total map[Subject]int
-	err := l.store.Update(ctx, func(tx *ent.Tx) error {
+// merge replaces a day's batches by one, and returns its counts.
+func (l *Ledger) merge(ctx context.Context, day Day) (total map[Subject]int, err error) {
+	err = l.store.Update(ctx, func(tx *ent.Tx) error {
 		total = map[Subject]int{}
 		rows, err := tx.CountBatch.Query().Where(countbatch.Day(day.String())).All(ctx)
 		if err != nil {
 			return err
 		}
-		var names []string
 		for _, row := range rows {
-			names = append(names, row.ID)
 			if err := decode(row.Counts, total); err != nil {
 				return err
 			}
@@ -243,20 +221,14 @@ func (l *Ledger) merge(ctx context.Context, day Day) (map[Subject]int, error) {
 		if len(rows) < 2 {
 			return nil
 		}
-		removed := 0
-		for len(names) > 0 {
-			some := names[:min(len(names), 500)]
-			n, err := tx.CountBatch.Delete().Where(countbatch.IDIn(some...)).Exec(ctx)
-			if err != nil {
-				return err
-			}
-			removed, names = removed+n, names[len(some):]
+		deleted, err := tx.CountBatch.Delete().Where(countbatch.Day(day.String())).Exec(ctx)
+		if err == nil && deleted != len(rows) {
+			err = errors.New("another server wrote batches meanwhile")
 		}
-		if removed != len(rows) {
-			return errors.New("another server merges them, too")
+		if err != nil {
+			return err
 		}
-		l.number++
-		return tx.CountBatch.Create().SetID(fmt.Sprintf("%s-%d", l.server, l.number)).SetDay(day.String()).SetCounts(l.encode(total)).Exec(ctx)
+		return tx.CountBatch.Create().SetID(l.nextName()).SetDay(day.String()).SetCounts(l.encode(total)).Exec(ctx)
 	})
 	return total, err
 }
@@ -270,16 +242,15 @@ func Tidy(ctx context.Context, s *store.Store, today Day) error {
 	return store.Explain(err)
 }
 
-// encode writes the counts of addresses: eight bytes of subject and a number
+// encode writes the counts of addresses: eight bytes of subject and a varint
 // each. Those of accounts have a table of their own.
 func (l *Ledger) encode(counts map[Subject]int) []byte {
 	data := make([]byte, 0, len(counts)*9)
 	for subject, n := range counts {
-		if _, is := subject.account(); is || !l.addresses {
-			continue
+		if _, ok := subject.account(); !ok && l.addresses {
+			data = binary.BigEndian.AppendUint64(data, uint64(subject))
+			data = binary.AppendVarint(data, int64(n))
 		}
-		data = binary.BigEndian.AppendUint64(data, uint64(subject))
-		data = binary.AppendVarint(data, int64(n))
 	}
 	return data
 }
@@ -287,14 +258,13 @@ func (l *Ledger) encode(counts map[Subject]int) []byte {
 func decode(data []byte, into map[Subject]int) error {
 	for len(data) > 0 {
 		if len(data) < 9 {
-			return errors.New("a batch of counts is cut")
+			return errors.New("a batch of counts is truncated")
 		}
-		subject := Subject(binary.BigEndian.Uint64(data))
 		n, size := binary.Varint(data[8:])
 		if size <= 0 {
-			return errors.New("a batch of counts cannot be read")
+			return errors.New("a batch of counts is malformed")
 		}
-		into[subject] += int(n)
+		into[Subject(binary.BigEndian.Uint64(data))] += int(n)
 		data = data[8+size:]
 	}
 	return nil

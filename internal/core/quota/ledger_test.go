@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 
@@ -14,20 +14,21 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-var somebody = Address(netip.MustParseAddr("203.0.113.9"))
+// dropFormer ignores the requests of deleted accounts.
+func dropFormer(context.Context, *ent.Tx, int, string, int) error { return nil }
 
-func ledgerOn(t *testing.T, s *store.Store) (*Ledger, *Counter) {
+// ledgerOn starts a server on a day.
+func ledgerOn(t *testing.T, s *store.Store, day Day) (*Ledger, *Counter) {
 	t.Helper()
 	counter := NewCounter()
 	ledger := NewLedger(s, counter, true, dropFormer, slog.New(slog.DiscardHandler))
-	if err := ledger.Load(t.Context(), someDay); err != nil {
+	if err := ledger.Load(t.Context(), day); err != nil {
 		t.Fatal(err)
 	}
 	return ledger, counter
 }
 
-// Servers that write the counts of the same accounts do not wait for each other
-// crosswise, which PostgreSQL would end as a deadlock.
+// Servers that write the counts of the same accounts do not deadlock.
 func TestLedgersAtOnce(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		var accounts []Subject
@@ -36,11 +37,11 @@ func TestLedgersAtOnce(t *testing.T) {
 			accounts = append(accounts, Account(a.ID))
 		}
 		const servers, rounds = 3, 10
-		said := &lockedBuffer{}
+		log := &lockedBuffer{}
 		var all sync.WaitGroup
 		for range servers {
 			counter := NewCounter()
-			ledger := NewLedger(s, counter, false, dropFormer, slog.New(slog.NewTextHandler(said, nil)))
+			ledger := NewLedger(s, counter, false, dropFormer, slog.New(slog.NewTextHandler(log, nil)))
 			all.Go(func() {
 				for range rounds {
 					for _, a := range accounts {
@@ -51,33 +52,25 @@ func TestLedgersAtOnce(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if said.String() != "" {
-			t.Error(said)
+		if log.String() != "" {
+			t.Errorf("got log lines, want none:\n%s", log)
 		}
 		for _, row := range s.Read.Usage.Query().AllX(t.Context()) {
 			if row.Requests != servers*rounds {
-				t.Errorf("account %d had %d requests", row.AccountID, row.Requests)
+				t.Errorf("account %d: got %d requests, want %d", row.AccountID, row.Requests, servers*rounds)
 			}
 		}
 	})
 }
 
-func take(t *testing.T, s Store, who Subject, times, quota int) (last int) {
-	t.Helper()
-	for range times {
-		last = s.Take(t.Context(), who, someDay, quota)
-	}
-	return last
-}
-
-// What was written down is there after a restart, and what was not is not.
+// A restart restores what was written.
 func TestCountsSurvive(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		account, err := s.Write.Account.Create().SetEmail("a@example.com").SetPlan("developer").Save(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		ledger, counter := ledgerOn(t, s)
+		ledger, counter := ledgerOn(t, s, someDay)
 		take(t, counter, somebody, 40, 100)
 		take(t, counter, Account(account.ID), 7, 1000)
 		ledger.Write(t.Context())
@@ -85,68 +78,151 @@ func TestCountsSurvive(t *testing.T) {
 		counter.GiveBack(t.Context(), somebody, someDay)
 		counter.GiveBack(t.Context(), Account(account.ID), someDay)
 		ledger.Write(t.Context())
-		take(t, counter, somebody, 50, 100) // and then it is killed
+		take(t, counter, somebody, 50, 100) // lost: the server is killed
 
 		for restart := range 3 { // each merges what the one before left
-			_, counter = ledgerOn(t, s)
-			if n := counter.count(somebody, someDay); n != 42 {
-				t.Errorf("restart %d: the address had %d", restart, n)
+			_, counter = ledgerOn(t, s, someDay)
+			if n := counter.get(key{someDay, somebody}).count; n != 42 {
+				t.Errorf("restart %d: got %d requests of the address, want 42", restart, n)
 			}
-			if n := counter.count(Account(account.ID), someDay); n != 6 {
-				t.Errorf("restart %d: the account had %d", restart, n)
+			if n := counter.get(key{someDay, Account(account.ID)}).count; n != 6 {
+				t.Errorf("restart %d: got %d requests of the account, want 6", restart, n)
 			}
 		}
 		if n, err := s.Read.CountBatch.Query().Where(countbatch.Day(someDay.String())).Count(t.Context()); err != nil || n != 1 {
-			t.Errorf("%d batches, %v", n, err)
+			t.Errorf("got %d batches and %v, want one", n, err)
 		}
 	})
 }
 
-// A batch whose fate is unknown is written again, and counts once.
+// A batch that is written again counts once, and the requests of a deleted
+// account are added to its former usage.
 func TestABatchCountsOnce(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		account, err := s.Write.Account.Create().SetEmail("a@example.com").SetPlan("developer").Save(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		ledger, _ := ledgerOn(t, s)
+		ledger, _ := ledgerOn(t, s, someDay)
+		var former []string
+		ledger.former = func(_ context.Context, _ *ent.Tx, id int, day string, n int) error {
+			former = append(former, fmt.Sprint(id, day, n))
+			return nil
+		}
 		b := batch{"once", someDay, map[Subject]int{somebody: 5, Account(account.ID): 5, Account(99_999): 1}}
 		for range 3 {
 			if err := ledger.write(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}
 		}
-		_, counter := ledgerOn(t, s)
-		if a, b := counter.count(somebody, someDay), counter.count(Account(account.ID), someDay); a != 5 || b != 5 {
-			t.Errorf("counted %d and %d", a, b)
+		_, counter := ledgerOn(t, s, someDay)
+		if a, b := counter.get(key{someDay, somebody}).count, counter.get(key{someDay, Account(account.ID)}).count; a != 5 || b != 5 {
+			t.Errorf("got %d and %d requests, want 5 each", a, b)
+		}
+		if want := fmt.Sprint(99_999, someDay.String(), 1); len(former) != 1 || former[0] != want {
+			t.Errorf("got former usage %q, want %q", former, want)
 		}
 	})
 }
 
-// A database that is away loses nothing.
-func TestCountsWait(t *testing.T) {
+// A database outage loses nothing, and is logged once.
+func TestCountsSurviveAnOutage(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		ledger, counter := ledgerOn(t, s)
-		if _, err := s.Write.ExecContext(t.Context(), "ALTER TABLE count_batches RENAME TO elsewhere"); err != nil {
-			t.Fatal(err)
-		}
-		for range maxBehind + 5 {
-			take(t, counter, somebody, 1, 0)
-			ledger.Write(t.Context())
-			if len(ledger.behind) > maxBehind {
-				t.Fatalf("%d batches wait", len(ledger.behind))
+		ledger, counter := ledgerOn(t, s, someDay)
+		log := &lockedBuffer{}
+		ledger.log = slog.New(slog.NewTextHandler(log, nil))
+		rename := func(from, to string) {
+			if _, err := s.Write.ExecContext(t.Context(), "ALTER TABLE "+from+" RENAME TO "+to); err != nil {
+				t.Fatal(err)
 			}
 		}
-		if _, err := s.Write.ExecContext(t.Context(), "ALTER TABLE elsewhere RENAME TO count_batches"); err != nil {
-			t.Fatal(err)
+		rename("count_batches", "elsewhere")
+		const writes = 50
+		for range writes {
+			take(t, counter, somebody, 1, 0)
+			ledger.Write(t.Context())
 		}
+		if got := len(ledger.pending); got != 1 {
+			t.Errorf("got %d pending batches, want 1", got)
+		}
+		rename("elsewhere", "count_batches")
 		ledger.Write(t.Context())
-		_, counter = ledgerOn(t, s)
-		if n := counter.count(somebody, someDay); n != maxBehind+5 {
-			t.Errorf("%d are left", n)
+		_, counter = ledgerOn(t, s, someDay)
+		if got := counter.get(key{someDay, somebody}).count; got != writes {
+			t.Errorf("got %d requests, want %d", got, writes)
+		}
+		for _, line := range []string{"writing quota counts failed, will retry", "quota counts written again"} {
+			if got := strings.Count(log.String(), line); got != 1 {
+				t.Errorf("got %d lines %q, want 1:\n%s", got, line, log)
+			}
 		}
 	})
 }
 
-// dropFormer ignores the requests of deleted accounts.
-func dropFormer(context.Context, *ent.Tx, int, string, int) error { return nil }
+// Counts survive a wrong clock, even if the server restarts meanwhile.
+func TestCountsSurviveAWrongClock(t *testing.T) {
+	for name, jump := range jumps {
+		t.Run(name, func(t *testing.T) {
+			testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+				acc := s.Write.Account.Create().SetEmail("ana@example.com").SetPlan("developer").SaveX(t.Context())
+				wrong := wrongDay(jump)
+				count := func(c *Counter, day Day, n int) {
+					for range n {
+						c.Take(t.Context(), somebody, day, 0)
+						c.Take(t.Context(), Account(acc.ID), day, 0)
+					}
+				}
+				want := func(c *Counter, when string, day Day, n int) {
+					t.Helper()
+					if got := int(c.get(key{day, somebody}).count); got != n {
+						t.Errorf("%s: got %d of the address, want %d", when, got, n)
+					}
+					if got := int(c.get(key{day, Account(acc.ID)}).count); got != n {
+						t.Errorf("%s: got %d of the account, want %d", when, got, n)
+					}
+				}
+				ledger, counter := ledgerOn(t, s, someDay)
+				count(counter, someDay, 5)
+				ledger.Write(t.Context())
+				count(counter, wrong, 3) // the clock jumps
+				ledger.Write(t.Context())
+				if _, err := ledger.merge(t.Context(), wrong); err != nil {
+					t.Fatal(err)
+				}
+
+				ledger, counter = ledgerOn(t, s, wrong) // restarts while the clock is wrong
+				want(counter, "restarted on the wrong day", wrong, 3)
+				count(counter, wrong, 1)
+				ledger.Write(t.Context())
+				want(counter, "set right", someDay, 5) // the clock is set right
+				count(counter, someDay, 2)
+				ledger.Write(t.Context())
+
+				_, counter = ledgerOn(t, s, someDay)
+				want(counter, "restarted on the right day", someDay, 7)
+				want(counter, "jumps again", wrong, 4)
+				_, counter = ledgerOn(t, s, someDay+3)
+				want(counter, "three days later", someDay+3, 0)
+			})
+		})
+	}
+}
+
+// Earlier days are deleted, and days in the future from a wrong clock.
+func TestTidyDeletesOtherDays(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		ledger, counter := ledgerOn(t, s, someDay)
+		for _, day := range []Day{someDay - 365, someDay - 2, someDay - 1, someDay, someDay + 1, someDay + 2, someDay + 365} {
+			counter.Take(t.Context(), somebody, day, 0)
+			ledger.Write(t.Context())
+		}
+		if err := Tidy(t.Context(), s, someDay); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		s.Read.CountBatch.Query().Order(countbatch.ByDay()).Select(countbatch.FieldDay).ScanX(t.Context(), &got)
+		if want := []string{(someDay - 1).String(), someDay.String(), (someDay + 1).String()}; len(got) != 3 || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] {
+			t.Errorf("got batches of %v, want of %v", got, want)
+		}
+	})
+}

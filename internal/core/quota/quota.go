@@ -1,50 +1,101 @@
-// Package quota counts requests: how many of whom in one UTC day, and how many
-// are left. It decides nothing about who is calling, nor what they may read.
+// Package quota counts the requests of each caller in a UTC day and rejects
+// those beyond the caller's limit. It does not know who callers are.
 package quota
 
 import (
 	"context"
+	"encoding/binary"
+	"net/netip"
 	"time"
 )
 
-// Day is a day in UTC, counted from the first of 1970.
+// Day is a UTC day, counted from 1970-01-01.
 type Day int
 
 const dayLength = 24 * time.Hour
 
-// DayOf is the day of a moment.
+// DayOf returns the day of a moment.
 func DayOf(t time.Time) Day { return Day(t.Unix() / int64(dayLength/time.Second)) }
 
-// End is the midnight that ends the day.
+// End returns the midnight that ends the day.
 func (d Day) End() time.Time { return time.Unix((int64(d)+1)*int64(dayLength/time.Second), 0).UTC() }
 
 func (d Day) String() string { return d.End().Add(-dayLength).Format(time.DateOnly) }
 
-// Decision is what a count means.
+// Decision is the outcome for one request.
 type Decision struct {
 	Granted    bool
-	Remaining  int           // 0 where there is no bound, too
-	Reset      time.Time     // when the quota is full again
-	RetryAfter time.Duration // until then
+	Remaining  int           // also 0 if unlimited
+	Reset      time.Time     // when the next quota starts
+	RetryAfter time.Duration // from now until Reset
 }
 
-// Decide is the whole policy: with a request that was counted as the count-th
-// of its day, is it answered? A quota of 0 has no bound.
-func Decide(now time.Time, day Day, quota, count int) Decision {
+// Decide is the whole policy: it decides on the request that was counted as the
+// count-th of its day. A limit of 0 is unlimited.
+func Decide(now time.Time, day Day, limit, count int) Decision {
 	reset := day.End()
 	return Decision{
-		Granted:    quota == 0 || count <= quota,
-		Remaining:  max(0, quota-count),
+		Granted:    granted(limit, count),
+		Remaining:  max(0, limit-count),
 		Reset:      reset,
 		RetryAfter: max(time.Second, (reset.Sub(now) + time.Second - 1).Truncate(time.Second)), // never too early
 	}
 }
 
-// Store counts. It never fails: what it cannot ask others it decides alone.
+func granted(limit, count int) bool { return limit == 0 || count <= limit }
+
+// Store counts requests. It never fails: without its peers it decides alone.
 type Store interface {
-	// Take counts a request, unless the quota is spent. The count that it
-	// returns is with the request, past the quota if it was not counted.
-	Take(ctx context.Context, s Subject, d Day, quota int) (count int)
-	// GiveBack takes a request out of the count again.
+	// Take counts a request, unless the limit is reached. It returns the count
+	// including the request, which is above the limit if it was not counted.
+	Take(ctx context.Context, s Subject, d Day, limit int) (count int)
+	// GiveBack subtracts a request from the count.
 	GiveBack(ctx context.Context, s Subject, d Day)
+}
+
+// Watched is a Store that reports when counting a request starts and ends.
+type Watched struct {
+	Store
+	Watch func(context.Context) (done func())
+}
+
+// Take implements Store.
+func (w Watched) Take(ctx context.Context, s Subject, d Day, limit int) int {
+	defer w.Watch(ctx)()
+	return w.Store.Take(ctx, s, d, limit)
+}
+
+// Subject is whose requests are counted together: an account, an IPv4 address,
+// or a /64 network of IPv6, which is one household or machine. It is the number
+// itself rather than a hash, so that subjects never collide.
+type Subject uint64
+
+// Assigned IPv6 networks are above all of these.
+const (
+	ipv4Base    Subject = 1 << 32
+	accountBase Subject = 2 << 32
+	accountEnd  Subject = 3 << 32
+)
+
+// Account returns the subject of an account.
+func Account(id int) Subject { return accountBase | Subject(uint32(id)) }
+
+// Address returns the subject of a caller without an account.
+func Address(address netip.Addr) Subject {
+	address = address.Unmap()
+	if address.Is4() {
+		bytes := address.As4()
+		return ipv4Base | Subject(binary.BigEndian.Uint32(bytes[:]))
+	}
+	bytes := address.As16()
+	return Subject(binary.BigEndian.Uint64(bytes[:8]))
+}
+
+// refunds returns the subject under which the refunds of a subject are counted.
+// It lies in an unassigned part of the IPv6 space.
+func (s Subject) refunds() Subject { return s ^ 1<<62 }
+
+// account returns the id of an account, or false for an address.
+func (s Subject) account() (int, bool) {
+	return int(uint32(s)), s >= accountBase && s < accountEnd
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -13,83 +13,92 @@ import (
 )
 
 const (
-	// redisTime is what Redis may add to a request.
-	redisTime = 45 * time.Millisecond
-	// probeEvery is how often a Redis that is away is tried.
-	probeEvery = 500 * time.Millisecond
-	keptDays   = 2 * dayLength
-	// Requests wait for Redis together, many in one message on a connection
-	// that is always there: a burst must not look as if Redis were slow.
-	askers      = 2
-	mostAtOnce  = 256
+	// redisTimeout is the most that Redis adds to a request.
+	redisTimeout = 45 * time.Millisecond
+	probeEvery   = 500 * time.Millisecond
+	retention    = 2 * dayLength
+	// Requests are sent in batches, so that a burst does not make Redis look slow.
+	maxBatch    = 256
 	queueLength = 4096
-	// slack is the count up to which it is not worth knowing whether Redis has
-	// lost it.
-	slack = 20
 )
 
-// Redis counts for several servers. While it is slow or gone, each goes on
-// from what it knew, and tells Redis afterwards what it granted.
+// Redis counts for several servers; redisState explains what it guarantees.
 type Redis struct {
-	client *redis.Client
-	local  *Counter // what is known here
-	log    *slog.Logger
-	time   time.Duration // that a request waits for it
-	queue  chan *waiter
-	ended  chan struct{}
+	client  *redis.Client
+	state   redisState
+	log     *slog.Logger
+	timeout time.Duration
+	queue   chan *request
+	closed  chan struct{}
 
-	Failed atomic.Int64 // requests that were counted without Redis
-
-	mu     sync.Mutex
-	away   bool
-	owed   map[change]int // what was counted meanwhile
-	births births
+	Failed atomic.Int64 // requests that were decided without Redis
 }
 
-// waiter is one request that waits for its count.
-type waiter struct {
-	change
-	quota  int
-	counts chan taken // closed if Redis did not say
+// takeScript counts a request unless the limit is reached. Redis stores a count
+// as "count:epoch", where the epoch is a random number drawn when the count
+// starts: with another epoch, Redis lost the count and started again. A missing
+// count starts from what the server knows.
+var takeScript = redis.NewScript(`
+local count, epoch = string.match(redis.call('GET', KEYS[1]) or ARGV[2] .. ':' .. ARGV[4], '^(%d+):?(%d*)$')
+count = tonumber(count)
+local granted = 0
+if tonumber(ARGV[1]) == 0 or count < tonumber(ARGV[1]) then
+	count = count + 1
+	granted = 1
+end
+redis.call('SET', KEYS[1], count .. ':' .. epoch, 'EX', ARGV[3])
+return {count, granted, tonumber(epoch) or 0}`)
 
-	// Under the store's lock.
-	unsent bool // Redis never hears of it
-	alone  bool // it was granted here
+// addScript adds to a count, and raises it to what the server knows.
+var addScript = redis.NewScript(`
+local count, epoch = string.match(redis.call('GET', KEYS[1]) or '0:' .. ARGV[4], '^(%d+):?(%d*)$')
+count = math.max(tonumber(count) + ARGV[1], tonumber(ARGV[2]), 0)
+redis.call('SET', KEYS[1], count .. ':' .. epoch, 'EX', ARGV[3])
+return count`)
+
+// scriptArgs are the arguments of both scripts.
+func scriptArgs(n, known int) []any {
+	return []any{n, known, int(retention / time.Second), 1 + rand.Int32N(1<<31-1)}
 }
 
-// NewRedis counts in the Redis at an address.
-func NewRedis(address string, local *Counter, log *slog.Logger) (*Redis, error) {
-	options, err := redisOptions(address)
+func redisKey(k key) string { return fmt.Sprintf("palmares:quota:%s:%x", k.day, uint64(k.subject)) }
+
+// NewRedis counts in the Redis at a URL.
+func NewRedis(url string, local *Counter, log *slog.Logger) (*Redis, error) {
+	options, err := redisOptions(url)
 	if err != nil {
 		return nil, err
 	}
-	options.ContextTimeoutEnabled = true
 	options.DialTimeout, options.ReadTimeout, options.WriteTimeout = time.Second, time.Second, time.Second
-	options.MaxRetries = -1 // what may have been counted is not sent again
-	options.MinIdleConns = askers
-	redis.SetLogger(silent{}) // its lines would name the address
-	r := &Redis{
-		client: redis.NewClient(options), local: local, log: log, time: redisTime,
-		queue: make(chan *waiter, queueLength), ended: make(chan struct{}), owed: map[change]int{}, births: births{},
-	}
-	for range askers {
-		go r.ask()
-	}
+	options.MinIdleConns = 2
+	r := newRedis(local, log)
+	r.client = redis.NewClient(options)
+	go r.sendQueued()
 	go r.probe()
 	return r, nil
 }
 
-// CheckRedis tells whether an address of a Redis can be used at all.
-func CheckRedis(address string) error {
-	_, err := redisOptions(address)
+func newRedis(local *Counter, log *slog.Logger) *Redis {
+	return &Redis{
+		state: redisState{local: local, inFlight: map[key]int{}, alone: map[key]int{}},
+		log:   log, timeout: redisTimeout, queue: make(chan *request, queueLength), closed: make(chan struct{}),
+	}
+}
+
+// CheckRedis returns an error if a URL cannot be that of a Redis.
+func CheckRedis(url string) error {
+	_, err := redisOptions(url)
 	return err
 }
 
-func redisOptions(address string) (*redis.Options, error) {
-	options, err := redis.ParseURL(address)
-	if err != nil { // the library's own words repeat it, password and all
-		return nil, errors.New("is not an address of the form redis://user:password@host:port/number")
+func redisOptions(url string) (*redis.Options, error) {
+	options, err := redis.ParseURL(url)
+	if err != nil { // the library's message repeats the URL with its password
+		return nil, errors.New("must be a URL of the form redis://user:password@host:port/number")
 	}
+	redis.SetLogger(silent{}) // its lines would name the address
+	options.ContextTimeoutEnabled = true
+	options.MaxRetries = -1 // what Redis may have counted is not sent again
 	return options, nil
 }
 
@@ -97,272 +106,153 @@ type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
-// Close ends the connections. Nothing may be counted from then on.
+// Close closes the connections. Nothing may be counted afterwards.
 func (r *Redis) Close() error {
-	close(r.ended)
+	close(r.closed)
 	return r.client.Close()
 }
 
-func redisKey(c change) string { return fmt.Sprintf("palmares:quota:%s:%x", c.day, uint64(c.subject)) }
+// Away reports whether requests are counted locally for now.
+func (r *Redis) Away() bool { return r.state.unavailable.Load() }
 
 // Take implements Store.
-func (r *Redis) Take(ctx context.Context, s Subject, d Day, quota int) int {
-	who := change{d, s}
-	if count, done := r.takeAlone(ctx, who, quota); done {
-		return count
+func (r *Redis) Take(_ context.Context, s Subject, d Day, limit int) int {
+	req := r.state.reserve(key{d, s}, limit)
+	if req.decided {
+		r.Failed.Add(1)
+		return <-req.count
 	}
-	t := &waiter{change: who, quota: quota, counts: make(chan taken, 1)}
-	patience := time.NewTimer(r.time)
-	defer patience.Stop()
-	select {
-	case r.queue <- t:
-	default: // far more wait than can be served in time: Redis never hears of this one
-		r.lost(errors.New("too many requests wait for it"))
-		count, _ := r.takeAlone(ctx, who, quota)
-		return count
-	}
-	select {
-	case counts, heard := <-t.counts:
-		if heard {
-			return counts.told()
-		}
-	case <-patience.C:
-	}
-	return r.takeUnheard(ctx, t)
-}
-
-// takeUnheard decides here on a request that Redis did not answer in time.
-// What was sent it counts, or will when it goes on: it is not told again. If it
-// does not go on, what is known here is what it begins from.
-func (r *Redis) takeUnheard(ctx context.Context, t *waiter) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	select {
-	case counts, heard := <-t.counts: // just in time
-		if heard {
-			return counts.told()
-		}
-	default:
-	}
-	r.Failed.Add(1)
-	count := r.local.Take(ctx, t.subject, t.day, t.quota)
-	t.alone = t.quota == 0 || count <= t.quota
-	if t.alone && t.unsent {
-		r.owe(t.change)
+	count, err := r.ask(req)
+	if err != nil {
+		r.decideAlone(req, true, err)
+		count = <-req.count
 	}
 	return count
 }
 
-// turnAway tells whether Redis is away, so that those who still wait are not
-// sent: on a new connection, nothing would reach it before they are gone.
-func (r *Redis) turnAway(waiting []*waiter) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.away {
-		return false
+// ask sends a request to Redis and waits for its count.
+func (r *Redis) ask(req *request) (count int, err error) {
+	timer := time.NewTimer(r.timeout)
+	defer timer.Stop()
+	select {
+	case r.queue <- req:
+	default:
+		return 0, errors.New("too many requests are waiting")
 	}
-	for _, t := range waiting {
-		t.unsent = true
-		if t.alone { // it is gone already
-			r.owe(t.change)
-		}
-		close(t.counts)
+	select {
+	case count := <-req.count:
+		return count, nil
+	case <-timer.C:
+		return 0, context.DeadlineExceeded
 	}
-	return true
 }
 
-// owe has Redis told of a request when it is back, which the probe sees to.
-func (r *Redis) owe(who change) {
-	r.owed[who]++
-	r.away = true
-}
-
-// takeAlone counts while Redis is away; false while it is not.
-func (r *Redis) takeAlone(ctx context.Context, who change, quota int) (int, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.away {
-		return 0, false
+func (r *Redis) decideAlone(req *request, sent bool, cause error) {
+	if r.state.decideAlone(req, sent) {
+		r.Failed.Add(1)
 	}
-	r.Failed.Add(1)
-	count := r.local.Take(ctx, who.subject, who.day, quota)
-	if quota == 0 || count <= quota {
-		r.owed[who]++
-	}
-	return count, true
+	r.fail(cause) // only now, because Redis has to catch up with it
 }
 
 // GiveBack implements Store.
 func (r *Redis) GiveBack(ctx context.Context, s Subject, d Day) {
-	who := change{d, s}
-	r.local.GiveBack(ctx, s, d)
-	r.mu.Lock()
-	if r.away {
-		r.owed[who]--
-		r.mu.Unlock()
+	if !r.state.refund(key{d, s}) {
 		return
 	}
-	r.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.time)
-	defer cancel()
-	if err := r.settle(ctx, who, -1, 0); err != nil {
-		r.lost(err) // it may be given back yet; twice it is not
+	if err := r.add(ctx, r.timeout, key{d, s}, -1, 0); err != nil {
+		r.fail(err) // Redis may have subtracted it, so it is not sent again
 	}
 }
 
-func (r *Redis) settle(ctx context.Context, who change, n, atLeast int) error {
-	return settleScript.Run(ctx, r.client, []string{redisKey(who)}, n, atLeast, keptSeconds, newBirth()).Err()
+// add runs addScript.
+func (r *Redis) add(ctx context.Context, timeout time.Duration, k key, n, atLeast int) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	return addScript.Run(ctx, r.client, []string{redisKey(k)}, scriptArgs(n, atLeast)...).Err()
 }
 
-// ask takes what waits and sends it together.
-func (r *Redis) ask() {
+func (r *Redis) fail(err error) {
+	if !r.state.unavailable.Swap(true) {
+		r.log.Warn("redis unavailable, counting quotas locally", "cause", err)
+	}
+}
+
+// sendQueued sends queued requests until r is closed.
+func (r *Redis) sendQueued() {
 	for {
-		var waiting []*waiter
+		var batch []*request
 		select {
-		case <-r.ended:
+		case <-r.closed:
 			return
 		case first := <-r.queue:
-			waiting = append(waiting, first)
+			batch = append(batch, first)
 		}
-		for more := true; more && len(waiting) < mostAtOnce; {
-			select {
-			case next := <-r.queue:
-				waiting = append(waiting, next)
-			default:
-				more = false
-			}
+		for len(r.queue) > 0 && len(batch) < maxBatch { // nothing else receives
+			batch = append(batch, <-r.queue)
 		}
-		if !r.turnAway(waiting) {
-			r.send(waiting)
+		if !r.Away() {
+			r.send(batch)
+			continue
+		}
+		for _, req := range batch { // a new connection would not be ready in time
+			r.decideAlone(req, false, context.DeadlineExceeded)
 		}
 	}
 }
 
-func (r *Redis) send(waiting []*waiter) {
-	ctx, cancel := context.WithTimeout(context.Background(), r.time)
+func (r *Redis) send(batch []*request) {
+	ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
 	defer cancel()
-	answers := make([]*redis.Cmd, len(waiting))
-	_, err := r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		for i, t := range waiting {
-			answers[i] = takeScript.Eval(ctx, pipe, []string{redisKey(t.change)}, t.quota, r.knownBut(t.change), keptSeconds, newBirth())
+	results := make([]*redis.Cmd, len(batch))
+	_, _ = r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each result has its error
+		for i, req := range batch {
+			results[i] = takeScript.Eval(ctx, pipe, []string{redisKey(req.key)}, scriptArgs(req.limit, r.state.known(req.key))...)
 		}
 		return nil
 	})
-	for i, t := range waiting {
-		counts, failed := takenOf(answers[i])
-		if failed != nil {
-			close(t.counts)
-			err = failed
+	for i, req := range batch {
+		numbers, err := results[i].Int64Slice()
+		if err == nil && len(numbers) != 3 {
+			err = errors.New("unexpected reply")
+		}
+		if err != nil {
+			r.decideAlone(req, true, err)
 			continue
 		}
-		if lost := r.hear(ctx, t, counts); lost > 0 {
-			_ = r.settle(ctx, t.change, 0, lost)
+		if lost := r.state.hear(req, reply{int(numbers[0]), numbers[1] == 1, int32(numbers[2])}); lost > 0 {
+			_ = r.add(ctx, r.timeout, req.key, 0, lost) // a failure only leaves the count too low
 		}
 	}
-	if err != nil {
-		r.lost(err)
-	}
 }
 
-// hear takes an answer over. Who has not waited for it was counted here
-// meanwhile, which would be once more. It returns the count that Redis has lost
-// and another server knew less of, if so.
-func (r *Redis) hear(ctx context.Context, t *waiter, counts taken) (lost int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if counts.granted && t.alone {
-		r.local.GiveBack(ctx, t.subject, t.day)
-	}
-	known := r.local.observe(t.subject, t.day, counts.count, counts.granted)
-	t.counts <- counts
-	if anew := r.births.changed(t.change, counts); anew && counts.count < known {
-		return known
-	}
-	if counts.count < known-slack { // other servers gave back
-		r.local.restore(t.subject, t.day, counts.count-known)
-	}
-	return 0
-}
-
-// Away tells whether quotas are counted here alone for now.
-func (r *Redis) Away() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.away
-}
-
-func (r *Redis) lost(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.away {
-		r.log.Warn("Redis does not answer: quotas are counted here alone", "cause", err)
-	}
-	r.away = true
-}
-
-// probe tries a Redis that is away, with a question that counts nothing, and
-// tells it what it missed before anybody asks it again.
+// probe lets Redis catch up once it responds again.
 func (r *Redis) probe() {
 	ticker := time.NewTicker(probeEvery)
 	defer ticker.Stop()
 	for {
 		select {
-		case <-r.ended:
+		case <-r.closed:
 			return
 		case <-ticker.C:
 		}
-		r.mu.Lock()
-		away := r.away
-		r.mu.Unlock()
-		if away && r.answers() {
-			r.catchUp()
+		if r.Away() && r.catchUp() == nil {
+			r.log.Info("redis available, counting quotas together")
 		}
 	}
 }
 
-func (r *Redis) answers() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), r.time)
+// catchUp adds to Redis what was granted without it.
+func (r *Redis) catchUp() error {
+	ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
 	defer cancel()
-	return r.client.Ping(ctx).Err() == nil
-}
-
-// knownBut is what is known here, but for what Redis is yet to be told. It is
-// right where Redis begins anew, and never more than is right otherwise.
-func (r *Redis) knownBut(who change) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return max(0, r.local.count(who.subject, who.day)-r.owed[who])
-}
-
-// catchUp settles what is owed until nothing is, and then lets Redis count
-// again.
-func (r *Redis) catchUp() {
-	for {
-		r.mu.Lock()
-		owed := r.owed
-		r.owed = map[change]int{}
-		if len(owed) == 0 {
-			r.away = false
-			r.mu.Unlock()
-			r.log.Info("Redis answers again: quotas are counted together")
-			return
-		}
-		r.mu.Unlock()
-		for who, n := range owed {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			err := r.settle(ctx, who, n, r.knownBut(who))
-			cancel()
-			if err == nil {
-				delete(owed, who)
-				continue
-			}
-			delete(owed, who) // it may have been counted: rather not twice
-			r.mu.Lock()
-			for who, n := range owed {
-				r.owed[who] += n
-			}
-			r.mu.Unlock()
-			return
+	if err := r.client.Ping(ctx).Err(); err != nil {
+		return err
+	}
+	for k, n, ok := r.state.next(); ok; k, n, ok = r.state.next() {
+		if err := r.add(ctx, time.Second, k, n, r.state.known(k)); err != nil {
+			r.state.retry(k)
+			return err
 		}
 	}
+	return nil
 }

@@ -1,3 +1,6 @@
+// Package guide serves the hand-written guides as HTML and Markdown, and the
+// llms.txt files made from them. Every code block in a guide is run by a test
+// against a real server.
 package guide
 
 import (
@@ -10,37 +13,35 @@ import (
 )
 
 //go:embed guides/*.md
-var files embed.FS
+var guideFiles embed.FS
 
-// order is how the guides are read, one after the other.
+// order is the order in which guides are listed.
 var order = []string{"quick-start", "paging", "caching", "quotas", "embeddings", "webhooks", "dashboards"}
 
-// Names are the guides' names, in their order.
+// Names returns the names of all guides in order.
 func Names() []string { return slices.Clone(order) }
 
-// guide is one of them, as it is read on this server.
 type guide struct {
-	Name    string // in the address
+	Name    string // last part of the path
 	Title   string
-	Summary string // its first paragraph
-	Text    string // Markdown, with our own address in it
+	Summary string // first paragraph
+	Text    string // Markdown
 }
 
-// Path is where its page is.
+// Path returns the path of the guide's page.
 func (g *guide) Path() string { return root + "/" + g.Name }
 
-// read takes every guide in, with this server's own words for what only a
-// server knows.
+// read reads all guides and fills in their placeholders.
 func read(cfg Config) ([]*guide, error) {
 	fill := strings.NewReplacer("{{base}}", cfg.PublicURL, "{{credit}}", cfg.Credit)
 	var all []*guide
 	for _, name := range order {
-		text, err := files.ReadFile(path.Join("guides", name+".md"))
+		text, err := guideFiles.ReadFile(path.Join("guides", name+".md"))
 		if err != nil {
 			return nil, err
 		}
 		g := &guide{Name: name, Text: fill.Replace(string(text))}
-		if err := g.open(); err != nil {
+		if err := g.parseHead(); err != nil {
 			return nil, fmt.Errorf("guide %s: %w", name, err)
 		}
 		all = append(all, g)
@@ -48,18 +49,45 @@ func read(cfg Config) ([]*guide, error) {
 	return all, nil
 }
 
-// open finds out what a guide is called and about.
-func (g *guide) open() error {
+func (g *guide) parseHead() error {
 	title, rest, _ := strings.Cut(g.Text, "\n")
 	g.Title = strings.TrimPrefix(title, "# ")
 	g.Summary, _, _ = strings.Cut(strings.TrimLeft(rest, "\n"), "\n")
 	switch {
 	case g.Title == title || g.Title == "":
-		return errors.New("its first line is no title")
+		return errors.New("the first line must be a title")
 	case g.Summary == "" || strings.HasPrefix(g.Summary, "#"):
-		return errors.New("it does not begin with what it is about")
+		return errors.New("a summary must follow the title")
 	case strings.Contains(g.Text, "{{"):
-		return errors.New("it has a placeholder that nobody fills")
+		return errors.New("unknown placeholder")
 	}
 	return nil
 }
+
+// Info is the info string of a code block: the language, the file to save it as,
+// and for programs that do not end, the output to wait for.
+type Info struct {
+	Language string
+	Name     string // file name; for JSON that no command prints, the event type
+	Until    string
+}
+
+// ParseInfo parses the text after the fence of a code block, for example
+// "js receiver.mjs" or "sh until=listening".
+func ParseInfo(text string) (info Info) {
+	for i, word := range strings.Fields(text) {
+		until, ok := strings.CutPrefix(word, "until=")
+		switch {
+		case i == 0:
+			info.Language = word
+		case ok:
+			info.Until = until
+		default:
+			info.Name = word
+		}
+	}
+	return info
+}
+
+// Runs reports whether the block is code to run and not sample output.
+func (i Info) Runs() bool { return i.Language != "json" && i.Language != "text" }

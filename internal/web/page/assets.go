@@ -14,23 +14,23 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// AssetsPath is what the addresses of all assets begin with.
+// AssetsPath is the prefix of the paths of all assets.
 const AssetsPath = "/assets/"
 
 //go:embed assets
-var files embed.FS
+var assetFiles embed.FS
 
-// Assets are files under names that change with what is in them, so that
-// browsers may keep them for ever.
+// Assets are static files. Their URLs contain a hash of the content, so browsers
+// may cache them forever.
 type Assets struct {
-	addresses map[string]string              // by the name that a file has here
-	served    map[string]func() *cache.Entry // by the one it is served under
+	urls    map[string]string              // by file name
+	entries map[string]func() *cache.Entry // by path below AssetsPath
 }
 
-// Own are the assets of every page: the style, the icon and the copy buttons.
-var Own = MustAssets(files, "assets")
+// Own are the assets of every page: style, icon and copy buttons.
+var Own = MustAssets(assetFiles, "assets")
 
-// assetTypes are the same on every machine.
+// assetTypes is fixed because package mime depends on the machine.
 var assetTypes = map[string]string{
 	".css":   "text/css; charset=utf-8",
 	".js":    "text/javascript; charset=utf-8",
@@ -39,91 +39,77 @@ var assetTypes = map[string]string{
 	".woff2": "font/woff2",
 }
 
-// MustAssets takes every file of an embedded folder whose kind is served.
+// MustAssets serves the files of an embedded folder under names with a hash.
 func MustAssets(from fs.FS, folder string) *Assets {
-	a := &Assets{addresses: map[string]string{}, served: map[string]func() *cache.Entry{}}
-	each(from, folder, func(file, extension string) {
-		data := mustRead(from, path.Join(folder, file))
-		sum := sha256.Sum256(data)
-		name := strings.TrimSuffix(file, extension) + "-" + hex.EncodeToString(sum[:6]) + extension
-		entry := newAsset(data, extension)
-		a.addresses[file] = AssetsPath + name
-		a.served[name] = func() *cache.Entry { return entry }
+	return newAssets(from, folder, func(file string) string {
+		sum := sha256.Sum256(mustRead(from, path.Join(folder, file)))
+		extension := path.Ext(file)
+		return strings.TrimSuffix(file, extension) + "-" + hex.EncodeToString(sum[:6]) + extension
 	})
-	return a
 }
 
-// MustBuilt takes every file of a folder whose builder has put a hash into
-// their names already, because they name each other. They are served below a
-// folder of that name, and large: each is read when it is first asked for.
+// MustBuilt serves the files of an embedded folder under their own names, in the
+// subfolder below. Their names contain a hash already, because they refer to
+// each other. They are large, so each is read on its first request.
 func MustBuilt(from fs.FS, folder, below string) *Assets {
-	a := &Assets{addresses: map[string]string{}, served: map[string]func() *cache.Entry{}}
-	each(from, folder, func(file, extension string) {
-		name := path.Join(below, file)
-		a.addresses[file] = AssetsPath + name
-		a.served[name] = sync.OnceValue(func() *cache.Entry {
-			return newAsset(mustRead(from, path.Join(folder, file)), extension)
-		})
-	})
-	return a
+	return newAssets(from, folder, func(file string) string { return path.Join(below, file) })
 }
 
-// each goes through the files of a folder that can be served.
-func each(from fs.FS, folder string, do func(file, extension string)) {
-	found, err := fs.ReadDir(from, folder)
+func newAssets(from fs.FS, folder string, rename func(file string) string) *Assets {
+	a := &Assets{urls: map[string]string{}, entries: map[string]func() *cache.Entry{}}
+	files, err := fs.ReadDir(from, folder)
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err)
 	}
-	for _, file := range found {
-		if extension := path.Ext(file.Name()); assetTypes[extension] != "" {
-			do(file.Name(), extension)
+	for _, file := range files {
+		contentType := assetTypes[path.Ext(file.Name())]
+		if contentType == "" {
+			continue
 		}
+		name := rename(file.Name())
+		a.urls[file.Name()] = AssetsPath + name
+		a.entries[name] = sync.OnceValue(func() *cache.Entry {
+			return cache.NewEntry(mustRead(from, path.Join(folder, file.Name())), http.Header{
+				"Content-Type":  {contentType},
+				"Cache-Control": {"public, max-age=31536000, immutable"},
+				"Vary":          {"Accept-Encoding"},
+			})
+		})
 	}
+	return a
 }
 
 func mustRead(from fs.FS, name string) []byte {
 	data, err := fs.ReadFile(from, name)
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err)
 	}
 	return data
 }
 
-func newAsset(data []byte, extension string) *cache.Entry {
-	return cache.NewEntry(data, http.Header{
-		"Content-Type":  {assetTypes[extension]},
-		"Cache-Control": {"public, max-age=31536000, immutable"},
-		"Vary":          {"Accept-Encoding"},
-	})
-}
-
-// Path is where a file is served. Whoever names one that is not there is wrong.
+// Path returns the URL path of a file. It panics if there is no such file.
 func (a *Assets) Path(name string) string {
-	found, known := a.addresses[name]
-	if !known {
+	url, ok := a.urls[name]
+	if !ok {
 		panic("no asset " + name)
 	}
-	return found
+	return url
 }
 
-// Has tells whether a file is there.
-func (a *Assets) Has(name string) bool { return a.addresses[name] != "" }
-
-// ServeAssets answers with the file that a path names, of whichever of these
-// has it.
+// ServeAssets serves the files of all given assets.
 func ServeAssets(all ...*Assets) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
 		name := strings.TrimPrefix(r.URL.Path, AssetsPath)
 		for _, a := range all {
-			if found, known := a.served[name]; known {
-				if err := found().Write(w, r); err != nil {
+			if entry, ok := a.entries[name]; ok {
+				if err := entry().Write(w, r); err != nil {
 					problem.Write(w, err)
 				}
 				return
 			}
 		}
-		problem.Write(w, problem.New(problem.NotFound, "There is no such file."))
+		problem.Write(w, problem.New(problem.NotFound, "File not found."))
 	})
 }

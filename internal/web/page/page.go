@@ -1,6 +1,5 @@
-// Package page is what all pages for people look like: one layout, one style,
-// their assets, and what browsers may do with them. What stands on a page is
-// the business of whoever shows it.
+// Package page provides what all HTML pages share: the layout and its style,
+// static assets, error pages and security headers.
 package page
 
 import (
@@ -8,88 +7,172 @@ import (
 	"embed"
 	"html/template"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"net/http"
 	"path"
+	"strconv"
 	"strings"
+
+	"palmares/internal/core/cache"
+	"palmares/internal/core/negotiate"
+	"palmares/internal/core/problem"
 )
 
 //go:embed templates
-var layouts embed.FS
+var templateFiles embed.FS
 
-// Content is what the layout shows around a page's own.
+// Content is the data of the layout. Data belongs to the page within it.
 type Content struct {
 	Service, Credit string
-	Person          string // the address of who is signed in
-	Here            string // the page's path, for the menus
-	Notice          string // what was just done
-	Wrong           string // what is wrong with the form
-	Markdown        string // where the same is to be had as Markdown
+	Person          string // email address of the signed-in user, or ""
+	Here            string // path of the page, for the menus
+	Notice          string // confirms the previous action
+	Wrong           string // error in the submitted form
+	Markdown        string // path of the Markdown version, or ""
 	Head            Head
 	Data            any
 }
 
-// Head is what a page needs beside the style of all.
+// Head lists what a page needs in addition to the shared style.
 type Head struct {
-	Styles, Scripts []string // addresses
-	Wide            bool     // it takes the whole window
+	Styles, Scripts []string // URLs
+	Wide            bool     // use the full window width
 }
 
-// Section tells whether a page belongs to a part of the menu.
+// Section reports whether the page is at path or below it.
 func (c Content) Section(path string) bool {
 	return c.Here == path || strings.HasPrefix(c.Here, path+"/")
 }
 
-// item is a line of a menu.
-type item struct {
+type menuItem struct {
 	Path, Label string
 	Current     bool
 }
 
-func menu(c Content, path, label string) item { return item{path, label, c.Section(path)} }
+// ErrorPage is the data of the "error" template.
+type ErrorPage struct {
+	Title, Text string
+	Suggestions []Suggestion
+	Retry       string // path of the "Try again" button, or ""
+	RequestID   string // shown for server errors
+}
 
-// Templates are pages by name, each within the layout.
+// Suggestion is a page that the visitor may have meant.
+type Suggestion struct {
+	Path, Name string
+	Lang       template.HTMLAttr // language of Name if it is not English
+}
+
+// Templates are pages by name, each within the layout. "error" is always there.
 type Templates map[string]*template.Template
 
-// MustTemplates reads every page of an embedded folder, with the parts that
-// pages share, if it has a folder of them.
+// MustTemplates parses every page in folder, along with the templates in its
+// subfolder "parts", which all pages can use.
 func MustTemplates(from fs.FS, folder string, funcs template.FuncMap) Templates {
-	all := template.FuncMap{"asset": Own.Path, "count": Thousands, "menu": menu}
+	all := template.FuncMap{
+		"asset": Own.Path,
+		"count": Thousands,
+		"menu":  func(c Content, path, label string) menuItem { return menuItem{path, label, c.Section(path)} },
+	}
 	maps.Copy(all, funcs)
-	layout := template.Must(template.New("layout.html").Funcs(all).ParseFS(layouts, "templates/*.html"))
+	layout := template.Must(template.New("layout.html").Funcs(all).ParseFS(templateFiles, "templates/layout.html"))
 	if parts, _ := fs.Glob(from, path.Join(folder, "parts", "*.html")); parts != nil {
 		template.Must(layout.ParseFS(from, parts...))
 	}
-	files, err := fs.ReadDir(from, folder)
+	files, err := fs.Glob(from, path.Join(folder, "*.html"))
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err)
 	}
-	pages := Templates{}
+	pages := Templates{"error": template.Must(template.Must(layout.Clone()).ParseFS(templateFiles, "templates/error.html"))}
 	for _, file := range files {
-		name, isPage := strings.CutSuffix(file.Name(), ".html")
-		if !isPage {
-			continue
-		}
-		pages[name] = template.Must(template.Must(layout.Clone()).ParseFS(from, path.Join(folder, file.Name())))
+		name := strings.TrimSuffix(path.Base(file), ".html")
+		pages[name] = template.Must(template.Must(layout.Clone()).ParseFS(from, file))
 	}
 	return pages
 }
 
-// Render is a whole page.
+// Render renders a page into memory, so that a failure never leaves half a page.
 func (t Templates) Render(name string, content Content) ([]byte, error) {
 	var body bytes.Buffer
 	err := t[name].ExecuteTemplate(&body, "layout.html", content)
 	return body.Bytes(), err
 }
 
-// Write renders before it answers, so that a page is whole or not at all.
+// Entry renders a page that is the same for all visitors.
+func (t Templates) Entry(name string, content Content, cacheControl, vary string) (*cache.Entry, error) {
+	body, err := t.Render(name, content)
+	if err != nil {
+		return nil, err
+	}
+	return cache.NewEntry(body, http.Header{"Content-Type": {HTML}, "Cache-Control": {cacheControl}, "Vary": {vary}}), nil
+}
+
+// Write renders a page and sends it.
 func (t Templates) Write(w http.ResponseWriter, status int, name string, content Content) error {
 	body, err := t.Render(name, content)
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Type", HTML)
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // whoever went away needs no page
+	_, _ = w.Write(body) // fails only if the client has disconnected
 	return nil
+}
+
+// WriteError sends the "error" page of a problem, or JSON if that cannot be
+// rendered.
+func (t Templates) WriteError(w http.ResponseWriter, r *http.Request, log *slog.Logger, p *problem.Problem, content Content) {
+	w.Header().Set("Cache-Control", "no-store")
+	if err := t.Write(w, p.Code.Status(), "error", content); err != nil {
+		log.ErrorContext(r.Context(), "rendering error page failed", "cause", err, "request_id", problem.RequestID(r.Context()))
+		problem.Write(w, p)
+	}
+}
+
+// HTML is the Content-Type of pages.
+const HTML = "text/html; charset=utf-8"
+
+// WantsMarkdown reports whether an Accept header prefers Markdown to HTML.
+// Wildcards do not, since browsers send them.
+func WantsMarkdown(accept []string) bool {
+	markdown := negotiate.Named(accept, "text/markdown")
+	return markdown > 0 && markdown >= negotiate.Named(accept, "text/html")
+}
+
+// CheckMethod returns an error for methods other than GET and HEAD.
+func CheckMethod(w http.ResponseWriter, r *http.Request) error {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return nil
+	}
+	w.Header().Set("Allow", "GET, HEAD")
+	return problem.New(problem.WrongMethod, "The method %s is not allowed here. Use GET.", r.Method)
+}
+
+// Plain is the Content-Security-Policy of a page with our own style, script and
+// images only.
+const Plain = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// Guard sets the security headers of a page; secure adds HSTS.
+func Guard(header http.Header, policy string, secure bool) {
+	header.Set("Content-Security-Policy", policy)
+	header.Set("X-Frame-Options", "DENY")
+	header.Set("X-Content-Type-Options", "nosniff")
+	// With no-referrer, forms would be posted with "Origin: null".
+	header.Set("Referrer-Policy", "same-origin")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
+	if secure {
+		header.Set("Strict-Transport-Security", "max-age=31536000")
+	}
+}
+
+// Thousands formats a number with commas between groups of three digits.
+func Thousands(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
 }

@@ -1,75 +1,74 @@
-package site_test
+package site
 
 import (
-	"math"
-	"net/http"
-	"regexp"
-	"strconv"
+	"slices"
 	"testing"
 )
 
-var (
-	histogramRow = regexp.MustCompile(`<tr><th scope="row">(\d+) to (?:under )?(\d+)</th><td class="number">([\d,]+)</td></tr>`)
-	histogramBar = regexp.MustCompile(`<rect x="[\d.]+" y="([\d.]+)" width="30" height="([\d.]+)" rx="2"/><text class="middle" x="[\d.]+" y="[\d.]+" dy="-4">(\d+)</text>`)
-	categoryRow  = regexp.MustCompile(`(?s)<tr>\s*<th scope="row"><a href="/tools\?category=([a-z]+)".*?<span class="score">([\d.]+)</span>.*?<rect width="([\d.]+)" height="6"/>`)
-)
-
-// The table tells what the bars show, whose heights are in proportion.
-func TestHistogramAndItsTable(t *testing.T) {
-	onDemo(t, func(t *testing.T, handler http.Handler) {
-		body := says(t, handler, "/", 200)
-		var counts, sum, most int
-		var told []string
-		for _, row := range histogramRow.FindAllStringSubmatch(body, -1) {
-			n, _ := strconv.Atoi(row[3])
-			counts, sum, most = counts+1, sum+n, max(most, n)
-			if n > 0 {
-				told = append(told, row[3])
-			}
-		}
-		if counts != 10 || sum != 42 {
-			t.Errorf("the table has %d ranges with %d tools", counts, sum)
-		}
-		bars := histogramBar.FindAllStringSubmatch(body, -1)
-		if len(bars) != len(told) {
-			t.Fatalf("%d bars show %v", len(bars), told)
-		}
-		for i, bar := range bars {
-			n, _ := strconv.Atoi(bar[3])
-			top, _ := strconv.ParseFloat(bar[1], 64)
-			high, _ := strconv.ParseFloat(bar[2], 64)
-			if bar[3] != told[i] || math.Abs(high-120*float64(n)/float64(most)) > 0.1 || math.Abs(top+high-136) > 0.1 {
-				t.Errorf("the bar of %s is %v high, from %v", told[i], high, top)
-			}
-		}
-	})
-}
-
-// A bar is as long as its category's mean, of a hundred for ten.
-func TestCategoryBars(t *testing.T) {
-	onDemo(t, func(t *testing.T, handler http.Handler) {
-		body := says(t, handler, "/categories", 200)
-		rows := categoryRow.FindAllStringSubmatch(body, -1)
-		if len(rows) != 8 {
-			t.Fatalf("%d categories have a bar", len(rows))
-		}
-		for _, row := range rows {
-			mean, _ := strconv.ParseFloat(row[2], 64)
-			long, _ := strconv.ParseFloat(row[3], 64)
-			if len(row[2]) != len("7.64") || math.Abs(long-10*mean) > 0.05 || long < 10 {
-				t.Errorf("%s: %s has a bar of %s", row[1], row[2], row[3])
-			}
-		}
-	})
-}
-
-// The price chart has each price at its own step, and begins at nothing.
 func TestPriceChart(t *testing.T) {
-	onDemo(t, func(t *testing.T, handler http.Handler) {
-		says(t, handler, "/tools/plume", 200, `<span lang="fr">€/mois</span>, from 2025-04-07 to`,
-			`<circle cx="0" cy="98.3" r="4"><title lang="fr">2025-04-07: 14,90 €/mois</title></circle>`, `<text x="0" y="88.3" lang="fr">14,90 €</text>`,
-			`<text x="337" y="24" lang="fr">24,90 €</text>`,
-			`<text class="end" x="640" y="96.1" lang="fr">19,90 €</text>`, // below, beside the way down
-			`<text class="end" x="-10" y="194" dy="4">0</text>`)
-	})
+	// A hundred days: a change on day 50 is drawn in the middle.
+	c := newPriceChart([]historyEntry{
+		{At: "2026-01-01", Price: "10 €/mois"},
+		{At: "2026-01-11", Price: "10 €/mois"}, // the score changed
+		{At: "2026-02-20", Price: "40,00 €/mois"},
+		{At: "2026-03-01", Price: "99 €/an"}, // not comparable
+		{At: "2026-03-22", Price: "20 €/mois"},
+	}, "mois", "2026-04-11")
+	if want := "M0 154H320V34H512V114H640"; c.Line != want {
+		t.Errorf("got line %s, want %s", c.Line, want)
+	}
+	points := []point{{0, 154, "2026-01-01", "10 €/mois"}, {320, 34, "2026-02-20", "40,00 €/mois"}, {512, 114, "2026-03-22", "20 €/mois"}}
+	if !slices.Equal(c.Points, points) || c.Base != 194 || c.First != "2026-01-01" || c.Last != "2026-04-11" || c.Period != "mois" {
+		t.Errorf("got %+v, want points %v", c, points)
+	}
+	// Each price is above its step.
+	labels := []priceLabel{{518, 104, "20 €", false}, {0, 144, "10 €", false}, {326, 24, "40,00 €", false}}
+	if !slices.Equal(c.Labels, labels) {
+		t.Errorf("got labels %+v, want %+v", c.Labels, labels)
+	}
+	if newPriceChart([]historyEntry{{At: "2026-01-01", Price: "10 €/mois"}, {At: "2026-01-11", Price: "10 €/mois"}}, "mois", "2026-04-11") != nil {
+		t.Error("got a chart of a price that never changed, want none")
+	}
+}
+
+// A change on the last day is still visible, and so is a drop to zero.
+func TestPriceChartOfFreeTool(t *testing.T) {
+	c := newPriceChart([]historyEntry{{At: "2026-01-01", Price: "0.5 €/heure"}, {At: "2026-04-11", Price: "0 €/heure"}}, "heure", "2026-04-11")
+	if want := "M0 34H615.4V194H640"; c == nil || c.Line != want {
+		t.Errorf("got %+v, want line %s", c, want)
+	}
+	if !slices.Equal(c.Labels, []priceLabel{{0, 24, "0.5 €", false}}) { // no room for the 0 at the bottom
+		t.Errorf("got labels %+v, want 0.5 € only", c.Labels)
+	}
+}
+
+// No label covers another one or the line, or leaves the chart.
+func TestPriceLabelsDoNotOverlap(t *testing.T) {
+	days := []string{"2026-01-01", "2026-01-05", "2026-01-09", "2026-02-01", "2026-02-20", "2026-03-01", "2026-03-03", "2026-03-22", "2026-04-10"}
+	for shift := range days {
+		var history []historyEntry
+		for i, day := range days {
+			price := []string{"10 €/an", "1234,56 €/an", "40 €/an", "700 €/an"}[(i*i+shift)%4]
+			history = append(history, historyEntry{At: day, Price: price})
+		}
+		c := newPriceChart(history, "an", "2026-04-11")
+		var taken []box
+		for _, l := range c.Labels {
+			width := charWidth * float64(len([]rune(l.Text)))
+			room := box{l.X, l.Y - charHeight, l.X + width, l.Y + charDescent}
+			if l.End {
+				room.left, room.right = l.X-width, l.X
+			}
+			if room.left < 0 || room.right > c.Width || room.top < 0 || room.bottom > c.Base {
+				t.Errorf("%d: %+v is outside the chart", shift, l)
+			}
+			if slices.ContainsFunc(append(taken, lineBoxes(c.Points)...), room.overlaps) {
+				t.Errorf("%d: %+v covers something", shift, l)
+			}
+			taken = append(taken, room)
+		}
+		if len(c.Labels) == 0 || len(c.Labels) > len(c.Points) {
+			t.Errorf("%d: got %d labels, want 1 to %d", shift, len(c.Labels), len(c.Points))
+		}
+	}
 }

@@ -15,12 +15,11 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
-	"palmares/internal/dev/testkit/wait"
 	"palmares/internal/web/site"
 )
 
-// serving is the pages over a database.
-func serving(t testing.TB, s *store.Store) http.Handler {
+// newSite returns a handler of the pages.
+func newSite(t testing.TB, s *store.Store) http.Handler {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	pages, err := site.New(site.Config{
@@ -48,19 +47,19 @@ func onDemo(t *testing.T, test func(t *testing.T, handler http.Handler)) {
 	t.Helper()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, demo.Catalog)
-		test(t, serving(t, s))
+		test(t, newSite(t, s))
 	})
 }
 
-// onSQLite is for what no database has a say in.
+// onSQLite is for tests that do not depend on the database.
 func onSQLite(t testing.TB) http.Handler {
 	t.Helper()
 	s := testkit.Open(t, testkit.SQLite(t))
 	publish(t, s, demo.Catalog)
-	return serving(t, s)
+	return newSite(t, s)
 }
 
-// visit asks as a browser does.
+// visit sends a request as a browser does.
 func visit(handler http.Handler, method, target string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, nil)
 	r.Header.Set("Accept", "text/html,application/xhtml+xml")
@@ -69,17 +68,17 @@ func visit(handler http.Handler, method, target string) *httptest.ResponseRecord
 	return w
 }
 
-// says checks a page's status, and that it says what it should.
-func says(t *testing.T, handler http.Handler, target string, status int, texts ...string) string {
+// get checks the status of a page and that it contains texts.
+func get(t *testing.T, handler http.Handler, target string, status int, texts ...string) string {
 	t.Helper()
 	got := visit(handler, http.MethodGet, target)
 	if got.Code != status || got.Header().Get("Content-Type") != "text/html; charset=utf-8" {
-		t.Errorf("%s: %d %s", target, got.Code, got.Header().Get("Content-Type"))
+		t.Errorf("%s: got %d, %s, want %d and HTML", target, got.Code, got.Header().Get("Content-Type"), status)
 	}
 	body := got.Body.String()
 	for _, text := range texts {
 		if !strings.Contains(body, text) {
-			t.Errorf("%s does not say %q", target, text)
+			t.Errorf("%s: %q is missing", target, text)
 		}
 	}
 	return body
@@ -87,20 +86,10 @@ func says(t *testing.T, handler http.Handler, target string, status int, texts .
 
 var toolLink = regexp.MustCompile(`<th scope="row"><a href="/tools/([^"]+)">`)
 
-// listed are the slugs of a page's table of tools.
+// listed returns the slugs in a page's table of tools.
 func listed(body string) (slugs []string) {
 	for _, match := range toolLink.FindAllStringSubmatch(body, -1) {
 		slugs = append(slugs, match[1])
 	}
 	return slugs
-}
-
-// waitFor asks again until something is so.
-func waitFor(t *testing.T, is func() bool) {
-	t.Helper()
-	wait.Until(t, "it is so", is)
-}
-
-func containsLink(handler http.Handler, target, to string) bool {
-	return strings.Contains(visit(handler, http.MethodGet, target).Body.String(), `href="`+to+`"`)
 }

@@ -1,12 +1,18 @@
 package site_test
 
 import (
-	"html"
+	"cmp"
+	escape "html"
+	"math"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/net/html"
 
 	"palmares/graph"
 	"palmares/internal/catalog/feed"
@@ -18,64 +24,64 @@ import (
 
 func TestPages(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
-		says(t, handler, "/", 200, "<dd>48</dd>", "<dd>6.99</dd>", "Bosco &amp; Matelots", `curl -s "https://palmares.example/api/v1/tools`,
+		get(t, handler, "/", 200, "<dd>48</dd>", "<dd>6.99</dd>", "Bosco &amp; Matelots", `curl -s "https://palmares.example/api/v1/tools`,
 			"Updated on", "Source : palmares (https://palmares.example)", `<option value="code" lang="fr">Code (`, `New comparison: <a href="/comparatifs/`)
-		says(t, handler, "/tools", 200, "1 to 48 of 48", "Écritoire &amp; Cie", "29 €/mois")
-		says(t, handler, "/tools/plume", 200, "<h1>Plume</h1>", `<span class="score">7.0</span>`, "19,90 €/mois", "24,90 €/mois", `<path d="M0 `, "Écritoire &amp; Cie",
+		get(t, handler, "/tools", 200, "1–48 of 48", "Écritoire &amp; Cie", "29 €/mois")
+		get(t, handler, "/tools/plume", 200, "<h1>Plume</h1>", `<span class="score">7.0</span>`, "19,90 €/mois", "24,90 €/mois", `<path d="M0 `, "Écritoire &amp; Cie",
 			`href="/api/v1/tools/plume"`, `href="/api/v1/pricing/plume"`, `href="/explorer?path=%2Fapi%2Fv1%2Ftools%2Fplume"`, `Alternatives in <span lang="fr">Rédaction</span>`)
-		says(t, handler, "/comparatifs", 200, "1 to 13 of 13", "Plume ou Écritoire &amp; Cie ?")
-		says(t, handler, "/comparatifs/plume-vs-ecritoire-cie", 200, "<strong>Écritoire &amp; Cie</strong> wins", `class="winner"`, `href="/tools/plume"`)
-		says(t, handler, "/categories", 200, "Rédaction", `href="/tools?category=redaction"`)
-		says(t, handler, "/cimetiere", 200, "1 to 10 of 10", "acquired")
+		get(t, handler, "/comparatifs", 200, "1–13 of 13", "Plume ou Écritoire &amp; Cie ?")
+		get(t, handler, "/comparatifs/plume-vs-ecritoire-cie", 200, "<strong>Écritoire &amp; Cie</strong> wins", `class="winner"`, `href="/tools/plume"`)
+		get(t, handler, "/categories", 200, "Rédaction", `href="/tools?category=redaction"`)
+		get(t, handler, "/cimetiere", 200, "1–10 of 10", "acquired")
 	})
 }
 
-// The page's own query is one that the explorer can open and run.
-func TestThePagesQueryIsTheirs(t *testing.T) {
-	body := says(t, onSQLite(t), "/tools/plume", 200)
+// The link to the explorer has a valid operation and its variables.
+func TestExplorerLink(t *testing.T) {
+	body := get(t, onSQLite(t), "/tools/plume", 200)
 	_, rest, _ := strings.Cut(body, `href="/explorer?query=`)
 	address, _, _ := strings.Cut(rest, `"`)
-	values, err := url.ParseQuery("query=" + html.UnescapeString(address))
+	values, err := url.ParseQuery("query=" + escape.UnescapeString(address))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := graph.NewOperation(values.Get("query")); err != nil {
-		t.Errorf("%v in %s", err, values.Get("query"))
+		t.Errorf("got %v for %s, want a valid operation", err, values.Get("query"))
 	}
 	if got := values.Get("variables"); got != `{"slug":"plume"}` {
-		t.Errorf("its variables are %s", got)
+		t.Errorf("got variables %s, want the slug", got)
 	}
 }
 
 func TestFiltersAndOrder(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
-		all := listed(says(t, handler, "/tools", 200))
-		code := listed(says(t, handler, "/tools?category=code&q=&pricing=&icp=&score_min=&price_max=&sort=score_desc", 200,
+		all := listed(get(t, handler, "/tools", 200))
+		code := listed(get(t, handler, "/tools?category=code&q=&pricing=&icp=&score_min=&price_max=&sort=score_desc", 200,
 			`<option value="code" selected lang="fr">`, `href="/api/v1/tools?category=code"`))
 		if len(code) == 0 || len(code) >= len(all) {
-			t.Errorf("%d of %d tools are in a category", len(code), len(all))
+			t.Errorf("category: got %d of %d tools, want some", len(code), len(all))
 		}
-		if found := listed(says(t, handler, "/tools?q=ECRITOIRE", 200, `value="ECRITOIRE"`)); !slices.Equal(found, []string{"ecritoire-cie"}) {
-			t.Errorf("found %v", found)
+		if found := listed(get(t, handler, "/tools?q=ECRITOIRE", 200, `value="ECRITOIRE"`)); !slices.Equal(found, []string{"ecritoire-cie"}) {
+			t.Errorf("search: got %v, want ecritoire-cie", found)
 		}
-		if found := listed(says(t, handler, "/tools?pricing=gratuit", 200)); len(found) == 0 || len(found) >= len(all) {
-			t.Errorf("%d are free", len(found))
+		if found := listed(get(t, handler, "/tools?pricing=gratuit", 200)); len(found) == 0 || len(found) >= len(all) {
+			t.Errorf("pricing: got %d of %d tools, want some", len(found), len(all))
 		}
-		if good := listed(says(t, handler, "/tools?score_min=8,5", 200)); len(good) == 0 || len(good) >= len(all) || !slices.Equal(good, all[:len(good)]) {
-			t.Errorf("good ones: %v", good)
+		if good := listed(get(t, handler, "/tools?score_min=8,5", 200)); len(good) == 0 || len(good) >= len(all) || !slices.Equal(good, all[:len(good)]) {
+			t.Errorf("score_min: got %v, want the first of %v", good, all)
 		}
-		up, down := listed(says(t, handler, "/tools?sort=name_asc", 200)), listed(says(t, handler, "/tools?sort=name_desc", 200))
+		up, down := listed(get(t, handler, "/tools?sort=name_asc", 200)), listed(get(t, handler, "/tools?sort=name_desc", 200))
 		slices.Reverse(down)
 		if len(up) != len(all) || !slices.Equal(up, down) {
-			t.Errorf("by name: %v and %v", up, down)
+			t.Errorf("sort: got %v and, reversed, %v, want the same", up, down)
 		}
-		says(t, handler, "/tools?q=nobodyhasthis", 200, "No tool matches.", "Show all tools")
-		says(t, handler, "/tools?page=9", 200, "There are no more", `href="/tools?page=1"`)
-		says(t, handler, "/tools?category=nope", 200, `<option value="nope" selected>nope (unknown)</option>`, "No tool matches.")
-		says(t, handler, "/cimetiere?category=nope", 200, "No retired tool matches.")
-		says(t, handler, "/tools?sort=price_asc", 200, "Prices are compared by amount alone, whatever the period", "Lowest amount first</option>")
-		says(t, handler, "/cimetiere?reason=mort", 200, "shut down")
-		says(t, handler, "/comparatifs?category=code", 200, `<option value="code" selected lang="fr">`)
+		get(t, handler, "/tools?q=nobodyhasthis", 200, "No tools match your filters.", "Show all tools")
+		get(t, handler, "/tools?page=9", 200, "past the end of the list", `href="/tools?page=1"`)
+		get(t, handler, "/tools?category=nope", 200, `<option value="nope" selected>nope (unknown)</option>`, "No tools match your filters.")
+		get(t, handler, "/cimetiere?category=nope", 200, "No retired tools match your filters.")
+		get(t, handler, "/tools?sort=price_asc", 200, "Prices are compared by amount, regardless of the billing period", "Lowest price first</option>")
+		get(t, handler, "/cimetiere?reason=mort", 200, "shut down")
+		get(t, handler, "/comparatifs?category=code", 200, `<option value="code" selected lang="fr">`)
 	})
 }
 
@@ -86,22 +92,22 @@ func TestPaging(t *testing.T) {
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, feedtest.Catalog("2026-11-01", records...))
-		handler := serving(t, s)
-		first := says(t, handler, "/tools?sort=name_asc", 200, "1 to 50 of 120", "Page 1 of 3", `rel="next" href="/tools?page=2&amp;sort=name_asc"`)
+		handler := newSite(t, s)
+		first := get(t, handler, "/tools?sort=name_asc", 200, "1–50 of 120", "Page 1 of 3", `rel="next" href="/tools?page=2&amp;sort=name_asc"`)
 		if strings.Contains(first, `rel="prev"`) {
-			t.Error("something comes before the first page")
+			t.Error("got a previous page before the first, want none")
 		}
-		says(t, handler, "/tools?sort=name_asc&page=2", 200, "51 to 100 of 120", `rel="prev" href="/tools?page=1&amp;sort=name_asc"`)
-		last := says(t, handler, "/tools?page=3", 200, "101 to 120 of 120")
+		get(t, handler, "/tools?sort=name_asc&page=2", 200, "51–100 of 120", `rel="prev" href="/tools?page=1&amp;sort=name_asc"`)
+		last := get(t, handler, "/tools?page=3", 200, "101–120 of 120")
 		if strings.Contains(last, `rel="next"`) || len(listed(last)) != 20 {
-			t.Error("the last page is not the last")
+			t.Errorf("got %d tools on the last page, want 20 and no next page", len(listed(last)))
 		}
-		says(t, handler, "/tools?page=7", 200, `rel="prev" href="/tools?page=3"`)
+		get(t, handler, "/tools?page=7", 200, `rel="prev" href="/tools?page=3"`)
 	})
 }
 
-// However it is written, the same is asked, and kept once.
-func TestOneSpelling(t *testing.T) {
+// Equivalent URLs share a cached page.
+func TestEquivalentURLs(t *testing.T) {
 	handler := onSQLite(t)
 	for _, same := range [][]string{
 		{"/tools", "/tools?page=1", "/tools?page=01", "/tools?sort=score_desc&q=", "/tools?nothing=known"},
@@ -111,14 +117,14 @@ func TestOneSpelling(t *testing.T) {
 		first := visit(handler, http.MethodGet, same[0])
 		for _, target := range same[1:] {
 			if got := visit(handler, http.MethodGet, target); got.Code != 200 || got.Header().Get("Etag") != first.Header().Get("Etag") {
-				t.Errorf("%s is not %s: %d", target, same[0], got.Code)
+				t.Errorf("%s: got %d with another ETag, want the page of %s", target, got.Code, same[0])
 			}
 		}
 	}
 }
 
-// A page leads to REST only where that tells the same.
-func TestTheSameFromREST(t *testing.T) {
+// A page links to REST only if there is an equivalent request.
+func TestRESTLink(t *testing.T) {
 	handler := onSQLite(t)
 	for target, rest := range map[string]string{
 		"/tools?score_min=8,5":                        "/api/v1/tools?score_min=8.5",
@@ -129,25 +135,25 @@ func TestTheSameFromREST(t *testing.T) {
 		"/tools?sort=price_asc":                       "",
 		"/tools?price_max=10&icp=mixte&sort=name_asc": "",
 	} {
-		body := says(t, handler, target, 200, "this page’s query")
+		body := get(t, handler, target, 200, "This page’s query")
 		if rest != "" && !strings.Contains(body, `<a href="`+rest+`">JSON</a>`) || rest == "" && strings.Contains(body, ">JSON</a>") {
-			t.Errorf("%s does not lead to %q", target, rest)
+			t.Errorf("%s: got another link to REST, want %q", target, rest)
 		}
 	}
 }
 
-// A price of another period is a change, but nothing to draw.
+// Prices of different periods are not drawn in one chart.
 func TestPricesOfSeveralPeriods(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one")))
 	publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("one", func(tool *feed.Tool) { tool.Price, tool.UpdatedAt = "240 €/an", "2026-11-02" })))
-	body := says(t, serving(t, s), "/tools/one", 200, "cannot be drawn beside each other", "20 €/mois", "240 €/an")
+	body := get(t, newSite(t, s), "/tools/one", 200, "cannot be charted", "20 €/mois", "240 €/an")
 	if strings.Contains(body, "has not changed") {
-		t.Error("the page says that it has not changed")
+		t.Error("got \"has not changed\", want a change")
 	}
 }
 
-// What editors write is shown, not run.
+// Text from the catalog is escaped.
 func TestHTMLInTheCatalog(t *testing.T) {
 	const evil = `<script>alert("1")</script>`
 	s := testkit.Open(t, testkit.SQLite(t))
@@ -162,46 +168,173 @@ func TestHTMLInTheCatalog(t *testing.T) {
 		&feed.Comparison{Slug: "evil-vs-gone", Title: evil, ToolA: "evil", ToolB: "gone", Winner: "evil", WinnerNote: evil,
 			Published: true, UpdatedAt: "2026-11-01", CanonicalURL: "https://palmares.example/evil-vs-gone"},
 	))
-	handler := serving(t, s)
+	handler := newSite(t, s)
 	for _, target := range []string{
 		"/", "/tools", "/tools/evil", "/tools?q=" + url.QueryEscape(evil), "/tools/" + url.PathEscape(evil), "/tools/evli",
 		"/comparatifs", "/comparatifs/evil-vs-gone", "/comparatifs/evil-vs-gnoe", "/cimetiere", "/cimetiere/gone", "/categories",
 	} {
 		body := visit(handler, http.MethodGet, target).Body.String()
 		if strings.Contains(body, "<script>alert") || strings.Contains(body, `onmouseover="alert`) {
-			t.Errorf("%s runs what the catalog says", target)
+			t.Errorf("%s: got unescaped text, want it escaped", target)
 		}
 		if !strings.Contains(body, "&lt;script&gt;alert") {
-			t.Errorf("%s does not show what the catalog says", target)
+			t.Errorf("%s: got no text from the catalog, want it shown", target)
 		}
 	}
 }
 
-// A tool that is retired, or back, is found at its other address.
-func TestRetiredToolsAreElsewhere(t *testing.T) {
+// Tools and retired tools redirect to each other's pages.
+func TestRetiredToolsRedirect(t *testing.T) {
 	handler := onSQLite(t)
-	body := says(t, handler, "/cimetiere", 200)
+	body := get(t, handler, "/cimetiere", 200)
 	_, rest, _ := strings.Cut(body, `<li><a href="/cimetiere/`)
 	slug, _, _ := strings.Cut(rest, `"`)
-	says(t, handler, "/cimetiere/"+slug, 200, "What happened", "What to use instead")
+	get(t, handler, "/cimetiere/"+slug, 200, "What happened", "Alternatives")
 	for from, to := range map[string]string{"/tools/" + slug: "/cimetiere/" + slug, "/cimetiere/plume": "/tools/plume"} {
 		if got := visit(handler, http.MethodGet, from); got.Code != 302 || got.Header().Get("Location") != to {
-			t.Errorf("%s: %d %s", from, got.Code, got.Header().Get("Location"))
+			t.Errorf("%s: got %d to %q, want 302 to %q", from, got.Code, got.Header().Get("Location"), to)
 		}
 	}
 }
 
 func TestEmptyCatalog(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		handler := serving(t, s)
-		says(t, handler, "/", 200, "Nothing is published yet")
+		handler := newSite(t, s)
+		get(t, handler, "/", 200, "Nothing has been published yet")
 		if got := visit(handler, http.MethodGet, "/").Header().Get("Cache-Control"); got != "no-store" {
-			t.Errorf("what will not last may be kept: %s", got)
+			t.Errorf("got Cache-Control %q, want no-store", got)
 		}
 		for _, path := range []string{"/tools", "/comparatifs", "/cimetiere", "/categories"} {
-			says(t, handler, path, 200)
+			get(t, handler, path, 200)
 		}
 		publish(t, s, demo.Catalog)
-		says(t, handler, "/", 200, "<dd>48</dd>") // what was empty is not kept
+		get(t, handler, "/", 200, "<dd>48</dd>") // the empty page was not cached
 	})
+}
+
+var (
+	histogramRow = regexp.MustCompile(`<tr><th scope="row">(\d+) to (?:under )?(\d+)</th><td class="number">([\d,]+)</td></tr>`)
+	histogramBar = regexp.MustCompile(`<rect x="[\d.]+" y="([\d.]+)" width="30" height="([\d.]+)" rx="2"/><text class="middle" x="[\d.]+" y="[\d.]+" dy="-4">(\d+)</text>`)
+	categoryRow  = regexp.MustCompile(`(?s)<tr>\s*<th scope="row"><a href="/tools\?category=([a-z]+)".*?<span class="score">([\d.]+)</span>.*?<rect width="([\d.]+)" height="6"/>`)
+)
+
+// The bars match the table.
+func TestHistogram(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		body := get(t, handler, "/", 200)
+		var counts, sum, most int
+		var shown []string
+		for _, row := range histogramRow.FindAllStringSubmatch(body, -1) {
+			n, _ := strconv.Atoi(row[3])
+			counts, sum, most = counts+1, sum+n, max(most, n)
+			if n > 0 {
+				shown = append(shown, row[3])
+			}
+		}
+		if counts != 10 || sum != 42 {
+			t.Errorf("got %d ranges with %d tools, want 10 with 42", counts, sum)
+		}
+		bars := histogramBar.FindAllStringSubmatch(body, -1)
+		if len(bars) != len(shown) {
+			t.Fatalf("got %d bars, want %v", len(bars), shown)
+		}
+		for i, bar := range bars {
+			n, _ := strconv.Atoi(bar[3])
+			top, _ := strconv.ParseFloat(bar[1], 64)
+			height, _ := strconv.ParseFloat(bar[2], 64)
+			if bar[3] != shown[i] || math.Abs(height-120*float64(n)/float64(most)) > 0.1 || math.Abs(top+height-136) > 0.1 {
+				t.Errorf("got a bar for %s from %v with height %v, want %s in proportion", bar[3], top, height, shown[i])
+			}
+		}
+	})
+}
+
+// The width of a bar is the average score in percent.
+func TestCategoryBars(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		body := get(t, handler, "/categories", 200)
+		rows := categoryRow.FindAllStringSubmatch(body, -1)
+		if len(rows) != 8 {
+			t.Fatalf("got %d categories with a bar, want 8", len(rows))
+		}
+		for _, row := range rows {
+			average, _ := strconv.ParseFloat(row[2], 64)
+			width, _ := strconv.ParseFloat(row[3], 64)
+			if len(row[2]) != len("7.64") || math.Abs(width-10*average) > 0.05 || width < 10 {
+				t.Errorf("%s: got width %s for %s, want ten times that", row[1], row[3], row[2])
+			}
+		}
+	})
+}
+
+// Each price is labeled at its step, and the axis starts at 0.
+func TestPriceChartOfDemo(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		get(t, handler, "/tools/plume", 200, `<span lang="fr">€/mois</span>, from 2025-04-07 to`,
+			`<circle cx="0" cy="98.3" r="4"><title lang="fr">2025-04-07: 14,90 €/mois</title></circle>`, `<text x="0" y="88.3" lang="fr">14,90 €</text>`,
+			`<text x="337" y="24" lang="fr">24,90 €</text>`,
+			`<text class="end" x="640" y="96.1" lang="fr">19,90 €</text>`, // below the step
+			`<text class="end" x="-10" y="194" dy="4">0</text>`)
+	})
+}
+
+// written marks text from the catalog.
+const written = "Écrit"
+
+// Text from the catalog is marked as French, and nothing else is.
+func TestLanguages(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	tool := func(slug, before string) *feed.Tool {
+		return feedtest.Tool(slug, func(tool *feed.Tool) {
+			tool.Category, tool.Tagline, tool.Price = "ecrit", written, "20 €/"+written
+			tool.PriceHistory = []feed.PriceChange{{ChangedAt: "2026-05-01", Pricing: "payant", Price: tool.Price, PreviousPricing: "payant", PreviousPrice: before}}
+		})
+	}
+	catalog := func(date, price string) []byte {
+		one := tool("one", "10 €/"+written)
+		one.Price = price
+		return feedtest.Catalog(date, &feed.Category{Slug: "ecrit", Label: written}, one, tool("two", "10 €/"+written),
+			&feed.Retired{Slug: "gone", Name: "Gone", Category: "ecrit", Reason: "mort", RetiredAt: "2026-03-14", Note: written},
+			&feed.Comparison{Slug: "one-vs-gone", Title: written, ToolA: "one", ToolB: "gone", Winner: "one", WinnerNote: written,
+				Published: true, UpdatedAt: "2026-11-01", CanonicalURL: "https://palmares.example/one-vs-gone"})
+	}
+	publish(t, s, catalog("2026-11-01", "20 €/"+written))
+	publish(t, s, catalog("2026-11-02", "30 €/"+written)) // shown on the home page
+	handler := newSite(t, s)
+	for _, target := range []string{"/", "/tools", "/tools/one", "/comparatifs", "/comparatifs/one-vs-gone", "/comparatifs/one-vs-gnoe", "/cimetiere", "/cimetiere/gone", "/categories"} {
+		document, err := html.Parse(visit(handler, http.MethodGet, target).Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]int{}
+		eachText(document, "", func(text, language string) {
+			if strings.Contains(text, written) {
+				found[language]++
+			}
+			if language == "fr" && strings.Contains(text, "ools") {
+				t.Errorf("%s: got English text %q marked as French, want only text from the catalog", target, text)
+			}
+		})
+		if found["fr"] == 0 || len(found) != 1 {
+			t.Errorf("%s: got languages %v for text from the catalog, want fr only", target, found)
+		}
+	}
+}
+
+// eachText calls do for each text of a page with its language.
+func eachText(node *html.Node, language string, do func(text, language string)) {
+	if node.Data == "head" && node.Type == html.ElementNode {
+		return
+	}
+	for _, attribute := range node.Attr {
+		if attribute.Key == "lang" {
+			language = cmp.Or(attribute.Val, language)
+		}
+	}
+	if node.Type == html.TextNode {
+		do(node.Data, language)
+	}
+	for child := range node.ChildNodes() {
+		eachText(child, language, do)
+	}
 }

@@ -1,29 +1,39 @@
 package site
 
-// Every page there is. To add one, add a row, its operation in queries/ and
+import (
+	"palmares/graph"
+	"palmares/internal/core/params"
+)
+
+// routes lists every page. To add one, add a row, its operation in queries/ and
 // its template.
 var routes = []route{
-	{path: "/{$}", name: "home", view: viewOf[homeView]},
-	{path: "/tools", name: "tools", rest: "/api/v1/tools", view: viewOf[toolsView]},
-	{path: "/tools/{slug}", name: "tool", rest: "/api/v1/tools/", view: viewOf[toolView]},
-	{path: "/comparatifs", name: "comparatifs", rest: "/api/v1/comparatifs", view: viewOf[comparisonsView]},
-	{path: "/comparatifs/{slug}", name: "comparatif", rest: "/api/v1/comparatifs/", view: viewOf[comparisonView]},
-	{path: "/categories", name: "categories", rest: "/api/v1/categories", view: viewOf[categoriesView]},
-	{path: "/cimetiere", name: "cimetiere", rest: "/api/v1/cimetiere", view: viewOf[graveyardView]},
-	{path: "/cimetiere/{slug}", name: "retired", view: viewOf[retiredView]},
+	{pattern: "/{$}", name: "home", view: newView[homeView]},
+	{pattern: "/tools", name: "tools", rest: "/api/v1/tools", view: newView[toolsView]},
+	{pattern: "/tools/{slug}", name: "tool", rest: "/api/v1/tools/", view: newView[toolView]},
+	{pattern: "/comparatifs", name: "comparatifs", rest: "/api/v1/comparatifs", view: newView[comparisonsView]},
+	{pattern: "/comparatifs/{slug}", name: "comparatif", rest: "/api/v1/comparatifs/", view: newView[comparisonView]},
+	{pattern: "/categories", name: "categories", rest: "/api/v1/categories", view: newView[categoriesView]},
+	{pattern: "/cimetiere", name: "cimetiere", rest: "/api/v1/cimetiere", view: newView[retiredToolsView]},
+	{pattern: "/cimetiere/{slug}", name: "retired", view: newView[retiredToolView]},
 }
 
-// route is one page.
 type route struct {
-	path string
-	name string // of its operation and its template
-	rest string // the path of the API that tells the same; one that ends in a slash wants the slug
-	view func(data []byte, asked *asked) (view, error)
+	pattern   string
+	name      string     // of the operation and the template
+	rest      string     // equivalent path of the REST API, or ""; one that ends in a slash takes the slug
+	view      func() any // the result of the operation is decoded into it
+	operation *graph.Operation
+	params    []params.Param // query parameters, which are the operation's variables
 }
 
-// view is what a template shows.
-type view interface {
-	// prepare works out what the answer does not say by itself. A page that
-	// is elsewhere says where, and one that is nowhere says so with an error.
-	prepare(asked *asked) (elsewhere string, err error)
-}
+func newView[V any]() any { return new(V) }
+
+// preparer is a view that needs more than its fields. An error may be a
+// redirect.
+type preparer interface{ prepare(*request) error }
+
+// redirect sends the visitor to another path.
+type redirect string
+
+func (r redirect) Error() string { return "moved to " + string(r) }

@@ -1,6 +1,17 @@
 package site
 
-import "palmares/internal/core/problem"
+import (
+	"cmp"
+	"html/template"
+	"slices"
+	"strconv"
+	"strings"
+
+	"palmares/internal/core/problem"
+)
+
+// The views are the results of the operations in queries/, as the templates
+// show them.
 
 type homeView struct {
 	Feed  feedInfo
@@ -15,103 +26,247 @@ type homeView struct {
 	Chart          histogram `json:"-"`
 }
 
-func (v *homeView) prepare(*asked) (string, error) {
-	v.Chart = drawHistogram(v.ScoreHistogram)
-	return "", nil
+func (v *homeView) prepare(*request) error {
+	v.Chart = newHistogram(v.ScoreHistogram)
+	return nil
 }
 
 type toolsView struct {
 	Tools struct {
 		Items []tool
-		Meta  place
+		Meta  pageInfo
 	}
 	Categories []category
 }
 
-func (*toolsView) prepare(*asked) (string, error) { return "", nil }
-
 type toolView struct {
 	Feed         feedInfo
 	Tool         *tool
-	RetiredTool  *retired
-	Alternatives []tool `json:"-"`
-	Prices       *steps `json:"-"` // nil where there is nothing to draw
-	Changed      bool   `json:"-"` // the price did
-	Newest       []moment
+	RetiredTool  *retiredTool
+	Alternatives []tool         `json:"-"`
+	Prices       *priceChart    `json:"-"` // nil if there is nothing to draw
+	PriceChanged bool           `json:"-"`
+	Newest       []historyEntry `json:"-"` // the history, newest first
 }
 
-// mostAlternatives are shown on a tool's page.
-const mostAlternatives = 6
+const maxAlternatives = 6
 
-func (v *toolView) prepare(asked *asked) (string, error) {
+func (v *toolView) prepare(r *request) error {
 	if v.Tool == nil {
 		if v.RetiredTool != nil {
-			return "/cimetiere/" + v.RetiredTool.Slug, nil
+			return redirect("/cimetiere/" + v.RetiredTool.Slug)
 		}
-		return "", problem.New(problem.NotFound, "No tool is called “%v”.", asked.variables["slug"])
+		return problem.New(problem.NotFound, "There is no tool “%s”.", r.slug())
 	}
 	for _, other := range v.Tool.Category.Tools {
-		if other.Slug != v.Tool.Slug && len(v.Alternatives) < mostAlternatives {
+		if other.Slug != v.Tool.Slug && len(v.Alternatives) < maxAlternatives {
 			v.Alternatives = append(v.Alternatives, other)
 		}
 	}
-	v.Prices = drawSteps(v.Tool.History, v.Tool.PricePeriod, v.Feed.UpdatedAt)
-	for _, m := range v.Tool.History {
-		v.Changed = v.Changed || m.Price != v.Tool.Price || m.Pricing != v.Tool.Pricing
-	}
-	for i := len(v.Tool.History) - 1; i >= 0; i-- {
-		v.Newest = append(v.Newest, v.Tool.History[i])
-	}
-	return "", nil
+	v.Prices = newPriceChart(v.Tool.History, v.Tool.PricePeriod, v.Feed.UpdatedAt)
+	v.PriceChanged = slices.ContainsFunc(v.Tool.History, func(e historyEntry) bool {
+		return e.Price != v.Tool.Price || e.Pricing != v.Tool.Pricing
+	})
+	v.Newest = slices.Clone(v.Tool.History)
+	slices.Reverse(v.Newest)
+	return nil
 }
 
 type comparisonsView struct {
 	Comparisons struct {
 		Items []comparison
-		Meta  place
+		Meta  pageInfo
 	}
 	Categories []category
 }
-
-func (*comparisonsView) prepare(*asked) (string, error) { return "", nil }
 
 type comparisonView struct{ Comparison *comparison }
 
-func (v *comparisonView) prepare(asked *asked) (string, error) {
+func (v *comparisonView) prepare(r *request) error {
 	if v.Comparison == nil {
-		return "", problem.New(problem.NotFound, "No published comparison is called “%v”.", asked.variables["slug"])
+		return problem.New(problem.NotFound, "There is no comparison “%s”.", r.slug())
 	}
-	return "", nil
+	return nil
 }
-
-// Sides are both tools, in their order.
-func (v *comparisonView) Sides() []side { return []side{v.Comparison.ToolA, v.Comparison.ToolB} }
 
 type categoriesView struct{ Categories []category }
 
-func (*categoriesView) prepare(*asked) (string, error) { return "", nil }
-
-type graveyardView struct {
+type retiredToolsView struct {
 	RetiredTools struct {
-		Items []retired
-		Meta  place
+		Items []retiredTool
+		Meta  pageInfo
 	}
 	Categories []category
 }
 
-func (*graveyardView) prepare(*asked) (string, error) { return "", nil }
-
-type retiredView struct {
-	RetiredTool *retired
+type retiredToolView struct {
+	RetiredTool *retiredTool
 	Tool        *tool
 }
 
-func (v *retiredView) prepare(asked *asked) (string, error) {
+func (v *retiredToolView) prepare(r *request) error {
 	switch {
 	case v.RetiredTool != nil:
-		return "", nil
+		return nil
 	case v.Tool != nil:
-		return "/tools/" + v.Tool.Slug, nil
+		return redirect("/tools/" + v.Tool.Slug)
 	}
-	return "", problem.New(problem.NotFound, "No retired tool is called “%v”.", asked.variables["slug"])
+	return problem.New(problem.NotFound, "There is no retired tool “%s”.", r.slug())
+}
+
+type feedInfo struct {
+	Release   int
+	UpdatedAt string
+}
+
+type category struct {
+	Slug, Label string
+	ToolCount   int
+	AvgScore    *float64
+	Tools       []tool
+}
+
+type tool struct {
+	Slug, Name, Tagline, Domain        string
+	Category                           category
+	Pricing, Price, PricePeriod, Icp   string
+	Score, Verifiability, Obsolescence *float64
+	CanonicalURL, AvisURL              string
+	AlternativesURL, UpdatedAt         string
+	Tier                               int
+	History                            []historyEntry
+	Comparisons                        []comparison
+}
+
+// historyEntry is the price and score of a tool from a day on.
+type historyEntry struct {
+	At, Pricing, Price string
+	Score              *float64
+}
+
+type comparison struct {
+	Slug, Title, WinnerName, WinnerNote string
+	ToolA, ToolB                        comparedTool
+	Winner                              struct{ Slug string }
+	UpdatedAt, CanonicalURL             string
+}
+
+// Tools returns both tools.
+func (c *comparison) Tools() []comparedTool { return []comparedTool{c.ToolA, c.ToolB} }
+
+// comparedTool is an active or a retired tool.
+type comparedTool struct {
+	Kind, Slug, Name, Tagline string
+	Category                  category
+	Score, Verifiability      *float64
+	Price, Pricing            string
+	Reason, RetiredAt         string
+}
+
+// Path returns the path of the tool's page.
+func (t comparedTool) Path() string {
+	if t.Kind == "RetiredTool" {
+		return "/cimetiere/" + t.Slug
+	}
+	return "/tools/" + t.Slug
+}
+
+type retiredTool struct {
+	Slug, Name, Reason, RetiredAt, Note string
+	Score                               *float64
+	Category                            category
+	Comparisons                         []comparison
+}
+
+// change is an event of the journal.
+type change struct {
+	Type, Slug, PublishedAt string
+	Tool                    *struct{ Name string }
+	Before, After           *struct{ Name, Title, Price string }
+}
+
+// Name returns the name or title of what changed.
+func (c change) Name() string {
+	name := c.Slug
+	if c.Tool != nil {
+		name = c.Tool.Name
+	}
+	if b := c.Before; b != nil {
+		name = cmp.Or(b.Name, b.Title, name)
+	}
+	if a := c.After; a != nil {
+		name = cmp.Or(a.Name, a.Title, name)
+	}
+	return name
+}
+
+// Day returns the date on which the change was published.
+func (c change) Day() string { return c.PublishedAt[:len("2006-01-02")] }
+
+type pageInfo struct{ Total, Page, Limit, Pages int }
+
+// First returns the number of the first item on the page.
+func (p pageInfo) First() int { return (p.Page-1)*p.Limit + 1 }
+
+// Last returns the number of the last item on the page.
+func (p pageInfo) Last() int { return min(p.Page*p.Limit, p.Total) }
+
+// Prev returns the previous page, or 0. Before a page past the end, that is the
+// last one.
+func (p pageInfo) Prev() int { return min(p.Page-1, p.Pages) }
+
+// Next returns the next page, or 0.
+func (p pageInfo) Next() int {
+	if p.Page >= p.Pages {
+		return 0
+	}
+	return p.Page + 1
+}
+
+// catalogLang marks text from the catalog, which is in French.
+const catalogLang template.HTMLAttr = `lang="fr"`
+
+var labels = map[string]string{
+	"gratuit": "free", "freemium": "freemium", "payant": "paid",
+	"vibe_coder": "vibe coders", "agentic_engineer": "agentic engineers", "mixte": "vibe coders and agentic engineers",
+	"mort": "shut down", "acquis": "acquired", "deprecie": "discontinued", "pivot": "pivoted", "absorbe": "merged into another product",
+	"score_desc": "Highest score first", "score_asc": "Lowest score first", "name_asc": "Name, A to Z", "name_desc": "Name, Z to A",
+	"updated_desc": "Recently updated first", "updated_asc": "Least recently updated first", "price_asc": "Lowest price first", "price_desc": "Highest price first",
+}
+
+// label returns the English name of one of the catalog's codes.
+func label(code string) string { return cmp.Or(labels[code], code) }
+
+func isCategory(categories []category, slug string) bool {
+	return slices.ContainsFunc(categories, func(c category) bool { return c.Slug == slug })
+}
+
+// dict builds the data of a nested template from keys and values.
+func dict(pairs ...any) map[string]any {
+	data := map[string]any{}
+	for i := 0; i < len(pairs); i += 2 {
+		data[pairs[i].(string)] = pairs[i+1]
+	}
+	return data
+}
+
+const noScore = "–"
+
+// formatScore shows at least one decimal, so that scores in a column align.
+func formatScore(score *float64) string {
+	if score == nil {
+		return noScore
+	}
+	text := strconv.FormatFloat(*score, 'f', -1, 64)
+	if !strings.Contains(text, ".") {
+		text += ".0"
+	}
+	return text
+}
+
+func formatAverage(average *float64) string {
+	if average == nil {
+		return noScore
+	}
+	return strconv.FormatFloat(*average, 'f', 2, 64)
 }

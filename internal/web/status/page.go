@@ -13,53 +13,50 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/internal/web/page"
 )
 
-// Path is where the page is.
+// Path is the path of the status page.
 const Path = "/status"
 
-// Config is what the page needs of the rest of the program.
+// Config configures the status page.
 type Config struct {
 	PublicURL, ServiceName, Credit string
 	Store                          *store.Store
 	Log                            *slog.Logger
-	// Healthy reports whether the database is available at the moment; nil if
-	// only reading from it can show that.
+	// Healthy reports whether the database is available. If it is nil, the page
+	// finds out by reading from it.
 	Healthy func() bool
 }
 
-// Page shows how the last days went.
+// Page shows the availability of the last days.
 type Page struct {
 	Config
-	now func() time.Time
-
-	reads singleflight.Group // one at a time is enough
-	known atomic.Pointer[shown]
+	now    func() time.Time
+	reads  singleflight.Group
+	latest atomic.Pointer[snapshot]
 }
 
-// shown is the data of the page.
-type shown struct {
-	Days   []bar
-	Whole  Day
-	Today  Day
-	Target float64
-	Width  int
-	Since  time.Time // the first day that is known
-	Read   time.Time
-	tried  time.Time // to read it again
-	failed bool
-	// Unavailable is shown beside what was read before.
-	Unavailable bool
+// snapshot is the data of the page.
+type snapshot struct {
+	Days        []bar
+	Total       Day
+	Today       Day
+	Target      float64
+	Width       int
+	Since       time.Time // first day with data
+	ReadAt      time.Time
+	Unavailable bool // the database is, now
+	triedAt     time.Time
+	failed      bool // the last attempt to read a newer snapshot
 }
 
 type bar struct {
 	Day
-	X, Y, High float64
-	Kind       string // how it went, for the style
+	X, Y, Height float64
+	Class        string
 }
 
 //go:embed templates
@@ -68,7 +65,7 @@ var templateFiles embed.FS
 //go:embed assets
 var assetFiles embed.FS
 
-// Assets are the page's style.
+// Assets are the style of the page.
 var Assets = page.MustAssets(assetFiles, "assets")
 
 var templates = page.MustTemplates(templateFiles, "templates", template.FuncMap{
@@ -76,170 +73,234 @@ var templates = page.MustTemplates(templateFiles, "templates", template.FuncMap{
 	"minute": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
 })
 
-// NewPage makes the page.
+// NewPage returns the handler of the page.
 func NewPage(cfg Config) *Page { return &Page{Config: cfg, now: time.Now} }
 
 const (
-	// target is what Pro customers are promised.
+	shownDays = 90
+	// target is the availability that the Pro plan promises, in percent.
 	target = 99.0
-	// freshFor is how long what was read is shown again.
+	// freshFor is how long a snapshot is shown before it is read again.
 	freshFor = 30 * time.Second
-	// readTime is how long a visitor waits for the database.
-	readTime = 3 * time.Second
+	// readTimeout is how long a visitor waits for the database.
+	readTimeout = 3 * time.Second
 
-	barStep = 10
-	barWide = 7
-	barHigh = 80.0
+	barDistance = 10 // SVG units
+	barHeight   = 80.0
 )
 
 // ServeHTTP shows the page. While the database is unavailable, it says so and
-// shows what was read before.
+// shows the last snapshot.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	page.Guard(w.Header(), page.Plain+"; form-action 'self'", strings.HasPrefix(p.PublicURL, "https://"))
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		w.Header().Set("Allow", "GET, HEAD")
-		p.fail(w, r, problem.New(problem.WrongMethod, "It does nothing with %s.", r.Method), "This page is for reading")
+	if err := page.CheckMethod(w, r); err != nil {
+		p.fail(w, r, problem.Of(err), "Method not allowed")
 		return
 	}
 	data, err := p.read(r.Context())
 	if err != nil {
-		p.Log.ErrorContext(r.Context(), "reading the days failed", "cause", err, "request_id", problem.RequestID(r.Context()))
+		p.Log.ErrorContext(r.Context(), "reading status days failed", "cause", err, "request_id", problem.RequestID(r.Context()))
 		w.Header().Set("Retry-After", "60")
-		p.fail(w, r, problem.New(problem.Unavailable, "Our database is unavailable at the moment. Try again in a minute."), "The status is not known")
+		p.fail(w, r, problem.New(problem.Unavailable, "Our database is unavailable at the moment. Try again in a minute."), "Status unknown")
 		return
 	}
 	caching := "public, max-age=30"
 	if data.Unavailable {
 		caching = "no-store"
 	}
-	body, err := templates.Render("status", p.content(data))
+	entry, err := templates.Entry("status", p.content(data), caching, "Accept-Encoding")
 	if err == nil {
-		err = cache.NewEntry(body, http.Header{
-			"Content-Type":  {"text/html; charset=utf-8"},
-			"Cache-Control": {caching},
-			"Vary":          {"Accept-Encoding"},
-		}).Write(w, r)
+		err = entry.Write(w, r)
 	}
 	if err != nil {
-		p.Log.ErrorContext(r.Context(), "the page of days is wrong", "cause", err, "request_id", problem.RequestID(r.Context()))
+		p.Log.ErrorContext(r.Context(), "rendering status page failed", "cause", err, "request_id", problem.RequestID(r.Context()))
 		problem.Write(w, err)
 	}
 }
 
-// content is what the layout shows around the page.
 func (p *Page) content(data any) page.Content {
 	return page.Content{Service: p.ServiceName, Credit: p.Credit, Here: Path, Data: data, Head: page.Head{Styles: []string{Assets.Path("status.css")}}}
 }
 
-// trouble is the data of the page of a problem.
-type trouble struct{ Title, Text, RequestID string }
-
-// fail answers with the page of a problem: it is people who look here.
-func (p *Page) fail(w http.ResponseWriter, r *http.Request, said *problem.Problem, title string) {
-	w.Header().Set("Cache-Control", "no-store")
-	data := trouble{title, said.Message, problem.RequestID(r.Context())}
-	if err := templates.Write(w, said.Code.Status(), "trouble", p.content(data)); err != nil {
-		p.Log.ErrorContext(r.Context(), "the page of a problem is wrong", "cause", err, "request_id", data.RequestID)
-		problem.Write(w, said)
-	}
+func (p *Page) fail(w http.ResponseWriter, r *http.Request, cause *problem.Problem, title string) {
+	data := page.ErrorPage{Title: title, Text: cause.Message, Retry: Path, RequestID: problem.RequestID(r.Context())}
+	templates.WriteError(w, r, p.Log, cause, p.content(data))
 }
 
-// read returns what to show: what was read a short while ago, or what is read
-// now, once for all visitors. No visitor waits longer than readTime, since a
-// query to a frozen database ignores its deadline: they see what was read before.
-func (p *Page) read(ctx context.Context) (*shown, error) {
-	known := p.known.Load()
-	if known != nil {
-		if age := p.now().Sub(known.tried); age >= 0 && age < freshFor {
-			return p.with(known), nil
+// read returns a fresh snapshot, reading it once for all concurrent visitors. No
+// visitor waits longer than readTimeout, since a query to a frozen database
+// ignores its deadline; they see the last snapshot.
+func (p *Page) read(ctx context.Context) (*snapshot, error) {
+	last := p.latest.Load()
+	if last != nil {
+		if age := p.now().Sub(last.triedAt); age >= 0 && age < freshFor {
+			return p.withHealth(last), nil
 		}
 	}
-	reading := p.reads.DoChan("", func() (any, error) { return p.refresh(known) })
-	if known != nil && p.Healthy != nil && !p.Healthy() {
-		return p.with(known), nil // waiting would be in vain
+	reading := p.reads.DoChan("", func() (any, error) { return p.refresh(last) })
+	if last != nil && p.Healthy != nil && !p.Healthy() {
+		return p.withHealth(last), nil
 	}
-	patience := time.NewTimer(readTime)
-	defer patience.Stop()
 	err := context.DeadlineExceeded
 	select {
 	case <-ctx.Done():
 		err = ctx.Err()
-	case <-patience.C:
+	case <-time.After(readTimeout):
 	case result := <-reading:
 		if result.Err == nil {
-			return p.with(result.Val.(*shown)), nil
+			return p.withHealth(result.Val.(*snapshot)), nil
 		}
 		err = result.Err
 	}
-	if known == nil {
+	if last == nil {
 		return nil, err
 	}
-	late := *known
+	late := *last
 	late.failed = true
-	return p.with(&late), nil
+	return p.withHealth(&late), nil
 }
 
-// with adds whether the database is available by now.
-func (p *Page) with(known *shown) *shown {
-	now := *known
-	now.Unavailable = known.failed
+// withHealth returns a copy of a snapshot with the current state of the database.
+func (p *Page) withHealth(s *snapshot) *snapshot {
+	now := *s
+	now.Unavailable = s.failed
 	if p.Healthy != nil {
 		now.Unavailable = !p.Healthy()
 	}
 	return &now
 }
 
-// refresh reads the days. Where that fails, what was known remains, and the
-// next attempt is due when that is no longer fresh.
-func (p *Page) refresh(known *shown) (_ *shown, err error) {
+// refresh reads a new snapshot. If that fails, the last one stays, until it is
+// due for another attempt.
+func (p *Page) refresh(last *snapshot) (_ *snapshot, err error) {
 	defer func() {
-		if caught := recover(); caught != nil { // it would end the process: no visitor can recover it
+		if caught := recover(); caught != nil { // singleflight would end the process
 			err = fmt.Errorf("panic: %v", caught)
 		}
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), readTime)
+	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
 	now := p.now()
-	all, whole, err := days(ctx, p.Store, now)
+	days, total, err := readDays(ctx, p.Store, now, shownDays)
 	if err != nil {
-		if known == nil {
+		if last == nil {
 			return nil, err
 		}
-		p.Log.Warn("reading the days failed", "cause", err)
-		again := *known
-		again.tried, again.failed = p.now(), true
-		p.known.Store(&again)
-		return &again, nil
+		p.Log.Warn("reading status days failed", "cause", err)
+		stale := *last
+		stale.triedAt, stale.failed = p.now(), true
+		p.latest.Store(&stale)
+		return &stale, nil
 	}
-	fresh := draw(all, whole)
-	fresh.Read, fresh.tried = now, now
-	p.known.Store(fresh)
+	fresh := newSnapshot(days, total)
+	fresh.ReadAt, fresh.triedAt = now, now
+	p.latest.Store(fresh)
 	return fresh, nil
 }
 
-func draw(all []Day, whole Day) *shown {
-	s := &shown{Whole: whole, Today: all[len(all)-1], Target: target, Width: len(all) * barStep}
-	for i, day := range all {
+func newSnapshot(days []Day, total Day) *snapshot {
+	s := &snapshot{Total: total, Today: days[len(days)-1], Target: target, Width: len(days) * barDistance}
+	for i, day := range days {
 		if day.Known() && s.Since.IsZero() {
 			s.Since = day.Date
 		}
-		b := bar{Day: day, X: float64(i * barStep), High: barHigh, Kind: "unknown"}
+		height := barHeight
 		if day.Known() {
-			b.Kind = kindOf(day)
-			b.High = max(4, day.Share()*barHigh)
+			height = max(4, day.Availability()*barHeight)
 		}
-		b.Y = barHigh - b.High
-		s.Days = append(s.Days, b)
+		s.Days = append(s.Days, bar{day, float64(i * barDistance), barHeight - height, height, day.class()})
 	}
 	return s
 }
 
-func kindOf(day Day) string {
+// Day is the availability of one day, or of several.
+type Day struct {
+	Date    time.Time
+	Minutes int // since the first recorded minute
+	Up      int // minutes without a failed check
+}
+
+// Known reports whether there is any data for the day.
+func (d Day) Known() bool { return d.Minutes > 0 }
+
+// Availability returns the share of minutes without a failed check.
+func (d Day) Availability() float64 {
+	if d.Minutes == 0 {
+		return 0
+	}
+	return float64(d.Up) / float64(d.Minutes)
+}
+
+// Percent formats the availability. It is 100% only without any failure.
+func (d Day) Percent() string {
+	switch percent := d.Availability() * 100; {
+	case !d.Known():
+		return "no data"
+	case d.Up == d.Minutes:
+		return "100%"
+	case percent > 99.99:
+		return "99.99%"
+	default:
+		return fmt.Sprintf("%.2f%%", percent)
+	}
+}
+
+// class is the CSS class of the day's bar.
+func (d Day) class() string {
 	switch {
-	case day.Good == day.Minutes:
+	case !d.Known():
+		return "unknown"
+	case d.Up == d.Minutes:
 		return "good"
-	case day.Share()*100 >= target:
+	case d.Availability()*100 >= target:
 		return "fair"
 	}
 	return "bad"
+}
+
+// Share returns the availability of the last days including today. ok is false
+// if there is no data.
+func Share(ctx context.Context, s *store.Store, days int) (availability float64, ok bool, err error) {
+	_, total, err := readDays(ctx, s, time.Now(), min(days, shownDays))
+	return total.Availability(), total.Known(), err
+}
+
+// A minute is up if a server was running and its checks succeeded. Earlier
+// versions counted requests, of which one in a hundred was allowed to fail.
+const sumByDay = `SELECT id / 1440, sum(CASE WHEN failed * 100 <= requests THEN 1 ELSE 0 END), min(id)
+	FROM minutes WHERE id >= %d AND id < %d GROUP BY id / 1440`
+
+// readDays returns the last days, oldest first, and their total. Days before the
+// first recorded minute have no data, and minutes with a date out of range, from
+// a wrong clock, are ignored.
+func readDays(ctx context.Context, s *store.Store, now time.Time, count int) (days []Day, total Day, err error) {
+	end := minuteOf(now.Add(-writeDelay))
+	oldest := end/minutesPerDay - count + 1
+	// Clients' queries may occupy all connections for reading.
+	rows, err := s.Keys.QueryContext(ctx, fmt.Sprintf(sumByDay, oldest*minutesPerDay, end))
+	if err != nil {
+		return nil, total, store.Explain(err)
+	}
+	defer rows.Close()
+	days = make([]Day, count)
+	first := end
+	for rows.Next() {
+		var number, up, earliest int
+		if err := rows.Scan(&number, &up, &earliest); err != nil {
+			return nil, total, store.Explain(err)
+		}
+		days[number-oldest].Up = up
+		first = min(first, earliest)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, total, store.Explain(err)
+	}
+	for i := range days {
+		start := (oldest + i) * minutesPerDay
+		days[i].Date = time.Unix(int64(start)*60, 0).UTC()
+		days[i].Minutes = max(0, min(start+minutesPerDay, end)-max(start, first))
+		total.Minutes += days[i].Minutes
+		total.Up += days[i].Up
+	}
+	return days, total, nil
 }

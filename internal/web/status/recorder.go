@@ -1,6 +1,6 @@
-// Package availability records, minute by minute, whether the service could
-// read its database, and shows the last days of it. Requests do not enter here:
-// neither what callers do nor that there are none changes what is shown.
+// Package status records minute by minute whether the service can read its
+// database, and shows the last 90 days on a page. It does not look at requests,
+// so neither client errors nor a lack of traffic change the result.
 package status
 
 import (
@@ -21,58 +21,56 @@ import (
 )
 
 const (
-	// shownDays is how far back the page goes.
-	shownDays   = 90
-	minutesADay = 24 * 60
-	// keptMinutes is how many are stored. The oldest are deleted by their
-	// number and never by the clock: one that is a year ahead for a moment would
-	// delete everything. Twice what is shown leaves room for minutes of a wrong
-	// future.
-	keptMinutes = 2 * shownDays * minutesADay
-	// pruneEvery is how many writes there are for each look at what is too old.
+	minutesPerDay = 24 * 60
+	// maxStored is the number of minutes in the database. The oldest are deleted
+	// by count and not by date: a clock that is a year ahead for a moment must
+	// not delete everything. Twice what is shown leaves room for minutes with a
+	// wrong date in the future.
+	maxStored = 2 * shownDays * minutesPerDay
+	// pruneEvery is the number of writes between deletions.
 	pruneEvery = 60
-	// mostWaiting is how many minutes wait for a database that is unavailable.
-	mostWaiting = 3 * minutesADay
+	// maxPending is the number of minutes held while the database is unavailable.
+	maxPending = 3 * minutesPerDay
 
-	// A database that is lost is noticed within probeEvery and probeTime
-	// together, which is less than an operation may take: an operation that
-	// times out because of it is not blamed on its caller. probeTime is more
-	// than all look-ups of keys take that may queue for the same connections.
-	probeEvery = 2 * time.Second
-	probeTime  = 2 * time.Second
+	// checkEvery and checkTimeout together are less than the time limit of an
+	// operation, so that a timeout caused by an outage is not blamed on the
+	// client. checkTimeout is longer than the key lookups that may queue for the
+	// same connections.
+	checkEvery   = 2 * time.Second
+	checkTimeout = 2 * time.Second
 
-	// A minute that is over is written the next time, which takes a moment.
-	writeEvery = 5 * time.Second
-	writeTime  = 4 * time.Second
-	writtenBy  = writeEvery + writeTime + 5*time.Second
+	writeEvery   = 5 * time.Second
+	writeTimeout = 4 * time.Second
+	// writeDelay is when a minute that is over has been written by all servers.
+	writeDelay = writeEvery + writeTimeout + 5*time.Second
 )
 
 // Recorder checks regularly that this server can read its database.
 type Recorder struct {
-	store     *store.Store
-	log       *slog.Logger
-	clock     *steadyClock
-	probeTime time.Duration
-	read      func(context.Context) error
-	pending   chan error // the result of a read that is not over
-	lost      atomic.Bool
-	writes    int
+	store        *store.Store
+	log          *slog.Logger
+	clock        *steadyClock
+	checkTimeout time.Duration
+	read         func(context.Context) error
+	running      chan error // result of a read that exceeded its timeout
+	unhealthy    atomic.Bool
+	writes       int
 
 	mu      sync.Mutex
-	current int             // the minute of the last check
-	minutes map[int]*counts // that are not written yet
+	current int             // minute of the last check
+	pending map[int]*counts // minutes that are not written yet
 }
 
-// counts are the checks of a minute. The columns for them are named after the
+// counts are the checks of a minute. They are stored in columns named after the
 // requests that earlier versions counted.
 type counts struct{ checks, failed int }
 
-// NewRecorder records minutes in a database.
+// NewRecorder returns a recorder that writes to the database it checks.
 func NewRecorder(s *store.Store, log *slog.Logger) *Recorder {
 	return &Recorder{
-		store: s, log: log, clock: newSteadyClock(), probeTime: probeTime, minutes: map[int]*counts{},
-		// The pool of the keys: readers' connections may all be taken by
-		// callers' long queries, which is no outage.
+		store: s, log: log, clock: newSteadyClock(), checkTimeout: checkTimeout, pending: map[int]*counts{},
+		// The pool for keys, because clients' queries may occupy all connections
+		// for reading, which is not an outage.
 		read: func(ctx context.Context) error {
 			_, err := s.Keys.Release.Query().Limit(1).IDs(ctx)
 			return err
@@ -81,88 +79,80 @@ func NewRecorder(s *store.Store, log *slog.Logger) *Recorder {
 }
 
 // Healthy reports whether the last check succeeded.
-func (r *Recorder) Healthy() bool { return !r.lost.Load() }
+func (r *Recorder) Healthy() bool { return !r.unhealthy.Load() }
 
-// Run checks the database and writes each minute when it is over, until ctx
-// ends; then it writes what is left.
+// Run checks the database and writes each minute when it is over. When ctx ends,
+// it writes the remaining minutes and returns.
 func (r *Recorder) Run(ctx context.Context) {
-	var writing sync.WaitGroup
-	defer writing.Wait()
-	writing.Go(func() { r.keepWriting(ctx) }) // apart: a frozen database must not hold up the checks
-	ticker := time.NewTicker(probeEvery)
-	defer ticker.Stop()
-	for {
-		r.check(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
+	var writer sync.WaitGroup
+	defer writer.Wait()
+	writer.Go(func() { // separate, so that a blocked write does not delay the checks
+		every(ctx, writeEvery, func() { r.write(ctx, false) })
+		r.write(context.WithoutCancel(ctx), true)
+	})
+	r.check(ctx)
+	every(ctx, checkEvery, func() { r.check(ctx) })
 }
 
-func (r *Recorder) keepWriting(ctx context.Context) {
-	ticker := time.NewTicker(writeEvery)
+func every(ctx context.Context, interval time.Duration, do func()) {
+	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			r.write(context.WithoutCancel(ctx), true)
 			return
 		case <-ticker.C:
-			r.write(ctx, false)
+			do()
 		}
 	}
 }
 
-// check probes the database and counts the result.
 func (r *Recorder) check(ctx context.Context) {
 	err := r.probe(ctx)
 	if ctx.Err() != nil {
 		return // the server is shutting down
 	}
-	if was := r.lost.Swap(err != nil); was != (err != nil) {
-		if err != nil {
-			r.log.Error("database check failed", "cause", store.Explain(err))
-		} else {
-			r.log.Info("database check succeeded again")
-		}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.current = minuteOf(r.clock.now())
 	failed := 0
 	if err != nil {
 		failed = 1
 	}
+	switch before := r.unhealthy.Swap(err != nil); {
+	case err != nil && !before:
+		r.log.Error("database check failed", "cause", store.Explain(err))
+	case err == nil && before:
+		r.log.Info("database check succeeded again")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.current = minuteOf(r.clock.now())
 	r.add(r.current, counts{1, failed})
 }
 
 var errNoResponse = errors.New("the database does not respond")
 
-// probe reads from the database within probeTime. A read from a frozen
-// database ignores its deadline and occupies a connection: until it is over,
-// there is no other one.
+// probe reads from the database within checkTimeout. While the database is
+// frozen, a read ignores its deadline and occupies a connection, so no other one
+// is started until it returns.
 func (r *Recorder) probe(ctx context.Context) error {
-	patience := time.NewTimer(r.probeTime)
-	defer patience.Stop()
+	timeout := time.NewTimer(r.checkTimeout)
+	defer timeout.Stop()
 	for {
-		late := r.pending != nil
+		late := r.running != nil
 		if !late {
-			r.pending = make(chan error, 1)
+			r.running = make(chan error, 1)
 			go func(done chan<- error) {
-				ctx, cancel := context.WithTimeout(ctx, r.probeTime)
+				ctx, cancel := context.WithTimeout(ctx, r.checkTimeout)
 				defer cancel()
 				done <- r.read(ctx)
-			}(r.pending)
+			}(r.running)
 		}
 		select {
-		case err := <-r.pending:
-			r.pending = nil
+		case err := <-r.running:
+			r.running = nil
 			if !late {
 				return err
 			}
-		case <-patience.C:
+		case <-timeout.C:
 			return errNoResponse
 		case <-ctx.Done():
 			return ctx.Err()
@@ -170,12 +160,12 @@ func (r *Recorder) probe(ctx context.Context) error {
 	}
 }
 
-// add counts checks of a minute, for callers that hold the lock.
+// add counts checks of a minute. The caller holds the lock.
 func (r *Recorder) add(minute int, more counts) {
-	c := r.minutes[minute]
+	c := r.pending[minute]
 	if c == nil {
 		c = &counts{}
-		r.minutes[minute] = c
+		r.pending[minute] = c
 	}
 	c.checks += more.checks
 	c.failed += more.failed
@@ -183,26 +173,26 @@ func (r *Recorder) add(minute int, more counts) {
 
 func minuteOf(t time.Time) int { return int(t.Unix() / 60) }
 
-// write adds the minutes that are over, or all, to what other servers wrote.
-// What cannot be written now is written another time.
+// write adds pending minutes to those that other servers wrote, without the
+// current minute unless all is set. If that fails, they stay pending.
 func (r *Recorder) write(ctx context.Context, all bool) {
 	r.mu.Lock()
-	over := map[int]*counts{}
-	for at, c := range r.minutes {
+	batch := map[int]*counts{}
+	for at, c := range r.pending {
 		if all || at != r.current {
-			over[at] = c
-			delete(r.minutes, at)
+			batch[at] = c
+			delete(r.pending, at)
 		}
 	}
 	r.mu.Unlock()
-	if len(over) == 0 {
+	if len(batch) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	err := r.store.Update(ctx, func(tx *ent.Tx) error {
-		for _, at := range slices.Sorted(maps.Keys(over)) { // in one order, or servers would deadlock
-			c := over[at]
+		for _, at := range slices.Sorted(maps.Keys(batch)) { // a fixed order avoids deadlocks between servers
+			c := batch[at]
 			err := tx.Minute.Create().SetID(at).SetRequests(c.checks).SetFailed(c.failed).
 				OnConflict(entsql.ConflictColumns(minute.FieldID)).
 				Update(func(u *ent.MinuteUpsert) { u.AddRequests(c.checks).AddFailed(c.failed) }).Exec(ctx)
@@ -213,30 +203,70 @@ func (r *Recorder) write(ctx context.Context, all bool) {
 		if r.writes%pruneEvery != 0 {
 			return nil
 		}
-		return prune(ctx, tx, keptMinutes)
+		return prune(ctx, tx, maxStored)
 	})
 	if err == nil {
 		r.writes++
 		return
 	}
-	r.log.Warn("writing minutes failed", "cause", err)
+	r.log.Warn("writing status minutes failed", "cause", err)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for at, c := range over {
+	for at, c := range batch {
 		r.add(at, *c)
 	}
-	oldest := slices.Sorted(maps.Keys(r.minutes))
-	for _, at := range oldest[:max(0, len(oldest)-mostWaiting)] {
-		delete(r.minutes, at)
+	oldest := slices.Sorted(maps.Keys(r.pending))
+	for _, at := range oldest[:max(0, len(oldest)-maxPending)] {
+		delete(r.pending, at)
 	}
 }
 
-// prune deletes all minutes but the newest.
-func prune(ctx context.Context, tx *ent.Tx, kept int) error {
-	tooOld, err := tx.Minute.Query().Order(minute.ByID(entsql.OrderDesc())).Offset(kept).Limit(1).IDs(ctx)
+// prune deletes all but the newest minutes.
+func prune(ctx context.Context, tx *ent.Tx, keep int) error {
+	tooOld, err := tx.Minute.Query().Order(minute.ByID(entsql.OrderDesc())).Offset(keep).Limit(1).IDs(ctx)
 	if err != nil || len(tooOld) == 0 {
 		return err
 	}
 	_, err = tx.Minute.Delete().Where(minute.IDLTE(tooOld[0])).Exec(ctx)
 	return err
+}
+
+const (
+	// maxStep is how far the system clock may be adjusted at once and still be
+	// followed immediately, as time synchronization does.
+	maxStep = 10 * time.Second
+	// jumpAcceptedAfter is how long a larger jump must last to be followed.
+	jumpAcceptedAfter = 5 * time.Minute
+)
+
+// steadyClock returns the time of the system clock, but ignores jumps that are
+// soon reverted: minutes recorded meanwhile would end up in a wrong year.
+type steadyClock struct {
+	wall    func() time.Time
+	elapsed func() time.Duration // monotonic
+
+	started  bool
+	start    time.Time     // system time when nothing had elapsed
+	jumped   time.Time     // the same after a jump
+	jumpedAt time.Duration // when the jump was noticed
+}
+
+func newSteadyClock() *steadyClock {
+	start := time.Now()
+	return &steadyClock{wall: time.Now, elapsed: func() time.Duration { return time.Since(start) }}
+}
+
+func (c *steadyClock) now() time.Time {
+	elapsed := c.elapsed()
+	start := c.wall().Round(0).Add(-elapsed) // Round strips the monotonic reading
+	near := func(t time.Time) bool { return start.Sub(t).Abs() <= maxStep }
+	switch {
+	case !c.started, near(c.start):
+		c.started, c.start, c.jumped = true, start, time.Time{}
+	case c.jumped.IsZero() || !near(c.jumped):
+		c.jumped, c.jumpedAt = start, elapsed
+	case elapsed-c.jumpedAt >= jumpAcceptedAfter:
+		c.start, c.jumped = start, time.Time{}
+	}
+	return c.start.Add(elapsed)
 }

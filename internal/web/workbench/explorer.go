@@ -2,18 +2,50 @@ package workbench
 
 import (
 	"bytes"
+	"embed"
 	"encoding/json"
+	"io/fs"
 	"net/http"
+	"strings"
 
 	"palmares/internal/core/problem"
 	"palmares/internal/web/page"
 )
 
-// explorer is what the script of the page works with.
+//go:embed examples/*.graphql
+var exampleFiles embed.FS
+
+// Example is an example query of the explorer.
+type Example struct {
+	Title string `json:"-"`
+	Query string `json:"query"`
+}
+
+// Examples are all example queries, in the order of their file names.
+var Examples = readExamples()
+
+// readExamples takes the title from the comment in the first line of each file.
+func readExamples() (all []Example) {
+	names, err := fs.Glob(exampleFiles, "examples/*.graphql")
+	if err != nil {
+		panic(err)
+	}
+	for _, name := range names {
+		text, err := exampleFiles.ReadFile(name)
+		if err != nil {
+			panic(err)
+		}
+		title, _, _ := strings.Cut(string(text), "\n")
+		all = append(all, Example{Title: strings.TrimPrefix(title, "# "), Query: string(text)})
+	}
+	return all
+}
+
+// explorer is the data of the explorer's script.
 type explorer struct {
-	Query      string            `json:"query"`     // what the address asks to open, or ""
-	Variables  string            `json:"variables"` // of it, as JSON
-	Headers    string            `json:"headers"`   // as JSON, or ""
+	Query      string            `json:"query"` // to open, or ""
+	Variables  string            `json:"variables"`
+	Headers    string            `json:"headers"`
 	Base       string            `json:"base"`
 	Schema     string            `json:"schema"`
 	Workers    map[string]string `json:"workers"`
@@ -21,13 +53,16 @@ type explorer struct {
 	Operations []Operation       `json:"operations"`
 }
 
-// showExplorer shows what the address asks for, and runs nothing of it.
-func (w *Workbench) showExplorer(to http.ResponseWriter, r *http.Request) error {
-	const caching, vary = "private, no-cache", "Accept-Encoding" // who signs in gets another
+// showExplorer opens the query in the URL without running it.
+func (w *Workbench) showExplorer(rw http.ResponseWriter, r *http.Request) error {
+	const caching, vary = "private, no-cache", "Accept-Encoding" // private, because signed-in users get their key
 	if len(w.built) == 0 {
-		head := page.Head{Styles: []string{Assets.Path("schema.css")}}
-		content := w.content(ExplorerPath, head, struct{ Schema, Address string }{w.Schema, SchemaPath})
-		return w.show(to, r, "schema", content, caching, vary)
+		content := w.content(ExplorerPath, page.Head{Styles: []string{Assets.Path("schema.css")}}, struct{ Schema, Path string }{w.Schema, SchemaPath})
+		entry, err := w.entry(r.Context(), "schema", content, caching, vary)
+		if err != nil {
+			return err
+		}
+		return entry.Write(rw, r)
 	}
 	e := explorer{
 		Base: w.PublicURL, Schema: SchemaPath, Examples: Examples, Operations: w.Operations,
@@ -36,7 +71,7 @@ func (w *Workbench) showExplorer(to http.ResponseWriter, r *http.Request) error 
 		},
 	}
 	var note string
-	e.Query, e.Variables, note = w.asked(r)
+	e.Query, e.Variables, note = w.queryToOpen(r)
 	key := w.Key(r)
 	if key != "" {
 		e.Headers = indented(map[string]string{"Authorization": "Bearer " + key})
@@ -47,45 +82,53 @@ func (w *Workbench) showExplorer(to http.ResponseWriter, r *http.Request) error 
 		Schema, Note string
 		Script       explorer
 	}{Examples, SchemaPath, note, e})
-	if key != "" {
-		return w.showSecret(to, r, "explorer", content)
+	if key == "" {
+		return w.showApp(rw, r, "explorer", content, caching, vary)
 	}
-	return w.show(to, r, "explorer", content, caching, vary)
+	// A page with a key is not compressed: its size would leak the key to
+	// attackers who choose the query beside it (BREACH).
+	w.setSecurityHeaders(rw.Header(), appPolicy)
+	rw.Header().Set("Cache-Control", "no-store")
+	if err := templates.Write(rw, http.StatusOK, "explorer", content); err != nil {
+		return w.failed(r.Context(), ExplorerPath, err)
+	}
+	return nil
 }
 
-// asked is what an address asks to open, and what is wrong with it.
-func (w *Workbench) asked(r *http.Request) (query, variables, note string) {
-	values := r.URL.Query()
-	if target := values.Get("path"); target != "" {
-		query, given, err := w.Explain(target)
+// queryToOpen returns the query and variables from the URL, given as such or as a
+// REST path, and a note if something is wrong with them.
+func (w *Workbench) queryToOpen(r *http.Request) (query, variables, note string) {
+	params := r.URL.Query()
+	if target := params.Get("path"); target != "" {
+		query, values, err := w.Explain(target)
 		if err != nil {
-			return "", "", "This path cannot be opened here. " + problem.Of(err).Message
+			return "", "", "This path cannot be opened in the explorer. " + problem.Of(err).Message
 		}
-		if len(given) > 0 {
-			variables = indented(given)
+		if len(values) > 0 {
+			variables = indented(values)
 		}
 		return query, variables, ""
 	}
-	query, variables = values.Get("query"), values.Get("variables")
-	var tidy bytes.Buffer
+	query, variables = params.Get("query"), params.Get("variables")
+	var formatted bytes.Buffer
 	switch {
 	case variables == "":
-	case json.Indent(&tidy, []byte(variables), "", "  ") != nil:
-		note = "The variables in this address are no JSON."
+	case json.Indent(&formatted, []byte(variables), "", "  ") != nil:
+		note = "The variables in the URL are not valid JSON."
 	default:
-		variables = tidy.String()
+		variables = formatted.String()
 	}
 	return query, variables, note
 }
 
-// indented is JSON for people.
+// indented returns a value as indented JSON.
 func indented(value any) string {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // the page's template does that for all of it
+	encoder.SetEscapeHTML(false) // the template escapes
 	encoder.SetIndent("", "  ")
 	if err := encoder.Encode(value); err != nil {
-		return "" // a path's variables are words and finite numbers
+		panic(err) // strings and finite numbers can be encoded
 	}
-	return string(bytes.TrimRight(text.Bytes(), "\n"))
+	return strings.TrimRight(text.String(), "\n")
 }

@@ -10,6 +10,8 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"os/exec"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -17,12 +19,12 @@ import (
 
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
+	"palmares/internal/dev/testkit"
 )
 
-// bare is what a plain `go build` carries, and dressed what `make assets` adds.
 var (
-	bare    = fstest.MapFS{"built/README.md": {Data: []byte("nothing")}}
-	dressed = fstest.MapFS{
+	withoutAssets = fstest.MapFS{"built/README.md": {Data: []byte("nothing")}}
+	withAssets    = fstest.MapFS{
 		"built/README.md":               {Data: []byte("nothing")},
 		"built/explorer-AAAAAAAA.js":    {Data: []byte("import './chunk-BBBBBBBB.js'")},
 		"built/chunk-BBBBBBBB.js":       {Data: []byte("1")},
@@ -37,17 +39,17 @@ var (
 	}
 )
 
-func serving(files fstest.MapFS, key string) *http.ServeMux {
+func newHandler(files fstest.MapFS, key string) *http.ServeMux {
 	log := slog.New(slog.DiscardHandler)
-	return servingSamples(files, key, cache.New(1<<20, nil, log), func(context.Context) (map[string]string, int, error) {
+	return newHandlerWithSamples(files, key, cache.New(1<<20, nil, log), func(context.Context) (map[string]string, int, error) {
 		return map[string]string{"/api/v1/tools/{slug}": "/api/v1/tools/bosco"}, 1, nil
 	})
 }
 
-func servingSamples(files fstest.MapFS, key string, answers *cache.Cache, samples func(context.Context) (map[string]string, int, error)) *http.ServeMux {
+func newHandlerWithSamples(files fstest.MapFS, key string, responses *cache.Cache, samples func(context.Context) (map[string]string, int, error)) *http.ServeMux {
 	mux := http.NewServeMux()
 	newWorkbench(Config{
-		Answers: answers, Samples: samples,
+		Answers: responses, Samples: samples,
 		PublicURL: "https://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (https://palmares.example)",
 		Schema: "type Query { \"<Tools> & more\" tools: Int }", Document: "/api/v1/openapi.json",
 		Operations: []Operation{{Path: "/api/v1/tools/{slug}", Summary: "One tool", Example: "/api/v1/tools/plume", Query: "query tool { a }", Parameters: []Parameter{{Name: "slug", InPath: true}}}},
@@ -68,10 +70,10 @@ func servingSamples(files fstest.MapFS, key string, answers *cache.Cache, sample
 
 func get(t *testing.T, handler http.Handler, path string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
-	return ask(t, handler, http.MethodGet, path, headers...)
+	return send(t, handler, http.MethodGet, path, headers...)
 }
 
-func ask(t *testing.T, handler http.Handler, method, path string, headers ...string) *httptest.ResponseRecorder {
+func send(t *testing.T, handler http.Handler, method, path string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest(method, path, nil)
 	for i := 0; i < len(headers); i += 2 {
@@ -84,12 +86,12 @@ func ask(t *testing.T, handler http.Handler, method, path string, headers ...str
 
 var script = regexp.MustCompile(`(?s)<script type="application/json" id="workbench">(.*?)</script>`)
 
-// handed is what a page hands to its script.
-func handed(t *testing.T, page string) (e explorer) {
+// scriptData returns the data that a page passes to its script.
+func scriptData(t *testing.T, page string) (e explorer) {
 	t.Helper()
 	found := script.FindStringSubmatch(page)
 	if found == nil {
-		t.Fatalf("nothing is handed over:\n%s", page)
+		t.Fatalf("got no data for the script in:\n%s", page)
 	}
 	if err := json.Unmarshal([]byte(found[1]), &e); err != nil {
 		t.Fatal(err)
@@ -97,85 +99,85 @@ func handed(t *testing.T, page string) (e explorer) {
 	return e
 }
 
-func TestExplorerOpensWhatTheAddressAsksFor(t *testing.T) {
-	handler := serving(dressed, "")
+func TestExplorerOpensQueryFromURL(t *testing.T) {
+	handler := newHandler(withAssets, "")
 	for _, c := range []struct{ name, query, wantQuery, wantVariables, wantNote string }{
 		{"nothing", "", "", "", ""},
 		{"a path", "path=" + url.QueryEscape("/api/v1/tools/plume"), "query tool { a }", "{\n  \"slug\": \"<plume> & co\"\n}", ""},
-		{"a bad path", "path=%2Fapi%2Fv1%2Ftools%3Flimit%3Dx", "", "", `This path cannot be opened here. limit: "<b>" is not an integer.`},
-		{"a broken one", "path=%2Fbroken", "", "", "This path cannot be opened here."},
+		{"a bad path", "path=%2Fapi%2Fv1%2Ftools%3Flimit%3Dx", "", "", `This path cannot be opened in the explorer. limit: "<b>" is not an integer.`},
+		{"a broken one", "path=%2Fbroken", "", "", "This path cannot be opened in the explorer."},
 		{"a query", "query=" + url.QueryEscape("{ stats { toolsTotal } }") + "&variables=" + url.QueryEscape(`{"a":1}`), "{ stats { toolsTotal } }", "{\n  \"a\": 1\n}", ""},
-		{"bad variables", "query=%7Ba%7D&variables=%7Boops", "{a}", "{oops", "The variables in this address are no JSON."},
+		{"bad variables", "query=%7Ba%7D&variables=%7Boops", "{a}", "{oops", "The variables in the URL are not valid JSON."},
 		{"an attack", "query=" + url.QueryEscape(`</script><script>alert(1)</script><!--`), `</script><script>alert(1)</script><!--`, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := get(t, handler, "/explorer?"+c.query)
 			page := got.Body.String()
 			if got.Code != 200 || got.Header().Get("Cache-Control") != "private, no-cache" {
-				t.Errorf("%d, %s", got.Code, got.Header().Get("Cache-Control"))
+				t.Errorf("got %d, Cache-Control %q, want 200 and private", got.Code, got.Header().Get("Cache-Control"))
 			}
-			if e := handed(t, page); e.Query != c.wantQuery || e.Variables != c.wantVariables || e.Headers != "" {
-				t.Errorf("it opens %q with %q and %q", e.Query, e.Variables, e.Headers)
+			if e := scriptData(t, page); e.Query != c.wantQuery || e.Variables != c.wantVariables || e.Headers != "" {
+				t.Errorf("got query %q, variables %q, headers %q, want %q, %q and none", e.Query, e.Variables, e.Headers, c.wantQuery, c.wantVariables)
 			}
 			if c.wantNote != "" && !strings.Contains(page, html.EscapeString(c.wantNote)) && !strings.Contains(html.UnescapeString(page), c.wantNote) {
-				t.Errorf("it does not say %q", c.wantNote)
+				t.Errorf("%q is missing", c.wantNote)
 			}
 			if strings.Contains(page, "<script>alert") || strings.Contains(page, "<b>") || strings.Contains(page, "secret cause") {
-				t.Errorf("it holds what it must not:\n%s", page)
+				t.Errorf("got an unescaped or internal text in:\n%s", page)
 			}
 		})
 	}
 }
 
-func TestExplorerHoldsTheVisitorsKey(t *testing.T) {
-	got := get(t, serving(dressed, "pal_</script>"), "/explorer")
-	e := handed(t, got.Body.String())
+func TestExplorerHasTheUsersKey(t *testing.T) {
+	got := get(t, newHandler(withAssets, "pal_</script>"), "/explorer")
+	e := scriptData(t, got.Body.String())
 	if e.Headers != "{\n  \"Authorization\": \"Bearer pal_</script>\"\n}" {
-		t.Errorf("the headers are %s", e.Headers)
+		t.Errorf("got headers %s, want the key", e.Headers)
 	}
 	if got.Header().Get("Cache-Control") != "no-store" || got.Header().Get("ETag") != "" {
-		t.Errorf("it may be kept: %v", got.Header())
+		t.Errorf("got %v, want no-store and no ETag", got.Header())
 	}
-	// How small it can be made would tell a key beside what an address says.
-	if packed := get(t, serving(dressed, "pal_secret"), "/explorer", "Accept-Encoding", "br, gzip"); packed.Header().Get("Content-Encoding") != "" {
-		t.Errorf("a key is packed: %v", packed.Header())
+	// The size of a compressed page would leak the key (BREACH).
+	if compressed := get(t, newHandler(withAssets, "pal_secret"), "/explorer", "Accept-Encoding", "br, gzip"); compressed.Header().Get("Content-Encoding") != "" {
+		t.Errorf("got %v, want no compression", compressed.Header())
 	}
-	if docs := get(t, serving(dressed, "pal_secret"), "/docs").Body.String(); strings.Contains(docs, "pal_secret") {
-		t.Error("the reference holds a key")
+	if docs := get(t, newHandler(withAssets, "pal_secret"), "/docs").Body.String(); strings.Contains(docs, "pal_secret") {
+		t.Error("got a key in the reference, want none")
 	}
 }
 
 func TestPolicy(t *testing.T) {
-	handler := serving(dressed, "")
+	handler := newHandler(withAssets, "")
 	for _, path := range []string{"/explorer", "/docs"} {
 		got := get(t, handler, path)
 		policy := got.Header().Get("Content-Security-Policy")
 		for _, part := range []string{"default-src 'none'", "script-src 'self';", "connect-src 'self';", "worker-src 'self';", "font-src 'self';", "frame-ancestors 'none'"} {
 			if !strings.Contains(policy, part) {
-				t.Errorf("%s: no %s in %s", path, part, policy)
+				t.Errorf("%s: got policy %s, want %s", path, policy, part)
 			}
 		}
 		if strings.Contains(policy, "unsafe-eval") || strings.Contains(policy, "http") || got.Header().Get("Strict-Transport-Security") == "" {
-			t.Errorf("%s: %v", path, got.Header())
+			t.Errorf("%s: got %v, want a strict policy and HSTS", path, got.Header())
 		}
 		for _, tag := range regexp.MustCompile(`<script[^>]*>`).FindAllString(got.Body.String(), -1) {
 			if !strings.Contains(tag, "src=") && !strings.Contains(tag, "application/json") {
-				t.Errorf("%s has a script within: %s", path, tag)
+				t.Errorf("%s: got inline script %s, want none", path, tag)
 			}
 		}
 	}
 }
 
-var everything = []string{ExplorerPath, ReferencePath, MarkdownPath, SchemaPath}
+var allPaths = []string{ExplorerPath, ReferencePath, MarkdownPath, SchemaPath}
 
-func TestGuarded(t *testing.T) {
-	for _, files := range []fstest.MapFS{bare, dressed} {
-		for _, path := range everything {
+func TestSecurityHeaders(t *testing.T) {
+	for _, files := range []fstest.MapFS{withoutAssets, withAssets} {
+		for _, path := range allPaths {
 			for _, method := range []string{"GET", "POST"} {
-				header := ask(t, serving(files, ""), method, path).Header()
+				header := send(t, newHandler(files, ""), method, path).Header()
 				for _, name := range []string{"Strict-Transport-Security", "Content-Security-Policy", "X-Content-Type-Options", "X-Frame-Options", "Referrer-Policy"} {
 					if len(header[name]) != 1 {
-						t.Errorf("%s %s: %s is %q", method, path, name, header[name])
+						t.Errorf("%s %s: got %s %q, want one value", method, path, name, header[name])
 					}
 				}
 			}
@@ -183,84 +185,84 @@ func TestGuarded(t *testing.T) {
 	}
 }
 
-func TestOnlyForReading(t *testing.T) {
-	handler := serving(dressed, "")
-	handler.Handle("/", http.NotFoundHandler()) // as the whole program has one
-	for _, path := range everything {
+func TestMethods(t *testing.T) {
+	handler := newHandler(withAssets, "")
+	handler.Handle("/", http.NotFoundHandler()) // as in the whole server
+	for _, path := range allPaths {
 		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
-			got := ask(t, handler, method, path)
+			got := send(t, handler, method, path)
 			var body struct{ Error string }
 			if err := json.Unmarshal(got.Body.Bytes(), &body); err != nil || got.Code != 405 || got.Header().Get("Allow") != "GET, HEAD" || body.Error == "" {
-				t.Errorf("%s %s: %d %v %s", method, path, got.Code, got.Header(), got.Body)
+				t.Errorf("%s %s: got %d %v %s, want 405 as JSON", method, path, got.Code, got.Header(), got.Body)
 			}
 		}
-		if got := ask(t, handler, "HEAD", path); got.Code != 200 || got.Body.Len() > 0 {
-			t.Errorf("HEAD %s: %d %s", path, got.Code, got.Body)
+		if got := send(t, handler, "HEAD", path); got.Code != 200 || got.Body.Len() > 0 {
+			t.Errorf("HEAD %s: got %d %s, want 200 without a body", path, got.Code, got.Body)
 		}
 	}
 }
 
-func TestPackedAndKnownAgain(t *testing.T) {
-	for name, files := range map[string]fstest.MapFS{"bare": bare, "dressed": dressed} {
-		handler := serving(files, "")
+func TestCompressionAndETags(t *testing.T) {
+	for name, files := range map[string]fstest.MapFS{"without assets": withoutAssets, "with assets": withAssets} {
+		handler := newHandler(files, "")
 		for _, path := range []string{"/explorer", "/explorer?path=%2Fapi%2Fv1%2Ftools%2Fplume", "/docs"} {
 			plain := get(t, handler, path)
 			got := get(t, handler, path, "Accept-Encoding", "gzip")
 			if got.Header().Get("Content-Encoding") != "gzip" || got.Body.Len() >= plain.Body.Len() || !strings.Contains(got.Header().Get("Vary"), "Accept-Encoding") ||
 				got.Header().Get("Content-Type") != "text/html; charset=utf-8" {
-				t.Errorf("%s %s: %d of %d bytes, %v", name, path, got.Body.Len(), plain.Body.Len(), got.Header())
+				t.Errorf("%s %s: got %d of %d bytes, %v, want gzip", name, path, got.Body.Len(), plain.Body.Len(), got.Header())
 			}
 			tag := got.Header().Get("ETag")
 			if again := get(t, handler, path, "Accept-Encoding", "gzip", "If-None-Match", tag); tag == "" || again.Code != 304 || again.Body.Len() > 0 {
-				t.Errorf("%s %s: %q then %d", name, path, tag, again.Code)
+				t.Errorf("%s %s: got ETag %q and %d, want 304", name, path, tag, again.Code)
 			}
 		}
 	}
-	tag := get(t, serving(dressed, ""), "/explorer").Header().Get("ETag")
-	if got := get(t, serving(dressed, "pal_secret"), "/explorer", "If-None-Match", tag); got.Code != 200 {
-		t.Errorf("who signs in gets %d", got.Code)
+	tag := get(t, newHandler(withAssets, ""), "/explorer").Header().Get("ETag")
+	if got := get(t, newHandler(withAssets, "pal_secret"), "/explorer", "If-None-Match", tag); got.Code != 200 {
+		t.Errorf("signed in: got %d, want 200", got.Code)
 	}
 }
 
-func TestReferencePointsToItsMarkdown(t *testing.T) {
-	for name, files := range map[string]fstest.MapFS{"bare": bare, "dressed": dressed} {
-		docs := get(t, serving(files, ""), "/docs").Body.String()
+func TestReferenceLinksToMarkdown(t *testing.T) {
+	for name, files := range map[string]fstest.MapFS{"without assets": withoutAssets, "with assets": withAssets} {
+		docs := get(t, newHandler(files, ""), "/docs").Body.String()
 		for _, want := range []string{`<link rel="alternate" type="text/markdown" href="/docs.md">`, `<a href="/docs.md">`} {
 			if !strings.Contains(docs, want) {
-				t.Errorf("%s: no %s in:\n%s", name, want, docs)
+				t.Errorf("%s: %s is missing in:\n%s", name, want, docs)
 			}
 		}
-		if page := get(t, serving(files, ""), "/explorer").Body.String(); strings.Contains(page, "text/markdown") {
-			t.Errorf("%s: the explorer says that there is Markdown of it", name)
+		if page := get(t, newHandler(files, ""), "/explorer").Body.String(); strings.Contains(page, "text/markdown") {
+			t.Errorf("%s: got a link to Markdown in the explorer, want none", name)
 		}
 	}
 }
 
-func TestAssetsAreServedForEver(t *testing.T) {
-	handler := serving(dressed, "")
+func TestAssetsAreImmutable(t *testing.T) {
+	handler := newHandler(withAssets, "")
 	for name, kind := range map[string]string{
 		"explorer-AAAAAAAA.js": "text/javascript; charset=utf-8", "chunk-BBBBBBBB.js": "text/javascript; charset=utf-8",
 		"explorer-CCCCCCCC.css": "text/css; charset=utf-8", "codicon-GGGGGGGG.ttf": "font/ttf",
 	} {
 		got := get(t, handler, "/assets/workbench/"+name)
 		if got.Code != 200 || got.Header().Get("Content-Type") != kind || !strings.Contains(got.Header().Get("Cache-Control"), "immutable") {
-			t.Errorf("%s: %d %v", name, got.Code, got.Header())
+			t.Errorf("%s: got %d %v, want 200, %s and immutable", name, got.Code, got.Header(), kind)
 		}
 	}
 	for _, name := range []string{"manifest.json", "README.md", "../workbench.go", "nothing.js"} {
 		if got := get(t, handler, "/assets/workbench/"+name); got.Code == 200 {
-			t.Errorf("%s is served", name)
+			t.Errorf("%s: got 200, want an error", name)
 		}
 	}
-	e := handed(t, get(t, handler, "/explorer").Body.String())
+	e := scriptData(t, get(t, handler, "/explorer").Body.String())
 	if e.Workers["json"] != "/assets/workbench/json.worker-FFFFFFFF.js" || len(e.Operations) != 1 || len(e.Examples) != len(Examples) {
-		t.Errorf("it hands over %+v", e)
+		t.Errorf("got %+v, want workers, operations and examples", e)
 	}
 }
 
-// Built with Go alone, the pages show in plain words what they would.
+// Without `make assets`, the pages show plain lists.
 func TestWithoutAssets(t *testing.T) {
-	handler := serving(bare, "pal_secret")
+	handler := newHandler(withoutAssets, "pal_secret")
 	explorer, docs := get(t, handler, "/explorer?path=%2Fapi%2Fv1%2Ftools").Body.String(), get(t, handler, "/docs").Body.String()
 	for page, wants := range map[string][]string{
 		explorer: {"make assets", "type Query { &#34;&lt;Tools&gt; &amp; more&#34; tools: Int }", SchemaPath},
@@ -268,22 +270,22 @@ func TestWithoutAssets(t *testing.T) {
 	} {
 		for _, want := range wants {
 			if !strings.Contains(page, want) {
-				t.Errorf("no %s in:\n%s", want, page)
+				t.Errorf("%s is missing in:\n%s", want, page)
 			}
 		}
 		if strings.Contains(page, "/workbench/") || strings.Contains(page, "pal_secret") {
-			t.Errorf("it needs what there is not, or tells a key:\n%s", page)
+			t.Errorf("got a built file or a key in:\n%s", page)
 		}
 	}
 	if policy := get(t, handler, "/docs").Header().Get("Content-Security-Policy"); strings.Contains(policy, "unsafe") {
-		t.Errorf("the policy is %s", policy)
+		t.Errorf("got policy %s, want a strict one", policy)
 	}
 }
 
-func TestSchemaIsServed(t *testing.T) {
-	got := get(t, serving(bare, ""), SchemaPath)
+func TestSchema(t *testing.T) {
+	got := get(t, newHandler(withoutAssets, ""), SchemaPath)
 	if got.Code != 200 || !strings.HasPrefix(got.Body.String(), "type Query") || got.Header().Get("ETag") == "" {
-		t.Errorf("%d %v %s", got.Code, got.Header(), got.Body)
+		t.Errorf("got %d %v %s, want the schema", got.Code, got.Header(), got.Body)
 	}
 }
 
@@ -291,23 +293,23 @@ func TestExamplesHaveTitles(t *testing.T) {
 	titles := map[string]bool{}
 	for _, example := range Examples {
 		if example.Title == "" || strings.Contains(example.Title, "{") || titles[example.Title] {
-			t.Errorf("%q is no title of its own", example.Title)
+			t.Errorf("got title %q, want a unique one", example.Title)
 		}
 		titles[example.Title] = true
 	}
 	if len(Examples) < 10 {
-		t.Errorf("there are only %d", len(Examples))
+		t.Errorf("got %d examples, want at least 10", len(Examples))
 	}
 }
 
-// Where packages come from is the business of whoever installs them.
-func TestLockNamesNoRegistry(t *testing.T) {
+// The lock file must not depend on a registry, and versions must be pinned.
+func TestPackageLock(t *testing.T) {
 	text, err := os.ReadFile("web/package-lock.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(text), `"resolved"`) {
-		t.Error("the lock file tells where packages were downloaded: npm install --omit-lockfile-registry-resolved")
+		t.Error("got URLs of a registry, want none: use npm install --omit-lockfile-registry-resolved")
 	}
 	var project struct{ Dependencies map[string]string }
 	text, err = os.ReadFile("web/package.json")
@@ -319,22 +321,99 @@ func TestLockNamesNoRegistry(t *testing.T) {
 	}
 	for name, version := range project.Dependencies {
 		if !regexp.MustCompile(`^\d+\.\d+\.\d+$`).MatchString(version) {
-			t.Errorf("%s is not pinned: %s", name, version)
+			t.Errorf("%s: got version %s, want an exact one", name, version)
 		}
 	}
 }
 
-// The reference is there as Markdown, too: at its address, and for who asks.
 func TestReferenceAsMarkdown(t *testing.T) {
-	for _, ask := range []struct{ path, accept string }{{MarkdownPath, ""}, {ReferencePath, "text/markdown"}} {
-		got := get(t, serving(dressed, ""), ask.path, "Accept", ask.accept)
+	for _, c := range []struct{ path, accept string }{{MarkdownPath, ""}, {ReferencePath, "text/markdown"}} {
+		got := get(t, newHandler(withAssets, ""), c.path, "Accept", c.accept)
 		if got.Code != 200 || got.Header().Get("Content-Type") != "text/markdown; charset=utf-8" {
-			t.Errorf("%s: %d %s", ask.path, got.Code, got.Header().Get("Content-Type"))
+			t.Errorf("%s: got %d, %s, want Markdown", c.path, got.Code, got.Header().Get("Content-Type"))
 		}
-		for _, text := range []string{"# API reference of palmares", "## GET /api/v1/tools/{slug}", "- `slug`:", "Source : palmares (https://palmares.example)", "Example: https://palmares.example/api/v1/tools/bosco\n"} {
+		for _, text := range []string{"# palmares API reference", "## GET /api/v1/tools/{slug}", "- `slug`:", "Source : palmares (https://palmares.example)", "Example: https://palmares.example/api/v1/tools/bosco\n"} {
 			if !strings.Contains(got.Body.String(), text) {
-				t.Errorf("%s does not say %q: %s", ask.path, text, got.Body)
+				t.Errorf("%s: %q is missing in %s", c.path, text, got.Body)
 			}
+		}
+	}
+}
+
+// Example requests are from the current release, looked up once per release, and
+// from the demo catalog if that fails.
+func TestSamples(t *testing.T) {
+	for path, files := range map[string]fstest.MapFS{MarkdownPath: withAssets, ReferencePath: withoutAssets} {
+		lookups, release, failure := 0, 1, error(nil)
+		responses := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
+		handler := newHandlerWithSamples(files, "", responses, func(context.Context) (map[string]string, int, error) {
+			lookups++
+			return map[string]string{"/api/v1/tools/{slug}": "/api/v1/tools/of-" + string(rune('0'+release))}, release, failure
+		})
+		expect := func(want string, wantLookups int) {
+			t.Helper()
+			for range 2 {
+				if got := get(t, handler, path); got.Code != 200 || !strings.Contains(got.Body.String(), want) {
+					t.Errorf("%s: got %d %s, want %s", path, got.Code, got.Body, want)
+				}
+			}
+			if lookups != wantLookups {
+				t.Errorf("%s: got %d lookups, want %d", path, lookups, wantLookups)
+			}
+		}
+		expect("/api/v1/tools/of-1", 1)
+		release = 2
+		expect("/api/v1/tools/of-1", 1)
+		if err := responses.Renew(release); err != nil { // looks the samples up again
+			t.Fatal(err)
+		}
+		expect("/api/v1/tools/of-2", 2)
+		failure = errors.New("unavailable")
+		expect("/api/v1/tools/of-2", 2) // cached
+		responses.Publish(3)
+		expect("/api/v1/tools/plume", 4)
+	}
+}
+
+// Features of Scalar that contact other hosts are off.
+func TestScalarConfiguration(t *testing.T) {
+	node, err := testkit.Node.Ensure()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), node, "--input-type=module", "--eval", `
+		import { configuration } from "./src/configuration.js";
+		console.log(JSON.stringify(configuration({ url: "/document", server: "https://here.example", dark: true })));`)
+	cmd.Dir = "web"
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for name, want := range map[string]any{
+		"url":                  "/document",
+		"servers":              []any{map[string]any{"url": "https://here.example", "description": "This server."}},
+		"forceDarkModeState":   "dark",
+		"theme":                "none",
+		"withDefaultFonts":     false,
+		"telemetry":            false,
+		"agent":                map[string]any{"disabled": true, "hideAddApi": true},
+		"mcp":                  map[string]any{"disabled": true},
+		"showDeveloperTools":   "never",
+		"hideClientButton":     true,
+		"persistAuth":          false,
+		"documentDownloadType": "none",
+	} {
+		if !reflect.DeepEqual(got[name], want) {
+			t.Errorf("%s: got %v, want %v", name, got[name], want)
+		}
+	}
+	for _, name := range []string{"proxyUrl", "plugins", "customCss"} {
+		if got[name] != nil {
+			t.Errorf("%s: got %v, want none", name, got[name])
 		}
 	}
 }

@@ -155,7 +155,7 @@ func TestGuidesAfterARelease(t *testing.T) {
 		}
 	}
 	const sync = "API_KEY=YOUR_KEY python3 sync.py"
-	says(embeddings, sync, "", "18 vectorised, 0 forgotten, 0 as before")
+	says(embeddings, sync, "", "18 embedded, 0 deleted, 0 unchanged")
 	listening := dashboards.start("node live.mjs")
 	if err := listening.waitFor("release 1 of 2026-11-10: 48 tools"); err != nil {
 		t.Fatal(err)
@@ -163,22 +163,22 @@ func TestGuidesAfterARelease(t *testing.T) {
 	waitForFile(t, filepath.Join(dashboards.dir, "last-release.txt")) // else it is told again, as it should
 	listening.stop()
 	webhooks.shell("python3 catchup.py", "")
-	says(caching, "node cached.mjs", "", "8 categories, just fetched")
+	says(caching, "node cached.mjs", "", "8 categories, updated")
 
 	blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "feed.ndjson", revised(t))))
 	wait.Until(t, "the release is served", func() bool {
 		_, body := s.Get(t, "/readyz")
 		return body["release"] == 2.0
 	})
-	says(embeddings, sync, "", "1 vectorised, 1 forgotten, 16 as before")
-	says(embeddings, sync, "", "0 vectorised, 0 forgotten, 17 as before")
+	says(embeddings, sync, "", "1 embedded, 1 deleted, 16 unchanged")
+	says(embeddings, sync, "", "0 embedded, 0 deleted, 17 unchanged")
 	says(dashboards, "node live.mjs", "tools", "release 2 of 2026-11-11: 47 tools")
 	if got := webhooks.shell("python3 catchup.py", ""); got == "0 events\n" {
 		t.Error("there is nothing to catch up with")
 	}
 	says(webhooks, "python3 catchup.py", "", "0 events")
-	says(caching, "node cached.mjs", "", "8 categories, just fetched")
-	says(caching, "node cached.mjs", "", "8 categories, as before")
+	says(caching, "node cached.mjs", "", "8 categories, updated")
+	says(caching, "node cached.mjs", "", "8 categories, unchanged")
 }
 
 func waitForFile(t *testing.T, path string) {
@@ -220,7 +220,7 @@ func TestGuidesWithoutQuota(t *testing.T) {
 	}
 	p := quotas.start("env -u API_KEY python3 polite.py")
 	defer p.stop()
-	if err := <-p.done; err == nil || !regexp.MustCompile(`^The quota is spent: try again in \d+ h \d+ min\.\n$`).MatchString(p.err.String()) {
+	if err := <-p.done; err == nil || !regexp.MustCompile(`^Quota exceeded\. Try again in \d+ h \d+ min\.\n$`).MatchString(p.err.String()) {
 		t.Errorf("%v: %s%s", err, p.out.String(), p.err.String())
 	}
 }

@@ -41,7 +41,7 @@ func TestPortalPath(t *testing.T) {
 		p.Fill("#email", "Nina@Example.com")
 		shot(p, "1-login")
 		p.Click("main button")
-		if text := p.Text("main"); !strings.Contains(text, "nina@example.com") || !strings.Contains(text, "printed in its log") {
+		if text := p.Text("main"); !strings.Contains(text, "nina@example.com") || !strings.Contains(text, "in the server log") {
 			t.Fatalf("after asking for a message: %s", text)
 		}
 		shot(p, "2-code")
@@ -52,7 +52,7 @@ func TestPortalPath(t *testing.T) {
 		p.Go(link)
 		shot(p, "3-link")
 		p.Click("main button")
-		if p.URL() != base+"/account" || !strings.Contains(p.Text("main"), "You have no key yet") {
+		if p.URL() != base+"/account" || !strings.Contains(p.Text("main"), "You have no keys yet") {
 			t.Fatalf("signed in at %s: %s", p.URL(), p.Text("main"))
 		}
 		shot(p, "4-no-key")
@@ -83,14 +83,14 @@ func TestPortalPath(t *testing.T) {
 		wait.Until(t, "the request is counted", func() bool {
 			p.Go(base + "/account/usage")
 			return p.Text("#today") == "1" ||
-				quota.DayOf(time.Now()) != day && strings.Contains(p.Text("main"), "The last 30 days: 1 request") // it was yesterday's
+				quota.DayOf(time.Now()) != day && strings.Contains(p.Text("main"), "Last 30 days: 1 request") // it was yesterday's
 		})
 		shot(p, "6-usage")
 
 		p.Go(base + "/account")
 		p.Click("tbody a.button")
 		p.Click("main button")
-		if !strings.Contains(p.Text("main"), "The key is revoked") {
+		if !strings.Contains(p.Text("main"), "The key was revoked") {
 			t.Errorf("after revoking: %s", p.Text("main"))
 		}
 		if got := s.Call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key); got.StatusCode != 401 {
@@ -138,13 +138,13 @@ func TestPortalByKeyboard(t *testing.T) {
 	if key := p.Text("#key"); !strings.HasPrefix(key, "pal_") {
 		t.Fatalf("the key is %q", key)
 	}
-	tabTo("I have put it away")
+	tabTo("I have saved the key")
 	p.Press("Enter")
 	tabTo(`a "Revoke`)
 	p.Press("Enter")
-	tabTo("Revoke it")
+	tabTo("Revoke key")
 	p.Press("Enter")
-	if !strings.Contains(p.Text("main"), "The key is revoked") {
+	if !strings.Contains(p.Text("main"), "The key was revoked") {
 		t.Errorf("at the end: %s", p.Text("main"))
 	}
 }

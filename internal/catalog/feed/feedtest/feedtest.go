@@ -3,34 +3,22 @@ package feedtest
 
 import (
 	"bytes"
-	"fmt"
 
 	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/record"
 )
 
-// Catalog writes a feed of a date with the categories code and voix and these
-// records.
+// Catalog returns a feed with the categories code and voix and these records.
 func Catalog(date string, records ...any) []byte {
 	return Of(date, append([]any{&feed.Category{Slug: "code", Label: "Code"}, &feed.Category{Slug: "voix", Label: "Voix"}}, records...)...)
 }
 
-// Of writes a feed of a date with these records alone.
+// Of returns a feed with only these records.
 func Of(date string, records ...any) []byte {
 	var buf bytes.Buffer
 	out := feed.NewWriter(&buf, date)
 	for _, rec := range records {
-		switch rec := rec.(type) {
-		case *feed.Category:
-			out.Write(rec)
-		case *feed.Tool:
-			out.Write(rec)
-		case *feed.Retired:
-			out.Write(rec)
-		case *feed.Comparison:
-			out.Write(rec)
-		default:
-			panic(fmt.Sprintf("%T is no record", rec))
-		}
+		out.Write(rec.(record.Record))
 	}
 	if err := out.Flush(); err != nil {
 		panic(err)
@@ -38,7 +26,7 @@ func Of(date string, records ...any) []byte {
 	return buf.Bytes()
 }
 
-// Tool is a tool with everything that a tool must have.
+// Tool returns a tool with all required fields.
 func Tool(slug string, change ...func(*feed.Tool)) *feed.Tool {
 	score := 7.5
 	t := &feed.Tool{

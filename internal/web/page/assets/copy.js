@@ -1,4 +1,4 @@
-// Copy buttons: without this script they stay hidden, and nothing is missed.
+// Copy buttons. They are hidden in the HTML, since they need this script.
 for (const button of document.querySelectorAll("[data-copy]")) {
   const source = document.getElementById(button.dataset.copy);
   const label = button.textContent;
@@ -9,7 +9,7 @@ for (const button of document.querySelectorAll("[data-copy]")) {
       await navigator.clipboard.writeText(source.textContent);
       button.textContent = "Copied";
     } catch {
-      getSelection().selectAllChildren(source); // the browser does not let us: one key is left to press
+      getSelection().selectAllChildren(source); // no clipboard access: select the text, so that Ctrl+C copies it
       button.textContent = "Selected";
     }
     setTimeout(() => { button.textContent = label; }, 2000);

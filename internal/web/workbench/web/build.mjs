@@ -1,7 +1,6 @@
-// Builds the explorer and the reference out of what package-lock.json asks
-// for, into the folder that the program carries. Names hold a hash of what is
-// in a file, so that browsers may keep them for ever; manifest.json tells which
-// is which.
+// Builds the explorer and the reference into ../built, which is embedded in the
+// binary. File names contain a hash, so that browsers may cache them forever;
+// manifest.json maps names to files.
 import { build } from "esbuild";
 import { readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { basename } from "node:path";
@@ -14,8 +13,7 @@ for (const name of await readdir(built)) {
   if (name !== "README.md") await rm(built + name, { recursive: true });
 }
 
-// Scalar takes itself for the whole page: it has a main of its own, and one in
-// what it opens to try a path. There can be only one, and that is ours.
+// Scalar has two <main> elements of its own, but a page may have only one.
 const oneMain = {
   name: "one-main",
   setup({ onLoad, onEnd }) {
@@ -26,7 +24,7 @@ const oneMain = {
       return { contents, loader: "js" };
     });
     onEnd(() => {
-      if (found !== 2) throw new Error(`Scalar has ${found} mains, not 2: look at them`);
+      if (found !== 2) throw new Error(`got ${found} <main> elements in Scalar, want 2: adapt this plugin`);
     });
   },
 };
@@ -51,8 +49,8 @@ const { metafile } = await build({
   target: "es2022",
   minify: true,
   sourcemap: false,
-  legalComments: "eof", // their licenses ask for it
-  pure: ["console.log", "console.info", "console.debug"], // what goes wrong is still told, but not that all is well
+  legalComments: "eof", // required by their licenses
+  pure: ["console.log", "console.info", "console.debug"], // drops debug output, keeps warnings and errors
   jsx: "automatic",
   loader: { ".ttf": "file" },
   define: {
@@ -76,6 +74,6 @@ for (const [path, output] of Object.entries(metafile.outputs)) {
     manifest[style.replace(/-[A-Z0-9]{8}\./, ".")] = style;
   }
 }
-// Last, so that whoever finds it finds everything.
+// Last, so that its presence means that the build is complete.
 await writeFile(built + "manifest.json", JSON.stringify(manifest, null, 2) + "\n");
 if (process.env.METAFILE) await writeFile(process.env.METAFILE, JSON.stringify(metafile));

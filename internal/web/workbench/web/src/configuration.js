@@ -1,12 +1,12 @@
-// What Scalar is told: above all, to leave alone what would leave this host.
+// Configuration of Scalar. Everything that would contact another host is off.
 
-// Four ways to call: curl, JavaScript, Python and Go.
-const others = [
+// Samples are shown for curl, JavaScript, Python and Go.
+const hiddenTargets = [
   "c", "clojure", "csharp", "dart", "fsharp", "http", "java", "julia", "kotlin", "node", "objc", "ocaml", "php", "powershell", "r",
   "ruby", "rust", "swift",
 ];
 const hiddenClients = {
-  ...Object.fromEntries(others.map((target) => [target, true])),
+  ...Object.fromEntries(hiddenTargets.map((target) => [target, true])),
   shell: ["httpie", "wget"],
   js: ["axios", "jquery", "ofetch", "xhr"],
   python: ["aiohttp", "httpx_async", "httpx_sync"],
@@ -19,7 +19,7 @@ export const configuration = ({ url, server, dark }) => ({
   defaultHttpClient: { targetKey: "shell", clientKey: "curl" },
   forceDarkModeState: dark ? "dark" : "light",
   hideDarkModeToggle: true,
-  theme: "none", // ours is in reference.css
+  theme: "none", // see reference.css
   withDefaultFonts: false,
   telemetry: false,
   agent: { disabled: true, hideAddApi: true },

@@ -1,5 +1,4 @@
-// The explorer: GraphiQL on our own schema, beside what the server's page
-// shows. Nothing runs before somebody says so.
+// The explorer: GraphiQL with the server's schema. It never runs a query by itself.
 import { useEffect } from "react";
 import { createRoot } from "react-dom/client";
 import { buildSchema } from "graphql";
@@ -13,12 +12,10 @@ import "@graphiql/plugin-history/style.css";
 import "@graphiql/plugin-explorer/style.css";
 import "./explorer.css";
 import { fetcher } from "./fetcher.js";
-import { storage } from "./storage.js";
-import { left } from "./left.js";
-import { dress } from "./theme.js";
-import { rest } from "./rest.js";
-import { mend } from "./mend.js";
-import { explorerMends } from "./mends.js";
+import { storage, lastTab } from "./storage.js";
+import { defineThemes } from "./theme.js";
+import { restEquivalent } from "./rest.js";
+import { applyFixes, explorerFixes } from "./fixes.js";
 
 const data = JSON.parse(document.getElementById("workbench").textContent);
 
@@ -26,36 +23,35 @@ globalThis.MonacoEnvironment = {
   getWorker: (_, label) => new Worker(data.workers[label] ?? data.workers.editor, { type: "module", name: label }),
 };
 
-const build = explorerPlugin({ showAttribution: false, title: "Build a query" });
-build.title = "Build a query";
-const plugins = [build, HISTORY_PLUGIN];
-const roomy = matchMedia("(min-width: 60rem)").matches;
-const scheme = matchMedia("(prefers-color-scheme: dark)");
+const queryBuilder = explorerPlugin({ showAttribution: false, title: "Build a query" });
+queryBuilder.title = "Build a query";
+const plugins = [queryBuilder, HISTORY_PLUGIN];
+const isWide = matchMedia("(min-width: 60rem)").matches;
+const colorScheme = matchMedia("(prefers-color-scheme: dark)");
 const examples = document.getElementById("examples");
-const same = rest(data);
-const kept = storage(data.headers);
-const opened = data.query ? { query: same.tidy(data.query), variables: data.variables } : left(kept);
+const equivalent = restEquivalent(data);
+const store = storage(data.headers);
+const initial = data.query ? { query: equivalent.format(data.query), variables: data.variables } : lastTab(store);
 
-// Beside ties the editors to what is on the page around them.
-function Beside() {
+// PageControls connects the editors with the controls around them.
+function PageControls() {
   const { addTab, setTheme } = useGraphiQLActions();
   const queryEditor = useGraphiQL((state) => state.queryEditor);
   const variableEditor = useGraphiQL((state) => state.variableEditor);
   const [query] = useOperationsEditorState();
   const [variables] = useVariablesEditorState();
-
   const monaco = useMonaco((state) => state.monaco);
 
-  useEffect(() => void (monaco && dress(monaco)), [monaco]);
+  useEffect(() => void (monaco && defineThemes(monaco)), [monaco]);
 
-  useEffect(() => same.show(query, variables), [query, variables]);
+  useEffect(() => equivalent.show(query, variables), [query, variables]);
 
   useEffect(() => {
     if (!queryEditor || !variableEditor) return;
     const open = (event) => {
       event.preventDefault();
       const known = [...data.examples.map(({ query }) => query), ""];
-      if (!known.includes(queryEditor.getValue())) addTab(); // somebody wrote it
+      if (!known.includes(queryEditor.getValue())) addTab(); // keep what the user wrote
       queryEditor.setValue(data.examples[examples.elements.example.value].query);
       variableEditor.setValue("");
     };
@@ -65,37 +61,37 @@ function Beside() {
   }, [queryEditor, variableEditor, addTab]);
 
   useEffect(() => {
-    const follow = () => setTheme(null);
-    scheme.addEventListener("change", follow);
-    return () => scheme.removeEventListener("change", follow);
+    const update = () => setTheme(null);
+    colorScheme.addEventListener("change", update);
+    return () => colorScheme.removeEventListener("change", update);
   }, [setTheme]);
   return null;
 }
 
-const place = document.getElementById("explorer");
-mend(place, explorerMends);
-const sorry = () => {
-  place.querySelector(".loading [role=status]").textContent = "The explorer cannot start, because its schema did not arrive. Load the page again.";
+const root = document.getElementById("explorer");
+applyFixes(root, explorerFixes);
+const showError = () => {
+  root.querySelector(".loading [role=status]").textContent = "The explorer could not load its schema. Reload the page to try again.";
 };
-const schema = await fetch(data.schema).then((answer) => answer.text()).then((text) => buildSchema(text)).catch(sorry);
-if (schema) createRoot(place).render(
+const schema = await fetch(data.schema).then((response) => response.text()).then((text) => buildSchema(text)).catch(showError);
+if (schema) createRoot(root).render(
   <GraphiQL
     fetcher={fetcher}
     schema={schema}
     plugins={plugins}
-    visiblePlugin={roomy ? build : undefined}
-    storage={kept}
-    initialQuery={opened.query}
-    initialVariables={opened.variables}
+    visiblePlugin={isWide ? queryBuilder : undefined}
+    storage={store}
+    initialQuery={initial.query}
+    initialVariables={initial.variables}
     initialHeaders={data.headers || undefined}
     defaultQuery={data.examples[0].query}
     defaultHeaders={data.headers || undefined}
-    defaultEditorToolsVisibility={data.headers && !opened.variables ? "headers" : "variables"}
+    defaultEditorToolsVisibility={data.headers && !initial.variables ? "headers" : "variables"}
     shouldPersistHeaders={false}
     showPersistHeadersSettings={false}
     forcedTheme="system"
   >
     <GraphiQL.Logo>{" "}</GraphiQL.Logo>
-    <Beside />
+    <PageControls />
   </GraphiQL>,
 );

@@ -1,9 +1,8 @@
-// Asks our own server: a query gets its answer, a subscription one event after
-// the other.
+// Sends operations to the server. Subscriptions use server-sent events.
 const url = "/graphql";
 
 export function fetcher(params, { documentAST, headers } = {}) {
-  return isSubscription(params, documentAST) ? listen(params, headers) : ask(params, headers);
+  return isSubscription(params, documentAST) ? subscribe(params, headers) : execute(params, headers);
 }
 
 function isSubscription({ operationName }, document) {
@@ -20,17 +19,17 @@ function post(params, headers, accept) {
   });
 }
 
-async function ask(params, headers) {
+async function execute(params, headers) {
   return (await post(params, headers, "application/json")).json();
 }
 
-async function* listen(params, headers) {
-  const answer = await post(params, headers, "text/event-stream");
-  if (!answer.headers.get("Content-Type")?.startsWith("text/event-stream")) {
-    yield await answer.json();
+async function* subscribe(params, headers) {
+  const response = await post(params, headers, "text/event-stream");
+  if (!response.headers.get("Content-Type")?.startsWith("text/event-stream")) {
+    yield await response.json();
     return;
   }
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   try {
     for (let text = ""; ; ) {
       const { done, value } = await reader.read();

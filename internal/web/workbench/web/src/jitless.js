@@ -1,3 +1,3 @@
-// Runs before the reference: the policy of our pages lets nobody turn text into
-// code, and zod need not even try.
+// Runs before the reference: our Content-Security-Policy forbids eval, and zod
+// would otherwise try it.
 globalThis.__zod_globalConfig = { jitless: true };

@@ -1,15 +1,14 @@
-// The reference: Scalar on our own document.
+// The API reference: Scalar with the server's OpenAPI document.
 import { createApiReference } from "@scalar/api-reference";
 import "./reference.css";
 import { configuration } from "./configuration.js";
-import { mend } from "./mend.js";
-import { referenceMends } from "./mends.js";
+import { applyFixes, referenceFixes } from "./fixes.js";
 
 const { document: url } = JSON.parse(document.getElementById("workbench").textContent);
-const scheme = matchMedia("(prefers-color-scheme: dark)");
-const told = () => configuration({ url, server: location.origin, dark: scheme.matches });
+const colorScheme = matchMedia("(prefers-color-scheme: dark)");
+const current = () => configuration({ url, server: location.origin, dark: colorScheme.matches });
 
-mend(document.body, referenceMends);
-document.getElementById("reference").replaceChildren(); // else Scalar takes the note that it loads for its own
-const reference = createApiReference("#reference", told());
-scheme.addEventListener("change", () => reference.updateConfiguration(told()));
+applyFixes(document.body, referenceFixes);
+document.getElementById("reference").replaceChildren(); // Scalar would keep the loading message
+const reference = createApiReference("#reference", current());
+colorScheme.addEventListener("change", () => reference.updateConfiguration(current()));

@@ -1,20 +1,19 @@
-// Tells which call of REST a document equals, if it is one of the operations
-// that the paths of REST stand for.
+// Shows the REST request that is equivalent to a query, if there is one.
 import { parse, print } from "graphql";
 
-export function rest({ base, operations }) {
-  const known = new Map(operations.map((operation) => [normal(operation.query), operation]));
-  const line = document.getElementById("same");
+export function restEquivalent({ base, operations }) {
+  const known = new Map(operations.map((operation) => [normalize(operation.query), operation]));
+  const row = document.getElementById("same");
   const call = document.getElementById("same-call");
   const curl = document.getElementById("same-curl");
   return {
-    // tidy writes an operation of ours the way that people do.
-    tidy: (query) => (known.has(normal(query)) ? print(parse(query)) : query),
+    // format indents the operation of a REST path.
+    format: (query) => (known.has(normalize(query)) ? print(parse(query)) : query),
 
     show(query, variables) {
-      const operation = known.get(normal(query));
-      const path = operation && address(operation, values(variables));
-      line.hidden = !path;
+      const operation = known.get(normalize(query));
+      const path = operation && restPath(operation, parseVariables(variables));
+      row.hidden = !path;
       if (!path) return;
       call.textContent = "GET " + path;
       curl.textContent = (operation.keyed ? 'curl -H "Authorization: Bearer $API_KEY" ' : "curl ") + quote(base + path);
@@ -22,9 +21,9 @@ export function rest({ base, operations }) {
   };
 }
 
-// normal writes a document in the one way, whatever its layout, comments and
-// order of fragments; null for what is none.
-function normal(text) {
+// normalize makes documents comparable that differ only in layout, comments or
+// the order of fragments. It returns null for invalid documents.
+function normalize(text) {
   try {
     const { kind, definitions } = parse(text, { noLocation: true });
     const name = (definition) => definition.kind + (definition.name?.value ?? "");
@@ -34,7 +33,7 @@ function normal(text) {
   }
 }
 
-function values(text) {
+function parseVariables(text) {
   try {
     return text.trim() ? JSON.parse(text) : {};
   } catch {
@@ -42,14 +41,14 @@ function values(text) {
   }
 }
 
-// address fills a path with the variables, defaults left out; null if that
-// cannot be done.
-function address({ path, parameters }, variables) {
+// restPath returns the path with the variables except defaults, or null if they
+// cannot be expressed.
+function restPath({ path, parameters }, variables) {
   if (!variables || typeof variables !== "object") return null;
   const query = new URLSearchParams();
   for (const { name, inPath, preset } of parameters) {
     let value = variables[name] ?? null;
-    if (Array.isArray(value) && value.length === 1) [value] = value; // REST takes one of each
+    if (Array.isArray(value) && value.length === 1) [value] = value; // REST takes a single value
     if (value !== null && typeof value === "object") return null;
     if (inPath) {
       if (!value) return null;
@@ -61,5 +60,5 @@ function address({ path, parameters }, variables) {
   return query.size ? `${path}?${query}` : path;
 }
 
-// quote writes a word for a shell.
-const quote = (word) => "'" + word.replaceAll("'", "'\\''") + "'";
+// quote quotes an argument for a shell.
+const quote = (text) => "'" + text.replaceAll("'", "'\\''") + "'";

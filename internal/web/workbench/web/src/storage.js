@@ -1,7 +1,10 @@
-// What GraphiQL keeps in the browser, but for headers: its history would write
-// down the key that is in them.
-const lists = ["graphiql:queries", "graphiql:favorites"];
+// Local storage for GraphiQL.
 
+// The history would store headers, and with them the API key.
+const histories = ["graphiql:queries", "graphiql:favorites"];
+
+// storage leaves out headers when it stores the history, and adds the current
+// ones when it reads it.
 export function storage(headers) {
   return {
     get length() {
@@ -9,10 +12,10 @@ export function storage(headers) {
     },
     getItem(name) {
       const value = localStorage.getItem(name);
-      return lists.includes(name) && value ? withHeaders(value, headers || undefined) : value;
+      return histories.includes(name) && value ? withHeaders(value, headers || undefined) : value;
     },
     setItem(name, value) {
-      localStorage.setItem(name, lists.includes(name) ? withHeaders(value, undefined) : value);
+      localStorage.setItem(name, histories.includes(name) ? withHeaders(value, undefined) : value);
     },
     removeItem: (name) => localStorage.removeItem(name),
     clear: () => localStorage.clear(),
@@ -20,9 +23,26 @@ export function storage(headers) {
 }
 
 function withHeaders(text, headers) {
-  const list = JSON.parse(text);
-  for (const items of Object.values(list)) {
+  const history = JSON.parse(text);
+  for (const items of Object.values(history)) {
     for (const item of items) item.headers = headers;
   }
-  return JSON.stringify(list);
+  return JSON.stringify(history);
+}
+
+// lastTab returns the query and variables of the tab that was open last.
+// GraphiQL itself restores only the query of the first tab.
+export function lastTab(storage) {
+  try {
+    const { tabs, activeTabIndex } = JSON.parse(storage.getItem("graphiql:tabState"));
+    const { query, variables } = tabs[Math.min(Math.max(activeTabIndex, 0), tabs.length - 1)];
+    return { query: string(query), variables: string(variables) };
+  } catch {
+    return {}; // missing or invalid
+  }
+}
+
+function string(value) {
+  if (typeof (value ?? "") !== "string") throw new TypeError("not a string");
+  return value ?? ""; // null in a new tab
 }

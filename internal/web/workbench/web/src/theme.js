@@ -1,11 +1,11 @@
-// The editors' colors: GraphiQL's, but that everything can be read on ours.
-// Defining a theme of a name that is in use changes it at once.
+// GraphiQL's editor themes, with sufficient contrast on our background.
+// Redefining a theme that is in use applies it at once.
 const shared = {
   "editor.background": "#ffffff00",
   "scrollbar.shadow": "#ffffff00",
 };
 
-export function dress(monaco) {
+export function defineThemes(monaco) {
   monaco.editor.defineTheme("graphiql-LIGHT", {
     base: "vs",
     inherit: true,
@@ -16,7 +16,7 @@ export function dress(monaco) {
     ],
     colors: {
       ...shared,
-      ...accented("#0b6b50", "#0b6b5019", "#ffffff"),
+      ...withAccent("#0b6b50", "#0b6b5019", "#ffffff"),
       "editorLineNumber.foreground": "#5c5952",
       "editorLineNumber.activeForeground": "#1d1c1a",
       "editorLineNumber.dimmedForeground": "#5c5952",
@@ -32,7 +32,7 @@ export function dress(monaco) {
     ],
     colors: {
       ...shared,
-      ...accented("#5cc8a4", "#5cc8a419", "#1c1e1b"),
+      ...withAccent("#5cc8a4", "#5cc8a419", "#1c1e1b"),
       "editorLineNumber.foreground": "#aaa79f",
       "editorLineNumber.activeForeground": "#eceae5",
       "editorLineNumber.dimmedForeground": "#aaa79f",
@@ -40,7 +40,7 @@ export function dress(monaco) {
   });
 }
 
-const accented = (accent, tint, paper) => ({
+const withAccent = (accent, tint, paper) => ({
   "textLink.foreground": accent,
   "textLink.activeForeground": accent,
   "editorLink.activeForeground": accent,

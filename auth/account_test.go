@@ -1,0 +1,353 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"palmares/ent"
+	"palmares/ent/confirmation"
+	"palmares/ent/migrate"
+	"palmares/ent/usage"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
+)
+
+func TestNormalizeEmail(t *testing.T) {
+	for given, want := range map[string]string{
+		"ana@example.com":         "ana@example.com",
+		" Ana@Example.COM ":       "ana@example.com",
+		"ana+list@example.com":    "ana+list@example.com",
+		"ana@sub.example.com":     "ana@sub.example.com",
+		"élodie@exemple.fr":       "élodie@exemple.fr",
+		"":                        "",
+		"ana":                     "",
+		"ana@":                    "",
+		"ana@host":                "",
+		"@example.com":            "",
+		"Ana <ana@example.com>":   "",
+		"<ana@example.com>":       "",
+		"ana@example.com, b@c.de": "",
+		"ana@example.com\nBcc: x": "",
+		"ana@exa\x00mple.com":     "",
+		"ana@example.":            "",
+		strings.Repeat("a", 300) + "@example.com": "",
+	} {
+		if got, err := NormalizeEmail(given); got != want || (err == nil) != (want != "") {
+			t.Errorf("%.40q: got %q, %v, want %q", given, got, err, want)
+		}
+	}
+}
+
+// All spellings of an address identify the same account.
+func TestNormalizeEmailSpellings(t *testing.T) {
+	for _, spellings := range [][]string{
+		{"ana@example.com", "ANA@EXAMPLE.COM", "\tAna@Example.com "},
+		{"\u00e9lodie@exemple.fr", "e\u0301lodie@exemple.fr", "\u00c9lodie@exemple.fr", "E\u0301LODIE@EXEMPLE.FR"},
+		{"ana@m\u00fcnchen.de", "ana@mu\u0308nchen.de", "ana@M\u00dcNCHEN.DE", "ana@xn--mnchen-3ya.de", "ana@XN--MNCHEN-3YA.DE"},
+		{"ana@example.com", "ana@\uff45xample.com", "ana@example\u3002com"}, // full-width characters
+	} {
+		want, err := NormalizeEmail(spellings[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spelling := range append(spellings, want) {
+			if got, err := NormalizeEmail(spelling); got != want || err != nil {
+				t.Errorf("%q: got %q, %v, want %q", spelling, got, err, want)
+			}
+		}
+	}
+	// A trailing dot is refused, so that it does not make a second account.
+	for _, wrong := range []string{"ana@example.com.", "ana@example.com..", "ana@example.com\u3002", "ana@example.com\uff0e", "ana@example.com\uff61", "ana@host\u3002", "ana@.example.com", "a\xff@example.com", "ana@exa\xffmple.com",
+		"ana@example.com\r\nBcc: ben@example.com", "ana\r@example.com", "ana@[127.0.0.1]", "ana@xn--a.com", `"a b"@example.com`, "ana@exa mple.com",
+		"\u202eana@example.com\x00"} {
+		if got, err := NormalizeEmail(wrong); err == nil {
+			t.Errorf("%q: got %q, want an error", wrong, got)
+		}
+	}
+}
+
+// The limit also holds for keys that are created concurrently.
+func TestKeyLimit(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		accounts := NewAccounts(s)
+		for plan, most := range map[Plan]int64{Developer: 3, Pro: 10} {
+			account, err := accounts.Create(t.Context(), string(plan)+"@example.com", plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var made atomic.Int64
+			var all sync.WaitGroup
+			for range 15 {
+				all.Go(func() {
+					text, _, err := accounts.CreateKey(t.Context(), account, "one of many")
+					switch {
+					case err == nil && text != "":
+						made.Add(1)
+					case !strings.Contains(err.Error(), "Revoke one first"):
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			if made.Load() != most {
+				t.Errorf("%s: got %d keys, want %d", plan, made.Load(), most)
+			}
+			keys, err := accounts.Keys(t.Context(), account)
+			if err != nil || len(keys) != int(most) {
+				t.Fatalf("got %d keys, %v, want %d", len(keys), err, most)
+			}
+			if err := accounts.Revoke(t.Context(), keys[0].ID); err != nil {
+				t.Fatal(err)
+			}
+			if err := accounts.Revoke(t.Context(), keys[0].ID); err == nil {
+				t.Error("revoking a key twice: got no error, want one")
+			}
+			if _, _, err := accounts.CreateKey(t.Context(), account, ""); err != nil {
+				t.Errorf("creating a key after revoking one: got %v, want no error", err)
+			}
+		}
+		if _, err := accounts.Create(t.Context(), " DEVELOPER@example.com", Pro); err == nil || !strings.Contains(err.Error(), "already") {
+			t.Errorf("second account for an address: got %v, want that it already exists", err)
+		}
+		if _, err := accounts.Find(t.Context(), "nobody@example.com"); err == nil || strings.Contains(err.Error(), "ent:") {
+			t.Errorf("unknown address: got %v, want a message of our own", err)
+		}
+	})
+}
+
+// A stored key cannot be used.
+func TestSecretsAreNotStored(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		accounts := NewAccounts(s)
+		account, err := accounts.Create(t.Context(), "ana@example.com", Developer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, row, err := accounts.CreateKey(context.Background(), account, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if secret := text[16:48]; strings.Contains(string(row.SecretHash), secret) || strings.Contains(row.String(), secret) || len(row.SecretHash) != 32 {
+			t.Errorf("got %s, want only a hash of the secret", row)
+		}
+		for _, name := range []string{strings.Repeat("n", 81), "two\nlines", "nul\x00"} {
+			if _, _, err := accounts.CreateKey(t.Context(), account, name); err == nil {
+				t.Errorf("name %q: got no error, want one", name)
+			}
+		}
+	})
+}
+
+// Creating and revoking keys must not fill the database.
+func TestMaxKeysPerDay(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		accounts := NewAccounts(s)
+		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+		accounts.now = func() time.Time { return now }
+		acc, err := accounts.Create(t.Context(), "ana@example.com", Developer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		makeAndRevoke := func() error {
+			_, key, err := accounts.CreateKey(t.Context(), acc, "")
+			if err == nil {
+				err = accounts.RevokeOwned(t.Context(), acc, key.ID)
+			}
+			return err
+		}
+		for i := range maxKeysPerDay {
+			if err := makeAndRevoke(); err != nil {
+				t.Fatalf("key %d: %v", i, err)
+			}
+		}
+		if err := makeAndRevoke(); err == nil || !strings.Contains(err.Error(), "at most 30 keys within 24 hours") {
+			t.Errorf("one more key: got %v, want the daily limit", err)
+		}
+		if keys, err := accounts.UnrevokedKeys(t.Context(), acc); err != nil || len(keys) != 0 {
+			t.Errorf("got %d unrevoked keys, %v, want 0", len(keys), err)
+		}
+		if got, err := accounts.HasRevokedKeys(t.Context(), acc); err != nil || !got {
+			t.Errorf("HasRevokedKeys: got %v, %v, want true", got, err)
+		}
+		now = now.Add(24 * time.Hour)
+		if _, _, err := accounts.CreateKey(t.Context(), acc, "stays"); err != nil {
+			t.Fatalf("a day later: got %v, want no error", err)
+		}
+
+		tidy(t, s, now.Add(revokedKeyRetention-25*time.Hour))
+		if keys, _ := accounts.Keys(t.Context(), acc); len(keys) != maxKeysPerDay+1 {
+			t.Errorf("before 90 days: got %d keys, want %d", len(keys), maxKeysPerDay+1)
+		}
+		tidy(t, s, now.Add(revokedKeyRetention))
+		if keys, _ := accounts.Keys(t.Context(), acc); len(keys) != 1 || keys[0].Name != "stays" {
+			t.Errorf("after 90 days: got %d keys, want 1", len(keys))
+		}
+	})
+}
+
+// The records of deleted accounts contain no address.
+func TestAddressesOfDeletedAccounts(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		a := newFixture(t, s)
+		ana := a.account("ana@example.com")
+		s.Write.Customer.Create().SetID("cus_1").SetAccountID(ana.ID).SetEmail(ana.Email).ExecX(t.Context())
+		s.Write.Customer.Create().SetID("cus_0").SetEmail("left-before@example.com").ExecX(t.Context())
+		if err := NewAccounts(s).Delete(t.Context(), ana); err != nil {
+			t.Fatal(err)
+		}
+		if email := s.Write.Customer.GetX(t.Context(), "cus_1").Email; email != "" {
+			t.Errorf("got address %s, want none", email)
+		}
+		tidy(t, s, a.time.Add(2*confirmationRetention))
+		if stored := everythingStored(t, s); strings.Contains(stored, "@example.com") {
+			t.Errorf("got a stored address, want none:\n%s", stored)
+		}
+	})
+}
+
+// Reads do not wait for a writer.
+func TestReadsDuringAWrite(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		a := newFixture(t, s)
+		sessions, accounts := NewSessions(s), NewAccounts(s)
+		sessions.now = a.now
+		token := signedIn(a, "ana@example.com")
+		challenge := a.signIn("ana@example.com")
+		writing, err := s.Write.Tx(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = writing.Rollback() }()
+		writing.Confirmation.Update().Where(confirmation.Email("nobody")).SetTries(0).ExecX(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			acc, err := sessions.Find(t.Context(), token)
+			if err != nil {
+				done <- err
+				return
+			}
+			_, a1 := sessions.List(t.Context(), acc)
+			_, a2 := accounts.Find(t.Context(), acc.Email)
+			_, a3 := accounts.List(t.Context())
+			_, a4 := accounts.Keys(t.Context(), acc)
+			_, a5 := accounts.HasRevokedKeys(t.Context(), acc)
+			_, a6 := accounts.Usage(t.Context(), acc, 3)
+			_, a7 := a.FindByLink(t.Context(), challenge.Link)
+			_, a8 := a.FindByBrowser(t.Context(), signingIn, challenge.Browser)
+			_, a9 := a.List(t.Context(), acc)
+			done <- errors.Join(a1, a2, a3, a4, a5, a6, a7, a8, a9)
+		}()
+		if err := wait.Receive(t, "reads during a write", done); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// An account that is created while another one of its address is being deleted
+// still carries its usage.
+func TestSigningUpDuringDeletion(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		a := newFixture(t, s)
+		accounts := NewAccounts(s)
+		accounts.now = a.now
+		acc, err := accounts.Create(t.Context(), "ana@example.com", Developer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Write.Usage.Create().SetAccountID(acc.ID).SetDay(dayOf(a.time)).SetRequests(700).ExecX(t.Context())
+		created := make(chan *ent.Account, 1)
+		err = s.Update(t.Context(), func(tx *ent.Tx) error { // like Accounts.Delete
+			if err := storeFormerUsage(t.Context(), tx, acc, dayOf(a.time)); err != nil {
+				return err
+			}
+			tx.Usage.Delete().Where(usage.AccountID(acc.ID)).ExecX(t.Context())
+			tx.Account.DeleteOne(acc).ExecX(t.Context())
+			go func() {
+				created <- func() *ent.Account {
+					acc, err := accounts.Create(t.Context(), "ana@example.com", Developer)
+					if err != nil {
+						t.Error(err)
+					}
+					return acc
+				}()
+			}()
+			if s.Dialect() == "postgres" {
+				waitForLock(t, s)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := <-created; got == nil || got.CarriedRequests != 700 {
+			t.Errorf("got %v, want an account that carries 700 requests", got)
+		}
+	})
+}
+
+// waitForLock returns when a connection to the test's database waits for a lock.
+func waitForLock(t *testing.T, s *store.Store) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		rows, err := s.Keys.QueryContext(t.Context(), "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+		if err != nil {
+			t.Fatal(err)
+		}
+		waits := rows.Next()
+		_ = rows.Close()
+		if waits {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("got no connection that waits for a lock, want one")
+		}
+	}
+}
+
+// everythingStored returns all values of all tables as text.
+func everythingStored(t *testing.T, s *store.Store) string {
+	t.Helper()
+	var all strings.Builder
+	for _, table := range migrate.Tables {
+		rows, err := s.Write.QueryContext(t.Context(), "SELECT * FROM "+table.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		columns, err := rows.Columns()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			values, into := make([]any, len(columns)), make([]any, len(columns))
+			for i := range values {
+				into[i] = &values[i]
+			}
+			if err := rows.Scan(into...); err != nil {
+				t.Fatal(err)
+			}
+			for _, value := range values {
+				if text, is := value.([]byte); is {
+					value = string(text)
+				}
+				fmt.Fprintln(&all, value)
+			}
+		}
+		if err := rows.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all.String()
+}

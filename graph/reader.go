@@ -1,0 +1,164 @@
+package graph
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"palmares/ent"
+	"palmares/graph/model"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/problem"
+)
+
+// reader reads one release for one operation.
+type reader struct {
+	mu      sync.Mutex    // held by one resolver at a time
+	failed  error         // the first error that is not the caller's fault
+	release *ent.Release  // nil before the first import
+	edition cache.Edition // of the release
+
+	executor *Executor
+	catalog  Catalog
+	client   *ent.Client
+
+	counts        map[string]int      // not cached until the release is confirmed
+	searches      map[string][]string // slugs by search text
+	categoryTools map[categoryToolsKey][]*model.Tool
+}
+
+func newReader(release *ent.Release, e *Executor, edition cache.Edition) *reader {
+	if release != nil {
+		edition = edition.Of(release.ID)
+	}
+	return &reader{
+		release: release, edition: edition, executor: e, catalog: e.config.Catalog, client: e.config.Catalog.Client(),
+		counts: map[string]int{}, searches: map[string][]string{}, categoryTools: map[categoryToolsKey][]*model.Tool{},
+	}
+}
+
+type readerKey struct{}
+
+// readerFrom returns the reader of the operation that is being executed.
+func readerFrom(ctx context.Context) *reader {
+	r, _ := ctx.Value(readerKey{}).(*reader)
+	return r
+}
+
+// lockReader runs the resolvers of an operation one at a time: gqlgen starts
+// those of root fields concurrently, but a reader is not safe for that.
+func lockReader(ctx context.Context, next graphql.Resolver) (any, error) {
+	r := readerFrom(ctx)
+	if r == nil {
+		return next(ctx)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	value, err := next(ctx)
+	var callersFault *problem.Problem
+	if err != nil && r.failed == nil && !errors.As(err, &callersFault) {
+		r.failed = err
+	}
+	return value, err
+}
+
+// count returns a count from the cache, or runs the query.
+func (r *reader) count(key string, query func() (int, error)) (int, error) {
+	if r.release == nil {
+		return 0, nil
+	}
+	if n, ok := r.executor.counts.Get(r.edition, cache.Question{Operation: key}); ok {
+		return n, nil
+	}
+	if n, ok := r.counts[key]; ok {
+		return n, nil
+	}
+	n, err := query()
+	if err == nil {
+		r.counts[key] = n
+	}
+	return n, err
+}
+
+// cacheCounts caches the counts once the release they belong to is confirmed.
+func (r *reader) cacheCounts() {
+	for key, n := range r.counts {
+		r.executor.counts.Put(r.edition, cache.Question{Operation: key}, n, 0)
+	}
+}
+
+// selection is what an operation selects of some objects, which decides what is
+// read. The same objects may be selected in several places with different fields
+// and arguments, so the sets are never merged.
+type selection struct {
+	op    *graphql.OperationContext
+	sets  []ast.SelectionSet
+	types []string // the types that the objects satisfy; empty for any
+}
+
+// selected returns the selection of the field that is being resolved.
+func selected(ctx context.Context) selection {
+	return selection{op: graphql.GetOperationContext(ctx), sets: []ast.SelectionSet{graphql.GetFieldContext(ctx).Field.Selections}}
+}
+
+// with adds the selection of another place.
+func (s selection) with(sets ...ast.SelectionSet) selection {
+	s.sets = slices.Concat(s.sets, sets)
+	return s
+}
+
+// as narrows a selection on an interface to one of its types.
+func (s selection) as(types ...string) selection {
+	s.types = types
+	return s
+}
+
+// fields returns the selected fields after fragments and directives.
+func (s selection) fields() []graphql.CollectedField {
+	if len(s.sets) == 1 { // the usual case, without a copy
+		return graphql.CollectFields(s.op, s.sets[0], s.types)
+	}
+	var all []graphql.CollectedField
+	for _, set := range s.sets {
+		if len(set) > 0 {
+			all = append(all, graphql.CollectFields(s.op, set, s.types)...)
+		}
+	}
+	return all
+}
+
+// has reports whether any of the named fields is selected.
+func (s selection) has(names ...string) bool {
+	return slices.ContainsFunc(s.fields(), func(field graphql.CollectedField) bool { return slices.Contains(names, field.Name) })
+}
+
+// of returns the selection within the named fields.
+func (s selection) of(names ...string) selection {
+	inner := selection{op: s.op}
+	for _, field := range s.fields() {
+		if slices.Contains(names, field.Name) {
+			inner = inner.with(field.Selections)
+		}
+	}
+	return inner
+}
+
+// maxLimit returns the largest limit of a list that may be selected in several
+// places.
+func (s selection) maxLimit(name string) (int, error) {
+	most := 0
+	for _, field := range s.fields() {
+		if field.Name == name {
+			limit, _ := wholeNumber(field.ArgumentMap(s.op.Variables)["limit"])
+			if err := checkRange("limit", limit, 1, maxPageSize); err != nil {
+				return 0, err
+			}
+			most = max(most, limit)
+		}
+	}
+	return most, nil
+}

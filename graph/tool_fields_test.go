@@ -1,0 +1,94 @@
+package graph
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"palmares/ent"
+	"palmares/ent/tool"
+	"palmares/graph/model"
+)
+
+// A field that is missing from tool_fields.go stops the server before it accepts
+// requests, with an error that names the field.
+func TestToolFieldsAreCheckedAtStartUp(t *testing.T) {
+	if err := toolFields.check(Schema()); err != nil {
+		t.Errorf("got %v for Tool, want no error", err)
+	}
+	if err := retiredFields.check(Schema()); err != nil {
+		t.Errorf("got %v for RetiredTool, want no error", err)
+	}
+	extended := *Schema()
+	extended.Types = map[string]*ast.Definition{}
+	for name, definition := range Schema().Types {
+		copied := *definition
+		extended.Types[name] = &copied
+	}
+	licence := &ast.FieldDefinition{Name: "licence", Type: ast.NonNullNamedType("String", nil)}
+	extended.Types["Tool"].Fields = append(extended.Types["Tool"].Fields[:0:0], append(extended.Types["Tool"].Fields, licence)...)
+	wantError(t, "a field without an entry", toolFields.check(&extended), "Tool.licence")
+
+	set := func(*model.Tool, *ent.Tool) {}
+	complete := toolFields.fields
+	with := func(field toolField[model.Tool]) *fieldTable[model.Tool] {
+		return newFieldTable("Tool", append(complete[:len(complete):len(complete)], field))
+	}
+	wantError(t, "an entry without a set function", with(toolField[model.Tool]{"licence", []string{tool.FieldName}, nil}).check(&extended), "Tool.licence")
+	wantError(t, "an unknown column", with(toolField[model.Tool]{"licence", []string{"licence"}, set}).check(&extended), `Tool.licence: tools has no column "licence"`)
+	wantError(t, "an entry that is not in the schema", with(toolField[model.Tool]{"licence", []string{tool.FieldName}, set}).check(Schema()), "Tool.licence")
+	if err := with(toolField[model.Tool]{"licence", []string{tool.FieldName}, set}).check(&extended); err != nil {
+		t.Errorf("got %v for a complete table, want no error", err)
+	}
+}
+
+func wantError(t *testing.T, what string, err error, want string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: got %v, want an error with %q", what, err, want)
+	}
+}
+
+// Each entry reads its own columns and sets its own field of the model.
+func TestToolFieldsSetTheirOwnField(t *testing.T) {
+	checkSetters(t, toolFields)
+	checkSetters(t, retiredFields)
+}
+
+func checkSetters[Model any](t *testing.T, table *fieldTable[Model]) {
+	for _, field := range table.fields {
+		if field.set == nil {
+			continue
+		}
+		var row ent.Tool
+		for _, column := range field.columns {
+			fillIn(reflect.ValueOf(&row).Elem().Field(toolColumns[column]))
+		}
+		m := new(Model)
+		field.set(m, &row)
+		value := reflect.ValueOf(m).Elem()
+		for i := range value.NumField() {
+			name, _, _ := strings.Cut(value.Type().Field(i).Tag.Get("json"), ",")
+			if got, want := !value.Field(i).IsZero(), name == field.name; got != want {
+				t.Errorf("%s.%s: got %s set: %t, want %t", table.typeName, field.name, name, got, want)
+			}
+		}
+	}
+}
+
+func fillIn(field reflect.Value) {
+	switch field.Kind() {
+	case reflect.String:
+		field.SetString("text")
+	case reflect.Int:
+		field.SetInt(1)
+	case reflect.Float64:
+		field.SetFloat(1)
+	case reflect.Bool:
+		field.SetBool(true)
+	case reflect.Pointer:
+		field.Set(reflect.New(field.Type().Elem()))
+	}
+}

@@ -1,0 +1,233 @@
+package billing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/stripe/stripe-go/v86"
+
+	"palmares/ent"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/store"
+)
+
+// Subscribe returns the address of the checkout at which the account's owner pays.
+func (b *Billing) Subscribe(ctx context.Context, acc *ent.Account) (address string, err error) {
+	if !b.Enabled() {
+		return "", errDisabled
+	}
+	if err := b.limit.count(acc.ID, b.now()); err != nil {
+		return "", err
+	}
+	for range 2 {
+		row, err := b.ensureCustomer(ctx, acc)
+		if err != nil {
+			return "", err
+		}
+		address, err = b.openCheckout(ctx, row, acc)
+		if !missing(err, customerParam) {
+			return address, explain(err)
+		}
+		// The customer was deleted at Stripe: try again with a new one.
+		if err := b.unlinkDeleted(ctx, row.ID); err != nil {
+			return "", err
+		}
+	}
+	return "", explain(errors.New("a new customer is missing at Stripe"))
+}
+
+// ensureCustomer returns the account's customer. It creates only one, even if
+// it is called concurrently.
+func (b *Billing) ensureCustomer(ctx context.Context, acc *ent.Account) (*ent.Customer, error) {
+	row, err := b.Customer(ctx, acc)
+	if err != nil || row != nil {
+		return row, err
+	}
+	params := &stripe.CustomerCreateParams{Email: &acc.Email, Metadata: map[string]string{"account": strconv.Itoa(acc.ID)}}
+	// The key changes every minute, because Stripe would repeat an error, or a
+	// customer that was deleted since.
+	params.SetIdempotencyKey(fmt.Sprintf("palmares-customer-%d-%d-%d", acc.ID, acc.CreatedAt.Unix(), b.now().Unix()/60))
+	created, err := b.stripe.V1Customers.Create(ctx, params)
+	if err != nil {
+		return nil, explain(err)
+	}
+	row, err = b.Store.Write.Customer.Create().SetID(created.ID).SetAccountID(acc.ID).SetEmail(acc.Email).SetCreatedAt(b.now().UTC()).Save(ctx)
+	if !ent.IsConstraintError(err) {
+		return row, store.Explain(err)
+	}
+	row, readErr := b.Customer(ctx, acc)
+	if row == nil && readErr == nil { // not created concurrently: the account or the customer was deleted
+		return nil, explain(err)
+	}
+	return row, readErr
+}
+
+// openCheckout returns the address of the customer's open checkout or of a new one.
+func (b *Billing) openCheckout(ctx context.Context, row *ent.Customer, acc *ent.Account) (address string, err error) {
+	all, err := b.subscriptions(ctx, row.ID)
+	if err != nil {
+		return "", err
+	}
+	if Live(stateOf(all).status) {
+		if err := b.refresh(ctx, row.ID, nil); err != nil {
+			return "", err
+		}
+		return "", problem.New(problem.BadInput, "This account already has a subscription.")
+	}
+	price, err := b.findPrice(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := b.Store.Write.Customer.UpdateOneID(row.ID).SetCheckoutAt(b.now().UTC()).Exec(ctx); err != nil {
+		return "", store.Explain(err)
+	}
+	// With two open checkouts, the customer could pay twice.
+	open, err := b.openCheckouts(ctx, row.ID)
+	if err != nil {
+		return "", err
+	}
+	for _, session := range open {
+		if session.URL != "" {
+			return session.URL, nil
+		}
+	}
+	params := b.checkoutParams(row.ID, price, acc)
+	// A double click creates one checkout.
+	params.SetIdempotencyKey(fmt.Sprintf("palmares-checkout-%s-%s-%d-%d", row.ID, price, row.Revision, b.now().Unix()/60))
+	session, err := b.stripe.V1CheckoutSessions.Create(ctx, params)
+	if rejectsPrice(err) {
+		return "", b.forgetPrice(price)
+	}
+	if err != nil {
+		return "", err
+	}
+	return session.URL, nil
+}
+
+// rejectsPrice reports whether the price of a checkout is missing or archived.
+func rejectsPrice(err error) bool {
+	var reported *stripe.Error
+	return errors.As(err, &reported) && reported.Type == stripe.ErrorTypeInvalidRequest && strings.HasPrefix(reported.Param, "line_items")
+}
+
+func (b *Billing) openCheckouts(ctx context.Context, customer string) (open []*stripe.CheckoutSession, err error) {
+	params := &stripe.CheckoutSessionListParams{Customer: &customer, Status: stripe.String(string(stripe.CheckoutSessionStatusOpen))}
+	for session, err := range b.stripe.V1CheckoutSessions.List(ctx, params).All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if session.Status == stripe.CheckoutSessionStatusOpen {
+			open = append(open, session)
+		}
+	}
+	return open, nil
+}
+
+// checkoutParams describes a subscription with tax on top, which Stripe
+// computes from the billing address and the tax id.
+func (b *Billing) checkoutParams(customer, price string, acc *ent.Account) *stripe.CheckoutSessionCreateParams {
+	account := strconv.Itoa(acc.ID)
+	return &stripe.CheckoutSessionCreateParams{
+		Mode:                     stripe.String(string(stripe.CheckoutSessionModeSubscription)),
+		Customer:                 &customer,
+		ClientReferenceID:        &account,
+		LineItems:                []*stripe.CheckoutSessionCreateLineItemParams{{Price: &price, Quantity: stripe.Int64(1)}},
+		AutomaticTax:             &stripe.CheckoutSessionCreateAutomaticTaxParams{Enabled: stripe.Bool(true)},
+		TaxIDCollection:          &stripe.CheckoutSessionCreateTaxIDCollectionParams{Enabled: stripe.Bool(true)},
+		BillingAddressCollection: stripe.String(string(stripe.CheckoutSessionBillingAddressCollectionRequired)),
+		CustomerUpdate:           &stripe.CheckoutSessionCreateCustomerUpdateParams{Address: stripe.String("auto"), Name: stripe.String("auto")},
+		SubscriptionData:         &stripe.CheckoutSessionCreateSubscriptionDataParams{Metadata: map[string]string{"account": account}},
+		SuccessURL:               stripe.String(b.PublicURL + PlanPath + "/done"),
+		CancelURL:                stripe.String(b.PublicURL + PlanPath),
+	}
+}
+
+// Manage returns the address of Stripe's billing portal, where the owner
+// changes the card, reads invoices and cancels.
+func (b *Billing) Manage(ctx context.Context, acc *ent.Account) (address string, err error) {
+	if !b.Enabled() {
+		return "", errDisabled
+	}
+	row, err := b.Customer(ctx, acc)
+	if err != nil {
+		return "", err
+	}
+	if row == nil {
+		return "", problem.New(problem.BadInput, "This account has never had a subscription.")
+	}
+	if err := b.limit.count(acc.ID, b.now()); err != nil {
+		return "", err
+	}
+	config, err := b.InspectManaging(ctx)
+	if err != nil && !RefusesCall(err) { // a key without this permission may still open the portal
+		return "", explain(err)
+	}
+	params := &stripe.BillingPortalSessionCreateParams{Customer: &row.ID, ReturnURL: stripe.String(b.PublicURL + BackPath)}
+	if config.Ours != "" {
+		params.Configuration = &config.Ours
+	}
+	session, err := b.stripe.V1BillingPortalSessions.Create(ctx, params)
+	switch {
+	case missing(err, customerParam):
+		if err := b.unlinkDeleted(ctx, row.ID); err != nil {
+			return "", err
+		}
+		return "", problem.New(problem.BadInput, "The payment service no longer has your subscription. You can subscribe again.")
+	case statusOf(err) == http.StatusBadRequest && config == ManagingPage{}:
+		b.Log.Error("Stripe has no billing portal: run palmares billing setup", "cause", err)
+		return "", problem.New(problem.Unavailable, "Cards and invoices are not available at the moment. Nothing was changed.")
+	case err != nil:
+		return "", explain(err)
+	}
+	return session.URL, nil
+}
+
+// Cancel ends the subscription of an account that is about to be deleted.
+// Stripe retains the invoices, as the law requires.
+func (b *Billing) Cancel(ctx context.Context, acc *ent.Account) error {
+	row, err := b.Customer(ctx, acc)
+	if err != nil || row == nil {
+		return err
+	}
+	if !b.Enabled() {
+		if !Live(row.Status) {
+			return nil
+		}
+		return problem.New(problem.Unavailable, "The subscription cannot be canceled at the moment, so the account was not deleted. Try again later.")
+	}
+	if err := b.cancelAll(ctx, row.ID); err != nil {
+		return explain(err)
+	}
+	_, err = b.update(ctx, row.ID, nil) // without the email that Pro has ended
+	return err
+}
+
+// cancelAll closes the checkouts of a customer and cancels the subscriptions.
+func (b *Billing) cancelAll(ctx context.Context, customer string) error {
+	open, err := b.openCheckouts(ctx, customer)
+	if err != nil && !missing(err, customerParam) {
+		return err
+	}
+	for _, session := range open {
+		if _, err := b.stripe.V1CheckoutSessions.Expire(ctx, session.ID, nil); err != nil {
+			return err
+		}
+	}
+	all, err := b.subscriptions(ctx, customer)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		if !Live(string(s.Status)) {
+			continue
+		}
+		if _, err := b.stripe.V1Subscriptions.Cancel(ctx, s.ID, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,459 @@
+package billing
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stripe/stripe-go/v86"
+
+	"palmares/auth"
+	"palmares/ent"
+	"palmares/ent/customer"
+	"palmares/internal/core/problem"
+)
+
+func TestSubscribe(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		address, err := s.Subscribe(t.Context(), s.account)
+		if err != nil || !strings.HasPrefix(address, "https://checkout.stripe.test/") {
+			t.Fatalf("got %q, %v, want the address of a checkout", address, err)
+		}
+		wantForm(t, s.peer.only(t, "POST /v1/customers"), map[string]string{
+			"email": owner, "metadata[account]": fmt.Sprint(s.account.ID),
+		})
+		wantForm(t, s.peer.only(t, "GET /v1/subscriptions"), map[string]string{
+			"customer": "cus_1", "status": "all", "expand[0]": "data.latest_invoice",
+		})
+		wantForm(t, s.peer.only(t, "GET /v1/checkout/sessions"), map[string]string{"customer": "cus_1", "status": "open"})
+		checkout := s.peer.only(t, "POST /v1/checkout/sessions")
+		wantForm(t, checkout, map[string]string{
+			"mode": "subscription", "customer": "cus_1", "client_reference_id": fmt.Sprint(s.account.ID),
+			"line_items[0][price]": priceID, "line_items[0][quantity]": "1",
+			"automatic_tax[enabled]": "true", "tax_id_collection[enabled]": "true", "billing_address_collection": "required",
+			"customer_update[address]": "auto", "customer_update[name]": "auto",
+			"subscription_data[metadata][account]": fmt.Sprint(s.account.ID),
+			"success_url":                          publicURL + "/account/plan/done", "cancel_url": publicURL + "/account/plan",
+		})
+		if len(s.peer.made("GET /v1/prices")) > 0 {
+			t.Error("got a lookup of the configured price, want none")
+		}
+		row, err := s.Customer(t.Context(), s.account)
+		if err != nil || row == nil || row.ID != "cus_1" || row.Email != owner {
+			t.Errorf("got %v, %v", row, err)
+		}
+		s.wantPlan(auth.Developer) // not paid yet
+	})
+}
+
+func wantForm(t *testing.T, made call, want map[string]string) {
+	t.Helper()
+	for field, value := range want {
+		if got := made.form.Get(field); got != value {
+			t.Errorf("%s %s: got %s %q, want %q", made.method, made.path, field, got, value)
+		}
+	}
+	if len(made.form) != len(want) {
+		t.Errorf("%s %s: got %d fields, want %d: %v", made.method, made.path, len(made.form), len(want), made.form)
+	}
+}
+
+// Concurrent calls return the same checkout of one customer.
+func TestSubscribeConcurrently(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.togetherOn("POST /v1/customers", 2)
+		addresses := make([]string, 2)
+		var both sync.WaitGroup
+		for i := range addresses {
+			both.Go(func() {
+				address, err := s.Subscribe(t.Context(), s.account)
+				if err != nil {
+					t.Error(err)
+				}
+				addresses[i] = address
+			})
+		}
+		both.Wait()
+		s.wantCustomers(1)
+		if addresses[0] != addresses[1] {
+			t.Errorf("got checkouts %q, want the same", addresses)
+		}
+	})
+}
+
+// togetherOn delays responses to a request until it was received many times.
+func (s *shop) togetherOn(what string, many int) {
+	var mu sync.Mutex
+	there, all := 0, make(chan struct{})
+	s.peer.onReading(func(made string) {
+		if made != what {
+			return
+		}
+		mu.Lock()
+		if there++; there == many {
+			close(all)
+		}
+		mu.Unlock()
+		<-all
+	})
+}
+
+func (s *shop) wantCustomers(want int) {
+	s.t.Helper()
+	n, err := s.Store.Write.Customer.Query().Where(customer.AccountID(s.account.ID)).Count(s.t.Context())
+	if err != nil || n != want {
+		s.t.Errorf("got %d customers, %v, want %d", n, err, want)
+	}
+}
+
+// If Stripe has created two customers, only one is used.
+func TestSubscribeWithTwoIdempotencyKeys(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.togetherOn("POST /v1/customers", 2)
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() {
+				if _, err := s.Subscribe(t.Context(), s.account); err != nil {
+					t.Error(err)
+				}
+			})
+			for len(s.peer.made("POST /v1/customers")) == 0 { // until the first request has been sent
+				time.Sleep(time.Millisecond)
+			}
+			s.wait(61 * time.Second)
+		}
+		both.Wait()
+		s.wantCustomers(1)
+	})
+}
+
+func TestSubscribeReusesOpenCheckout(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.peer.sessions = []map[string]any{{"status": "open", "url": ""}, {"status": "open", "url": "https://checkout.stripe.test/left-open"}}
+		address, err := s.Subscribe(t.Context(), s.account)
+		if err != nil || address != "https://checkout.stripe.test/left-open" {
+			t.Errorf("got %q, %v, want an address", address, err)
+		}
+		if len(s.peer.made("POST /v1/checkout/sessions")) > 0 {
+			t.Error("got a second checkout, want the open one")
+		}
+	})
+}
+
+// A subscription that is found is stored, because its event may be late.
+func TestSubscribeTwice(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		_, err := s.Subscribe(t.Context(), s.account)
+		wantProblem(t, err, problem.BadInput)
+		s.wantPlan(auth.Pro)
+		if len(s.peer.made("POST /v1/checkout/sessions")) > 0 {
+			t.Error("got a second checkout, want the open one")
+		}
+	})
+}
+
+func wantProblem(t *testing.T, err error, code problem.Code) {
+	t.Helper()
+	var p *problem.Problem
+	if !errors.As(err, &p) || p.Code != code {
+		t.Errorf("got %v, want %s", err, code)
+	}
+}
+
+// All pages of a list of subscriptions are read.
+func TestManySubscriptions(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		var all []subscription
+		for range 21 {
+			all = append(all, s.started(stripe.SubscriptionStatusCanceled))
+		}
+		all[20].status = stripe.SubscriptionStatusActive
+		s.isNow(stripe.EventTypeCustomerSubscriptionCreated, all...)
+		s.wantPlan(auth.Pro)
+		if n := len(s.peer.made("GET /v1/subscriptions")); n != 3 {
+			t.Errorf("got %d pages read, want 3", n)
+		}
+	})
+}
+
+func TestSync(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		if err := s.Sync(t.Context(), s.account); err != nil { // not a customer yet
+			t.Fatal(err)
+		}
+		s.customer()
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		if err := s.Sync(t.Context(), s.account); err != nil {
+			t.Fatal(err)
+		}
+		s.wantPlan(auth.Pro)
+		s.peer.set("cus_1")
+		var synced []string
+		err := s.SyncAll(t.Context(), func(row *ent.Customer) { synced = append(synced, row.ID+row.Status+row.Edges.Account.Email) })
+		if err != nil || len(synced) != 1 || synced[0] != "cus_1"+owner {
+			t.Errorf("got %q, %v, want one customer", synced, err)
+		}
+		s.wantPlan(auth.Developer)
+	})
+}
+
+// Without a secret key, billing is disabled.
+func TestDisabled(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		closed := New(Config{Store: s.Store, Mail: s.Mail, Log: s.Log})
+		if closed.Enabled() {
+			t.Error("got billing enabled, want it disabled")
+		}
+		_, err := closed.Subscribe(t.Context(), s.account)
+		wantProblem(t, err, problem.NotFound)
+		_, err = closed.Manage(t.Context(), s.account)
+		wantProblem(t, err, problem.NotFound)
+		_, _, err = closed.SetUp(t.Context())
+		wantProblem(t, err, problem.BadInput)
+		_, _, err = closed.SetUpManaging(t.Context())
+		wantProblem(t, err, problem.BadInput)
+		wantProblem(t, closed.SyncAll(t.Context(), nil), problem.BadInput)
+		if err := closed.Cancel(t.Context(), s.account); err != nil {
+			t.Error(err)
+		}
+		s.subscribed()
+		wantProblem(t, closed.Cancel(t.Context(), s.account), problem.Unavailable)
+		if err := closed.Sync(t.Context(), s.account); err != nil {
+			t.Error(err)
+		}
+		closed.Run(t.Context()) // returns immediately
+	})
+}
+
+// saved is a portal configuration that was saved in Stripe's dashboard.
+func saved() map[string]any { return map[string]any{"id": "bpc_saved", "is_default": true} }
+
+func TestManage(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		_, err := s.Manage(t.Context(), s.account)
+		wantProblem(t, err, problem.BadInput)
+		s.customer()
+		s.peer.pages = []map[string]any{saved()}
+		if _, made, err := s.SetUpManaging(t.Context()); err != nil || !made {
+			t.Fatalf("got %v, %v, want a new configuration", made, err)
+		}
+		address, err := s.Manage(t.Context(), s.account)
+		if err != nil || !strings.HasPrefix(address, "https://") {
+			t.Errorf("got %q, %v, want an address", address, err)
+		}
+		wantForm(t, s.peer.only(t, "POST /v1/billing_portal/sessions"), map[string]string{
+			"customer": "cus_1", "return_url": publicURL + "/account/plan/back", "configuration": "bpc_made",
+		})
+	})
+}
+
+// Stripe uses a configuration from its dashboard by default.
+func TestManageWithDefaultConfiguration(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		s.peer.pages = []map[string]any{saved()}
+		if _, err := s.Manage(t.Context(), s.account); err != nil {
+			t.Fatal(err)
+		}
+		wantForm(t, s.peer.only(t, "POST /v1/billing_portal/sessions"), map[string]string{
+			"customer": "cus_1", "return_url": publicURL + "/account/plan/back",
+		})
+	})
+}
+
+// A new Stripe account has no billing portal until it is set up.
+func TestManageBeforeSetUp(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		_, err := s.Manage(t.Context(), s.account)
+		wantProblem(t, err, problem.Unavailable)
+		said := problem.Of(err).Message
+		s.wantOwnWords(said)
+		if strings.Contains(said, "does not response") {
+			t.Errorf("got %q, want no instructions for operators", said)
+		}
+		if !strings.Contains(s.log.String(), "run palmares billing setup") {
+			t.Errorf("got log %s, want instructions", s.log)
+		}
+	})
+}
+
+// A restricted key may not read the configurations that it can use.
+func TestManageWithARestrictedKey(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		s.peer.pages = []map[string]any{saved()}
+		s.peer.forbidden = "GET /v1/billing_portal/configurations"
+		if _, err := s.Manage(t.Context(), s.account); err != nil {
+			t.Error(err)
+		}
+		s.peer.forbidden = "POST /v1/billing_portal/sessions"
+		s.peer.pages = nil
+		_, err := s.Manage(t.Context(), s.account)
+		wantProblem(t, err, problem.Internal)
+		if strings.Contains(s.log.String(), "run palmares billing setup") {
+			t.Error("got instructions that do not help in the log, want none")
+		}
+	})
+}
+
+func TestSetUpManaging(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		for _, want := range []bool{true, false} { // created once, then found
+			id, made, err := s.SetUpManaging(t.Context())
+			if err != nil || made != want || id != "bpc_made" {
+				t.Fatalf("got %q, %v, %v", id, made, err)
+			}
+		}
+		wantForm(t, s.peer.only(t, "POST /v1/billing_portal/configurations"), map[string]string{
+			"features[payment_method_update][enabled]": "true", "features[invoice_history][enabled]": "true",
+			"features[subscription_cancel][enabled]": "true", "features[subscription_cancel][mode]": "at_period_end",
+			"features[customer_update][enabled]":            "true",
+			"features[customer_update][allowed_updates][0]": "address", "features[customer_update][allowed_updates][1]": "tax_id",
+			"metadata[made_by]": "palmares billing setup",
+		})
+		wantForm(t, s.peer.made("GET /v1/billing_portal/configurations")[0], map[string]string{"active": "true"})
+	})
+}
+
+// A customer that was deleted at Stripe without an event is unlinked.
+func TestManageDeletedCustomer(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.subscribed()
+		s.peer.pages = []map[string]any{saved()}
+		s.peer.forget("cus_1")
+		_, err := s.Manage(t.Context(), s.account)
+		wantProblem(t, err, problem.BadInput)
+		s.wantOwnWords(problem.Of(err).Message)
+		s.wantPlan(auth.Developer)
+		s.wantNewCustomer()
+	})
+}
+
+// An account can cause only a limited number of calls.
+func TestCallLimit(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		s.peer.pages = []map[string]any{saved()}
+		for range maxCallsPerMinute / 2 {
+			if _, err := s.Manage(t.Context(), s.account); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Subscribe(t.Context(), s.account); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := s.Manage(t.Context(), s.account)
+		wantProblem(t, err, problem.TooMany)
+		_, err = s.Subscribe(t.Context(), s.account)
+		wantProblem(t, err, problem.TooMany)
+		if n := len(s.peer.made("POST /v1/billing_portal/sessions")); n != maxCallsPerMinute/2 {
+			t.Errorf("got %d calls, want %d", n, maxCallsPerMinute/2)
+		}
+		if err := s.limit.count(s.account.ID+1, s.clock()); err != nil {
+			t.Errorf("another account: got %v, want no error", err)
+		}
+		s.wait(time.Minute)
+		if _, err := s.Manage(t.Context(), s.account); err != nil {
+			t.Errorf("a minute later: got %v, want no error", err)
+		}
+	})
+}
+
+func TestCancel(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		if err := s.Cancel(t.Context(), s.account); err != nil { // not a customer yet
+			t.Fatal(err)
+		}
+		live, over := s.subscribed(), s.started(stripe.SubscriptionStatusCanceled)
+		s.peer.set("cus_1", live, over)
+		if err := s.Cancel(t.Context(), s.account); err != nil {
+			t.Fatal(err)
+		}
+		s.peer.only(t, "DELETE /v1/subscriptions/"+live.id)
+		if len(s.peer.made("DELETE /v1/subscriptions/"+over.id)) > 0 {
+			t.Error("got an ended subscription canceled again, want it left alone")
+		}
+		if err := s.accounts.Delete(t.Context(), s.account); err != nil {
+			t.Fatal(err)
+		}
+		if row := s.row(); row.AccountID != nil || row.Status != "canceled" || row.Email != "" {
+			t.Errorf("got customer %v", row)
+		}
+		// A change of address that is being sent to Stripe does not restore it.
+		s.reconcile(t.Context())
+		stale := s.row()
+		stale.Edges.Account = s.account
+		if err := s.updateEmail(t.Context(), stale); err != nil {
+			t.Fatal(err)
+		}
+		if email := s.row().Email; email != "" {
+			t.Errorf("got address %s, want none", email)
+		}
+	})
+}
+
+// An open checkout cannot be paid after its account was deleted.
+func TestCancelWithOpenCheckout(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		s.peer.sessions = []map[string]any{{"id": "cs_open", "status": "open"}, {"id": "cs_paid", "status": "complete"}}
+		if err := s.Cancel(t.Context(), s.account); err != nil {
+			t.Fatal(err)
+		}
+		wantForm(t, s.peer.only(t, "GET /v1/checkout/sessions"), map[string]string{"customer": "cus_1", "status": "open"})
+		s.peer.only(t, "POST /v1/checkout/sessions/cs_open/expire")
+		if len(s.peer.made("POST /v1/checkout/sessions/cs_paid/expire")) > 0 {
+			t.Error("got a paid checkout expired, want it left alone")
+		}
+	})
+}
+
+func TestCancelWhileStripeFails(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.subscribed()
+		before := s.row()
+		s.peer.breakWith(internalError)
+		err := s.Cancel(t.Context(), s.account)
+		wantProblem(t, err, problem.Unavailable)
+		s.wantOwnWords(problem.Of(err).Message)
+		s.wantPlan(auth.Pro)
+		if after := s.row(); after.String() != before.String() {
+			t.Errorf("got %v, want %v", after, before)
+		}
+	})
+}
+
+// A checkout is paid after its account was deleted.
+func TestPaidForADeletedAccount(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		if err := s.accounts.Delete(t.Context(), s.account); err != nil {
+			t.Fatal(err)
+		}
+		sub := s.started(stripe.SubscriptionStatusActive)
+		s.peer.set("cus_1", sub)
+		s.wantStatus(s.send(s.event(stripe.EventTypeCheckoutSessionCompleted)), http.StatusOK)
+
+		s.peer.breakWith(internalError)
+		s.reconcile(t.Context())
+		if status := s.row().Status; status != "active" {
+			t.Fatalf("got status %q", status)
+		}
+		s.peer.repair()
+		for range 2 {
+			s.reconcile(t.Context())
+		}
+		s.peer.only(t, "DELETE /v1/subscriptions/"+sub.id)
+		if row := s.row(); row.AccountID != nil || row.Status != "canceled" {
+			t.Errorf("got customer %v", row)
+		}
+	})
+}

@@ -1,0 +1,166 @@
+package billing
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"entgo.io/ent/dialect/sql"
+	"github.com/stripe/stripe-go/v86"
+
+	"palmares/auth"
+	"palmares/ent"
+	"palmares/ent/account"
+	"palmares/ent/customer"
+	"palmares/ent/predicate"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/store"
+	"palmares/internal/notify/mail"
+)
+
+const (
+	reconcileEvery   = time.Minute
+	renewalOverdue   = time.Hour        // after which the event of a new period is considered lost
+	paymentOverdue   = 10 * time.Minute // after which the event of a payment is considered lost
+	endingReadEvery  = 24 * time.Hour   // for canceled subscriptions, whose periods are not known
+	checkoutLifetime = 25 * time.Hour   // longer than a checkout stays open
+)
+
+// Run reconciles customers with Stripe until ctx ends: there is no event for
+// the end of a grace period, and events may be lost.
+func (b *Billing) Run(ctx context.Context) {
+	if !b.Enabled() {
+		return
+	}
+	ticker := time.NewTicker(reconcileEvery)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		b.reconcile(ctx)
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
+		}
+	}
+}
+
+// reconcile continues after a failure, which is retried the next time.
+func (b *Billing) reconcile(ctx context.Context) {
+	now := b.now().UTC()
+	for _, task := range []struct {
+		failure string
+		where   predicate.Customer
+		do      func(context.Context, *ent.Customer) error
+	}{
+		{"ending a grace period failed", graceEnded(now), b.reread},
+		{"reading an overdue subscription failed", overdue(now), b.reread},
+		{"notifying of a failed payment failed", notNotified, b.notifyPaymentFailed},
+		{"canceling the subscription of a deleted account failed", orphaned, b.cancelOrphaned},
+		{"sending a new email address to Stripe failed", emailChanged, b.updateEmail},
+	} {
+		rows, err := b.Store.Current().Customer.Query().Where(task.where).WithAccount().All(ctx)
+		b.warn(ctx, task.failure, store.Explain(err))
+		for _, row := range rows {
+			b.warn(ctx, task.failure, task.do(ctx, row))
+		}
+	}
+}
+
+func (b *Billing) warn(ctx context.Context, failure string, err error) {
+	if err != nil && ctx.Err() == nil {
+		b.Log.Warn(failure, "cause", cause(err))
+	}
+}
+
+// graceEnded matches customers who still have Pro after their grace period.
+func graceEnded(now time.Time) predicate.Customer {
+	return customer.And(
+		customer.Status(StatusPastDue), customer.PastDueSinceLTE(now.Add(-Grace)),
+		customer.HasAccountWith(account.PlanEQ(account.PlanPro), account.PlanByHand(false)),
+	)
+}
+
+// overdue matches customers for whom an event should have arrived: of a new
+// period, of a period before the end, or of the payment in a checkout.
+func overdue(now time.Time) predicate.Customer {
+	live := customer.StatusIn(StatusActive, StatusTrialing, StatusPastDue)
+	return customer.Or(
+		customer.And(live, customer.PeriodEndLT(now.Add(-renewalOverdue)), customer.ReadAtLT(now.Add(-renewalOverdue))),
+		customer.And(live, customer.Cancels(true), customer.ReadAtLT(now.Add(-endingReadEvery))),
+		customer.And(
+			customer.StatusNotIn(StatusActive, StatusTrialing), customer.CheckoutAtGT(now.Add(-checkoutLifetime)), customer.CheckoutAtLT(now.Add(-paymentOverdue)),
+			customer.Or(customer.ReadAtIsNil(), customer.ReadAtLT(now.Add(-paymentOverdue))),
+		),
+	)
+}
+
+var (
+	// notNotified matches customers who do not know of a failed payment that
+	// their plan depends on.
+	notNotified = customer.And(customer.Status(StatusPastDue), customer.NoticedAtIsNil(), customer.HasAccountWith(account.PlanByHand(false)))
+	// orphaned matches customers who pay for a deleted account.
+	orphaned = customer.And(customer.AccountIDIsNil(), customer.StatusNotIn(endedStatuses...))
+	// emailChanged matches customers whose address at Stripe is outdated.
+	emailChanged = predicate.Customer(func(s *sql.Selector) {
+		accounts := sql.Table(account.Table)
+		s.Where(sql.Exists(sql.Select(accounts.C(account.FieldID)).From(accounts).Where(sql.And(
+			sql.ColumnsEQ(accounts.C(account.FieldID), s.C(customer.FieldAccountID)),
+			sql.ColumnsNEQ(accounts.C(account.FieldEmail), s.C(customer.FieldEmail)),
+		))))
+	})
+)
+
+func (b *Billing) reread(ctx context.Context, row *ent.Customer) error {
+	return b.refresh(ctx, row.ID, nil)
+}
+
+// notifyPaymentFailed sends one email, even if several servers call it. If the
+// email can be sent later, the next call tries again; a permanent failure is
+// logged once.
+func (b *Billing) notifyPaymentFailed(ctx context.Context, row *ent.Customer) error {
+	if row.Edges.Account == nil {
+		return nil // deleted concurrently
+	}
+	claimed, err := b.Store.Write.Customer.Update().Where(customer.ID(row.ID), notNotified).SetNoticedAt(b.now().UTC()).Save(ctx)
+	if err != nil || claimed == 0 {
+		return store.Explain(err)
+	}
+	if PlanOf(row, b.now()) != auth.Pro { // too late: the grace period has ended
+		return nil
+	}
+	until := b.now()
+	if row.PastDueSince != nil {
+		until = row.PastDueSince.Add(Grace)
+	}
+	err = b.Mail.Send(ctx, mail.PaymentFailed(row.Edges.Account.Email, b.ServiceName, b.PublicURL+PlanPath, until))
+	if err == nil {
+		return nil
+	}
+	if problem.Of(err).Code == problem.Unavailable {
+		_ = b.Store.Write.Customer.Update().Where(customer.ID(row.ID)).ClearNoticedAt().Exec(context.WithoutCancel(ctx))
+	}
+	return errors.New(err.Error()) // without its cause, which may contain the address
+}
+
+// cancelOrphaned cancels a subscription that was paid while its account was deleted.
+func (b *Billing) cancelOrphaned(ctx context.Context, row *ent.Customer) error {
+	if err := b.cancelAll(ctx, row.ID); err != nil {
+		return explain(err)
+	}
+	return b.refresh(ctx, row.ID, nil)
+}
+
+func (b *Billing) updateEmail(ctx context.Context, row *ent.Customer) error {
+	if row.Edges.Account == nil {
+		return nil // deleted concurrently
+	}
+	email := row.Edges.Account.Email
+	_, err := b.stripe.V1Customers.Update(ctx, row.ID, &stripe.CustomerUpdateParams{Email: &email})
+	if missing(err, pathParam) { // deleted at Stripe, and the event was lost
+		return b.unlinkDeleted(ctx, row.ID)
+	}
+	if err != nil {
+		return explain(err)
+	}
+	// If the account was deleted meanwhile, its address must not be stored again.
+	return store.Explain(b.Store.Write.Customer.Update().Where(customer.ID(row.ID), customer.AccountIDNotNil()).SetEmail(email).Exec(ctx))
+}

@@ -1,0 +1,371 @@
+package billing
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-smtp"
+	"github.com/stripe/stripe-go/v86"
+
+	"palmares/auth"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/notify/mail"
+)
+
+// The state is read if an expected event does not arrive.
+func TestOverdueEvent(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		sub := s.subscribed()
+		sub.status = stripe.SubscriptionStatusCanceled
+		s.peer.set("cus_1", sub)
+		s.wait(month + renewalOverdue)
+		s.reconcile(t.Context())
+		s.wantPlan(auth.Pro) // the event may still arrive
+		s.wait(time.Second)
+		s.reconcile(t.Context())
+		s.wantPlan(auth.Developer)
+	})
+}
+
+// An overdue subscription is read once an hour.
+func TestOverdueEventReads(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.subscribed()
+		s.wait(month + renewalOverdue + time.Second)
+		before := len(s.peer.made("GET /v1/subscriptions"))
+		for range 61 {
+			s.reconcile(t.Context())
+			s.wait(time.Minute)
+		}
+		s.reconcile(t.Context())
+		if n := len(s.peer.made("GET /v1/subscriptions")) - before; n != 2 {
+			t.Errorf("got %d reads", n)
+		}
+	})
+}
+
+// A payment is noticed even if its event is lost.
+func TestLostCheckoutEvent(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
+			t.Fatal(err)
+		}
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		before := len(s.peer.made(reading))
+		s.wait(paymentOverdue)
+		s.reconcile(t.Context())
+		s.wantPlan(auth.Developer) // the event may still arrive
+		s.wait(time.Second)
+		s.reconcile(t.Context())
+		s.wantPlan(auth.Pro)
+		s.wait(paymentOverdue + time.Second)
+		s.reconcile(t.Context())
+		if n := len(s.peer.made(reading)) - before; n != 1 {
+			t.Errorf("got %d reads", n)
+		}
+	})
+}
+
+// An unpaid checkout is checked while it is open.
+func TestUnpaidCheckout(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
+			t.Fatal(err)
+		}
+		before := len(s.peer.made(reading))
+		reads := func() int {
+			s.reconcile(t.Context())
+			return len(s.peer.made(reading)) - before
+		}
+		for i := range 3 {
+			s.wait(paymentOverdue + time.Second)
+			if n := reads(); n != i+1 {
+				t.Errorf("got %d reads, want %d", n, i+1)
+			}
+			if n := reads(); n != i+1 {
+				t.Errorf("got %d reads at once, want 1", n-i)
+			}
+		}
+		s.wait(checkoutLifetime)
+		if n := reads(); n != 3 {
+			t.Errorf("got %d reads after the checkout has expired, want 3", n)
+		}
+	})
+}
+
+// Stripe gets the new email address of an account.
+func TestEmailChanged(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.subscribed()
+		s.reconcile(t.Context())
+		const what = "POST /v1/customers/cus_1"
+		if len(s.peer.made(what)) > 0 {
+			t.Error("got an update, want none")
+		}
+		if err := s.Store.Write.Account.UpdateOne(s.account).SetEmail("new@example.com").Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			s.reconcile(t.Context())
+		}
+		wantForm(t, s.peer.only(t, what), map[string]string{"email": "new@example.com"})
+		if email := s.row().Email; email != "new@example.com" {
+			t.Errorf("got address %q, want the new one", email)
+		}
+	})
+}
+
+// A customer that was deleted at Stripe without an event is unlinked.
+func TestEmailChangedOfDeletedCustomer(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.subscribed()
+		s.peer.forget("cus_1")
+		s.Store.Write.Account.UpdateOne(s.account).SetEmail("new@example.com").ExecX(t.Context())
+		for range 2 {
+			s.reconcile(t.Context())
+		}
+		s.peer.only(t, "POST /v1/customers/cus_1")
+		s.wantPlan(auth.Developer)
+		s.wantNewCustomer()
+	})
+}
+
+// An account may be deleted between the two queries that found it.
+func TestAccountDeletedConcurrently(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		sub := s.subscribed()
+		sub.status = stripe.SubscriptionStatusPastDue
+		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
+		row := s.row() // without its account
+		if err := s.notifyPaymentFailed(t.Context(), row); err != nil {
+			t.Error(err)
+		}
+		if err := s.updateEmail(t.Context(), row); err != nil {
+			t.Error(err)
+		}
+		s.reconcile(t.Context())
+		s.smtp.Wait(t, owner) // the email is still sent
+	})
+}
+
+// A failure for one customer does not affect the others.
+func TestOneCustomerFails(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		sub := s.subscribed()
+		unlinked := s.Store.Write.Customer.Create().SetID("cus_0").SetEmail("a@example.com").SetStatus(StatusActive)
+		if err := unlinked.Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.peer.forget("cus_0")
+		sub.status = stripe.SubscriptionStatusPastDue
+		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
+		s.reconcile(t.Context())
+		s.smtp.Wait(t, owner)
+		row, err := s.Store.Write.Customer.Get(t.Context(), "cus_0")
+		if err != nil || row.Status != "" {
+			t.Errorf("got %v, %v", row, err)
+		}
+	})
+}
+
+func TestDeleteOldEvents(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		sub := s.subscribed()
+		s.wait(eventRetention - time.Second)
+		s.isNow(stripe.EventTypeInvoicePaid, sub)
+		for _, want := range []int{2, 1} {
+			if err := DeleteOldEvents(t.Context(), s.Store, s.clock()); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.applied(); got != want {
+				t.Errorf("got %d events, want %d", got, want)
+			}
+			s.wait(2 * time.Second)
+		}
+	})
+}
+
+// Run starts immediately and returns when its context ends.
+func TestRun(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		sub := s.subscribed()
+		sub.status = stripe.SubscriptionStatusPastDue
+		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); s.Run(ctx) }()
+		s.smtp.Wait(t, owner)
+		stop()
+		<-ended
+	})
+}
+
+// The grace period starts with the event, because a debit may be returned long
+// after its invoice.
+func TestReturnedDebit(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		sub := s.subscribed()
+		s.wait(month)
+		sub.status, sub.invoiced = stripe.SubscriptionStatusPastDue, s.clock().Add(-8*24*time.Hour)
+		sub.finalizedAt = sub.invoiced
+		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
+		s.wantPlan(auth.Pro)
+		s.wantNotice(s.clock().Add(Grace))
+		s.wantGraceUntil(s.clock().Add(Grace))
+	})
+}
+
+// wantNotice expects an email with the end of the grace period.
+func (s *shop) wantNotice(until time.Time) {
+	s.t.Helper()
+	s.reconcile(s.t.Context())
+	email := s.smtp.Wait(s.t, owner)
+	if !strings.Contains(email, until.UTC().Format("2 January 2006")) || !strings.Contains(email, "failed") {
+		s.t.Errorf("got email %s, want the end of the grace period", email)
+	}
+}
+
+// wantGraceUntil expects Pro to end at a time.
+func (s *shop) wantGraceUntil(end time.Time) {
+	s.t.Helper()
+	s.wait(end.Sub(s.clock()) - time.Second)
+	s.reconcile(s.t.Context())
+	s.wantPlan(auth.Pro)
+	s.wait(time.Second)
+	s.reconcile(s.t.Context())
+	s.wantPlan(auth.Developer)
+}
+
+// A second failed attempt does not extend the grace period.
+func TestGraceIsNotExtended(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		sub := s.subscribed()
+		end := s.clock().Add(Grace)
+		sub.status = stripe.SubscriptionStatusPastDue
+		for range 3 {
+			sub.invoiced, sub.finalizedAt = s.clock(), s.clock()
+			s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
+			s.wait(2 * 24 * time.Hour)
+		}
+		s.wantNotice(end)
+		s.wantGraceUntil(end)
+	})
+}
+
+// If the event was lost, the grace period starts when the failure is found.
+func TestFailureFoundLate(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		sub := s.subscribed()
+		s.wait(month)
+		sub.status, sub.invoiced = stripe.SubscriptionStatusPastDue, s.clock().Add(-Grace-time.Hour)
+		s.peer.set("cus_1", sub)
+		s.wait(2 * time.Hour)
+		s.wantNotice(s.clock().Add(Grace))
+		s.wantPlan(auth.Pro)
+	})
+}
+
+// If the customer was never known to have paid, the invoice's date counts.
+// After the grace period there is no email.
+func TestGraceAlreadyEnded(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		sub := s.started(stripe.SubscriptionStatusPastDue)
+		sub.invoiced = s.clock().Add(-2 * Grace)
+		sub.finalizedAt = s.clock().Add(-Grace)
+		s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, sub)
+		s.wantPlan(auth.Developer)
+		s.reconcile(t.Context())
+		if n := s.smtp.Count(owner); n != 0 {
+			t.Errorf("got %d emails", n)
+		}
+	})
+}
+
+// The rest of a grace period that has started is granted.
+func TestRemainingGrace(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		sub := s.started(stripe.SubscriptionStatusPastDue)
+		sub.invoiced = s.clock().Add(-2 * Grace)
+		sub.finalizedAt = s.clock().Add(-Grace + time.Hour)
+		s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, sub)
+		s.wantNotice(s.clock().Add(time.Hour))
+		s.wantGraceUntil(s.clock().Add(time.Hour))
+	})
+}
+
+// An email that could not be sent is sent again.
+func TestNoticeIsRetried(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		sub := s.subscribed()
+		sub.status = stripe.SubscriptionStatusPastDue
+		s.smtp.Stop()
+		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
+		s.reconcile(t.Context())
+		if s.row().NoticedAt != nil {
+			t.Error("got the customer marked as notified, want not")
+		}
+		s.smtp.Start(t)
+		s.reconcile(t.Context())
+		s.smtp.Wait(t, owner)
+		if s.row().NoticedAt == nil {
+			t.Error("got the customer not marked as notified, want so")
+		}
+	})
+}
+
+// If several servers find a failure at the same time, one sends the email.
+func TestNoticeFromSeveralServers(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		sub := s.subscribed()
+		sub.status = stripe.SubscriptionStatusPastDue
+		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
+		seen, err := s.Store.Current().Customer.Query().WithAccount().Only(t.Context()) // by each server
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() {
+				if err := s.notifyPaymentFailed(t.Context(), seen); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if n := s.smtp.Count(owner); n != 1 {
+			t.Errorf("got %d emails", n)
+		}
+	})
+}
+
+// A permanent failure is logged once, not every minute.
+func TestRejectedNotice(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		tries := 0
+		refusing := testkit.StartSMTPWith(t, testkit.SMTPOptions{Rcpt: func(string) error {
+			tries++
+			return &smtp.SMTPError{Code: 550, Message: "no such user"}
+		}})
+		var err error
+		if s.Mail, err = mail.New(mail.Config{URL: refusing.URL, From: "palmares@palmares.example", Log: s.Log}); err != nil {
+			t.Fatal(err)
+		}
+		sub := s.subscribed()
+		sub.status = stripe.SubscriptionStatusPastDue
+		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
+		for range 3 {
+			s.reconcile(t.Context())
+		}
+		if tries != 1 || s.row().NoticedAt == nil {
+			t.Errorf("got %d attempts, want 1 that marks the customer as notified", tries)
+		}
+		if n := strings.Count(s.log.String(), "notifying of a failed payment failed"); n != 1 {
+			t.Errorf("got %d log lines, want 1: %s", n, s.log)
+		}
+	})
+}

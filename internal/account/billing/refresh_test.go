@@ -1,0 +1,425 @@
+package billing
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stripe/stripe-go/v86"
+
+	"palmares/auth"
+	"palmares/internal/dev/testkit/wait"
+)
+
+const reading = "GET /v1/subscriptions"
+
+// wantReads syncs and checks how often Stripe has been read in total.
+func (s *shop) wantReads(want int) {
+	s.t.Helper()
+	if err := s.Sync(s.t.Context(), s.account); err != nil {
+		s.t.Error(err)
+	}
+	if n := len(s.peer.made(reading)); n != want {
+		s.t.Errorf("got %d reads, want %d", n, want)
+	}
+}
+
+// Reloading the page does not read from Stripe each time.
+func TestSyncIsCached(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		s.wantReads(1)
+		s.wait(freshFor - time.Second)
+		s.wantReads(1)
+		s.wait(time.Second)
+		s.wantReads(2)
+	})
+}
+
+// An unpaid subscription is read each time, because it may have been paid, up
+// to the limit.
+func TestSyncAfterPaying(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		s.wantReads(1)
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		s.wantReads(2)
+		s.wantPlan(auth.Pro)
+
+		s.isNow(stripe.EventTypeCustomerSubscriptionDeleted) // reads too
+		for reads := range maxCallsPerMinute - 2 {
+			s.wantReads(4 + reads)
+		}
+		s.wantReads(maxCallsPerMinute + 1)
+		s.wait(time.Minute)
+		s.wantReads(maxCallsPerMinute + 2)
+	})
+}
+
+// A call that starts as another one ends does not read again.
+func TestSyncAfterAnotherSync(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		seen := s.customer()
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		s.wantReads(1)
+		if err := s.refreshSince(t.Context(), seen, s.account); err != nil {
+			t.Error(err)
+		}
+		s.wantReads(1)
+	})
+}
+
+func TestConcurrentSyncs(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		const many = 20
+		s.customer()
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		first, goOn := make(chan struct{}, many), make(chan struct{})
+		s.peer.onReading(func(string) { first <- struct{}{}; <-goOn })
+		// The first caller is canceled; the others still get the result.
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan error)
+		go func() { left <- s.Sync(ctx, s.account) }()
+		<-first
+		var all sync.WaitGroup
+		var started atomic.Int64
+		for range many {
+			all.Go(func() {
+				started.Add(1)
+				if err := s.Sync(t.Context(), s.account); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		leave()
+		if <-left == nil {
+			t.Error("canceled call: got no error, want one")
+		}
+		wait.Until(t, "all have come", func() bool { return started.Load() == many })
+		close(goOn)
+		all.Wait()
+		s.wantPlan(auth.Pro)
+		if n := len(s.peer.made(reading)); n != 1 {
+			t.Errorf("got %d reads", n)
+		}
+	})
+}
+
+// If an event is handled meanwhile, the state is not read again.
+func TestSyncDuringAnEvent(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		var came atomic.Bool
+		s.peer.onReading(func(string) {
+			if !came.Swap(true) { // the event causes a read too
+				s.wantStatus(s.send(s.event(stripe.EventTypeCustomerSubscriptionCreated)), 200)
+			}
+		})
+		if err := s.Sync(t.Context(), s.account); err != nil {
+			t.Error(err)
+		}
+		s.wantPlan(auth.Pro)
+		if n := len(s.peer.made(reading)); n != 2 { // for the event and for Sync
+			t.Errorf("got %d reads", n)
+		}
+	})
+}
+
+// HandBack does not count as a read.
+func TestSyncDuringHandBack(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		s.setManually(auth.Developer)
+		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		var once sync.Once
+		s.peer.onReading(func(string) { once.Do(func() { s.wantHandBack(auth.Developer) }) })
+		if err := s.Sync(t.Context(), s.account); err != nil {
+			t.Error(err)
+		}
+		s.wantPlan(auth.Pro)
+	})
+}
+
+// Reads do not wait for a writer.
+func TestReadsDuringAWrite(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		writing, err := s.Store.Write.Tx(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = writing.Rollback() }()
+		if row, err := s.Customer(wait.Context(t), s.account); err != nil || row == nil {
+			t.Errorf("got %v, %v", row, err)
+		}
+	})
+}
+
+const month = 30 * 24 * time.Hour
+
+// All stages of a subscription, reported by events.
+func TestSubscriptionLifecycle(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		sub := s.subscribed()
+		s.wantPeriodEnd(sub.periodEnd)
+
+		s.wait(month)
+		sub.periodEnd = sub.periodEnd.Add(month)
+		s.isNow(stripe.EventTypeInvoicePaid, sub)
+		s.wantPlan(auth.Pro)
+		s.wantPeriodEnd(sub.periodEnd)
+
+		s.fallBehind(&sub)
+		s.recover(&sub)
+		s.fallBehind(&sub) // a later failure causes another email
+		s.recover(&sub)
+		if n := s.smtp.Count(owner); n != 2 {
+			t.Errorf("got %d emails", n)
+		}
+
+		sub.cancels = true
+		s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, sub)
+		s.wantPlan(auth.Pro) // until the period ends
+		if !s.row().Cancels {
+			t.Error("got a subscription that renews, want one that is canceled")
+		}
+
+		s.wait(month)
+		sub.status = stripe.SubscriptionStatusCanceled
+		s.isNow(stripe.EventTypeCustomerSubscriptionDeleted, sub)
+		s.wantPlan(auth.Developer)
+		if email := s.smtp.Wait(t, owner); !strings.Contains(email, "has ended") {
+			t.Errorf("got email %s, want that Pro has ended", email)
+		}
+
+		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
+			t.Fatal(err)
+		}
+		s.isNow(stripe.EventTypeCheckoutSessionCompleted, sub, s.started(stripe.SubscriptionStatusActive))
+		s.wantPlan(auth.Pro)
+		if n := len(s.peer.made("POST /v1/customers")); n != 1 {
+			t.Errorf("got %d customers, want 1", n)
+		}
+	})
+}
+
+// fallBehind fails a payment: the account keeps Pro and gets one email.
+func (s *shop) fallBehind(sub *subscription) {
+	s.t.Helper()
+	sub.status, sub.invoiced = stripe.SubscriptionStatusPastDue, s.clock().Add(-time.Hour)
+	until := s.clock().Add(Grace).UTC().Format("2 January 2006")
+	s.isNow(stripe.EventTypeInvoicePaymentFailed, *sub)
+	s.wantPlan(auth.Pro)
+	for range 3 {
+		s.reconcile(s.t.Context())
+		s.wait(time.Hour)
+	}
+	s.isNow(stripe.EventTypeInvoicePaymentFailed, *sub) // second attempt
+	s.reconcile(s.t.Context())
+	s.wantPlan(auth.Pro)
+	if email := s.smtp.Wait(s.t, owner); !strings.Contains(email, until) || !strings.Contains(email, "failed") {
+		s.t.Errorf("got email %s, want the end of the grace period", email)
+	}
+}
+
+func (s *shop) recover(sub *subscription) {
+	s.t.Helper()
+	sub.status = stripe.SubscriptionStatusActive
+	s.isNow(stripe.EventTypeInvoicePaid, *sub)
+	s.wantPlan(auth.Pro)
+	if row := s.row(); row.PastDueSince != nil || row.NoticedAt != nil {
+		s.t.Errorf("got customer %v, want no failure", row)
+	}
+}
+
+func (s *shop) wantPeriodEnd(want time.Time) {
+	s.t.Helper()
+	if got := s.row().PeriodEnd; got == nil || !got.Equal(want) {
+		s.t.Errorf("got period end %v, want %v", got, want)
+	}
+}
+
+// There is no event for the end of the grace period.
+func TestGraceEnds(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		sub := s.subscribed()
+		sub.status, sub.invoiced = stripe.SubscriptionStatusPastDue, s.clock().Add(-2*time.Hour)
+		sub.finalizedAt = s.clock().Add(-time.Hour)
+		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
+		s.reconcile(t.Context())
+		s.smtp.Wait(t, owner)
+
+		s.wait(Grace - time.Second)
+		s.reconcile(t.Context())
+		s.wantPlan(auth.Pro)
+		if PlanOf(s.row(), s.clock()) != auth.Pro {
+			t.Error("got the grace period ended early")
+		}
+		s.wait(time.Second)
+		s.reconcile(t.Context())
+		s.wantPlan(auth.Developer)
+		if email := s.smtp.Wait(t, owner); !strings.Contains(email, "has ended") {
+			t.Errorf("got email %s, want that Pro has ended", email)
+		}
+		s.reconcile(t.Context())
+
+		// A late payment restores Pro.
+		sub.status = stripe.SubscriptionStatusActive
+		s.isNow(stripe.EventTypeInvoicePaid, sub)
+		s.wantPlan(auth.Pro)
+		if n := s.smtp.Count(owner); n != 2 {
+			t.Errorf("got %d emails", n)
+		}
+	})
+}
+
+func TestStatuses(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		for status, want := range map[stripe.SubscriptionStatus]auth.Plan{
+			stripe.SubscriptionStatusTrialing:          auth.Pro,
+			stripe.SubscriptionStatusActive:            auth.Pro,
+			stripe.SubscriptionStatusPastDue:           auth.Pro,
+			stripe.SubscriptionStatusUnpaid:            auth.Developer,
+			stripe.SubscriptionStatusPaused:            auth.Developer,
+			stripe.SubscriptionStatusIncomplete:        auth.Developer,
+			stripe.SubscriptionStatusIncompleteExpired: auth.Developer,
+			stripe.SubscriptionStatusCanceled:          auth.Developer,
+			"a word of next year's":                    auth.Developer,
+		} {
+			sub := s.started(status)
+			s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, sub)
+			s.wantPlan(want)
+			// The better of two subscriptions counts, in any order.
+			s.isNow(stripe.EventTypeCustomerSubscriptionCreated, sub, s.started(stripe.SubscriptionStatusActive))
+			s.wantPlan(auth.Pro)
+			s.isNow(stripe.EventTypeCustomerSubscriptionDeleted)
+			s.wantPlan(auth.Developer)
+		}
+	})
+}
+
+// The newer of two equal subscriptions counts, in any order.
+func TestNewestSubscription(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		for _, status := range []stripe.SubscriptionStatus{stripe.SubscriptionStatusActive, stripe.SubscriptionStatusCanceled} {
+			older := s.started(status)
+			s.wait(time.Hour)
+			newer := s.started(status)
+			for _, all := range [][]subscription{{older, newer}, {newer, older}} {
+				s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, all...)
+				if got := s.row().Subscription; got != newer.id {
+					t.Errorf("%s: got %s, want %s", status, got, newer.id)
+				}
+				s.wantPeriodEnd(newer.periodEnd)
+			}
+		}
+	})
+}
+
+// A subscription can end at any date.
+func TestCancelAt(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		sub := s.subscribed()
+		for _, off := range []time.Duration{-10 * 24 * time.Hour, 0, 10 * 24 * time.Hour} {
+			sub.cancelAt = sub.periodEnd.Add(off)
+			s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, sub)
+			if !s.row().Cancels {
+				t.Error("got a subscription that renews, want one that is canceled")
+			}
+			s.wantPeriodEnd(sub.cancelAt)
+		}
+		sub.cancelAt = time.Time{}
+		s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, sub)
+		s.wantPeriodEnd(sub.periodEnd)
+	})
+}
+
+// A subscription that ends after several periods is read regularly, so lost
+// events are noticed.
+func TestOverdueEventOfEndingSubscription(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		sub := s.subscribed()
+		sub.cancelAt = sub.periodEnd.Add(3 * month)
+		s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, sub)
+		sub.status = stripe.SubscriptionStatusUnpaid
+		s.peer.set("cus_1", sub)
+		s.wait(endingReadEvery)
+		s.reconcile(t.Context())
+		s.wantPlan(auth.Pro)
+		s.wait(time.Second)
+		s.reconcile(t.Context())
+		s.wantPlan(auth.Developer)
+	})
+}
+
+// Billing does not change a plan that an operator has set.
+func TestManualPlan(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		sub := s.subscribed()
+		s.setManually(auth.Developer)
+		s.isNow(stripe.EventTypeInvoicePaid, sub)
+		s.wantPlan(auth.Developer)
+		s.wantHandBack(auth.Pro)
+
+		s.setManually(auth.Pro)
+		sub.status, sub.invoiced = stripe.SubscriptionStatusPastDue, s.clock()
+		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
+		s.wait(Grace + time.Hour)
+		s.reconcile(t.Context())
+		s.wantPlan(auth.Pro)
+		sub.status = stripe.SubscriptionStatusCanceled
+		s.isNow(stripe.EventTypeCustomerSubscriptionDeleted, sub)
+		s.wantPlan(auth.Pro)
+		s.wantHandBack(auth.Developer)
+
+		s.isNow(stripe.EventTypeCustomerSubscriptionCreated, s.started(stripe.SubscriptionStatusActive))
+		s.wantPlan(auth.Pro) // set by billing again
+	})
+}
+
+func (s *shop) setManually(to auth.Plan) {
+	s.t.Helper()
+	if err := s.accounts.SetPlan(s.t.Context(), s.account, to); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *shop) wantHandBack(want auth.Plan) {
+	s.t.Helper()
+	got, err := HandBack(s.t.Context(), s.Store, s.account)
+	if err != nil || got != want {
+		s.t.Fatalf("got plan %q, %v, want %q", got, err, want)
+	}
+	s.wantPlan(want)
+}
+
+// Without a subscription, the plan becomes Developer.
+func TestHandBackWithoutSubscription(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.setManually(auth.Pro)
+		s.wantHandBack(auth.Developer)
+	})
+}
+
+// There is no email about a failed payment if the plan does not depend on it.
+func TestNoNoticeForManualPlan(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		sub := s.subscribed()
+		s.setManually(auth.Pro)
+		sub.status = stripe.SubscriptionStatusPastDue
+		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
+		s.reconcile(t.Context())
+		if n := s.smtp.Count(owner); n != 0 {
+			t.Errorf("got %d emails", n)
+		}
+		s.wantHandBack(auth.Pro)
+		s.wantNotice(s.clock().Add(Grace)) // now the plan depends on it
+	})
+}

@@ -1,0 +1,205 @@
+package billing
+
+import (
+	"context"
+	"slices"
+
+	"github.com/stripe/stripe-go/v86"
+
+	"palmares/internal/core/problem"
+)
+
+const (
+	// MonthlyEuros is the price of Pro before tax.
+	MonthlyEuros = 99
+	lookupKey    = "pro_monthly"
+
+	// Metadata that marks the portal configuration of SetUpManaging.
+	markName  = "made_by"
+	markValue = "palmares billing setup"
+)
+
+// errNoPrice is for users; the log says what is wrong.
+var errNoPrice = problem.New(problem.Unavailable, "Subscriptions are not available at the moment.")
+
+// findPrice returns the configured price, or the one with the lookup key if it
+// is as advertised.
+func (b *Billing) findPrice(ctx context.Context) (string, error) {
+	if b.Price != "" {
+		return b.Price, nil
+	}
+	if id := b.foundPrice.Load(); id != nil {
+		return *id, nil
+	}
+	found, err := b.lookUpPrice(ctx)
+	switch {
+	case err != nil:
+		return "", explain(err)
+	case found == nil:
+		b.Log.Error("Stripe has no price for Pro: run palmares billing setup")
+		return "", errNoPrice
+	case !asAdvertised(found):
+		b.Log.Error("the price at Stripe differs from the advertised one: archive it and run palmares billing setup", "price", found.ID, "lookup_key", lookupKey)
+		return "", errNoPrice
+	}
+	b.foundPrice.Store(&found.ID)
+	return found.ID, nil
+}
+
+// forgetPrice handles a price that Stripe has rejected. Unless it is
+// configured, it is looked up again next time.
+func (b *Billing) forgetPrice(id string) error {
+	if b.Price != "" {
+		b.Log.Error("Stripe rejects the price in STRIPE_PRICE: set another, or remove it and run palmares billing setup", "price", id)
+		return errNoPrice
+	}
+	b.foundPrice.Store(nil)
+	b.Log.Error("Stripe rejects the price that was found: run palmares billing setup", "price", id)
+	return errNoPrice
+}
+
+func (b *Billing) lookUpPrice(ctx context.Context) (*stripe.Price, error) {
+	params := &stripe.PriceListParams{LookupKeys: []*string{stripe.String(lookupKey)}, Active: stripe.Bool(true)}
+	for price, err := range b.stripe.V1Prices.List(ctx, params).All(ctx) {
+		return price, err
+	}
+	return nil, nil
+}
+
+func asAdvertised(p *stripe.Price) bool {
+	return p.Currency == stripe.CurrencyEUR && p.UnitAmount == MonthlyEuros*100 && p.TaxBehavior == stripe.PriceTaxBehaviorExclusive &&
+		p.Recurring != nil && p.Recurring.Interval == stripe.PriceRecurringIntervalMonth && p.Recurring.IntervalCount == 1
+}
+
+// SetUp creates the price at Stripe, unless it exists.
+func (b *Billing) SetUp(ctx context.Context) (id string, created bool, err error) {
+	if !b.Enabled() {
+		return "", false, errNoKey
+	}
+	found, err := b.lookUpPrice(ctx)
+	if err != nil {
+		return "", false, explain(err)
+	}
+	if found != nil {
+		if !asAdvertised(found) {
+			return "", false, problem.New(problem.BadInput, "The price %s at Stripe has the lookup key %s but is not %d EUR per month before tax. Archive it first.", found.ID, lookupKey, MonthlyEuros)
+		}
+		return found.ID, false, nil
+	}
+	price, err := b.stripe.V1Prices.Create(ctx, &stripe.PriceCreateParams{
+		Currency:    stripe.String(string(stripe.CurrencyEUR)),
+		UnitAmount:  stripe.Int64(MonthlyEuros * 100),
+		Recurring:   &stripe.PriceCreateRecurringParams{Interval: stripe.String(string(stripe.PriceRecurringIntervalMonth))},
+		TaxBehavior: stripe.String(string(stripe.PriceTaxBehaviorExclusive)),
+		LookupKey:   stripe.String(lookupKey),
+		ProductData: &stripe.PriceCreateProductDataParams{Name: stripe.String(b.ServiceName + " Pro")},
+	})
+	if err != nil {
+		return "", false, explain(err)
+	}
+	return price.ID, true, nil
+}
+
+// SetUpManaging creates the configuration of Stripe's billing portal, unless
+// it exists. Without one, the portal is not available.
+func (b *Billing) SetUpManaging(ctx context.Context) (id string, created bool, err error) {
+	if !b.Enabled() {
+		return "", false, errNoKey
+	}
+	existing, err := b.InspectManaging(ctx)
+	if err != nil || existing.Ours != "" {
+		return existing.Ours, false, explain(err)
+	}
+	yes := stripe.Bool(true)
+	config, err := b.stripe.V1BillingPortalConfigurations.Create(ctx, &stripe.BillingPortalConfigurationCreateParams{
+		Features: &stripe.BillingPortalConfigurationCreateFeaturesParams{
+			PaymentMethodUpdate: &stripe.BillingPortalConfigurationCreateFeaturesPaymentMethodUpdateParams{Enabled: yes},
+			InvoiceHistory:      &stripe.BillingPortalConfigurationCreateFeaturesInvoiceHistoryParams{Enabled: yes},
+			SubscriptionCancel: &stripe.BillingPortalConfigurationCreateFeaturesSubscriptionCancelParams{
+				Enabled: yes, Mode: stripe.String(string(stripe.BillingPortalConfigurationFeaturesSubscriptionCancelModeAtPeriodEnd)),
+			},
+			CustomerUpdate: &stripe.BillingPortalConfigurationCreateFeaturesCustomerUpdateParams{
+				Enabled: yes, AllowedUpdates: stripe.StringSlice([]string{"address", "tax_id"}), // we set the email address
+			},
+		},
+		Metadata: map[string]string{markName: markValue},
+	})
+	if err != nil {
+		return "", false, explain(err)
+	}
+	return config.ID, true, nil
+}
+
+// The functions below check the setup at Stripe without changing anything.
+// They return Stripe's own errors, see RefusesKey.
+
+// PriceState describes the price that Pro is sold at.
+type PriceState struct {
+	ID         string // empty if there is none
+	Active     bool
+	AsPromised bool // as advertised on our pages
+}
+
+// InspectPrice returns the state of the price.
+func (b *Billing) InspectPrice(ctx context.Context) (PriceState, error) {
+	var price *stripe.Price
+	var err error
+	if b.Price == "" {
+		price, err = b.lookUpPrice(ctx)
+	} else if price, err = b.stripe.V1Prices.Retrieve(ctx, b.Price, nil); missing(err, "price") || missing(err, pathParam) {
+		return PriceState{}, nil
+	}
+	if err != nil || price == nil {
+		return PriceState{}, err
+	}
+	return PriceState{ID: price.ID, Active: price.Active, AsPromised: asAdvertised(price)}, nil
+}
+
+// ComputesTax reports whether Stripe is set up to compute tax.
+func (b *Billing) ComputesTax(ctx context.Context) (bool, error) {
+	settings, err := b.stripe.V1TaxSettings.Retrieve(ctx, nil)
+	return err == nil && settings.Status == stripe.TaxSettingsStatusActive, err
+}
+
+// ManagingPage holds the ids of the configurations of Stripe's billing portal.
+type ManagingPage struct {
+	Ours    string // created by SetUpManaging
+	Default string // saved in Stripe's dashboard, and used if there is none of ours
+}
+
+// InspectManaging returns the configurations of Stripe's billing portal.
+func (b *Billing) InspectManaging(ctx context.Context) (page ManagingPage, err error) {
+	params := &stripe.BillingPortalConfigurationListParams{Active: stripe.Bool(true)}
+	for config, err := range b.stripe.V1BillingPortalConfigurations.List(ctx, params).All(ctx) {
+		if err != nil {
+			return ManagingPage{}, err
+		}
+		if page.Ours == "" && config.Metadata[markName] == markValue {
+			page.Ours = config.ID
+		}
+		if config.IsDefault {
+			page.Default = config.ID
+		}
+	}
+	return page, nil
+}
+
+// Untold returns which of the required Events Stripe does not send to us.
+func (b *Billing) Untold(ctx context.Context) (missing []string, err error) {
+	var sent []string
+	for endpoint, err := range b.stripe.V1WebhookEndpoints.List(ctx, nil).All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if endpoint.URL == b.PublicURL+EventsPath && endpoint.Status == "enabled" {
+			sent = endpoint.EnabledEvents
+			break
+		}
+	}
+	for _, event := range Events {
+		if !slices.Contains(sent, string(event)) && !slices.Contains(sent, "*") {
+			missing = append(missing, string(event))
+		}
+	}
+	return missing, nil
+}

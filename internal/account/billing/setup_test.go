@@ -1,0 +1,227 @@
+package billing
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stripe/stripe-go/v86"
+
+	"palmares/auth"
+	"palmares/ent"
+	"palmares/internal/core/problem"
+)
+
+// advertised is the price that SetUp creates.
+func advertised() map[string]any {
+	return map[string]any{
+		"id": "price_found", "currency": "eur", "unit_amount": 9900, "tax_behavior": "exclusive",
+		"recurring": map[string]any{"interval": "month", "interval_count": 1},
+	}
+}
+
+func TestSetUpCreatesPrice(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		id, made, err := s.SetUp(t.Context())
+		if err != nil || !made || id == "" {
+			t.Fatalf("got %q, %v, %v", id, made, err)
+		}
+		wantForm(t, s.peer.only(t, "GET /v1/prices"), map[string]string{"lookup_keys[0]": "pro_monthly", "active": "true"})
+		wantForm(t, s.peer.only(t, "POST /v1/prices"), map[string]string{
+			"currency": "eur", "unit_amount": "9900", "recurring[interval]": "month", "tax_behavior": "exclusive",
+			"lookup_key": "pro_monthly", "product_data[name]": "palmarès Pro",
+		})
+	})
+}
+
+func TestSetUpFindsPrice(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.peer.prices = []map[string]any{advertised()}
+		id, made, err := s.SetUp(t.Context())
+		if err != nil || made || id != "price_found" {
+			t.Errorf("got %q, %v, %v, want the existing price", id, made, err)
+		}
+		if len(s.peer.made("POST /v1/prices")) > 0 {
+			t.Error("got a second price, want none")
+		}
+	})
+}
+
+func TestSetUpRejectsAnotherPrice(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		for field, wrong := range map[string]any{
+			"currency": "usd", "unit_amount": 990, "tax_behavior": "inclusive",
+			"recurring": map[string]any{"interval": "year", "interval_count": 1},
+		} {
+			price := advertised()
+			price[field] = wrong
+			s.peer.prices = []map[string]any{price}
+			_, _, err := s.SetUp(t.Context())
+			wantProblem(t, err, problem.BadInput)
+		}
+		quarterly := advertised()
+		quarterly["recurring"] = map[string]any{"interval": "month", "interval_count": 3}
+		s.peer.prices = []map[string]any{quarterly}
+		_, _, err := s.SetUp(t.Context())
+		wantProblem(t, err, problem.BadInput)
+		if len(s.peer.made("POST /v1/prices")) > 0 {
+			t.Error("got a second price, want none")
+		}
+	})
+}
+
+// If no price is configured, it is looked up once.
+func TestSubscribeFindsPrice(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.Price = ""
+		_, err := s.Subscribe(t.Context(), s.account)
+		wantProblem(t, err, problem.Unavailable)
+		s.peer.prices = []map[string]any{advertised()}
+		for range 2 {
+			if _, err := s.Subscribe(t.Context(), s.account); err != nil {
+				t.Fatal(err)
+			}
+			s.wait(61 * time.Second) // for another idempotency key
+		}
+		for _, checkout := range s.peer.made("POST /v1/checkout/sessions") {
+			if got := checkout.form.Get("line_items[0][price]"); got != "price_found" {
+				t.Errorf("got price %q", got)
+			}
+		}
+		if n := len(s.peer.made("GET /v1/prices")); n != 2 {
+			t.Errorf("got %d lookups", n)
+		}
+	})
+}
+
+// wantUnavailable expects that subscribing fails without details for the user,
+// and that the log contains instructions.
+func (s *shop) wantUnavailable(todo string) {
+	s.t.Helper()
+	_, err := s.Subscribe(s.t.Context(), s.account)
+	wantProblem(s.t, err, problem.Unavailable)
+	if got := problem.Of(err).Message; got != "Subscriptions are not available at the moment." {
+		s.t.Errorf("got %q, want no details", got)
+	}
+	for line := range strings.Lines(s.log.String()) {
+		if strings.Contains(line, `"level":"ERROR"`) && strings.Contains(line, todo) {
+			return
+		}
+	}
+	s.t.Errorf("got log %s, want %q", s.log, todo)
+}
+
+// A missing price is not mistaken for a missing customer.
+func TestMissingPrice(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.Price = ""
+		s.peer.prices = []map[string]any{advertised()}
+		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
+			t.Fatal(err)
+		}
+		s.peer.forget("price_found")
+		s.wait(time.Minute)
+		s.wantUnavailable("run palmares billing setup")
+		if row := s.row(); row.AccountID == nil || row.Email == "" {
+			t.Error("got the customer unlinked, want it unchanged")
+		}
+		another := advertised()
+		another["id"] = "price_another"
+		s.peer.prices = []map[string]any{another}
+		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
+			t.Errorf("after SetUp: got %v, want no error", err)
+		}
+		s.wantCustomers(1)
+		if n := len(s.peer.made("POST /v1/customers")); n != 1 {
+			t.Errorf("got %d customers, want 1", n)
+		}
+	})
+}
+
+func TestMissingConfiguredPrice(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.customer()
+		s.peer.forget(priceID)
+		s.wantUnavailable("STRIPE_PRICE")
+		s.wantCustomers(1)
+		if len(s.peer.made("GET /v1/prices")) > 0 {
+			t.Error("got a lookup, want only the configured price")
+		}
+	})
+}
+
+// Pro is sold only at the advertised price.
+func TestPriceNotAsAdvertised(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		s.Price = ""
+		dear := advertised()
+		dear["unit_amount"] = 99900
+		s.peer.prices = []map[string]any{dear}
+		s.wantUnavailable("archive it and run palmares billing setup")
+		if len(s.peer.made("POST /v1/checkout/sessions")) > 0 {
+			t.Error("got a checkout at another price, want none")
+		}
+		s.peer.prices = []map[string]any{advertised()}
+		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
+			t.Errorf("after correcting the price: got %v, want no error", err)
+		}
+	})
+}
+
+// Keys that exceed the plan are suspended, newest first, until Pro returns.
+func TestKeysAfterPro(t *testing.T) {
+	eachShop(t, func(t *testing.T, s *shop) {
+		sub := s.subscribed()
+		var keys []string
+		for range 10 {
+			text, _, err := s.accounts.CreateKey(t.Context(), s.account, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys = append(keys, text)
+		}
+		s.wantActive(keys, 10)
+		sub.status = stripe.SubscriptionStatusCanceled
+		s.isNow(stripe.EventTypeCustomerSubscriptionDeleted, sub)
+		s.wantActive(keys, 3)
+		s.isNow(stripe.EventTypeCustomerSubscriptionCreated, sub, s.started(stripe.SubscriptionStatusActive))
+		s.wantActive(keys, 10)
+		remaining, err := s.accounts.Keys(t.Context(), s.account)
+		if err != nil || len(remaining) != 10 {
+			t.Errorf("got %d keys, %v", len(remaining), err)
+		}
+	})
+}
+
+// wantActive expects the oldest keys to be active and the others suspended.
+func (s *shop) wantActive(keys []string, want int) {
+	s.t.Helper()
+	made, err := s.accounts.Keys(s.t.Context(), s.account)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ring := auth.NewKeyring(s.Store, s.Log).Identify(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	for _, text := range keys {
+		parsed, _ := auth.ParseKey(text)
+		age := 0
+		for made[age].ID != parsed.ID {
+			age++
+		}
+		r := httptest.NewRequestWithContext(s.t.Context(), http.MethodGet, "/", nil)
+		r.Header.Set("Authorization", "Bearer "+text)
+		w := httptest.NewRecorder()
+		ring.ServeHTTP(w, r)
+		suspended := w.Code == http.StatusUnauthorized && strings.Contains(w.Body.String(), "suspended")
+		if opens := w.Code == http.StatusNoContent; opens != (age < want) || suspended == opens {
+			s.t.Errorf("key %d: got status %d %s, want %d active keys", age+1, w.Code, w.Body, want)
+		}
+	}
+	if !slices.IsSortedFunc(made, func(a, b *ent.APIKey) int { return a.CreatedAt.Compare(b.CreatedAt) }) {
+		s.t.Error("got keys in another order, want the oldest first")
+	}
+}

@@ -1,0 +1,213 @@
+package portal
+
+import (
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
+)
+
+func TestInvalidForms(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	b := s.signIn("ana@example.com")
+	for name, c := range map[string]struct {
+		body   io.Reader
+		status int
+		says   string
+	}{
+		"large":      {strings.NewReader("name=" + strings.Repeat("x", 20<<10)), 413, "larger than"},
+		"broken":     {strings.NewReader("name=%zz"), 400, "could not be read"},
+		"semicolons": {strings.NewReader("name=a;b=c"), 400, "could not be read"},
+		"not UTF-8":  {strings.NewReader("name=%ff%fe"), 400, "a single line"},
+		"many lines": {strings.NewReader("name=a%0Ab"), 400, "a single line"},
+		"long":       {strings.NewReader("name=" + strings.Repeat("n", 81)), 400, "80 characters"},
+		"a nul":      {strings.NewReader("name=%00"), 400, "a single line"},
+	} {
+		t.Run(name, func(t *testing.T) { wantPage(t, b.send("POST", "/account/keys", c.body), c.status, c.says) })
+	}
+	if n := s.db.Write.APIKey.Query().CountX(t.Context()); n != 0 {
+		t.Errorf("got %d keys, want 0", n)
+	}
+}
+
+func TestOtherMethods(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	b := s.signIn("ana@example.com")
+	key := idOf(t, b.makeKey("laptop"))
+	for _, method := range []string{"PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"} {
+		for _, path := range []string{"/login", "/logout", "/account", "/account/keys", "/account/keys/" + key + "/revoke", "/account/delete", "/account/logout-everywhere"} {
+			got := b.send(method, path, strings.NewReader("email=ana@example.com"))
+			if got.Code != 405 && got.Code != 404 {
+				t.Errorf("%s %s: got status %d, want 404 or 405", method, path, got.Code)
+			}
+			wantGuarded(t, method+" "+path, got)
+		}
+	}
+	for _, path := range []string{"/logout", "/account/delete/", "/account/logout-everywhere", "/account/keys", "/account/nothing", "/login/nothing"} {
+		if got := b.get(path); got.Code != 405 && got.Code != 404 {
+			t.Errorf("GET %s: got status %d, want 404 or 405", path, got.Code)
+		}
+	}
+	for path, to := range map[string]string{"/account/": "/account", "/login/?next=%2Faccount": "/login?next=%2Faccount"} {
+		if got := b.get(path); got.Code != 303 || got.Header().Get("Location") != to {
+			t.Errorf("GET %s: got status %d to %s, want 303 to %s", path, got.Code, got.Header().Get("Location"), to)
+		}
+	}
+	if !b.isSignedIn() || s.db.Write.APIKey.GetX(t.Context(), key).RevokedAt != nil {
+		t.Error("got a change, want none")
+	}
+}
+
+// wire is the connection to a database, which a test can cut.
+type wire struct {
+	listener net.Listener
+	mu       sync.Mutex
+	ends     []net.Conn
+}
+
+// overWire returns a database behind a wire.
+func overWire(t *testing.T) (store.Config, *wire) {
+	t.Helper()
+	cfg := testkit.Postgres(t)
+	address, err := url.Parse(cfg.DatabaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{listener: listener}
+	server := address.Host
+	go func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", server)
+			if err != nil {
+				_ = near.Close()
+				continue
+			}
+			w.mu.Lock()
+			w.ends = append(w.ends, near, far)
+			w.mu.Unlock()
+			go func() { _, _ = io.Copy(far, near) }()
+			go func() { _, _ = io.Copy(near, far) }()
+		}
+	}()
+	t.Cleanup(w.cut)
+	address.Host = listener.Addr().String()
+	cfg.DatabaseURL = address.String()
+	return cfg, w
+}
+
+func (w *wire) cut() {
+	_ = w.listener.Close()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, end := range w.ends {
+		_ = end.Close()
+	}
+}
+
+func TestDatabaseUnavailable(t *testing.T) {
+	t.Parallel()
+	cfg, wire := overWire(t)
+	s := newSite(t, testkit.Open(t, cfg))
+	b := s.signIn("ana@example.com")
+	sent := s.browser().start("ben@example.com")
+	wire.cut()
+	stranger := s.browser()
+	wantPage(t, stranger.get("/login"), 200) // needs no database
+	for _, got := range []response{
+		b.get(home), b.get("/account/usage"), b.get("/account/export"), b.post("/account/keys", "name", "x"), b.post("/account/delete", "email", "ana@example.com"),
+		stranger.post("/login", "email", "eva@example.com"), stranger.get(sent.path(t)), stranger.post("/login/confirm", "token", sent.token(t)),
+	} {
+		wantPage(t, got, 503, "Our database is unavailable", "Try again in a minute")
+		wantGuarded(t, "without a database", got)
+		if got.Header().Get("Retry-After") == "" {
+			t.Error("got no Retry-After, want one")
+		}
+		for _, word := range []string{"sql", "pq:", "dial", "refused", "127.0.0.1", "EOF", "ent:"} {
+			if strings.Contains(got.Body.String(), word) {
+				t.Errorf("got %q on the page, want our own words: %s", word, got.text)
+			}
+		}
+	}
+	if s.smtp.Count("eva@example.com") != 0 {
+		t.Error("got an email that cannot be used, want none")
+	}
+}
+
+// Pages are available while an import or a migration writes to SQLite.
+func TestPagesDuringAWrite(t *testing.T) {
+	t.Parallel()
+	cfg := testkit.SQLite(t)
+	s := newSite(t, testkit.Open(t, cfg))
+	b := s.signIn("ana@example.com")
+	b.makeKey("laptop")
+	for name, db := range map[string]*store.Store{"same process": s.db, "another process": testkit.Open(t, cfg)} {
+		writing, err := db.Write.Tx(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		writing.Account.Update().SetPlanByHand(false).ExecX(t.Context())
+		shown := make(chan struct{})
+		go func() {
+			defer close(shown)
+			for _, path := range []string{home, "/account/usage", "/account/plan", "/account/settings", "/account/export", "/account/delete", "/account/plan/done"} {
+				if got := b.get(path); got.Code >= 400 {
+					t.Errorf("writer in the %s, %s: got status %d, want success", name, path, got.Code)
+				}
+			}
+		}()
+		wait.Receive(t, "pages during a write", shown)
+		if err := writing.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// If a change may have been saved, the page does not say that it was not.
+func TestUncertainChange(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	for unsure, says := range map[bool]string{false: "Nothing was changed", true: "may or may not have been saved"} {
+		b := s.browser()
+		got := b.failing(&store.Fault{Message: "the words of a database", Unsure: unsure})
+		wantPage(t, got, 503, says)
+		wantNot(t, got, "the words of a database")
+		if unsure {
+			wantNot(t, got, "Nothing was changed")
+		}
+	}
+}
+
+// Error pages link to the account only if somebody is signed in.
+func TestErrorPageLinks(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	for _, got := range []response{s.browser().get("/account/nothing"), s.browser().get("/login/confirm?token=x"), s.browser().send("POST", "/login", strings.NewReader("email=%zz"))} {
+		wantNot(t, got, "Go to your account")
+		if !strings.Contains(got.text, `href="/login">Sign in</a>`) {
+			t.Errorf("got no link to sign in, want one: %s", got.text)
+		}
+	}
+	b := s.signIn("ana@example.com")
+	for _, got := range []response{b.get("/account/nothing"), b.send("POST", "/account/keys", strings.NewReader("name=%zz"))} {
+		wantNot(t, got, ">Sign in<")
+		if !strings.Contains(got.text, "Go to your account") {
+			t.Errorf("got no link to the account, want one: %s", got.text)
+		}
+	}
+}

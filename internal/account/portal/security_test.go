@@ -1,0 +1,403 @@
+package portal
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+// wantGuarded checks the security headers of a response.
+func wantGuarded(t *testing.T, what string, got response) {
+	t.Helper()
+	header := got.Header()
+	policy := header.Get("Content-Security-Policy")
+	for _, part := range []string{"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} {
+		if !strings.Contains(policy, part) {
+			t.Errorf("%s: got policy %q, want %s", what, policy, part)
+		}
+	}
+	if strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") || strings.Contains(policy, "data:") {
+		t.Errorf("%s: got policy %q, want a strict one", what, policy)
+	}
+	for name, want := range map[string]string{
+		"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store",
+		"Strict-Transport-Security": "max-age=31536000", "Access-Control-Allow-Origin": "", "Access-Control-Allow-Credentials": "",
+	} {
+		if header.Get(name) != want {
+			t.Errorf("%s: got %s %q, want %q", what, name, header.Get(name), want)
+		}
+	}
+	// Pages must not contain what the policy forbids.
+	for _, forbidden := range []string{"<style", " style=", " onclick", " onload", "<script>", "javascript:"} {
+		if strings.Contains(got.Body.String(), forbidden) {
+			t.Errorf("%s: got %s on the page, want none", what, forbidden)
+		}
+	}
+}
+
+// target returns the method and a path of a route.
+func target(pattern string) (method, path string) {
+	method, path, found := strings.Cut(pattern, " ")
+	switch {
+	case found:
+	case strings.HasSuffix(pattern, "/"):
+		method, path = "GET", pattern+"nothing"
+	default:
+		method, path = "BREW", pattern
+	}
+	return method, strings.ReplaceAll(path, "{id}", "0123456789ab")
+}
+
+func TestSecurityHeaders(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	for i, route := range routes {
+		method, path := target(route.pattern)
+		wantGuarded(t, route.pattern, s.browser().send(method, path, strings.NewReader("")))
+		// Some routes delete the account or the session, so each has its own.
+		b := s.signIn(fmt.Sprintf("visitor%d@example.com", i))
+		got := b.send(method, path, strings.NewReader(""), "Sec-Fetch-Site", "same-origin")
+		wantGuarded(t, "signed in, "+route.pattern, got)
+		if got.Code >= http.StatusInternalServerError {
+			t.Errorf("%s: %d", route.pattern, got.Code)
+		}
+	}
+}
+
+func TestNoHSTSWithoutTLS(t *testing.T) {
+	t.Parallel()
+	if got := printing(t).browser().get("/login").Header().Get("Strict-Transport-Security"); got != "" {
+		t.Errorf("got Strict-Transport-Security %q, want none", got)
+	}
+}
+
+// Without a session, account routes change nothing.
+func TestRoutesRequireSession(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	b := s.signIn("ana@example.com")
+	id := idOf(t, b.makeKey("laptop"))
+	change := b.startEmailChange("anna@example.com")
+	stranger := s.browser()
+	for _, session := range []string{"", "made up"} {
+		if session != "" {
+			stranger.cookies["__Host-"+sessionCookie] = session
+		}
+		for _, route := range routes {
+			if !route.signedIn {
+				continue
+			}
+			method, path := target(route.pattern)
+			path = strings.ReplaceAll(path, "0123456789ab", id)
+			form := "email=ana%40example.com&name=x&code=" + change.code + "&token=" + change.token(t)
+			got := stranger.send(method, path, strings.NewReader(form))
+			if got.Code != http.StatusSeeOther || !strings.HasPrefix(got.to(), "/login") {
+				t.Errorf("%s: got status %d to %q, want 303 to /login", route.pattern, got.Code, got.to())
+			}
+			wantNot(t, got, "ana@example.com", "laptop")
+		}
+	}
+	if len(s.db.Write.APIKey.Query().AllX(t.Context())) != 1 || s.db.Write.APIKey.GetX(t.Context(), id).RevokedAt != nil || !b.isSignedIn() ||
+		s.account("ana@example.com") == nil {
+		t.Error("got a change, want none")
+	}
+	if got := stranger.get("/account/usage?x=1"); got.to() != "/login?next=%2Faccount%2Fusage%3Fx%3D1" {
+		t.Errorf("got a redirect to %q, want the path in next", got.to())
+	}
+}
+
+// Forms of other sites are rejected.
+func TestCrossSiteForms(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	b := s.signIn("ana@example.com")
+	for name, c := range map[string]struct {
+		header []string
+		made   bool
+	}{
+		"cross-site":                {[]string{"Sec-Fetch-Site", "cross-site"}, false},
+		"another host of the site":  {[]string{"Sec-Fetch-Site", "same-site"}, false},
+		"another origin":            {[]string{"Origin", "https://evil.example"}, false},
+		"null origin":               {[]string{"Origin", "null"}, false},
+		"another port":              {[]string{"Origin", "https://example.com:444"}, false},
+		"same origin":               {[]string{"Sec-Fetch-Site", "same-origin", "Origin", "https://example.com"}, true},
+		"same origin, old browser":  {[]string{"Origin", "https://example.com"}, true},
+		"public URL behind a proxy": {[]string{"Sec-Fetch-Site", "same-site", "Origin", "https://palmares.example"}, true},
+		"public URL, old browser":   {[]string{"Origin", "https://palmares.example"}, true},
+		"public URL without TLS":    {[]string{"Origin", "http://palmares.example"}, false},
+		"no browser":                {nil, true},
+	} {
+		before := s.db.Write.APIKey.Query().CountX(t.Context())
+		got := b.send("POST", "/account/keys", strings.NewReader("name=x"), c.header...) // httptest's host is example.com
+		if made := s.db.Write.APIKey.Query().CountX(t.Context()) > before; made != c.made {
+			t.Errorf("%s: got status %d and a key: %v, want a key: %v", name, got.Code, made, c.made)
+		}
+		if !c.made {
+			wantPage(t, got, 403, "from another site")
+			wantGuarded(t, name, got)
+		}
+		s.db.Write.APIKey.Delete().ExecX(t.Context())
+	}
+	for _, route := range routes {
+		method, path := target(route.pattern)
+		if method != "POST" {
+			continue
+		}
+		if got := b.send(method, path, strings.NewReader("email=ana%40example.com"), "Sec-Fetch-Site", "cross-site"); got.Code != 403 {
+			t.Errorf("%s: %d", route.pattern, got.Code)
+		}
+	}
+	if !b.isSignedIn() {
+		t.Error("got the session ended by another site, want it valid")
+	}
+}
+
+func TestOrigin(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://palmares.example":          "https://palmares.example",
+		"https://Palmares.Example:443/":     "https://palmares.example",
+		"https://palmares.example:8443":     "https://palmares.example:8443",
+		"http://localhost:80":               "http://localhost",
+		"http://[::1]:8080":                 "http://[::1]:8080",
+		"http://[::1]":                      "http://[::1]",
+		"https://palmar\u00e8s.example:443": "https://xn--palmars-7xa.example",
+	} {
+		if got := origin(address); got != want {
+			t.Errorf("%s: got %s, want %s", address, got, want)
+		}
+	}
+}
+
+func TestLinkSubmittedConcurrently(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newSite(t, db)
+		token := s.browser().start("ana@example.com").token(t)
+		var in atomic.Int64
+		atOnce(20, func(int) {
+			b := s.browser()
+			switch got := b.post("/login/confirm", "token", token); got.Code {
+			case http.StatusSeeOther:
+				in.Add(1)
+			case http.StatusGone:
+			default:
+				t.Errorf("%d: %s", got.Code, got.text)
+			}
+		})
+		if n := db.Write.Session.Query().CountX(t.Context()); in.Load() != 1 || n != 1 {
+			t.Errorf("got %d sign-ins with %d sessions, want 1 of each", in.Load(), n)
+		}
+	})
+}
+
+// wrongCode returns an incorrect code.
+func wrongCode(right string, i int) string {
+	if code := fmt.Sprintf("%06d", i); code != right {
+		return code
+	}
+	return "abcdef"
+}
+
+func TestGuessedCodes(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	b := s.browser()
+	sent := b.start("ana@example.com")
+	for i := range 1000 {
+		if got := b.post("/login/code", "code", wrongCode(sent.code, i)); i < 4 {
+			wantPage(t, got, 400, "code is incorrect")
+		} else if got.Code != 429 {
+			t.Fatalf("code %d: got status %d, want 400 or 429", i, got.Code)
+		}
+	}
+	locked := b.post("/login/code", "code", sent.code)
+	wantPage(t, locked, 429, "Too many incorrect codes", "The link in the email still works")
+	wantNot(t, locked, `name="code"`)
+	again := b.get("/login/code")
+	wantPage(t, again, 429, "Too many incorrect codes")
+	wantNot(t, again, `name="code"`)
+	wantGo(t, b.post("/login/confirm", "token", sent.token(t)), home)
+}
+
+func TestCodesGuessedConcurrently(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newSite(t, db)
+		b := s.browser()
+		sent := b.start("ana@example.com")
+		atOnce(100, func(i int) {
+			if got := b.post("/login/code", "code", wrongCode(sent.code, i)); got.Code != 400 && got.Code != 429 {
+				t.Errorf("%d: %s", got.Code, got.text)
+			}
+		})
+		wantPage(t, b.post("/login/code", "code", sent.code), 429, "Too many incorrect codes")
+		if n := db.Write.Confirmation.Query().OnlyX(t.Context()).Tries; n != 5 {
+			t.Errorf("got %d attempts, want 5", n)
+		}
+	})
+}
+
+// After twenty wrong codes for several emails, no more codes are accepted.
+func TestGuessedCodesOfSeveralEmails(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	for range 4 {
+		b := s.browser()
+		sent := b.start("ana@example.com")
+		for i := range 5 {
+			b.post("/login/code", "code", wrongCode(sent.code, i))
+		}
+	}
+	b := s.browser()
+	sent := b.start("ana@example.com")
+	page := b.get("/login/code")
+	wantPage(t, page, 429, "Too many incorrect codes")
+	wantNot(t, page, `name="code"`)
+	wantPage(t, b.post("/login/code", "code", sent.code), 429, "The link in the email still works")
+	wantGo(t, b.post("/login/confirm", "token", sent.token(t)), home)
+}
+
+func TestCodeInAnotherBrowser(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	sent := s.browser().start("ana@example.com")
+	other := s.browser()
+	wantPage(t, other.post("/login/code", "code", sent.code), 404, "Invalid link")
+	wantGo(t, other.get("/login/code"), "/login")
+	other.start("mallory@example.com") // now it has a code of its own
+	if got := other.post("/login/code", "code", sent.code); got.Code != 400 {
+		t.Errorf("%d: %s", got.Code, got.text)
+	}
+	if s.db.Write.Account.Query().CountX(t.Context()) != 0 {
+		t.Error("got a session, want none")
+	}
+}
+
+var strayPaths = []string{
+	"//evil.example", "///evil.example", "////evil.example", `/\evil.example`, `\\evil.example`, `/\/evil.example`, "https://evil.example", "HTTPS:evil.example", "https:/evil.example",
+	"http:///evil.example", "javascript:alert(1)", "data:text/html,x", "/%5cevil.example", "/%5Cevil.example", "/%2f/evil.example", "/%2Fevil.example", "//%65vil.example",
+	"/\t/evil.example", "/\n/evil.example", "/\r\nSet-Cookie: x=y", "\t//evil.example", " //evil.example", "/ /evil.example", "/\x00/evil.example", "/\x7f/evil.example",
+	"//evil.example\\@palmares.example", "https://palmares.example@evil.example", "evil.example", "?x", "#x", "", "//evil.example/%2e%2e", "/%zz", "/" + strings.Repeat("x", 2000),
+	"\u2044\u2044evil.example", "\uff0f\uff0fevil.example", "/\u00a0//evil.example/..//x\t", "//\u3002evil.example",
+}
+
+// leads returns where a browser goes with a Location.
+func leads(t *testing.T, location string) *url.URL {
+	t.Helper()
+	// Browsers treat backslashes as slashes and ignore tabs and newlines.
+	location = strings.NewReplacer(`\`, "/", "\t", "", "\n", "", "\r", "").Replace(strings.TrimSpace(location))
+	base, _ := url.Parse("https://palmares.example/login/confirm")
+	to, err := base.Parse(location)
+	if err != nil {
+		t.Fatalf("%q: %v", location, err)
+	}
+	return to
+}
+
+func TestLocalPath(t *testing.T) {
+	t.Parallel()
+	for _, path := range strayPaths {
+		if got := localPath(path); got != home {
+			t.Errorf("%q: got %q, want %q", path, got, home)
+		}
+	}
+	for _, path := range []string{"/account/usage", "/account/email/confirm?token=ABC", "/account/plan?x=a%2Fb", "/account?done=revoked"} {
+		if got := localPath(path); got != path {
+			t.Errorf("%q: got %q, want it unchanged", path, got)
+		}
+	}
+}
+
+// Signing in never redirects to another site.
+func TestNextPathWhileSigningIn(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	ours := func(what, path string, got response) {
+		t.Helper()
+		if to := leads(t, got.to()); got.Code != http.StatusSeeOther || to.Host != "palmares.example" || to.Scheme != "https" {
+			t.Errorf("%s, %q: got status %d to %q, want a path of ours", what, path, got.Code, got.to())
+		}
+		if got.Header().Get("Set-Cookie") == "x=y" {
+			t.Errorf("%s, %q: got an injected header, want none", what, path)
+		}
+	}
+	signedIn := s.signIn("in@example.com")
+	for i, path := range strayPaths {
+		ours("signed in already", path, signedIn.get("/login?next="+url.QueryEscape(path)))
+
+		b := s.browser()
+		sent := b.start(fmt.Sprintf("link%d@example.com", i), "next", path)
+		if !strings.HasPrefix(sent.link, "https://palmares.example/login/confirm?") || strings.Contains(sent.link, "evil") && len(path) < 1000 && localPath(path) == home {
+			t.Errorf("%q: got link %s, want one of ours", path, sent.link)
+		}
+		wantNot(t, b.get("/login/confirm?token="+sent.token(t)+"&next="+url.QueryEscape("//evil.example")), `value="//evil.example"`)
+		ours("by link", path, b.post("/login/confirm", "token", sent.token(t), "next", path))
+
+		b = s.browser()
+		sent = b.start(fmt.Sprintf("code%d@example.com", i))
+		ours("by code", path, b.post("/login/code?next="+url.QueryEscape(path), "code", sent.code, "next", path))
+	}
+}
+
+func TestNextPathIsKept(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	b := s.browser()
+	redirected := b.get("/account/usage")
+	wantGo(t, redirected, "/login")
+	if page := b.get(redirected.to()); !strings.Contains(page.text, `name="next" value="/account/usage"`) {
+		t.Errorf("got no next path in the form, want one: %s", page.text)
+	}
+	sent := b.start("ana@example.com", "next", "/account/usage")
+	other := s.browser() // a link may be opened in another browser
+	if page := other.get(sent.path(t)); !strings.Contains(page.text, `name="next" value="/account/usage"`) {
+		t.Errorf("got no next path behind the link, want one: %s", page.text)
+	}
+	wantGo(t, other.post("/login/confirm", "token", sent.token(t), "next", "/account/usage"), "/account/usage")
+}
+
+// With a mail server, the log contains no secrets.
+func TestNoSecretsInTheLog(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	b := s.browser()
+	sent := b.start("ana@example.com")
+	browser := b.cookies["__Host-"+browserCookie]
+	b.get(sent.path(t))
+	b.post("/login/code", "code", "000")
+	wantGo(t, b.post("/login/confirm", "token", sent.token(t)), home)
+	b.post("/login/confirm", "token", sent.token(t))
+	key := b.makeKey("laptop")
+	change := b.startEmailChange("anna@example.com")
+	session := b.session()
+	// Cause some errors, which are logged.
+	for _, table := range []string{"sessions", "confirmations", "api_keys"} {
+		if _, err := s.db.Write.ExecContext(t.Context(), "ALTER TABLE "+table+" RENAME TO hidden_"+table); err != nil {
+			t.Fatal(err)
+		}
+		b.get(change.path(t))
+		b.post("/account/email/confirm", "token", change.token(t))
+		b.post("/login/confirm", "token", sent.token(t))
+		b.post("/login/code", "code", sent.code)
+		b.post("/account/keys", "name", "x")
+		if _, err := s.db.Write.ExecContext(t.Context(), "ALTER TABLE hidden_"+table+" RENAME TO "+table); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log := s.log.String()
+	if !strings.Contains(log, "account page failed") {
+		t.Errorf("got no log lines, want some: %s", log)
+	}
+	for what, secret := range map[string]string{"a link": sent.token(t), "another link": change.token(t), "a code": sent.code, "another code": change.code,
+		"the browser's secret": browser, "a session": session, "a key": key, "a key's secret": key[16:48]} {
+		if strings.Contains(log, secret) {
+			t.Errorf("got %s in the log: %s", what, log)
+		}
+	}
+}

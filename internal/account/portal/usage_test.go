@@ -1,0 +1,75 @@
+package portal
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"palmares/internal/core/quota"
+)
+
+var noon = time.Date(2026, 3, 15, 12, 0, 0, 0, time.UTC)
+
+func TestUsagePage(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	s.now = func() time.Time { return noon }
+	b := s.signIn("ana@example.com")
+	empty := b.get("/account/usage")
+	wantPage(t, empty, 200, `<strong id="today">0</strong> requests today, 1,000 of 1,000 left`, "<svg", "15 March 2026")
+	if n := strings.Count(empty.text, `<th scope="row">`); n != 30 {
+		t.Errorf("got %d days, want 30", n)
+	}
+	wantNot(t, empty, "<rect", "NaN", "Inf")
+
+	ana := s.account("ana@example.com")
+	for back, requests := range map[int]int{0: 999, 1: 1, 29: 12345, 30: 777} {
+		s.db.Write.Usage.Create().SetAccountID(ana.ID).SetDay(quota.DayOf(noon.AddDate(0, 0, -back)).String()).SetRequests(requests).ExecX(t.Context())
+	}
+	page := b.get("/account/usage")
+	wantPage(t, page, 200, `<strong id="today">999</strong> requests today, 1 of 1,000 left`, "Last 30 days: 13,345 requests", "12,345", "14 March 2026: 1")
+	wantNot(t, page, "777", "You have used today’s quota")
+	if n := strings.Count(page.text, "<rect"); n != 3 {
+		t.Errorf("got %d bars, want 3", n)
+	}
+	wantPage(t, b.get(home), 200, "Today: 999 requests of 1,000")
+
+	s.db.Write.Usage.Update().SetRequests(1003).ExecX(t.Context())
+	wantPage(t, b.get("/account/usage"), 200, "You have used today’s quota", "0 of 1,000 left", "midnight UTC", "2026-03-16T00:00:00Z")
+	wantPage(t, b.get(home), 200, "You have used today’s quota")
+	s.db.Write.Account.Update().SetPlan("pro").ExecX(t.Context())
+	wantPage(t, b.get("/account/usage"), 200, "(unlimited)")
+	wantNot(t, b.get("/account/usage"), "You have used today’s quota")
+	wantNot(t, b.get(home), "You have used today’s quota")
+}
+
+// The pages show the same numbers as the API.
+func TestUsageCarriedFromADeletedAccount(t *testing.T) {
+	t.Parallel()
+	s := onSQLite(t)
+	s.now = func() time.Time { return noon }
+	ana := s.db.Write.Account.Create().SetEmail("ana@example.com").SetPlan("developer").SetCarriedDay("2026-03-15").SetCarriedRequests(600).SaveX(t.Context())
+	s.db.Write.Usage.Create().SetAccountID(ana.ID).SetDay("2026-03-15").SetRequests(150).ExecX(t.Context())
+	b := s.signIn("ana@example.com")
+	wantPage(t, b.get("/account/usage"), 200, `<strong id="today">750</strong> requests today, 250 of 1,000 left`,
+		"This includes 600 requests made today by a deleted account with your email address.", "Last 30 days: 150 requests")
+	wantPage(t, b.get(home), 200, "Today: 750 requests of 1,000")
+
+	s.now = func() time.Time { return noon.AddDate(0, 0, 1) }
+	page := b.get("/account/usage")
+	wantPage(t, page, 200, `<strong id="today">0</strong> requests today, 1,000 of 1,000 left`)
+	wantNot(t, page, "deleted account")
+}
+
+func TestChart(t *testing.T) {
+	for n, want := range map[int]int{0: 1, 1: 1, 2: 2, 3: 5, 9: 10, 11: 20, 12345: 20000, 50000: 50000} {
+		if got := roundUp(n); got != want {
+			t.Errorf("roundUp(%d): got %d, want %d", n, got, want)
+		}
+	}
+	days := []dayUsage{{Requests: 0}, {Requests: 1}, {Requests: 1000}}
+	drawn := newChart(days)
+	if drawn.Bars[0].Height != 0 || drawn.Bars[1].Height < 2 || drawn.Bars[2].Height != chartHeight || drawn.Bars[2].Y != topMargin {
+		t.Errorf("got %+v", drawn)
+	}
+}

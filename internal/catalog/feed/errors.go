@@ -1,0 +1,90 @@
+package feed
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"palmares/internal/catalog/record"
+)
+
+// ErrEmptyCatalog is returned by an export before the first import.
+var ErrEmptyCatalog = errors.New("the catalog is empty: nothing has been imported yet")
+
+// errFeedChanged means that a later reading found another feed than the first.
+var errFeedChanged = errors.New("the feed changed while it was being read")
+
+// InputError means that reading the feed failed, through no fault of the feed.
+// Like OutputError it does not unwrap, so that nobody mistakes its cause for
+// an error of the database.
+type InputError struct{ Cause error }
+
+func (e *InputError) Error() string { return "the feed cannot be read" }
+
+// OutputError means that writing the feed failed.
+type OutputError struct{ Cause error }
+
+func (e *OutputError) Error() string { return "the feed cannot be written" }
+
+// Refusal means that a valid feed was not imported because that is probably a
+// mistake.
+type Refusal struct{ Reason string }
+
+func (r *Refusal) Error() string { return r.Reason }
+
+// maxFaults is how many faults an import lists.
+const maxFaults = 100
+
+// Fault is one thing wrong with a feed.
+type Fault struct {
+	Line int
+	Text string
+}
+
+func (f Fault) String() string { return fmt.Sprintf("line %d: %s", f.Line, f.Text) }
+
+// Faults lists what is wrong with a feed.
+type Faults struct {
+	List []Fault
+	More bool // there are more than the list has
+}
+
+func (f *Faults) Error() string {
+	var text strings.Builder
+	for i, fault := range f.List {
+		if i > 0 {
+			text.WriteByte('\n')
+		}
+		text.WriteString(fault.String())
+	}
+	if f.More {
+		fmt.Fprintf(&text, "\nonly the first %d faults are shown", len(f.List))
+	}
+	return text.String()
+}
+
+func (f *Faults) add(line int, format string, args ...any) {
+	if len(f.List) == maxFaults {
+		f.More = true
+		return
+	}
+	f.List = append(f.List, Fault{Line: line, Text: fmt.Sprintf(format, args...)})
+}
+
+// err returns the faults in the order of their lines, or nil if there are none.
+func (f *Faults) err() error {
+	if len(f.List) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(f.List, func(a, b Fault) int { return a.Line - b.Line })
+	return f
+}
+
+// label names a record in a fault, such as tool "plume".
+func label(recordType, slug string) string {
+	if slug == "" {
+		return recordType
+	}
+	return recordType + " " + record.Quote(slug)
+}

@@ -1,0 +1,265 @@
+package feed
+
+import (
+	"bufio"
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"palmares/internal/catalog/record"
+)
+
+// The records of a feed, which package record declares.
+type (
+	Category    = record.Category
+	Tool        = record.Tool
+	Section     = record.Section
+	PriceChange = record.PriceChange
+	Comparison  = record.Comparison
+	Retired     = record.Retired
+	Tier        = record.Tier
+	Published   = record.Published
+)
+
+// source is a feed that an import reads several times.
+type source struct {
+	feed     io.ReadSeeker
+	progress func(stage string, done, total int64)
+}
+
+// open starts reading the feed from its beginning.
+func (s *source) open(stage string) (io.Reader, error) {
+	total, err := s.feed.Seek(0, io.SeekEnd)
+	if err == nil {
+		_, err = s.feed.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return nil, &InputError{err}
+	}
+	if s.progress == nil {
+		return s.feed, nil
+	}
+	return io.TeeReader(s.feed, &meter{stage, 0, total, s.progress}), nil
+}
+
+// meter reports how many bytes of the feed have been read.
+type meter struct {
+	stage       string
+	done, total int64
+	report      func(stage string, done, total int64)
+}
+
+func (m *meter) Write(p []byte) (int, error) {
+	m.done += int64(len(p))
+	m.report(m.stage, m.done, m.total)
+	return len(p), nil
+}
+
+// maxLine is the length of the longest line of a feed, without its line break.
+const maxLine = 1 << 20
+
+var errLineTooLong = errors.New("the line is longer than 1 MiB")
+
+// lineReader splits a feed into lines, holding one of them at a time.
+type lineReader struct {
+	buf    *bufio.Reader
+	number int
+}
+
+// newLineReader detects compression by the first bytes, because standard input
+// has no file name.
+func newLineReader(r io.Reader) (*lineReader, error) {
+	raw := bufio.NewReader(r)
+	magic, err := raw.Peek(2)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	var plain io.Reader = raw
+	if bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		if plain, err = gzip.NewReader(raw); err != nil {
+			return nil, err
+		}
+	}
+	return &lineReader{buf: bufio.NewReaderSize(plain, maxLine+2)}, nil
+}
+
+// next returns the next line, valid until the following call. It skips a line
+// that is too long and returns errLineTooLong; io.EOF ends the feed.
+func (l *lineReader) next() ([]byte, error) {
+	line, err := l.buf.ReadSlice('\n')
+	l.number++
+	tooLong := err == bufio.ErrBufferFull
+	for err == bufio.ErrBufferFull {
+		_, err = l.buf.ReadSlice('\n')
+	}
+	if err != nil && (err != io.EOF || len(line) == 0) { // the last line may lack its break
+		return nil, err
+	}
+	line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+	if tooLong || len(line) > maxLine {
+		return nil, errLineTooLong
+	}
+	return line, nil
+}
+
+// scanner reads a feed from its first line to its last and collects its faults.
+type scanner struct {
+	// types lists the record types to read; other lines are skipped.
+	types []string
+	// visit receives each record that has a slug, and whether it is valid.
+	visit  func(line int, rec record.Record, valid bool) error
+	faults *Faults
+
+	header   record.Header
+	lineSize int // of the record being visited
+	// incomplete means that some record could not be identified, so that a
+	// reference to an unknown record may be right.
+	incomplete bool
+}
+
+// scan stops at the end, after the last fault that is listed, or at an error.
+func (s *scanner) scan(ctx context.Context, r io.Reader) error {
+	lines, err := newLineReader(r)
+	if err != nil {
+		return s.readError(1, err)
+	}
+	for !s.faults.More {
+		if lines.number%256 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		line, err := lines.next()
+		switch {
+		case err == io.EOF:
+			if lines.number == 1 {
+				s.faults.add(1, "the feed is empty")
+			}
+			return nil
+		case err == errLineTooLong:
+			s.incomplete = true
+			s.faults.add(lines.number, "%s", err)
+		case err != nil:
+			return s.readError(lines.number, err)
+		case lines.number > 1:
+			if err := s.readRecord(lines.number, line); err != nil {
+				return err
+			}
+		}
+		if lines.number == 1 && (err != nil || !s.readHeader(line)) {
+			return nil // this is not a feed: faults of other lines would not help
+		}
+	}
+	return nil
+}
+
+// readError distinguishes a damaged archive, which is a fault of the feed, from
+// a disk that cannot be read.
+func (s *scanner) readError(line int, err error) error {
+	var corrupt flate.CorruptInputError
+	if errors.As(err, &corrupt) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) {
+		s.incomplete = true
+		s.faults.add(line, "the compressed feed is damaged or truncated")
+		return nil
+	}
+	return &InputError{err}
+}
+
+func (s *scanner) readHeader(line []byte) (valid bool) {
+	dec, recordType, problem := readType(line)
+	switch {
+	case problem != "":
+		s.faults.add(1, "%s", problem)
+	case recordType != record.TypeFeed:
+		s.faults.add(1, `the first line must be the header, {"type":"feed",…} (got type %s)`, record.Quote(recordType))
+	default:
+		return s.readFields(1, recordType, dec, &s.header, func() string { return "" })
+	}
+	return false
+}
+
+func (s *scanner) readRecord(number int, line []byte) error {
+	dec, recordType, problem := readType(line)
+	switch {
+	case problem != "":
+		s.incomplete = true
+		s.faults.add(number, "%s", problem)
+	case recordType == record.TypeFeed:
+		s.faults.add(number, "feed: only the first line may have this type")
+	case !slices.Contains(record.Types, recordType):
+		s.incomplete = true
+		s.faults.add(number, "type: must be one of %s (got %s)", strings.Join(record.Types, ", "), record.Quote(recordType))
+	case slices.Contains(s.types, recordType):
+		s.lineSize = len(line)
+		rec := record.New(recordType)
+		valid := s.readFields(number, recordType, dec, rec, rec.RecordSlug)
+		if rec.RecordSlug() == "" {
+			s.incomplete = true
+			return nil
+		}
+		return s.visit(number, rec, valid)
+	}
+	return nil
+}
+
+// readType enters a line's object and reads its type, which comes first.
+func readType(line []byte) (dec *jsontext.Decoder, recordType, problem string) {
+	switch {
+	case len(bytes.TrimSpace(line)) == 0:
+		return nil, "", "the line is blank; remove it"
+	case bytes.HasPrefix(line, []byte("\uFEFF")):
+		return nil, "", "the line starts with a byte order mark; save the feed as UTF-8 without one"
+	case !utf8.Valid(line):
+		return nil, "", "the line is not valid UTF-8"
+	}
+	dec = record.NewDecoder(line)
+	if dec.PeekKind() != '{' {
+		return nil, "", "the line is not a JSON object"
+	}
+	_, _ = dec.ReadToken()
+	if dec.PeekKind() == '"' {
+		if name, err := dec.ReadToken(); err == nil && name.String() == "type" && dec.PeekKind() == '"' {
+			if value, err := dec.ReadToken(); err == nil {
+				return dec, value.String(), ""
+			}
+		}
+	}
+	if _, err := record.NewDecoder(line).ReadValue(); err != nil {
+		return nil, "", invalidJSON(err)
+	}
+	return nil, "", `the line must begin with its type, such as {"type":"tool",…}`
+}
+
+func (s *scanner) readFields(number int, recordType string, dec *jsontext.Decoder, into any, slug func() string) (valid bool) {
+	var found [][2]string // reported once the slug is known
+	if err := record.Read(dec, into, func(path, problem string) { found = append(found, [2]string{path, problem}) }); err != nil {
+		s.incomplete = true
+		s.faults.add(number, "%s: %s", label(recordType, slug()), invalidJSON(err))
+		return false
+	}
+	for _, f := range found {
+		s.faults.add(number, "%s: %s: %s", label(recordType, slug()), f[0], f[1])
+	}
+	return len(found) == 0
+}
+
+// invalidJSON says where a line stops being JSON, without the library's words.
+func invalidJSON(err error) string {
+	var syntax *jsontext.SyntacticError
+	switch {
+	case errors.Is(err, record.ErrTrailing):
+		return "the line goes on after the object; put each record on a line of its own"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "the line ends before its object does; is the feed truncated?"
+	case errors.As(err, &syntax):
+		return fmt.Sprintf("the line is not valid JSON at byte %d", syntax.ByteOffset+1)
+	}
+	return "the line is not valid JSON"
+}

@@ -1,0 +1,389 @@
+package feed
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"palmares/internal/catalog/record"
+)
+
+// A small feed in which every record is right; tests change one thing of it.
+const (
+	headerLine      = `{"type":"feed","format":1,"updated_at":"2026-11-10"}`
+	categoryLine1   = `{"type":"category","slug":"code","label":"Code"}`
+	toolLine1       = `{"type":"tool","slug":"plume","name":"Plume","domain":"plume.example","category":"code","icp":"mixte","pricing":"payant","price":"20 €/mois","score":8.4,"verifiability":7.5,"tagline":"Écrit bien.","canonical_url":"https://palmares.example/plume","avis_url":"https://palmares.example/avis/plume","alternatives_url":"https://palmares.example/alt/plume","updated_at":"2026-11-02","tier":1,"mainstream":true,"obsolescence":2,"sections":[{"section":"verdict","text":"Bien."},{"section":"prix","text":"Juste."}],"price_history":[{"changed_at":"2026-05-01","pricing":"payant","price":"20 €/mois","previous_pricing":"gratuit","previous_price":"0 €/mois"}]}`
+	retiredLine1    = `{"type":"cimetiere","slug":"vieux-bot","name":"Vieux Bot","category":"code","reason":"acquis","retired_at":"2026-03-14","note":"Racheté.","score":6.1}`
+	comparisonLine1 = `{"type":"comparatif","slug":"plume-vs-vieux-bot","title":"Plume ou Vieux Bot ?","tool_a":"plume","tool_b":"vieux-bot","winner":"plume","winner_note":"Il vit.","published":true,"updated_at":"2026-10-20","canonical_url":"https://palmares.example/duel"}`
+)
+
+var goodLines = []string{headerLine, categoryLine1, toolLine1, retiredLine1, comparisonLine1}
+
+// read checks a feed and returns what is wrong with it, a line each.
+func read(t *testing.T, feed string) string {
+	t.Helper()
+	_, err := takeSnapshot(t.Context(), strings.NewReader(feed))
+	var faults *Faults
+	if err != nil && !errors.As(err, &faults) {
+		t.Fatalf("not a fault of the feed: %v", err)
+	}
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestGoodFeedPasses(t *testing.T) {
+	lines := strings.Join(goodLines, "\n")
+	for name, feed := range map[string]string{
+		"with a last line break":    lines + "\n",
+		"without a last line break": lines,
+		"with CRLF":                 strings.ReplaceAll(lines, "\n", "\r\n"),
+		"in another order":          strings.Join([]string{headerLine, comparisonLine1, retiredLine1, toolLine1, categoryLine1}, "\n"),
+		"with nothing but itself":   headerLine,
+	} {
+		t.Run(name, func(t *testing.T) {
+			if faults := read(t, feed); faults != "" {
+				t.Error(faults)
+			}
+		})
+	}
+}
+
+// TestRules breaks one rule at a time: from is replaced by to in the good
+// feed, and the fault must be exactly want.
+func TestRules(t *testing.T) {
+	long := strings.Repeat("a", 81)
+	for _, c := range []struct{ name, from, to, want string }{
+		{"slug with upper case", `"slug":"plume","name"`, `"slug":"Plume","name"`,
+			`line 3: tool: slug: must be words of a-z and 0-9 joined by single hyphens (got "Plume")`},
+		{"slug with a double dash", `"slug":"code","label"`, `"slug":"co--de","label"`,
+			`line 2: category: slug: must be words of a-z and 0-9 joined by single hyphens (got "co--de")`},
+		{"slug ending in a dash", `"slug":"plume-vs-vieux-bot"`, `"slug":"plume-"`,
+			`line 5: comparatif: slug: must be words of a-z and 0-9 joined by single hyphens (got "plume-")`},
+		{"slug with an accent", `"slug":"vieux-bot","name"`, `"slug":"vieux-bôt","name"`,
+			`line 4: cimetiere: slug: must be words of a-z and 0-9 joined by single hyphens (got "vieux-bôt")`},
+		{"slug too long", `"slug":"plume-vs-vieux-bot"`, `"slug":"` + long + `"`,
+			`line 5: comparatif: slug: must have at most 80 characters (got 81 in "` + long[:64] + `…")`},
+		{"slug empty", `"slug":"plume-vs-vieux-bot"`, `"slug":""`, `line 5: comparatif: slug: must not be blank`},
+		{"slug missing", `"slug":"plume-vs-vieux-bot",`, ``, `line 5: comparatif: slug: is required, but missing`},
+		{"slug twice", comparisonLine1, comparisonLine1 + "\n" + comparisonLine1,
+			`line 6: comparatif "plume-vs-vieux-bot": slug: is already used at line 5; each slug may appear once`},
+		{"category twice", categoryLine1, categoryLine1 + "\n" + categoryLine1,
+			`line 3: category "code": slug: is already used at line 2; each slug may appear once`},
+		{"both active and retired", `"slug":"vieux-bot","name"`, `"slug":"plume","name"`,
+			"line 4: cimetiere \"plume\": slug: is already used at line 3; each slug may appear once\n" +
+				`line 5: comparatif "plume-vs-vieux-bot": tool_b: the feed has no tool "vieux-bot"`},
+
+		{"score over", `"score":8.4`, `"score":11`, `line 3: tool "plume": score: 11 is over 10`},
+		{"score under", `"score":8.4`, `"score":-0.1`, `line 3: tool "plume": score: -0.1 is under 0`},
+		{"score as text", `"score":8.4`, `"score":"8.4"`, `line 3: tool "plume": score: must be a number (got text)`},
+		{"score past all numbers", `"score":8.4`, `"score":1e400`, `line 3: tool "plume": score: 1e400 is over 10`},
+		{"score of the retired", `"score":6.1`, `"score":10.01`, `line 4: cimetiere "vieux-bot": score: 10.01 is over 10`},
+		{"verifiability over", `"verifiability":7.5`, `"verifiability":10.5`, `line 3: tool "plume": verifiability: 10.5 is over 10`},
+		{"obsolescence under", `"obsolescence":2`, `"obsolescence":-2`, `line 3: tool "plume": obsolescence: -2 is under 0`},
+		{"tier 0", `"tier":1`, `"tier":0`, `line 3: tool "plume": tier: 0 is under 1`},
+		{"tier 4", `"tier":1`, `"tier":4`, `line 3: tool "plume": tier: 4 is over 3`},
+		{"tier and a half", `"tier":1`, `"tier":1.5`, `line 3: tool "plume": tier: must be a whole number (got 1.5)`},
+		{"tier null", `"tier":1`, `"tier":null`, `line 3: tool "plume": tier: must be a number (got null)`},
+		{"mainstream as a number", `"mainstream":true`, `"mainstream":1`,
+			`line 3: tool "plume": mainstream: must be true or false (got a number)`},
+		{"published as text", `"published":true`, `"published":"oui"`,
+			`line 5: comparatif "plume-vs-vieux-bot": published: must be true or false (got text)`},
+
+		{"icp unknown", `"icp":"mixte"`, `"icp":"Mixte"`,
+			`line 3: tool "plume": icp: must be one of vibe-coder, agentic-engineer, mixte (got "Mixte")`},
+		{"pricing unknown", `"pricing":"payant","price":"20 €/mois","score"`, `"pricing":"cher","price":"20 €/mois","score"`,
+			`line 3: tool "plume": pricing: must be one of gratuit, freemium, payant (got "cher")`},
+		{"reason unknown", `"reason":"acquis"`, `"reason":"oublié"`,
+			`line 4: cimetiere "vieux-bot": reason: must be one of mort, acquis, deprecie, pivot, absorbe (got "oublié")`},
+
+		{"date that never was", `"updated_at":"2026-11-02"`, `"updated_at":"2026-02-30"`,
+			`line 3: tool "plume": updated_at: must be a calendar date as YYYY-MM-DD (got "2026-02-30")`},
+		{"date with a time", `"retired_at":"2026-03-14"`, `"retired_at":"2026-03-14T00:00:00Z"`,
+			`line 4: cimetiere "vieux-bot": retired_at: must be a calendar date as YYYY-MM-DD (got "2026-03-14T00:00:00Z")`},
+		{"date as a number", `"updated_at":"2026-10-20"`, `"updated_at":20261020`,
+			`line 5: comparatif "plume-vs-vieux-bot": updated_at: must be text (got a number)`},
+		{"date of the feed", `"updated_at":"2026-11-10"`, `"updated_at":"10/11/2026"`,
+			`line 1: feed: updated_at: must be a calendar date as YYYY-MM-DD (got "10/11/2026")`},
+
+		{"relative address", `"https://palmares.example/plume"`, `"/plume"`,
+			`line 3: tool "plume": canonical_url: must be an absolute http or https URL (got "/plume")`},
+		{"address of another kind", `"https://palmares.example/alt/plume"`, `"ftp://palmares.example/plume"`,
+			`line 3: tool "plume": alternatives_url: must be an absolute http or https URL (got "ftp://palmares.example/plume")`},
+		{"address with a script", `"https://palmares.example/avis/plume"`, `"javascript:alert(1)"`,
+			`line 3: tool "plume": avis_url: must be an absolute http or https URL (got "javascript:alert(1)")`},
+		{"address without a host", `"https://palmares.example/duel"`, `"https:///duel"`,
+			`line 5: comparatif "plume-vs-vieux-bot": canonical_url: must be an absolute http or https URL (got "https:///duel")`},
+		{"address with a space", `"https://palmares.example/duel"`, `"https://palmares.example/du el"`,
+			`line 5: comparatif "plume-vs-vieux-bot": canonical_url: must be an absolute http or https URL (got "https://palmares.example/du el")`},
+
+		{"price in dollars", `"price":"20 €/mois","score"`, `"price":"20 $/mois","score"`,
+			`line 3: tool "plume": price: must be <amount> €/<period>, such as 20 €/mois (got "20 $/mois")`},
+		{"price without a period", `"price":"20 €/mois","score"`, `"price":"20 €/","score"`,
+			`line 3: tool "plume": price: must be <amount> €/<period>, such as 20 €/mois (got "20 €/")`},
+		{"price without an amount", `"price":"20 €/mois","score"`, `"price":" €/mois","score"`,
+			`line 3: tool "plume": price: must be <amount> €/<period>, such as 20 €/mois (got " €/mois")`},
+		{"price with two commas", `"price":"20 €/mois","score"`, `"price":"1,000,00 €/mois","score"`,
+			`line 3: tool "plume": price: must be <amount> €/<period>, such as 20 €/mois (got "1,000,00 €/mois")`},
+		{"price below nothing", `"price":"20 €/mois","score"`, `"price":"-1 €/mois","score"`,
+			`line 3: tool "plume": price: must be <amount> €/<period>, such as 20 €/mois (got "-1 €/mois")`},
+		{"price of the past", `"previous_price":"0 €/mois"`, `"previous_price":"rien"`,
+			`line 3: tool "plume": price_history[0].previous_price: must be <amount> €/<period>, such as 20 €/mois (got "rien")`},
+
+		{"name blank", `"name":"Plume"`, `"name":" \t "`, `line 3: tool "plume": name: must not be blank`},
+		{"note empty", `"note":"Racheté."`, `"note":""`, `line 4: cimetiere "vieux-bot": note: must not be blank`},
+		{"label null", `"label":"Code"`, `"label":null`, `line 2: category "code": label: must be text (got null)`},
+		{"label missing", `,"label":"Code"`, ``, `line 2: category "code": label: is required, but missing`},
+		{"NUL in a text", `"Écrit bien."`, `"Écrit\u0000bien."`, `line 3: tool "plume": tagline: must not contain a NUL character`},
+		{"half a character", `"Écrit bien."`, `"\ud800"`, `line 3: tool "plume": the line is not valid JSON at byte 187`},
+		{"not UTF-8", `Écrit bien.`, "\xc9crit bien.", `line 3: the line is not valid UTF-8`},
+
+		{"unknown category", `"category":"code","icp"`, `"category":"cod","icp"`,
+			`line 3: tool "plume": category: the feed has no category "cod"`},
+		{"unknown category of the retired", `"category":"code","reason"`, `"category":"cod","reason"`,
+			`line 4: cimetiere "vieux-bot": category: the feed has no category "cod"`},
+		{"unknown tool", `"tool_b":"vieux-bot"`, `"tool_b":"jeune-bot"`,
+			`line 5: comparatif "plume-vs-vieux-bot": tool_b: the feed has no tool "jeune-bot"`},
+		{"winner who did not run", `"winner":"plume"`, `"winner":"lanterne"`,
+			`line 5: comparatif "plume-vs-vieux-bot": winner: must be tool_a or tool_b (got "lanterne")`},
+		{"section twice", `"section":"prix"`, `"section":"verdict"`,
+			`line 3: tool "plume": sections[1].section: "verdict" is used twice; a tool has each section once`},
+		{"section without text", `"section":"prix","text":"Juste."`, `"section":"prix"`,
+			`line 3: tool "plume": sections[1].text: is required, but missing`},
+		{"sections as text", `"sections":[{"section":"verdict","text":"Bien."},{"section":"prix","text":"Juste."}]`, `"sections":"Bien."`,
+			`line 3: tool "plume": sections: must be a list (got text)`},
+		{"sections of text", `{"section":"prix","text":"Juste."}`, `"prix"`,
+			`line 3: tool "plume": sections[1]: must be an object (got text)`},
+		{"unknown key in a section", `"section":"prix","text"`, `"section":"prix","titre":"Prix","text"`,
+			`line 3: tool "plume": sections[1].titre: is not a known field`},
+
+		{"unknown key", `"tagline"`, `"tag_line"`,
+			"line 3: tool \"plume\": tag_line: is not a known field; did you mean tagline?\nline 3: tool \"plume\": tagline: is required, but missing"},
+		{"key in another case", `"score":6.1`, `"Score":6.1`, `line 4: cimetiere "vieux-bot": Score: is not a known field; did you mean score?`},
+		{"key twice", `"score":6.1`, `"score":6.1,"score":6.2`, `line 4: cimetiere "vieux-bot": score: is given twice; keep one of them`},
+		{"unknown type", `"type":"category"`, `"type":"categorie"`,
+			`line 2: type: must be one of category, tool, comparatif, cimetiere (got "categorie")`},
+		{"type not first", `{"type":"category","slug":"code"`, `{"slug":"code","type":"category"`,
+			`line 2: the line must begin with its type, such as {"type":"tool",…}`},
+		{"type of another kind", `"type":"category"`, `"type":7`, `line 2: the line must begin with its type, such as {"type":"tool",…}`},
+		{"a second first line", categoryLine1, categoryLine1 + "\n" + headerLine, `line 3: feed: only the first line may have this type`},
+		{"another format", `"format":1`, `"format":2`, `line 1: feed: format: must be 1 (got 2)`},
+		{"no format", `"format":1,`, ``, `line 1: feed: format: is required, but missing`},
+		{"unknown key of the feed", `"format":1`, `"format":1,"source":"x"`, `line 1: feed: source: is not a known field`},
+		{"several faults of one record", `"score":8.4,"verifiability":7.5`, `"score":12,"verifiability":-1`,
+			"line 3: tool \"plume\": score: 12 is over 10\nline 3: tool \"plume\": verifiability: -1 is under 0"},
+		{"key that steers a terminal", `"score":6.1`, `"\u001b[2J\nline 9: forged":6.1`,
+			"line 4: cimetiere \"vieux-bot\": \"\uFFFD[2J\uFFFDline 9: forged\": is not a known field"},
+		{"key without end", `"score":6.1`, `"` + strings.Repeat("k", 500) + `":6.1`,
+			`line 4: cimetiere "vieux-bot": "` + strings.Repeat("k", 64) + `…": is not a known field`},
+		{"key without a name", `"score":6.1`, `"":6.1`, `line 4: cimetiere "vieux-bot": "": is not a known field`},
+		{"name that nobody sees", `"name":"Plume"`, `"name":"\u200b\u00a0"`, `line 3: tool "plume": name: must not be blank`},
+		{"price with a period that nobody sees", `"price":"20 €/mois","score"`, `"price":"20 €/\u00a0","score"`,
+			"line 3: tool \"plume\": price: must be <amount> €/<period>, such as 20 €/mois (got \"20 €/\u00a0\")"},
+		{"address with a port past the ports", `"https://palmares.example/duel"`, `"https://palmares.example:99999/duel"`,
+			`line 5: comparatif "plume-vs-vieux-bot": canonical_url: must be an absolute http or https URL (got "https://palmares.example:99999/duel")`},
+		{"text that steers a terminal", `"icp":"mixte"`, `"icp":"\u001b[2J"`,
+			"line 3: tool \"plume\": icp: must be one of vibe-coder, agentic-engineer, mixte (got \"\uFFFD[2J\")"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			good := strings.Join(goodLines, "\n")
+			feed := strings.Replace(good, c.from, c.to, 1)
+			if feed == good {
+				t.Fatalf("%q is not in the feed", c.from)
+			}
+			if got := read(t, feed); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestWhatIsAllowed(t *testing.T) {
+	for _, c := range []struct{ name, from, to string }{
+		{"optional keys left out", `,"tier":1,"mainstream":true,"obsolescence":2`, ``},
+		{"no sections", `[{"section":"verdict","text":"Bien."},{"section":"prix","text":"Juste."}]`, `[]`},
+		{"no score", `"score":8.4`, `"score":null`},
+		{"no review page", `"avis_url":"https://palmares.example/avis/plume"`, `"avis_url":null`},
+		{"the ends of the scale", `"score":8.4,"verifiability":7.5`, `"score":0,"verifiability":10.0`},
+		{"a number with an exponent", `"score":8.4`, `"score":84e-1`},
+		{"price with a comma", `"price":"20 €/mois","score"`, `"price":"19,90 €/mois","score"`},
+		{"price with a point", `"price":"20 €/mois","score"`, `"price":"0.5 €/heure","score"`},
+		{"price with a period of several words", `"price":"20 €/mois","score"`, `"price":"20 €/poste et par mois","score"`},
+		{"escaped letters", `"Écrit bien."`, `"\u00c9crit \ud83e\udd8a."`},
+		{"spaces between tokens", `"score":8.4`, ` "score" : 8.4 `},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			feed := strings.Replace(strings.Join(goodLines, "\n"), c.from, c.to, 1)
+			if got := read(t, feed); got != "" {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+func TestFeedsThatAreNone(t *testing.T) {
+	good := strings.Join(goodLines, "\n")
+	for _, c := range []struct{ name, feed, want string }{
+		{"empty", "", "line 1: the feed is empty"},
+		{"a line break", "\n", "line 1: the line is blank; remove it"},
+		{"no first line", strings.Join(goodLines[1:], "\n"),
+			`line 1: the first line must be the header, {"type":"feed",…} (got type "category")`},
+		{"binary", "\x7fELF\x02\x01\x00\xff\xfe\n\x00\x00", "line 1: the line is not valid UTF-8"},
+		{"a page", "<!doctype html>\n<html></html>", "line 1: the line is not a JSON object"},
+		{"an array", `[{"type":"feed"}]`, "line 1: the line is not a JSON object"},
+		{"byte order mark", "\uFEFF" + good, "line 1: the line starts with a byte order mark; save the feed as UTF-8 without one"},
+		{"cut within a line", good[:len(good)-20], `line 5: comparatif "plume-vs-vieux-bot": the line ends before its object does; is the feed truncated?`},
+		{"cut within a word", good[:len(headerLine)+10], `line 2: the line ends before its object does; is the feed truncated?`},
+		{"broken within a line", strings.Replace(good, `"label":`, `"label"`, 1), `line 2: category "code": the line is not valid JSON at byte 41`},
+		{"two objects on a line", strings.Replace(good, "\n{\"type\":\"tool\"", "{\"type\":\"tool\"", 1), `line 2: category "code": the line goes on after the object; put each record on a line of its own`},
+		{"blank line between", strings.Replace(good, "\n", "\n\n", 1), "line 2: the line is blank; remove it"},
+		{"nested without end", headerLine + "\n" + `{"type":"tool","x":` + strings.Repeat("[", 200_000), `line 2: tool: the line is not valid JSON`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := read(t, c.feed); !strings.HasPrefix(got, c.want) || strings.Contains(got, "\n") {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestCompressedFeeds(t *testing.T) {
+	var compressed bytes.Buffer
+	w := gzip.NewWriter(&compressed)
+	_, _ = io.WriteString(w, strings.Join(goodLines, "\n"))
+	_ = w.Close()
+	whole := compressed.Bytes()
+	damaged := bytes.Clone(whole)
+	damaged[len(damaged)/2] ^= 0xff
+
+	for _, c := range []struct {
+		name string
+		feed []byte
+		want string
+	}{
+		{"whole", whole, ""},
+		{"cut short", whole[:len(whole)-30], "the compressed feed is damaged or truncated"},
+		{"cut in its head", whole[:5], "the compressed feed is damaged or truncated"},
+		{"damaged", damaged, ""}, // what it says depends on where the damage shows
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := read(t, string(c.feed))
+			if !strings.Contains(got, c.want) || (c.name == "whole") != (got == "") {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestNamesAtMostAHundredFaults(t *testing.T) {
+	var feed strings.Builder
+	feed.WriteString(headerLine + "\n")
+	for i := range 250 {
+		fmt.Fprintf(&feed, "{\"type\":\"category\",\"slug\":\"c-%d\"}\n", i)
+	}
+	lines := strings.Split(read(t, feed.String()), "\n")
+	if len(lines) != 101 || lines[100] != "only the first 100 faults are shown" || lines[99] != `line 101: category "c-99": label: is required, but missing` {
+		t.Errorf("%d lines, ending in %q", len(lines), lines[len(lines)-1])
+	}
+}
+
+// A line that never ends must cost neither memory nor the other lines' faults.
+func TestEndlessLine(t *testing.T) {
+	const length = 2 << 30
+	feed := io.MultiReader(
+		strings.NewReader(headerLine+"\n{\"type\":\"category\",\"slug\":\""),
+		io.LimitReader(endless{}, length),
+		strings.NewReader("\"}\n{\"type\":\"category\",\"slug\":\"code\"}\n"),
+	)
+	var faults *Faults
+	_, err := takeSnapshot(t.Context(), feed)
+	if !errors.As(err, &faults) || err.Error() != "line 2: the line is longer than 1 MiB\nline 3: category \"code\": label: is required, but missing" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLongestLine(t *testing.T) {
+	line := func(length int) string {
+		const start, end = `{"type":"category","slug":"code","label":"`, `"}`
+		return start + strings.Repeat("a", length-len(start)-len(end)) + end
+	}
+	if got := read(t, headerLine+"\n"+line(1<<20)+"\n"); got != "" {
+		t.Errorf("a line of 1 MiB: %s", got)
+	}
+	if got := read(t, headerLine+"\n"+line(1<<20+1)+"\n"); got != "line 2: the line is longer than 1 MiB" {
+		t.Errorf("a line of one byte more: %s", got)
+	}
+}
+
+type endless struct{}
+
+var letters = bytes.Repeat([]byte("a"), 1<<20)
+
+func (endless) Read(p []byte) (int, error) { return copy(p, letters), nil }
+
+func TestReadingStopsWhenAsked(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := takeSnapshot(ctx, strings.NewReader(strings.Join(goodLines, "\n"))); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+type failingDisk struct{}
+
+func (failingDisk) Read([]byte) (int, error) { return 0, errors.New("input/output error") }
+
+func TestFailingDiskIsNoFaultOfTheFeed(t *testing.T) {
+	_, err := takeSnapshot(t.Context(), io.MultiReader(strings.NewReader(headerLine+"\n"), failingDisk{}))
+	var faults *Faults
+	if err == nil || errors.As(err, &faults) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// FuzzRead looks for a feed that crashes the reader, or that means something
+// else after it was written out again.
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(strings.Join(goodLines, "\n")))
+	for _, line := range goodLines {
+		f.Add([]byte(headerLine + "\n" + line))
+	}
+	f.Fuzz(func(t *testing.T, feed []byte) {
+		before, err := takeSnapshot(context.Background(), bytes.NewReader(feed))
+		if err != nil {
+			var faults *Faults
+			if !errors.As(err, &faults) || len(faults.List) == 0 || faults.List[0].Line < 1 {
+				t.Fatalf("an error that names no line: %v", err)
+			}
+			return
+		}
+		var again bytes.Buffer
+		out := NewWriter(&again, before.header.UpdatedAt)
+		rewrite := scanner{types: record.Types, faults: &Faults{}}
+		rewrite.visit = func(_ int, rec record.Record, _ bool) error { out.Write(rec); return nil }
+		if err := rewrite.scan(context.Background(), bytes.NewReader(feed)); err != nil {
+			t.Fatal(err)
+		}
+		if err := out.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		after, err := takeSnapshot(context.Background(), &again)
+		if err != nil {
+			t.Fatalf("what was written is refused: %v", err)
+		}
+		for slug, tool := range before.tools {
+			if other := after.tools[slug]; other == nil || other.fingerprint != tool.fingerprint || other.historyHash != tool.historyHash {
+				t.Errorf("tool %s changed by being written out", slug)
+			}
+		}
+		if len(before.comparisons) != len(after.comparisons) || len(before.categories) != len(after.categories) {
+			t.Error("records were lost")
+		}
+	})
+}

@@ -1,0 +1,216 @@
+package record
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"palmares/ent"
+	"palmares/internal/core/text"
+)
+
+// field is one field of a record, derived from its struct tags.
+type field struct {
+	name     string
+	required bool
+	rule     rule
+	event    string // description in event schemas; empty if events omit the field
+
+	index      int          // in the record's struct
+	column     string       // empty if the record's own row does not hold it
+	rowIndex   int          // in the row's struct
+	columnType reflect.Type // without the pointer of a nullable column
+}
+
+// table is the list of a record's fields, in the order of its struct.
+type table struct {
+	fields []field
+	byName map[string]int
+}
+
+// newTable derives the table of a record from its struct and the struct of its
+// row, nil if it has none.
+func newTable(recordType, rowType reflect.Type) *table {
+	t := &table{byName: map[string]int{}}
+	for i := range recordType.NumField() {
+		declared := recordType.Field(i)
+		f, err := newField(declared, rowType)
+		if err != nil {
+			panic(fmt.Sprintf("record.%s.%s: %v", recordType.Name(), declared.Name, err))
+		}
+		t.byName[f.name] = i
+		t.fields = append(t.fields, f)
+	}
+	return t
+}
+
+func newField(declared reflect.StructField, rowType reflect.Type) (f field, err error) {
+	name, options, _ := strings.Cut(declared.Tag.Get("json"), ",")
+	f = field{name: name, required: options == "", event: declared.Tag.Get("event"), index: declared.Index[0]}
+	if name == "" {
+		return f, fmt.Errorf("no name: add a json tag")
+	}
+	if f.rule, err = newRule(declared.Type, declared.Tag.Get("rule")); err != nil {
+		return f, err
+	}
+	if f.event != "" && f.rule.schema == nil {
+		return f, fmt.Errorf("events cannot show a list: remove the event tag")
+	}
+	if rowType == nil || declared.Type.Kind() == reflect.Slice {
+		return f, nil // lists have rows of their own
+	}
+	f.column = cmp.Or(declared.Tag.Get("column"), name)
+	for i := range rowType.NumField() {
+		column := rowType.Field(i)
+		if column.Tag.Get("json") != f.column+",omitempty" {
+			continue
+		}
+		f.rowIndex, f.columnType = i, column.Type
+		want := declared.Type
+		if want.Kind() == reflect.Pointer && column.Type.Kind() == reflect.Pointer {
+			want, f.columnType = want.Elem(), column.Type.Elem()
+		}
+		if want.Kind() != f.columnType.Kind() {
+			return f, fmt.Errorf("is a %s, but column %s of ent.%s is a %s", declared.Type, f.column, rowType.Name(), column.Type)
+		}
+		return f, nil
+	}
+	return f, fmt.Errorf("ent.%s has no column %q: add it to ent/schema, or name another with a column tag", rowType.Name(), f.column)
+}
+
+// Reporter receives what is wrong with the value at a path below a record.
+type Reporter func(path, problem string)
+
+// NewDecoder decodes one line. It accepts duplicate names, which Read reports.
+func NewDecoder(data []byte) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))
+}
+
+// ErrTrailing means that a line goes on after its object.
+var ErrTrailing = fmt.Errorf("text after the object")
+
+// Read reads the fields of a *Header or a Record whose type dec has already
+// read. Invalid values are reported; an error means that the line is not JSON.
+func Read(dec *jsontext.Decoder, rec any, report Reporter) error {
+	v := reflect.ValueOf(rec).Elem()
+	if err := tables[v.Type()].read(dec, v, report); err != nil {
+		return err
+	}
+	if _, err := dec.ReadToken(); err != io.EOF {
+		return ErrTrailing
+	}
+	if rec, ok := rec.(interface{ check(Reporter) }); ok {
+		rec.check(report)
+	}
+	return nil
+}
+
+func (t *table) read(dec *jsontext.Decoder, rec reflect.Value, report Reporter) error {
+	seen := make([]bool, len(t.fields))
+	for dec.PeekKind() != '}' {
+		token, err := dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		name := token.String() // the token is only valid until the next read
+		value, err := dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		i, known := t.byName[name]
+		switch {
+		case !known:
+			report(quoteName(name), "is not a known field"+t.suggestion(name))
+		case seen[i]:
+			report(name, "is given twice; keep one of them")
+		default:
+			seen[i] = true
+			t.fields[i].rule.read(value, rec.Field(i), func(path, problem string) { report(name+path, problem) })
+		}
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	for i, f := range t.fields {
+		if f.required && !seen[i] {
+			report(f.name, "is required, but missing")
+		}
+	}
+	return nil
+}
+
+func (t *table) suggestion(name string) string {
+	names := make([]string, len(t.fields))
+	for i, f := range t.fields {
+		names[i] = f.name
+	}
+	if similar := text.Similar(name, names, 1); len(similar) == 1 {
+		return "; did you mean " + similar[0] + "?"
+	}
+	return ""
+}
+
+// ToRow sets the columns of a new row from a record. The primary key and the
+// columns that are derived from several records are left to the caller.
+func ToRow(row ent.Mutation, rec any) {
+	v := reflect.ValueOf(rec).Elem()
+	for _, f := range tables[v.Type()].fields {
+		value := v.Field(f.index)
+		if value.Kind() == reflect.Pointer {
+			value = value.Elem()
+		}
+		if f.column == "" || f.column == "id" || !value.IsValid() {
+			continue
+		}
+		if err := row.SetField(f.column, value.Convert(f.columnType).Interface()); err != nil {
+			panic(err) // newField has compared the types
+		}
+	}
+}
+
+// FromRow reads a record from its row, without the lists that have rows of
+// their own.
+func FromRow[R any](row any) *R {
+	rec := new(R)
+	from, to := reflect.ValueOf(row).Elem(), reflect.ValueOf(rec).Elem()
+	for _, f := range tables[to.Type()].fields {
+		if f.column != "" {
+			to.Field(f.index).Set(from.Field(f.rowIndex).Convert(to.Field(f.index).Type()))
+		}
+	}
+	return rec
+}
+
+// Property is a named part of a JSON object, with its JSON Schema.
+type Property struct {
+	Name   string
+	Schema map[string]any
+}
+
+// EventProperties lists the fields of a record that events show.
+func EventProperties[R any]() (shown []Property) {
+	for _, f := range tables[reflect.TypeFor[R]()].fields {
+		if f.event != "" {
+			schema := f.rule.schema()
+			schema["description"] = f.event
+			shown = append(shown, Property{f.name, schema})
+		}
+	}
+	return shown
+}
+
+// SameInEvents reports whether events would show two records alike.
+func SameInEvents[R any](a, b *R) bool {
+	one, other := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
+	for _, f := range tables[one.Type()].fields {
+		if f.event != "" && !reflect.DeepEqual(one.Field(f.index).Interface(), other.Field(f.index).Interface()) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,256 @@
+// Package record declares the catalog's records: which fields they have, what
+// a feed may contain, where each field is stored and which of them events
+// show. Every other list of fields is derived from these structs.
+//
+// A field is declared by its struct tags:
+//   - json names it in a feed; with omitzero or omitempty it is optional
+//   - rule says which values are valid (see rules.go)
+//   - column names its database column, if that differs from the json name
+//   - event describes it in the event schemas; events omit fields without it
+package record
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"palmares/ent"
+)
+
+// FormatVersion is the version of the feed format, as the header's rule has it.
+const FormatVersion = 1
+
+// Header is the first line of a feed.
+type Header struct {
+	Format    int    `json:"format" rule:"1..1"`
+	UpdatedAt string `json:"updated_at" rule:"date"`
+}
+
+// Category groups tools.
+type Category struct {
+	Slug  string `json:"slug" rule:"slug" column:"id"`
+	Label string `json:"label" rule:"text"`
+}
+
+// Tool is an active tool.
+type Tool struct {
+	Slug            string        `json:"slug" rule:"slug" column:"id" event:"The tool's identifier."`
+	Name            string        `json:"name" rule:"text" event:"The tool's name."`
+	Domain          string        `json:"domain" rule:"text" event:"The tool's web domain."`
+	Category        string        `json:"category" rule:"slug" column:"category_slug" event:"The slug of the tool's category."`
+	ICP             string        `json:"icp" rule:"icp" event:"The audience the tool is made for."`
+	Pricing         string        `json:"pricing" rule:"pricing" event:"The pricing model."`
+	Price           string        `json:"price" rule:"price" event:"The price as text, such as 20 €/mois."`
+	Score           *float64      `json:"score,omitzero" rule:"0..10" event:"The score; null if the tool has not been tested."`
+	Verifiability   *float64      `json:"verifiability,omitzero" rule:"0..10" event:"How well the tool's claims can be verified; null if unknown."`
+	Tagline         string        `json:"tagline" rule:"text" event:"The tool in one sentence."`
+	CanonicalURL    string        `json:"canonical_url" rule:"url" event:"The tool's page on our site."`
+	AvisURL         *string       `json:"avis_url,omitzero" rule:"url" event:"The page of the full review; null if there is none."`
+	AlternativesURL string        `json:"alternatives_url" rule:"url" event:"The page that lists alternatives."`
+	UpdatedAt       string        `json:"updated_at" rule:"date" event:"The day the record last changed."`
+	Tier            Tier          `json:"tier,omitzero" rule:"1..3"`
+	Mainstream      bool          `json:"mainstream,omitzero"`
+	Obsolescence    *float64      `json:"obsolescence,omitzero" rule:"0..10"`
+	Sections        []Section     `json:"sections,omitempty"`
+	PriceHistory    []PriceChange `json:"price_history,omitempty"`
+}
+
+// Section is one part of a tool's review.
+type Section struct {
+	Section string `json:"section" rule:"text"`
+	Text    string `json:"text" rule:"text"`
+}
+
+// PriceChange is one entry of a tool's price history.
+type PriceChange struct {
+	ChangedAt       string `json:"changed_at" rule:"date" event:"The day of the change."`
+	Pricing         string `json:"pricing" rule:"pricing" event:"The pricing model."`
+	Price           string `json:"price" rule:"price" event:"The price as text, such as 20 €/mois."`
+	PreviousPricing string `json:"previous_pricing" rule:"pricing"`
+	PreviousPrice   string `json:"previous_price" rule:"price"`
+}
+
+// Comparison compares two tools, active or retired. Events show the winner's
+// name instead of its slug.
+type Comparison struct {
+	Slug         string    `json:"slug" rule:"slug" column:"id" event:"The comparison's identifier."`
+	Title        string    `json:"title" rule:"text" event:"The comparison's title."`
+	ToolA        string    `json:"tool_a" rule:"slug" column:"tool_a_slug"`
+	ToolB        string    `json:"tool_b" rule:"slug" column:"tool_b_slug"`
+	Winner       string    `json:"winner" rule:"slug" column:"winner_slug" event:"The name of the winning tool."`
+	WinnerNote   string    `json:"winner_note" rule:"text"`
+	Published    Published `json:"published,omitzero"`
+	UpdatedAt    string    `json:"updated_at" rule:"date" event:"The day the record last changed."`
+	CanonicalURL string    `json:"canonical_url" rule:"url" event:"The comparison's page on our site."`
+}
+
+// Retired is a retired tool.
+type Retired struct {
+	Slug      string   `json:"slug" rule:"slug" column:"id" event:"The tool's identifier."`
+	Name      string   `json:"name" rule:"text" event:"The tool's name."`
+	Category  string   `json:"category" rule:"slug" column:"category_slug"`
+	Reason    string   `json:"reason" rule:"reason" column:"retired_reason" event:"Why the tool was retired."`
+	RetiredAt string   `json:"retired_at" rule:"date" event:"The day the tool was retired."`
+	Note      string   `json:"note" rule:"text" column:"retired_note" event:"What happened, in one sentence."`
+	Score     *float64 `json:"score,omitzero" rule:"0..10"`
+}
+
+// tables holds the fields of every struct above. An invalid declaration stops
+// the program here, before it serves anything.
+var tables = map[reflect.Type]*table{
+	reflect.TypeFor[Header]():      newTable(reflect.TypeFor[Header](), nil),
+	reflect.TypeFor[Category]():    newTable(reflect.TypeFor[Category](), reflect.TypeFor[ent.Category]()),
+	reflect.TypeFor[Tool]():        newTable(reflect.TypeFor[Tool](), reflect.TypeFor[ent.Tool]()),
+	reflect.TypeFor[Section]():     newTable(reflect.TypeFor[Section](), reflect.TypeFor[ent.Section]()),
+	reflect.TypeFor[PriceChange](): newTable(reflect.TypeFor[PriceChange](), reflect.TypeFor[ent.PriceChange]()),
+	reflect.TypeFor[Comparison]():  newTable(reflect.TypeFor[Comparison](), reflect.TypeFor[ent.Comparison]()),
+	reflect.TypeFor[Retired]():     newTable(reflect.TypeFor[Retired](), reflect.TypeFor[ent.Tool]()),
+}
+
+// Tier is a tool's importance, from 1 (highest) to 3.
+type Tier int
+
+const defaultTier Tier = 3
+
+// IsZero omits the default from JSON.
+func (t Tier) IsZero() bool { return t == defaultTier }
+
+// Published reports whether a comparison is visible to readers, the default.
+type Published bool
+
+// IsZero omits the default from JSON.
+func (p Published) IsZero() bool { return bool(p) }
+
+// The types of records, as a feed spells them.
+const (
+	TypeFeed       = "feed"
+	TypeCategory   = "category"
+	TypeTool       = "tool"
+	TypeComparison = "comparatif"
+	TypeRetired    = "cimetiere"
+)
+
+// Types lists what a line of a feed after the first may be.
+var Types = []string{TypeCategory, TypeTool, TypeComparison, TypeRetired}
+
+// Record is a *Category, *Tool, *Comparison or *Retired.
+type Record interface {
+	RecordType() string
+	RecordSlug() string
+}
+
+// New returns an empty record with its defaults.
+func New(recordType string) Record {
+	switch recordType {
+	case TypeCategory:
+		return &Category{}
+	case TypeTool:
+		return &Tool{Tier: defaultTier}
+	case TypeComparison:
+		return &Comparison{Published: true}
+	default:
+		return &Retired{}
+	}
+}
+
+// RecordType returns the type that a feed spells.
+func (*Category) RecordType() string   { return TypeCategory }
+func (*Tool) RecordType() string       { return TypeTool }
+func (*Comparison) RecordType() string { return TypeComparison }
+func (*Retired) RecordType() string    { return TypeRetired }
+
+// RecordSlug returns the identifier within the type.
+func (c *Category) RecordSlug() string   { return c.Slug }
+func (t *Tool) RecordSlug() string       { return t.Slug }
+func (c *Comparison) RecordSlug() string { return c.Slug }
+func (r *Retired) RecordSlug() string    { return r.Slug }
+
+// check reports what is wrong with fields in combination.
+func (t *Tool) check(report Reporter) {
+	seen := make(map[string]bool, len(t.Sections))
+	for i, s := range t.Sections {
+		if s.Section != "" && seen[s.Section] {
+			report(fmt.Sprintf("sections[%d].section", i), Quote(s.Section)+" is used twice; a tool has each section once")
+		}
+		seen[s.Section] = true
+	}
+}
+
+func (c *Comparison) check(report Reporter) {
+	if c.Winner != "" && c.ToolA != "" && c.ToolB != "" && c.Winner != c.ToolA && c.Winner != c.ToolB {
+		report("winner", "must be tool_a or tool_b (got "+Quote(c.Winner)+")")
+	}
+}
+
+// toolSummary replaces the sections by their hash and omits the price history,
+// whose changes have journal entries of their own.
+type toolSummary struct {
+	*Tool
+	SectionsHash string `json:"sections_hash"`
+	Sections     any    `json:"sections,omitzero"`
+	PriceHistory any    `json:"price_history,omitzero"`
+}
+
+// Summary encodes a record for the journal and for its fingerprint.
+func Summary(rec Record) []byte {
+	if tool, ok := rec.(*Tool); ok {
+		return ToolSummary(tool, SectionsHash(tool.Sections))
+	}
+	return Encode(rec)
+}
+
+// ToolSummary is the summary of a tool whose sections are known by their hash.
+func ToolSummary(tool *Tool, sectionsHash string) []byte {
+	return Encode(toolSummary{Tool: tool, SectionsHash: sectionsHash})
+}
+
+// Fingerprint identifies the content of a record. It changes whenever the
+// encoding does, so a new field must be left out at its default.
+func Fingerprint(rec Record) string { return digest(Summary(rec)) }
+
+// Encode writes a value of the program's own types as JSON.
+func Encode(v any) []byte {
+	data, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		panic(err) // records were checked when they were read
+	}
+	return data
+}
+
+// SectionsHash is the hash of the embeddings document with these sections.
+func SectionsHash(sections []Section) string {
+	h := sha256.New()
+	for _, s := range sections {
+		h.Write([]byte(s.Section + "\x00" + s.Text + "\x00"))
+	}
+	return "sha256-" + hex.EncodeToString(h.Sum(nil))
+}
+
+// HistoryHash is a hash over a set of price changes, whatever their order.
+func HistoryHash(history []PriceChange) string {
+	if len(history) == 0 {
+		return ""
+	}
+	digests := make([]string, len(history))
+	for i, change := range history {
+		digests[i] = change.Digest()
+	}
+	slices.Sort(digests)
+	return digest([]byte(strings.Join(slices.Compact(digests), "")))
+}
+
+// Digest identifies a price change within its tool.
+func (c PriceChange) Digest() string {
+	return digest([]byte(strings.Join([]string{c.ChangedAt, c.Pricing, c.Price, c.PreviousPricing, c.PreviousPrice}, "\x00")))
+}
+
+// digest is the first half of a SHA-256 hash.
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,191 @@
+package quota
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+var someDay = DayOf(time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC))
+
+var somebody = Address(netip.MustParseAddr("203.0.113.9"))
+
+// jumps are how far a wrong clock is off.
+var jumps = map[string]time.Duration{
+	"hours ahead":   20 * time.Hour,
+	"hours behind":  -20 * time.Hour,
+	"a year ahead":  365 * 24 * time.Hour,
+	"a year behind": -365 * 24 * time.Hour,
+}
+
+// noon is on the day that tests count on.
+var noon = someDay.End().Add(-12 * time.Hour)
+
+// wrongDay is the day that a clock shows which is off by a jump.
+func wrongDay(jump time.Duration) Day { return DayOf(noon.Add(jump)) }
+
+// wantCount takes one request and compares the day's count with it.
+func wantCount(t *testing.T, s Store, day Day, want int) {
+	t.Helper()
+	if got := s.Take(t.Context(), somebody, day, 0); got != want {
+		t.Errorf("%s: got count %d, want %d", day, got, want)
+	}
+}
+
+// take counts requests, and returns the last count.
+func take(t *testing.T, s Store, subject Subject, times, limit int) (last int) {
+	t.Helper()
+	for range times {
+		last = s.Take(t.Context(), subject, someDay, limit)
+	}
+	return last
+}
+
+// grants sends many concurrent requests to each store, and returns how many are
+// granted.
+func grants(stores []Store, subject Subject, day func() Day, limit, each int) int {
+	var granted atomic.Int64
+	var all sync.WaitGroup
+	for _, s := range stores {
+		for range 50 {
+			all.Go(func() {
+				for range each / 50 {
+					if s.Take(context.Background(), subject, day(), limit) <= limit {
+						granted.Add(1)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	return int(granted.Load())
+}
+
+func today() Day { return someDay }
+
+func TestExactUnderConcurrency(t *testing.T) {
+	c := NewCounter()
+	if n := grants([]Store{c, c, c, c}, Account(1), today, 100, 1000); n != 100 {
+		t.Errorf("got %d of 4 × 1,000 granted, want 100", n)
+	}
+	c.GiveBack(t.Context(), Account(1), someDay)
+	if n := grants([]Store{c}, Account(1), today, 100, 50); n != 1 {
+		t.Errorf("got %d granted after one refund, want 1", n)
+	}
+}
+
+// Midnight passes under load: each day has its own full quota.
+func TestMidnight(t *testing.T) {
+	c := NewCounter()
+	var taken atomic.Int64
+	passing := func() Day {
+		if taken.Add(1) > 2000 {
+			return someDay + 1
+		}
+		return someDay
+	}
+	if n := grants([]Store{c, c, c, c}, Account(1), passing, 100, 1000); n != 200 {
+		t.Errorf("got %d granted on two days, want 200", n)
+	}
+	// A clock that steps back finds the day as it was, and so does one that
+	// goes on.
+	for _, day := range []Day{someDay, someDay + 1, someDay} {
+		if count := c.Take(t.Context(), Account(1), day, 100); count != 101 {
+			t.Errorf("%s: got count %d, want 101", day, count)
+		}
+	}
+	if count := c.Take(t.Context(), Account(1), someDay+2, 100); count != 1 {
+		t.Errorf("got count %d on a new day, want 1", count)
+	}
+}
+
+// fill sets one count of 90 and many of 1 on a day.
+func fill(s *shard, day Day, subjects int) {
+	on := s.on(day)
+	on.counts[Account(7)] = tally{count: 90}
+	for i := range Subject(subjects) {
+		s.makeRoom(on)
+		on.counts[i<<32+1<<40] = tally{count: 1}
+	}
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	s := &shard{}
+	on := s.on(someDay)
+	fill(s, someDay, 2*maxSubjects/shardCount)
+	if got := len(on.counts); got > maxSubjects/shardCount {
+		t.Errorf("got %d subjects in memory, want at most %d", got, maxSubjects/shardCount)
+	}
+	if got := on.counts[Account(7)].count; got != 90 {
+		t.Errorf("got count %d for the largest count, want 90", got)
+	}
+}
+
+// One request on a wrong day does not end the daily reset.
+func TestResetAfterAWrongDay(t *testing.T) {
+	for name, jump := range jumps {
+		t.Run(name, func(t *testing.T) {
+			c := NewCounter()
+			wantCount(t, c, someDay, 1)
+			wantCount(t, c, wrongDay(jump), 1)
+			wantCount(t, c, someDay, 2)
+			for day := someDay + 2; day < someDay+10; day++ {
+				wantCount(t, c, day, 1)
+				wantCount(t, c, day, 2)
+			}
+		})
+	}
+}
+
+func TestClockJumpsOftenAndReturns(t *testing.T) {
+	c := NewCounter()
+	for i := range 100 {
+		wantCount(t, c, someDay, i+1)
+		wantCount(t, c, someDay+Day(1000+i), 1)
+		wantCount(t, c, someDay-Day(1000+i), 1)
+	}
+	c.GiveBack(t.Context(), somebody, someDay+50)
+	if got := c.get(key{someDay + 51, somebody}).count; got != 0 {
+		t.Errorf("got count %d on a day without requests, want 0", got)
+	}
+	wantCount(t, c, someDay, 101)
+}
+
+func TestMemoryOfAllDaysIsBounded(t *testing.T) {
+	const most = maxSubjects / shardCount
+	s := &shard{}
+	for day := someDay; day < someDay+4; day++ {
+		fill(s, day, most)
+		total := 0
+		for _, d := range s.days {
+			total += len(d.counts)
+		}
+		if total > 2*most {
+			t.Errorf("got %d subjects in memory, want at most %d", total, 2*most)
+		}
+		if got := s.peek(Account(7), day).count; got != 90 {
+			t.Errorf("got count %d for the largest count, want 90", got)
+		}
+		if got := s.peek(Account(7), day-1).count; day > someDay && got != 90 {
+			t.Errorf("got count %d for the day before, want 90", got)
+		}
+	}
+}
+
+func TestTakeDoesNotAllocate(t *testing.T) {
+	c := NewCounter()
+	for _, day := range []Day{someDay, someDay + 1} {
+		c.Take(t.Context(), somebody, day, 0)
+	}
+	day := someDay
+	got := testing.AllocsPerRun(1000, func() {
+		day = 2*someDay + 1 - day
+		c.Take(t.Context(), somebody, day, 0)
+	})
+	if got != 0 {
+		t.Errorf("got %v allocations for each request, want 0", got)
+	}
+}

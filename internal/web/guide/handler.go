@@ -1,0 +1,185 @@
+package guide
+
+import (
+	"embed"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"palmares/internal/core/cache"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/text"
+	"palmares/internal/web/page"
+)
+
+const (
+	root     = "/guides"
+	llms     = "/llms.txt"
+	llmsFull = "/llms-full.txt"
+
+	caching  = "public, max-age=0, s-maxage=60, stale-while-revalidate=3600"
+	vary     = "Accept, Accept-Encoding"
+	markdown = "text/markdown; charset=utf-8"
+	plain    = "text/plain; charset=utf-8"
+
+	policy = page.Plain + "; form-action 'self'"
+
+	lead = "Short, practical guides to the API. Every code sample is tested against a running server."
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+//go:embed assets
+var assetFiles embed.FS
+
+// Assets are the style of the guides.
+var Assets = page.MustAssets(assetFiles, "assets")
+
+var templates = page.MustTemplates(templateFiles, "templates", nil)
+
+// Config configures the guides.
+type Config struct {
+	PublicURL   string
+	ServiceName string
+	Credit      string
+	Sections    []Section // of llms.txt, after the guides
+}
+
+// Guides serves all guides, rendered once.
+type Guides struct {
+	cfg       Config
+	all       []*guide
+	documents map[string]document // by path
+}
+
+// document has a page, text, or both. They are chosen by the Accept header.
+type document struct{ page, text *cache.Entry }
+
+type guidePage struct {
+	Guide, Previous, Next *guide // Previous and Next may be nil
+	Guides                []*guide
+	Content               template.HTML
+}
+
+type indexPage struct {
+	Lead   string
+	Guides []*guide
+}
+
+type notFoundPage struct{ Similar, Guides []*guide }
+
+// New reads and renders the guides.
+func New(cfg Config) (*Guides, error) {
+	all, err := read(cfg)
+	if err != nil {
+		return nil, err
+	}
+	g := &Guides{cfg: cfg, all: all, documents: map[string]document{}}
+	if err := g.add(root, "index", indexPage{lead, all}, g.indexText()); err != nil {
+		return nil, err
+	}
+	for i, one := range all {
+		data := guidePage{Guide: one, Guides: all}
+		if data.Content, err = render(one.Text); err != nil {
+			return nil, fmt.Errorf("guide %s: %w", one.Name, err)
+		}
+		if i > 0 {
+			data.Previous = all[i-1]
+		}
+		if i+1 < len(all) {
+			data.Next = all[i+1]
+		}
+		if err := g.add(one.Path(), "guide", data, g.absoluteLinks(one.Text)); err != nil {
+			return nil, err
+		}
+	}
+	g.documents[llms] = document{text: textEntry(g.llms(), plain)}
+	g.documents[llmsFull] = document{text: textEntry(g.llmsFull(), plain)}
+	return g, nil
+}
+
+// add adds a page, and its Markdown version at the same path and with .md.
+func (g *Guides) add(path, template string, data any, text string) error {
+	content := g.content(path, data)
+	content.Markdown = path + ".md"
+	html, err := templates.Entry(template, content, caching, vary)
+	entry := textEntry(text, markdown)
+	g.documents[path] = document{html, entry}
+	g.documents[path+".md"] = document{text: entry}
+	return err
+}
+
+func (g *Guides) content(path string, data any) page.Content {
+	return page.Content{
+		Service: g.cfg.ServiceName, Credit: g.cfg.Credit, Here: path,
+		Head: page.Head{Styles: []string{Assets.Path("guide.css")}}, Data: data,
+	}
+}
+
+func textEntry(text, contentType string) *cache.Entry {
+	return cache.NewEntry([]byte(text), http.Header{
+		"Content-Type": {contentType}, "Cache-Control": {caching}, "Vary": {vary}, "X-Content-Type-Options": {"nosniff"},
+	})
+}
+
+// Register adds all paths of the guides.
+func (g *Guides) Register(mux *http.ServeMux) {
+	for _, path := range []string{root, root + "/", root + ".md", llms, llmsFull} {
+		mux.Handle(path, g)
+	}
+}
+
+// ServeHTTP serves a guide as HTML or Markdown.
+func (g *Guides) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := g.serve(w, r); err != nil {
+		problem.Write(w, err)
+	}
+}
+
+func (g *Guides) serve(w http.ResponseWriter, r *http.Request) error {
+	if err := page.CheckMethod(w, r); err != nil {
+		return err
+	}
+	found, ok := g.documents[r.URL.Path]
+	trimmed, hasSlash := strings.CutSuffix(r.URL.Path, "/")
+	switch {
+	case hasSlash && g.documents[trimmed].page != nil:
+		http.Redirect(w, r, (&url.URL{Path: trimmed, RawQuery: r.URL.RawQuery}).String(), http.StatusMovedPermanently)
+		return nil
+	case !ok:
+		return g.notFound(w, r)
+	case found.page == nil || page.WantsMarkdown(r.Header["Accept"]):
+		return found.text.Write(w, r)
+	}
+	g.setSecurityHeaders(w.Header())
+	return found.page.Write(w, r)
+}
+
+func (g *Guides) setSecurityHeaders(header http.Header) {
+	page.Guard(header, policy, strings.HasPrefix(g.cfg.PublicURL, "https:"))
+}
+
+// notFound suggests guides with a similar name.
+func (g *Guides) notFound(w http.ResponseWriter, r *http.Request) error {
+	var similar []*guide
+	for _, name := range text.Similar(strings.TrimSuffix(path.Base(r.URL.Path), ".md"), order, 3) {
+		similar = append(similar, g.all[slices.Index(order, name)])
+	}
+	header := w.Header()
+	header.Set("Cache-Control", "no-store")
+	header.Set("Vary", "Accept")
+	if strings.HasSuffix(r.URL.Path, ".md") || page.WantsMarkdown(r.Header["Accept"]) {
+		header.Set("Content-Type", markdown)
+		header.Set("X-Content-Type-Options", "nosniff")
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write([]byte(g.notFoundText(similar)))
+		return nil
+	}
+	g.setSecurityHeaders(header)
+	return templates.Write(w, http.StatusNotFound, "notfound", g.content(r.URL.Path, notFoundPage{similar, g.all}))
+}

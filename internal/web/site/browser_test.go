@@ -1,0 +1,163 @@
+package site
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"palmares/graph"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/browser"
+	"palmares/internal/web/page"
+	"palmares/internal/web/status"
+)
+
+// startSite starts a server with the pages and their assets.
+func startSite(t *testing.T, s *store.Store) (*Site, string) {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	site, err := New(Config{
+		PublicURL: "http://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (http://palmares.example)",
+		Executor: graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log}), Answers: cache.New(1<<20, nil, log), Log: log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	site.Register(mux)
+	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.Own, Assets, status.Assets))
+	mux.Handle(status.Path, status.NewPage(status.Config{ServiceName: "palmares", Store: s, Log: log}))
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return site, server.URL
+}
+
+// Pages that a healthy server with an ordinary catalog never shows.
+func TestUnusualPagesInBrowser(t *testing.T) {
+	_, empty := startSite(t, testkit.Open(t, testkit.SQLite(t)))
+
+	closed := testkit.Open(t, testkit.SQLite(t))
+	_, unavailable := startSite(t, closed)
+	closed.Close()
+
+	busySite, busy := startSite(t, testkit.Open(t, testkit.SQLite(t)))
+	for range maxPagesPerVisitor {
+		busySite.limiter.enter(netip.MustParsePrefix("127.0.0.1/32"))
+	}
+
+	wide := testkit.Open(t, testkit.SQLite(t))
+	if _, err := feed.Import(t.Context(), wide, bytes.NewReader(catalogOfLongWords()), feed.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	_, long := startSite(t, wide)
+
+	chrome := browser.Start(t)
+	for _, look := range []browser.Look{{}, {Dark: true}, {Width: 360}, {Width: 360, Dark: true}} {
+		p := chrome.Open(t, look, empty+"/")
+		for _, test := range []struct {
+			base, path string
+			status     int
+		}{
+			{empty, "/", 200}, {empty, "/tools", 200}, {empty, "/categories", 200},
+			{unavailable, "/tools", 503}, {unavailable, "/status", 503}, {busy, "/tools", 429},
+		} {
+			p.Go(test.base + test.path)
+			if p.Status() != test.status {
+				t.Errorf("%s: got %d, want %d", test.path, p.Status(), test.status)
+			}
+			p.Axe()
+			p.Screenshot(fmt.Sprintf("unusual-%d%s-%d-%v", test.status, strings.ReplaceAll(test.path, "/", "-"), look.Width, look.Dark))
+			checkWidth(t, p)
+		}
+	}
+	for _, width := range []int{360, 768, 1280} {
+		p := chrome.Open(t, browser.Look{Width: width}, long+"/")
+		for _, path := range []string{"/", "/tools", "/tools/long", "/categories", "/cimetiere", "/cimetiere/gone", "/comparatifs", "/comparatifs/long-vs-gone"} {
+			p.Go(long + path)
+			checkWidth(t, p)
+		}
+	}
+}
+
+// checkWidth checks that neither the page nor a table overflows.
+func checkWidth(t *testing.T, p *browser.Page) {
+	t.Helper()
+	var wider string
+	p.Eval(`[document.documentElement, ...document.querySelectorAll(".scroll")].filter(box => box.scrollWidth > box.clientWidth).map(box => box.localName + " at " + innerWidth).join()`, &wider)
+	if wider != "" {
+		t.Errorf("%s: got %s wider than its container, want none", p.URL(), wider)
+	}
+}
+
+// catalogOfLongWords has names without a place to break a line.
+func catalogOfLongWords() []byte {
+	word := strings.Repeat("Anticonstitutionnellement", 4)
+	score := 6.66
+	return feedtest.Catalog("2026-11-01",
+		&feed.Category{Slug: "long", Label: word},
+		feedtest.Tool("long", func(tool *feed.Tool) {
+			tool.Name, tool.Tagline, tool.Category, tool.Domain, tool.Score = word, word, "long", strings.ToLower(word)+".example", &score
+		}),
+		&feed.Retired{Slug: "gone", Name: word, Category: "long", Reason: "absorbe", RetiredAt: "2026-03-14", Note: word},
+		&feed.Comparison{Slug: "long-vs-gone", Title: word, ToolA: "long", ToolB: "gone", Winner: "long", WinnerNote: word,
+			Published: true, UpdatedAt: "2026-11-01", CanonicalURL: "https://palmares.example/long-vs-gone"})
+}
+
+// measures are JavaScript helpers for positions on a page.
+const measures = `
+const all = selector => [...document.querySelectorAll(selector)];
+const box = element => element.getBoundingClientRect();
+const spread = numbers => Math.max(...numbers) - Math.min(...numbers);
+const textLeft = element => { const range = document.createRange(); range.selectNodeContents(element); return range.getBoundingClientRect().left };
+const menu = all(".bar a"), firstOfRows = menu.filter((link, i) => i == 0 || box(link).left < box(menu[i-1]).left);
+`
+
+// Related elements are aligned at every width.
+func TestAlignment(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	if _, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog), feed.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	_, base := startSite(t, s)
+	chrome := browser.Start(t)
+	for _, width := range []int{360, 768, 1440} {
+		p := chrome.Open(t, browser.Look{Width: width}, base+"/tools")
+		atMost := func(what, expression string, most float64) {
+			t.Helper()
+			var got float64
+			if p.Eval("(() => {"+measures+"return "+expression+"})()", &got); got > most {
+				t.Errorf("%s at width %d: got %v for the %s, want at most %v", p.URL(), width, got, what, most)
+			}
+		}
+		atMost("difference between the heights of the fields", `spread(all(".filter input, .filter select, .filter button").map(field => box(field).height))`, 0.1)
+		atMost("indentation of the menu", `spread([...firstOfRows, document.querySelector("h1")].map(textLeft))`, 0.5)
+		atMost("missing height of a link as a touch target", `32 - Math.min(...menu.map(link => box(link).height))`, 0)
+		atMost("height of the header", `box(document.querySelector("header")).height`, map[int]float64{360: 120, 768: 90, 1440: 70}[width])
+		atMost("menu rows with a single item", `firstOfRows.length > 1 && firstOfRows.at(-1) === menu.at(-1) ? 1 : 0`, 0)
+
+		p.Go(base + "/")
+		atMost("width of the histogram", `box(document.querySelector(".histogram")).width`, 450)
+
+		p.Go(base + "/tools/plume")
+		if width > 360 { // where they are in one row
+			atMost("difference between the tops of the figures", `spread(all(".figures dd").map(figure => box(figure).top))`, 0.5)
+			atMost("difference between the tops of their names", `spread(all(".figures dt").map(name => box(name).top))`, 0.5)
+
+			p.Go(base + "/comparatifs/plume-vs-ecritoire-cie")
+			atMost("difference between the figures of both cards", `spread(all(".sides .figures").map(figures => box(figures).top))`, 0.5)
+		}
+
+		p.Go(base + "/cimetiere")
+		atMost("height of a badge", `Math.max(...all(".mark").map(mark => box(mark).height))`, 30)
+	}
+}

@@ -1,0 +1,173 @@
+package site_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
+)
+
+func TestUnknownPages(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		get(t, handler, "/tools/plmue", 404, "There is no tool “plmue”", `<a href="/tools/plume" lang="fr">Plume</a>`)
+		get(t, handler, "/tools/ecritoire-ci", 404, `<a href="/tools/ecritoire-cie" lang="fr">`)
+		get(t, handler, "/comparatifs/plume-vs-ecritoire", 404, `<a href="/comparatifs/plume-vs-ecritoire-cie" lang="fr">`)
+		get(t, handler, "/cimetiere/plmue", 404, `<a href="/tools/plume" lang="fr">Plume</a>`)
+		get(t, handler, "/toosl", 404, `<a href="/tools">/tools</a>`)
+		get(t, handler, "/explore", 404, `<a href="/explorer">/explorer</a>`)
+		get(t, handler, "/tools/"+strings.Repeat("x", 300), 400)
+		get(t, handler, "/tools/"+strings.Repeat("é", 150), 404)
+		get(t, handler, "/tools/%00", 400)
+		get(t, handler, "/tools/%ff", 400)
+		get(t, handler, "/tools/a%2Fb", 404)
+		get(t, handler, "/tools/PLUME", 404, `<a href="/tools/plume" lang="fr">`)
+		get(t, handler, "/a/b/c", 404)
+		// Names from the menu, and pages above a path.
+		get(t, handler, "/comparisons", 404, `<a href="/comparatifs">/comparatifs</a>`)
+		get(t, handler, "/graveyard", 404, `<a href="/cimetiere">/cimetiere</a>`)
+		get(t, handler, "/tools/plume/x", 404, `<a href="/tools/plume" lang="fr">Plume</a>`)
+		get(t, handler, "/tools/plmue/x/y", 404, `<a href="/tools/plume" lang="fr">Plume</a>`)
+		get(t, handler, "/categories/x", 404, `<a href="/categories">/categories</a>`)
+	})
+}
+
+func TestBadInput(t *testing.T) {
+	handler := onSQLite(t)
+	for target, want := range map[string]string{
+		"/tools?sort=best":                             "sort must be one of score_desc, score_asc",
+		"/tools?page=0":                                "page must be an integer from 1 to 1000000 (got &#34;0&#34;).",
+		"/tools?page=1e3":                              "page must be an integer",
+		"/tools?page=%2B1":                             "page must be an integer",
+		"/tools?score_min=0x1p3":                       "score_min must be a decimal number, such as 7.5 (got ",
+		"/tools?score_min=NaN":                         "score_min must be a decimal number, such as 7.5 (got ",
+		"/tools?pricing=cheap":                         "pricing must be one of gratuit, freemium, payant (got &#34;cheap&#34;).",
+		"/tools?q=" + strings.Repeat("x", 300):         "q must be text of at most 200 characters.",
+		"/tools?q=%ff":                                 "invalid UTF-8",
+		"/tools?q=%zz":                                 "invalid escape",
+		"/cimetiere?reason=" + url.QueryEscape("<b>x"): "reason must be one of mort",
+	} {
+		get(t, handler, target, 400, want)
+	}
+}
+
+// Clients that do not accept HTML get JSON for unknown paths.
+func TestUnknownPathsAsJSON(t *testing.T) {
+	w := httptest.NewRecorder()
+	onSQLite(t).ServeHTTP(w, httptest.NewRequest("GET", "/nothing", nil))
+	if w.Code != 404 || w.Body.String() != `{"error":"There is no page at this address."}`+"\n" && w.Body.String() != `{"error":"There is no page at this address."}` {
+		t.Errorf("got %d %s, want 404 and JSON", w.Code, w.Body)
+	}
+}
+
+func TestMethods(t *testing.T) {
+	handler := onSQLite(t)
+	got := visit(handler, http.MethodPost, "/tools")
+	if got.Code != 405 || got.Header().Get("Allow") != "GET, HEAD" {
+		t.Errorf("POST: got %d, Allow %q, want 405 and GET, HEAD", got.Code, got.Header().Get("Allow"))
+	}
+	if got := visit(handler, http.MethodHead, "/tools"); got.Code != 200 || got.Body.Len() != 0 || got.Header().Get("Content-Length") == "" {
+		t.Errorf("HEAD: got %d with %d bytes, want 200 without a body", got.Code, got.Body.Len())
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	handler := onSQLite(t)
+	for _, target := range []string{"/", "/tools/plume", "/nothing", "/tools?sort=x"} {
+		header := visit(handler, http.MethodGet, target).Header()
+		for name, want := range map[string]string{
+			"Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'",
+			"X-Content-Type-Options":  "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "same-origin",
+			"Strict-Transport-Security": "max-age=31536000",
+		} {
+			if header.Get(name) != want {
+				t.Errorf("%s: got %s %q, want %q", target, name, header.Get(name), want)
+			}
+		}
+	}
+	first := visit(handler, http.MethodGet, "/tools")
+	if first.Header().Get("Cache-Control") != "public, max-age=0, s-maxage=60, stale-while-revalidate=3600" || first.Header().Get("Etag") == "" {
+		t.Errorf("got %v, want a cacheable page with an ETag", first.Header())
+	}
+	again := httptest.NewRequest("GET", "/tools", nil)
+	again.Header.Set("If-None-Match", first.Header().Get("Etag"))
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, again)
+	if w.Code != 304 {
+		t.Errorf("If-None-Match: got %d, want 304", w.Code)
+	}
+	if got := visit(handler, http.MethodGet, "/nothing").Header().Get("Cache-Control"); got != "no-store" {
+		t.Errorf("not found: got Cache-Control %q, want no-store", got)
+	}
+}
+
+// Cached pages work without a database; others show an error page.
+func TestDatabaseUnavailable(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, demo.Catalog)
+		handler := newSite(t, s)
+		get(t, handler, "/tools/plume", 200)
+		s.Close()
+		get(t, handler, "/tools/plume", 200, "<h1>Plume</h1>")
+		body := get(t, handler, "/tools/aiguillage", 503, "The catalog is unavailable", "try this one again in a minute")
+		for _, word := range []string{"sql", "closed", "database is"} {
+			if strings.Contains(body, word) {
+				t.Errorf("got %q from the database's own message, want our text only", word)
+			}
+		}
+		if got := visit(handler, http.MethodGet, "/tools/aiguillage").Header().Get("Retry-After"); got == "" {
+			t.Error("got no Retry-After, want one")
+		}
+	})
+}
+
+func TestTrailingSlash(t *testing.T) {
+	handler := onSQLite(t)
+	for from, to := range map[string]string{"/tools/?q=x": "/tools?q=x", "/tools/plume/": "/tools/plume", "/categories/": "/categories"} {
+		if got := visit(handler, http.MethodGet, from); got.Code != 301 || got.Header().Get("Location") != to {
+			t.Errorf("%s: got %d to %q, want 301 to %q", from, got.Code, got.Header().Get("Location"), to)
+		}
+	}
+	if got := visit(handler, http.MethodGet, "/nothing/"); got.Code != 404 {
+		t.Errorf("unknown page: got %d, want 404", got.Code)
+	}
+}
+
+// Suggestions work in a large catalog, for items anywhere in its lists.
+func TestSuggestionsInALargeCatalog(t *testing.T) {
+	const many = 450
+	tool := func(i int) string {
+		return fmt.Sprintf("%s-%s-%d", []string{"galet", "plume", "voix"}[i%3], []string{"pro", "nova"}[i%2], i)
+	}
+	var records []any
+	for i := range many {
+		records = append(records, feedtest.Tool(tool(i)),
+			&feed.Retired{Slug: "ancien-" + tool(i), Name: "Ancien", Category: "code", Reason: "mort", RetiredAt: "2026-03-14", Note: "Fini."},
+			&feed.Comparison{Slug: fmt.Sprintf("duel-%d", i), Title: "Duel ?", ToolA: tool(i), ToolB: tool((i + 1) % many), Winner: tool(i), WinnerNote: "Bien.",
+				Published: true, UpdatedAt: "2026-11-01", CanonicalURL: "https://palmares.example/duel"})
+	}
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, feedtest.Catalog("2026-11-01", records...))
+		handler := newSite(t, s)
+		for i := 0; i < many; i += 37 {
+			get(t, handler, "/tools/"+tool(i)[:2]+tool(i)[3:], 404, `<a href="/tools/`+tool(i)+`"`)
+			get(t, handler, "/cimetiere/ancein-"+tool(i), 404, `<a href="/cimetiere/ancien-`+tool(i)+`"`)
+			get(t, handler, fmt.Sprintf("/comparatifs/duel%d", i), 404, fmt.Sprintf(`<a href="/comparatifs/duel-%d"`, i))
+		}
+		// New items are suggested after a release.
+		get(t, handler, "/", 200)
+		publish(t, s, feedtest.Catalog("2026-11-02", append(records, feedtest.Tool("nouveau-venu"))...))
+		wait.Until(t, "the new tool is suggested", func() bool {
+			visit(handler, "GET", "/tools?q=nouveau") // not cached, so it notices the release
+			return strings.Contains(visit(handler, "GET", "/tools/nouveu-venu").Body.String(), `href="/tools/nouveau-venu"`)
+		})
+	})
+}

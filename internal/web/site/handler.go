@@ -1,0 +1,262 @@
+// Package site serves the catalog as HTML pages. Each page is a fixed GraphQL
+// operation whose rendered result is cached until the next release; nothing here
+// reads the database.
+package site
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"path"
+	"strings"
+
+	"palmares/graph"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/params"
+	"palmares/internal/core/problem"
+	"palmares/internal/web/page"
+)
+
+// Config configures the site.
+type Config struct {
+	PublicURL   string
+	ServiceName string
+	Credit      string
+	Executor    *graph.Executor
+	Answers     *cache.Cache
+	Log         *slog.Logger
+	Trusted     []netip.Prefix // proxies whose X-Forwarded-For counts
+	Others      []string       // paths of other packages' pages, for suggestions
+}
+
+// Site serves the pages.
+type Site struct {
+	Config
+	operations map[string]*graph.Operation
+	routes     []route
+	mux        *http.ServeMux // of the whole server
+	names      nameCache
+	limiter    *limiter
+}
+
+//go:embed queries/*.graphql
+var queries embed.FS
+
+//go:embed assets
+var assetFiles embed.FS
+
+//go:embed templates
+var templateFiles embed.FS
+
+// Assets are the style of these pages.
+var Assets = page.MustAssets(assetFiles, "assets")
+
+var templates = page.MustTemplates(templateFiles, "templates", template.FuncMap{
+	"score": formatScore, "average": formatAverage, "meterWidth": meterWidth, "label": label,
+	"catalogLang": func() template.HTMLAttr { return catalogLang },
+	"isCategory":  isCategory, "dict": dict, "list": func(values ...string) []string { return values },
+})
+
+// New returns an error if a page's operation is missing or does not match the
+// schema.
+func New(cfg Config) (*Site, error) {
+	operations, err := graph.LoadOperations(queries)
+	if err != nil {
+		return nil, err
+	}
+	s := &Site{Config: cfg, operations: operations, limiter: newLimiter()}
+	s.names.read = s.readNames
+	for _, r := range routes {
+		if r.operation = operations[r.name]; r.operation == nil {
+			return nil, fmt.Errorf("%s: no operation %q in queries/", r.pattern, r.name)
+		}
+		for _, definition := range r.operation.Definition().VariableDefinitions {
+			p := params.FromVariable(definition)
+			switch p.Name {
+			case "slug":
+				continue // part of the path
+			case "page":
+				p.Min, p.Max = 1, maxPage
+			}
+			r.params = append(r.params, p)
+		}
+		s.routes = append(s.routes, r)
+	}
+	return s, nil
+}
+
+// Register adds the pages, and a "not found" page for all other paths.
+func (s *Site) Register(mux *http.ServeMux) {
+	s.mux = mux
+	for _, r := range s.routes {
+		mux.HandleFunc(r.pattern, func(w http.ResponseWriter, req *http.Request) {
+			s.setSecurityHeaders(w.Header())
+			if err := s.serve(w, req, &r); err != nil {
+				s.fail(w, req, &r, err)
+			}
+		})
+	}
+	mux.HandleFunc("/robots.txt", serveRobots)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.setSecurityHeaders(w.Header())
+		if target := s.withoutTrailingSlash(r); target != "" {
+			http.Redirect(w, r, target, http.StatusMovedPermanently)
+			return
+		}
+		s.fail(w, r, nil, problem.New(problem.NotFound, "There is no page at this address."))
+	})
+}
+
+func (s *Site) setSecurityHeaders(header http.Header) {
+	page.Guard(header, page.Plain+"; form-action 'self'", strings.HasPrefix(s.PublicURL, "https://"))
+}
+
+func serveRobots(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "public, max-age=86400")
+	_, _ = w.Write([]byte("User-agent: *\nDisallow: /account\nDisallow: /login\n"))
+}
+
+// withoutTrailingSlash returns the URL of the page that a path with a trailing
+// slash most likely means, or "".
+func (s *Site) withoutTrailingSlash(r *http.Request) string {
+	clean := path.Clean(r.URL.Path)
+	if clean == r.URL.Path || r.Method != http.MethodGet && r.Method != http.MethodHead || s.patternOf(r, clean) == "" {
+		return ""
+	}
+	return (&url.URL{Path: clean, RawQuery: r.URL.RawQuery}).String()
+}
+
+// patternOf returns the mux pattern of the page at a path, or "".
+func (s *Site) patternOf(r *http.Request, path string) string {
+	other := r.Clone(r.Context())
+	other.URL = &url.URL{Path: path}
+	if _, pattern := s.mux.Handler(other); !strings.HasSuffix(pattern, "/") {
+		return pattern
+	}
+	return ""
+}
+
+func (s *Site) serve(w http.ResponseWriter, r *http.Request, route *route) error {
+	if err := page.CheckMethod(w, r); err != nil {
+		return err
+	}
+	req, err := route.parse(r)
+	if err != nil {
+		return err
+	}
+	entry, err := s.Answers.Get(s.withVisitor(r), req.cacheKey(), s.render(req))
+	if err != nil {
+		return err
+	}
+	return entry.Write(w, r)
+}
+
+// pageData is the data of every template.
+type pageData struct {
+	Request  *request
+	View     any
+	Base     string // public URL of the service
+	Query    string // opens the page's operation in the explorer
+	REST     string // path of the equivalent REST request, or ""
+	Explorer string // opens the operation of that REST request
+}
+
+const cacheControl = "public, max-age=0, s-maxage=60, stale-while-revalidate=3600"
+
+func (s *Site) render(req *request) cache.Make {
+	return func(ctx context.Context) (*cache.Entry, int, error) {
+		release, err := s.limiter.acquire(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		defer release()
+		response := s.Executor.Execute(ctx, graph.Request{Operation: req.operation, Variables: req.variables})
+		if p := response.Problem(); p != nil {
+			return nil, 0, p
+		}
+		view := req.view()
+		if err := json.Unmarshal(response.Data, view); err != nil {
+			return nil, 0, err
+		}
+		if v, ok := view.(preparer); ok {
+			if err := v.prepare(req); err != nil {
+				return nil, 0, err
+			}
+		}
+		rest := req.restURL()
+		caching := cacheControl
+		if response.Release == 0 {
+			caching = "no-store" // the first release must show at once
+		}
+		entry, err := templates.Entry(req.name, s.content(req.path, &pageData{
+			Request: req, View: view, Base: s.PublicURL, Query: req.explorerURL(), REST: rest, Explorer: explorerURL("path", rest),
+		}), caching, "Accept-Encoding")
+		return entry, response.Release, err
+	}
+}
+
+func (s *Site) content(path string, data any) page.Content {
+	return page.Content{
+		Service: s.ServiceName, Credit: s.Credit, Here: path, Data: data,
+		Head: page.Head{Styles: []string{Assets.Path("site.css")}},
+	}
+}
+
+var errorTitles = map[problem.Code]string{
+	problem.NotFound:    "Page not found",
+	problem.BadInput:    "Invalid request",
+	problem.TooMany:     "Too many requests",
+	problem.Unavailable: "The catalog is unavailable",
+	problem.Timeout:     "The catalog is unavailable",
+}
+
+// fail responds with an error page. Clients that do not accept HTML get JSON for
+// paths that do not exist, where route is nil.
+func (s *Site) fail(w http.ResponseWriter, r *http.Request, route *route, err error) {
+	var to redirect
+	if errors.As(err, &to) {
+		w.Header().Set("Cache-Control", "no-store")
+		http.Redirect(w, r, string(to), http.StatusFound) // temporary: retired tools may come back
+		return
+	}
+	if r.Context().Err() != nil {
+		return // the client has disconnected
+	}
+	p := problem.Of(err)
+	if route == nil && !strings.Contains(r.Header.Get("Accept"), "text/html") {
+		w.Header().Set("Cache-Control", "no-store")
+		problem.Write(w, p)
+		return
+	}
+	status := p.Code.Status()
+	data := page.ErrorPage{Title: errorTitles[p.Code], Text: p.Message}
+	if data.Title == "" {
+		data.Title = http.StatusText(status)
+	}
+	switch {
+	case p.Code == problem.NotFound:
+		data.Suggestions = s.suggest(s.withVisitor(r), r, route)
+	case p.Code == problem.TooMany:
+		w.Header().Set("Retry-After", "2")
+	case status == http.StatusServiceUnavailable:
+		data.Text = "The catalog cannot be read at the moment. Recently viewed pages still work; try this one again in a minute."
+		w.Header().Set("Retry-After", "60")
+	}
+	if status >= http.StatusInternalServerError {
+		data.RequestID = problem.RequestID(r.Context())
+		cause := p.Cause
+		if cause == nil {
+			cause = err
+		}
+		s.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "cause", cause, "request_id", data.RequestID)
+	}
+	templates.WriteError(w, r, s.Log, p, s.content(r.URL.Path, data))
+}

@@ -1,0 +1,176 @@
+package site
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"palmares/graph"
+	"palmares/internal/core/text"
+	"palmares/internal/web/page"
+)
+
+const maxSuggestions = 5
+
+// suggest returns pages that the visitor may have meant: items of the catalog
+// with a similar slug, or else a page above the path or with a similar name.
+// route is nil for a path that does not exist.
+func (s *Site) suggest(ctx context.Context, r *http.Request, route *route) []page.Suggestion {
+	if route != nil {
+		if list, ok := strings.CutSuffix(route.pattern, "/{slug}"); ok {
+			return s.suggestItems(ctx, list, r.PathValue("slug"))
+		}
+		return nil
+	}
+	for above := path.Dir(path.Clean(r.URL.Path)); above != "/"; above = path.Dir(above) {
+		switch pattern := s.patternOf(r, above); {
+		case strings.HasSuffix(pattern, "/{slug}"):
+			return s.suggestItems(ctx, path.Dir(above), path.Base(above))
+		case pattern != "":
+			return []page.Suggestion{{Path: above, Name: above}}
+		}
+	}
+	return s.suggestPages(path.Base(r.URL.Path))
+}
+
+func (s *Site) suggestItems(ctx context.Context, list, slug string) []page.Suggestion {
+	names := s.names.get(ctx, s.Answers.Newest())
+	if names == nil {
+		return nil
+	}
+	release, err := s.limiter.acquire(ctx)
+	if err != nil {
+		return nil
+	}
+	defer release()
+	if list == "/comparatifs" {
+		return names.comparisons.similar(slug)
+	}
+	return names.tools.similar(slug)
+}
+
+// suggestPages also knows the names that pages have in the menu.
+func (s *Site) suggestPages(name string) (found []page.Suggestion) {
+	paths := map[string]string{"comparisons": "/comparatifs", "graveyard": "/cimetiere", "api": "/docs"}
+	for _, path := range append([]string{"/tools", "/comparatifs", "/categories", "/cimetiere"}, s.Others...) {
+		paths[strings.Trim(path, "/")] = path
+	}
+	for _, name := range text.Similar(name, slices.Sorted(maps.Keys(paths)), maxSuggestions) {
+		suggestion := page.Suggestion{Path: paths[name], Name: paths[name]}
+		if !slices.Contains(found, suggestion) {
+			found = append(found, suggestion)
+		}
+	}
+	return found
+}
+
+// nameCache holds the names of everything in the catalog. They are read on first
+// use and again after each release.
+type nameCache struct {
+	read    func(ctx context.Context, operation, list string) ([]page.Suggestion, error)
+	reads   singleflight.Group
+	current atomic.Pointer[catalogNames]
+}
+
+type catalogNames struct {
+	release     int
+	tools       nameIndex // active and retired
+	comparisons nameIndex
+}
+
+type nameIndex struct {
+	pages []page.Suggestion
+	slugs *text.Index
+}
+
+const (
+	maxNames        = 200_000 // per list; further names are not suggested
+	readNamesWithin = 30 * time.Second
+	waitForNames    = time.Second
+)
+
+// get returns the names of a release. While they are being read, it returns those
+// of the previous release, or nil if there is none and reading takes too long.
+func (n *nameCache) get(ctx context.Context, release int) *catalogNames {
+	current := n.current.Load()
+	if current != nil && current.release == release {
+		return current
+	}
+	done := n.reads.DoChan("", func() (any, error) { return nil, n.refresh(release) })
+	if current != nil {
+		return current
+	}
+	select {
+	case <-done:
+	case <-time.After(waitForNames):
+	case <-ctx.Done():
+	}
+	return n.current.Load()
+}
+
+// refresh has its own context, because several requests wait for it.
+func (n *nameCache) refresh(release int) error {
+	ctx, cancel := context.WithTimeout(context.Background(), readNamesWithin)
+	defer cancel()
+	tools, err := n.read(ctx, "toolNames", "/tools/")
+	if err != nil {
+		return err
+	}
+	retired, err := n.read(ctx, "retiredNames", "/cimetiere/")
+	if err != nil {
+		return err
+	}
+	comparisons, err := n.read(ctx, "comparisonNames", "/comparatifs/")
+	if err != nil {
+		return err
+	}
+	n.current.Store(&catalogNames{release, newNameIndex(append(tools, retired...)), newNameIndex(comparisons)})
+	return nil
+}
+
+func newNameIndex(pages []page.Suggestion) nameIndex {
+	slugs := make([]string, len(pages))
+	for i, page := range pages {
+		slugs[i] = path.Base(page.Path)
+	}
+	return nameIndex{pages, text.NewIndex(slugs)}
+}
+
+func (x nameIndex) similar(slug string) (found []page.Suggestion) {
+	for _, i := range x.slugs.Similar(slug, maxSuggestions) {
+		found = append(found, x.pages[i])
+	}
+	return found
+}
+
+// readNames reads all pages of a list.
+func (s *Site) readNames(ctx context.Context, operation, list string) (all []page.Suggestion, err error) {
+	for number, pages := 1, 1; number <= pages && len(all) < maxNames; number++ {
+		response := s.Executor.Execute(ctx, graph.Request{Operation: s.operations[operation], Variables: map[string]any{"page": number}})
+		if p := response.Problem(); p != nil {
+			return nil, p
+		}
+		var result struct {
+			Names struct {
+				Items []struct{ Slug, Name string }
+				Meta  struct{ Pages int }
+			}
+		}
+		if err := json.Unmarshal(response.Data, &result); err != nil {
+			return nil, err
+		}
+		for _, item := range result.Names.Items {
+			all = append(all, page.Suggestion{Path: list + item.Slug, Name: item.Name, Lang: catalogLang})
+		}
+		pages = result.Names.Meta.Pages
+	}
+	return all, nil
+}

@@ -1,0 +1,185 @@
+package status
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+func TestPercent(t *testing.T) {
+	for day, want := range map[Day]string{
+		{}: "no data", {Minutes: 1440, Up: 1440}: "100%", {Minutes: 129600, Up: 129599}: "99.99%",
+		{Minutes: 1440, Up: 1439}: "99.93%", {Minutes: 100}: "0.00%",
+	} {
+		if got := day.Percent(); got != want {
+			t.Errorf("%+v: got %s, want %s", day, got, want)
+		}
+	}
+}
+
+func TestPage(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		at := &clock{Time: time.Date(2026, 11, 15, 0, 10, 0, 0, time.UTC)}
+		p := NewPage(Config{ServiceName: "palmares", Credit: "Source : palmares", Store: s, Log: quiet})
+		p.now = at.now
+		get := func() *httptest.ResponseRecorder {
+			w := httptest.NewRecorder()
+			p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, Path, nil))
+			return w
+		}
+		if got := get(); got.Code != 200 || !strings.Contains(got.Body.String(), "There is no data yet") {
+			t.Errorf("got %d %s, want a page without data", got.Code, got.Body)
+		}
+		s.Write.Minute.Create().SetID(minuteOf(at.Time) - 2).SetRequests(10).SetFailed(0).ExecX(t.Context())
+		s.Write.Minute.Create().SetID(minuteOf(at.Time) - 1).SetRequests(10).SetFailed(9).ExecX(t.Context())
+		at.Time = at.Add(freshFor)
+		body := get().Body.String()
+		for _, text := range []string{"<strong>50.00%</strong>", `class="bad"`, "2026-11-15: 50.00%", "The target is 99%"} {
+			if !strings.Contains(body, text) {
+				t.Errorf("%q is missing", text)
+			}
+		}
+		// The table has the value of each bar.
+		row := `<tr><th scope="row"><time datetime="2026-11-15">2026-11-15</time></th><td class="number">50.00%</td></tr>`
+		bar := `<rect class="bad" x="890" y="40" width="7" height="40" rx="1">`
+		if !strings.Contains(body, row) || !strings.Contains(body, bar) {
+			t.Errorf("got %s, want %s and %s", body, row, bar)
+		}
+		if rows, bars := strings.Count(body, `<tr><th scope="row">`), strings.Count(body, "<rect "); rows != shownDays || bars != shownDays {
+			t.Errorf("got %d rows and %d bars, want %d", rows, bars, shownDays)
+		}
+		s.Close()
+		at.Time = at.Add(time.Hour)
+		got := get()
+		if text := got.Body.String(); got.Code != 200 || !strings.Contains(text, row) || !strings.Contains(text, "The database is unavailable") ||
+			!strings.Contains(text, "2026-11-15 00:10 UTC") || got.Header().Get("Cache-Control") != "no-store" {
+			t.Errorf("got %d %s without a database, want the last snapshot", got.Code, text)
+		}
+	})
+}
+
+// Errors are pages, too.
+func TestErrorPage(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		p := NewPage(Config{ServiceName: "palmares", Credit: "Source : palmares", Store: s, Log: quiet})
+		s.Close()
+		for method, want := range map[string]struct {
+			status int
+			text   string
+		}{
+			http.MethodGet:  {503, "Our database is unavailable at the moment"},
+			http.MethodPost: {405, "The method POST is not allowed"},
+		} {
+			w := httptest.NewRecorder()
+			p.ServeHTTP(w, httptest.NewRequest(method, Path, nil))
+			if w.Code != want.status || w.Header().Get("Content-Type") != "text/html; charset=utf-8" || w.Header().Get("Cache-Control") != "no-store" {
+				t.Errorf("%s: got %d %v, want %d and HTML", method, w.Code, w.Header(), want.status)
+			}
+			if body := w.Body.String(); !strings.Contains(body, want.text) || !strings.Contains(body, "<nav") || strings.Contains(body, "closed") {
+				t.Errorf("%s: got %s, want %q", method, body, want.text)
+			}
+			if (w.Header().Get("Retry-After") != "") != (want.status == 503) {
+				t.Errorf("%s: got Retry-After %q for %d", method, w.Header().Get("Retry-After"), want.status)
+			}
+		}
+	})
+}
+
+// A snapshot from a clock that was a year ahead is replaced once the clock is
+// right.
+func TestPageAfterWrongClock(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	at := &clock{Time: time.Date(2027, 11, 15, 12, 0, 0, 0, time.UTC)}
+	p := NewPage(Config{ServiceName: "palmares", Store: s, Log: quiet})
+	p.now = at.now
+	if _, err := p.read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	at.Time = at.AddDate(-1, 0, 0)
+	w := httptest.NewRecorder()
+	p.ServeHTTP(w, httptest.NewRequest("GET", Path, nil))
+	s.Write.Minute.Create().SetID(minuteOf(at.Time) - 2).SetRequests(30).SetFailed(0).ExecX(t.Context())
+	at.pass(freshFor)
+	w = httptest.NewRecorder()
+	p.ServeHTTP(w, httptest.NewRequest("GET", Path, nil))
+	if !strings.Contains(w.Body.String(), "since 2026-11-15") {
+		t.Errorf("got %s, want days until today", w.Body)
+	}
+}
+
+// While PostgreSQL is frozen, with its connections open, checks fail and every
+// visitor gets a page.
+func TestFrozenDatabase(t *testing.T) {
+	bin, err := testkit.PostgreSQL.Ensure()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := testkit.StartCluster(t.Context(), bin, "fsync=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Stop)
+	s := testkit.Open(t, store.Config{DatabaseURL: cluster.URL, DataDir: t.TempDir()})
+	r := NewRecorder(s, quiet)
+	at := &clock{Time: time.Now()}
+	newPage := func() *Page {
+		p := NewPage(Config{ServiceName: "palmares", Store: s, Log: quiet, Healthy: r.Healthy})
+		p.now = at.now
+		return p
+	}
+	visit := func(p *Page, status int, text string, unavailable bool) {
+		t.Helper()
+		var visitors sync.WaitGroup
+		for range 10 {
+			visitors.Go(func() {
+				w := httptest.NewRecorder()
+				p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, Path, nil))
+				if body := w.Body.String(); w.Code != status || !strings.Contains(body, text) || strings.Contains(body, "is unavailable at the moment") != unavailable {
+					t.Errorf("got %d %s, want %d with %q", w.Code, body, status, text)
+				}
+			})
+		}
+		visitors.Wait()
+	}
+	cached := newPage()
+	r.check(t.Context())
+	if !r.Healthy() {
+		t.Fatal("got unhealthy, want healthy")
+	}
+	visit(cached, 200, "Status", false)
+
+	if err := cluster.Halt(); err != nil {
+		t.Fatal(err)
+	}
+	goOn := sync.OnceValue(cluster.GoOn)
+	defer goOn()
+	r.check(t.Context())
+	r.check(t.Context()) // while the first read is still running
+	if r.Healthy() {
+		t.Error("got healthy, want unhealthy")
+	}
+	if c := r.pending[r.current]; c.failed == 0 {
+		t.Errorf("got %+v, want failed checks", c)
+	}
+	visit(cached, 200, "The database is unavailable at the moment.", true) // the snapshot is fresh
+	at.pass(time.Hour)
+	visit(cached, 200, "The database is unavailable at the moment.", true)
+	visit(newPage(), 503, "Our database is unavailable at the moment.", true)
+
+	if err := goOn(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(5 * time.Minute); !r.Healthy(); r.check(t.Context()) {
+		if time.Now().After(deadline) {
+			t.Fatal("got unhealthy, want healthy")
+		}
+	}
+	at.pass(time.Hour)
+	visit(newPage(), 200, "Status", false)
+}
