@@ -62,6 +62,7 @@ func (m *Metrics) Handler() http.Handler {
 
 // Pool adds the statistics of a database connection pool.
 func (m *Metrics) Pool(name string, db *sql.DB) {
+	m.failures.WithLabelValues(name) // 0 until a statement fails
 	m.registry.MustRegister(collectors.NewDBStatsCollector(db, name))
 }
 

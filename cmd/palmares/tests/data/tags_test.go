@@ -12,10 +12,10 @@ import (
 	"palmares/internal/dev/testkit/blackbox"
 )
 
-// Tags come from a secret of the database: every server and restart gives the
-// same ones, another database does not, and a body alone is not enough to
-// compute one.
-func TestTagsOfADatabase(t *testing.T) {
+// Entity tags depend on a secret in the database: they are the same on all
+// servers and after restarts, differ between databases, and cannot be computed
+// from the body.
+func TestEntityTags(t *testing.T) {
 	t.Parallel()
 	const path = "/api/v1/tools?limit=3"
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
@@ -35,7 +35,7 @@ func TestTagsOfADatabase(t *testing.T) {
 			t.Errorf("after a restart: got %s, want %s", got, want)
 		}
 		if got, _ := tag(blackbox.Serve(t, testkit.SQLite(t), "--demo")); got == want || got == "" {
-			t.Errorf("another database: got %s, want a tag of its own", got)
+			t.Errorf("another database: got %s, want a different tag", got)
 		}
 		sum := sha256.Sum256([]byte(body))
 		for _, guess := range []string{base64.RawURLEncoding.EncodeToString(sum[:15]), base64.RawURLEncoding.EncodeToString(sum[:])} {

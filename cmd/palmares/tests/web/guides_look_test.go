@@ -16,25 +16,24 @@ func TestGuidesAreAccessible(t *testing.T) {
 	for _, look := range looks {
 		p := chrome.Open(t, look, "http://"+s.Address+"/guides")
 		looksRight(t, p, "guides-"+lookName(look))
-		for _, name := range append(guide.Names(), "quota") { // which nobody has
+		for _, name := range append(guide.Names(), "quota") { // which does not exist
 			p.Go("http://" + s.Address + "/guides/" + name)
 			looksRight(t, p, "guide-"+name+"-"+lookName(look))
 		}
 	}
 }
 
-// Code can be copied with a button; without a script nobody sees one that
-// would do nothing.
-func TestGuidesAreCopied(t *testing.T) {
+// Code blocks have a copy button, but only with scripts enabled.
+func TestGuideCopyButtons(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	chrome := browser.Start(t)
 	const button = `button[data-copy="code-1"]`
 	p := chrome.Open(t, browser.Look{}, "http://"+s.Address+"/guides/quick-start")
 	p.Click(button)
-	wait.Until(t, "the button says what it did", func() bool { return p.Text(button) != "Copy" })
+	wait.Until(t, "the button confirms the copy", func() bool { return p.Text(button) != "Copy" })
 	p = chrome.Open(t, browser.Look{NoScript: true, Width: 360}, "http://"+s.Address+"/guides/quick-start")
 	if !p.Exists(button + "[hidden]") {
-		t.Error("a button is there that does nothing")
+		t.Error("got a copy button without scripts, want none")
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 var ownLink = regexp.MustCompile(`href="(/[^"#]*)"`)
 
-// Every way that leads on from the first page leads somewhere.
-func TestHomeLeadsOn(t *testing.T) {
+// All links of the home page work.
+func TestHomeLinks(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	home, _ := packed(t, s, "/")
@@ -27,22 +27,22 @@ func TestHomeLeadsOn(t *testing.T) {
 	slices.Sort(links)
 	links = slices.Compact(links)
 	if len(links) < 30 {
-		t.Fatalf("only %d links: %v", len(links), links)
+		t.Fatalf("got %d links, want more: %v", len(links), links)
 	}
 	for _, link := range links {
-		response, err := http.Get("http://" + s.Address + link) // the account's leads on to where one signs in
+		response, err := http.Get("http://" + s.Address + link) // the account page redirects to the sign-in page
 		if err != nil {
 			t.Fatal(err)
 		}
 		_ = response.Body.Close()
 		if response.StatusCode != http.StatusOK {
-			t.Errorf("%s: %d", link, response.StatusCode)
+			t.Errorf("%s: got %d, want 200", link, response.StatusCode)
 		}
 	}
 }
 
-// Who goes too far is led back, also to pages that are not the catalog's.
-func TestPagesAbove(t *testing.T) {
+// The page for unknown paths links to the nearest existing page.
+func TestNotFoundLinks(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	for path, above := range map[string]string{
@@ -60,12 +60,12 @@ func TestPagesAbove(t *testing.T) {
 		_, suggested, _ := strings.Cut(blackbox.ReadAll(t, response.Body), "Did you mean")
 		_ = response.Body.Close()
 		if response.StatusCode != http.StatusNotFound || !strings.Contains(suggested, `<li><a href="`+above+`"`) {
-			t.Errorf("%s: %d does not lead to %s", path, response.StatusCode, above)
+			t.Errorf("%s: got %d without a link to %s", path, response.StatusCode, above)
 		}
 	}
 }
 
-// The first call works as it is written, and its button copies all of it.
+// The example call on the home page works, and its button copies it.
 func TestFirstCall(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
@@ -73,25 +73,25 @@ func TestFirstCall(t *testing.T) {
 	line := p.Text("#curl")
 	out, err := exec.Command("sh", "-c", line).Output()
 	if err != nil {
-		t.Fatalf("%s: %v", line, err)
+		t.Fatalf("%s: got %v", line, err)
 	}
 	var tools struct{ Data []struct{ Score float64 } }
 	if err := json.Unmarshal(out, &tools); err != nil || len(tools.Data) != 5 || tools.Data[4].Score < 8 {
-		t.Errorf("%s: %v\n%s", line, err, out)
+		t.Errorf("%s: got %v\n%s", line, err, out)
 	}
 
 	const button = `button[data-copy="curl"]`
-	// No page may read the clipboard, so we listen on the way there.
+	// Pages may not read the clipboard, so the test intercepts writes to it.
 	p.Eval(`(write => navigator.clipboard.writeText = text => { document.body.dataset.copied = text; return write(text) })(navigator.clipboard.writeText.bind(navigator.clipboard)), 0`, nil)
 	p.Click(button)
 	p.Shows(button, "Copied")
 	var copied string
 	if p.Eval("document.body.dataset.copied", &copied); copied != line {
-		t.Errorf("copied: %q", copied)
+		t.Errorf("got %q copied, want the call", copied)
 	}
 }
 
-// Without a script a tool's page is the same, word for word and line for line.
+// The page of a tool is the same without scripts.
 func TestToolWithoutScripts(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
@@ -100,11 +100,11 @@ func TestToolWithoutScripts(t *testing.T) {
 	with := chrome.Open(t, browser.Look{}, "http://"+s.Address+path)
 	without := chrome.Open(t, browser.Look{NoScript: true}, "http://"+s.Address+path)
 	if text := without.Text("main"); text != with.Text("main") {
-		t.Errorf("without a script it says\n%s", text)
+		t.Errorf("got a different text without scripts:\n%s", text)
 	}
 	for _, part := range []string{"svg.steps path[d^='M0']", "svg.steps circle", "table time", ".list a[href^='/tools/']", ".duels a", ".cards a[href='/api/v1/tools/plume']"} {
 		if !without.Exists(part) {
-			t.Errorf("%s is not there", part)
+			t.Errorf("got no %s", part)
 		}
 	}
 }

@@ -15,20 +15,19 @@ import (
 	"palmares/internal/dev/testkit/browser"
 )
 
-// looksRight checks what every page must be: readable by everybody, no wider
-// than its window, and with the catalog's tables whole: a bar that is cut off
-// misleads. That nothing is in the console, and that nothing is asked of
-// another host, the browser watches by itself.
-func looksRight(t *testing.T, p *browser.Page, name string) {
+// checkPage checks that a page is accessible, not wider than its window, and
+// does not cut off its tables. The browser itself watches the console and
+// requests to other hosts.
+func checkPage(t *testing.T, p *browser.Page, name string) {
 	t.Helper()
 	p.Axe()
 	p.Screenshot(name)
 	var wider bool
 	if p.Eval("document.documentElement.scrollWidth > document.documentElement.clientWidth", &wider); wider {
-		t.Errorf("%s is wider than its window", name)
+		t.Errorf("%s: got a page wider than its window", name)
 	}
 	if p.Eval(`[...document.querySelectorAll(".scroll:has(> table.list)")].some(box => box.scrollWidth > box.clientWidth)`, &wider); wider {
-		t.Errorf("%s has a table that is cut off", name)
+		t.Errorf("%s: got a table that is cut off", name)
 	}
 }
 
@@ -45,18 +44,18 @@ func TestSiteIsAccessible(t *testing.T) {
 		} {
 			p.Go("http://" + s.Address + path)
 			if unknown := strings.Contains(name, "unknown"); (p.Status() == 404) != unknown {
-				t.Errorf("%s: %d", path, p.Status())
+				t.Errorf("%s: got %d, want 200", path, p.Status())
 			}
-			looksRight(t, p, fmt.Sprintf("site-%s-%s", name, lookName(look)))
+			checkPage(t, p, fmt.Sprintf("site-%s-%s", name, lookName(look)))
 		}
 		p.Go("http://" + s.Address + "/cimetiere")
 		p.Click(".duels a")
-		looksRight(t, p, "site-retired-"+lookName(look))
+		checkPage(t, p, "site-retired-"+lookName(look))
 	}
 }
 
-// From the first page to the second page of a list in another order, with a
-// keyboard alone and without a script.
+// The list of tools can be filtered, sorted and paged with only a keyboard and
+// without scripts.
 func TestSiteByKeyboard(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
@@ -66,13 +65,13 @@ func TestSiteByKeyboard(t *testing.T) {
 	p := browser.Start(t).Open(t, browser.Look{NoScript: true, Width: 360}, base+"/")
 	to := func(id string) {
 		t.Helper()
-		for range 120 { // fifty tools lie between the form and the next page
+		for range 120 { // fifty tools are between the form and the link to the next page
 			if strings.Contains(p.Focused(), id) {
 				return
 			}
 			p.Press("Tab")
 		}
-		t.Fatalf("no way leads to %s", id)
+		t.Fatalf("got no way to focus %s", id)
 	}
 	to("score_min")
 	p.Press("5")
@@ -82,26 +81,26 @@ func TestSiteByKeyboard(t *testing.T) {
 	to("Show")
 	p.Press("Enter")
 	if got := p.URL(); !strings.HasPrefix(got, base+"/tools?") || !strings.Contains(got, "score_min=5") || !strings.Contains(got, "sort=name_asc") {
-		t.Fatalf("filtered and sorted: %s", got)
+		t.Fatalf("filtered and sorted: got %s", got)
 	}
 	if said := p.Text("[role=status]"); !strings.HasPrefix(said, "1 to 50 of ") {
-		t.Fatalf("found: %s", said)
+		t.Fatalf("got the heading %s", said)
 	}
 	first := p.Text("tbody th a")
 	to("Next")
 	p.Press("Enter")
 	if said := p.Text("[role=status]"); !strings.HasPrefix(said, "51 to 100 of ") {
-		t.Errorf("the next page: %s at %s", said, p.URL())
+		t.Errorf("next page: got %s at %s", said, p.URL())
 	}
 	if second := p.Text("tbody th a"); strings.ToLower(second) <= strings.ToLower(first) {
-		t.Errorf("%s comes after %s", second, first)
+		t.Errorf("got %s after %s, want the tools in order", second, first)
 	}
 }
 
 var inPage = regexp.MustCompile(`(?:href|src)="(/assets/[^"]+)"`)
 
-// A first visit takes little: the page, and all that it asks for.
-func TestPagesAreLight(t *testing.T) {
+// Pages are small, including their assets.
+func TestPageSizes(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	const most = 50_000
@@ -112,13 +111,13 @@ func TestPagesAreLight(t *testing.T) {
 			size += more
 		}
 		if size > most {
-			t.Errorf("%s takes %d bytes", path, size)
+			t.Errorf("%s: got %d bytes, want fewer", path, size)
 		}
-		t.Logf("%s takes %d bytes with its assets", path, size)
+		t.Logf("%s: %d bytes with its assets", path, size)
 	}
 }
 
-// packed is a body, and how many bytes it took on the way.
+// packed returns a body and its compressed size.
 func packed(t *testing.T, s *blackbox.Server, path string) (string, int) {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodGet, "http://"+s.Address+path, nil)

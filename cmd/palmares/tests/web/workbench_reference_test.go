@@ -14,13 +14,13 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// tried is a path of the document, and the address that it is tried at.
+// tried is a path of the OpenAPI document with the URL of its example.
 type tried struct {
 	Tag, Path, Target string
 	Keyed             bool
 }
 
-// triedBy are all paths of the document that a server gives of itself.
+// triedBy returns all paths of the OpenAPI document of a server.
 func triedBy(t *testing.T, s *blackbox.Server) []tried {
 	t.Helper()
 	var document struct {
@@ -47,13 +47,13 @@ func triedBy(t *testing.T, s *blackbox.Server) []tried {
 	}
 	slices.SortFunc(all, func(a, b tried) int { return strings.Compare(a.Path, b.Path) })
 	if len(all) != 10 {
-		t.Fatalf("it has %d paths", len(all))
+		t.Fatalf("got %d paths, want more", len(all))
 	}
 	return all
 }
 
-// Each path can be tried as it is shown, and answers: with nothing filled in
-// but, where one is needed, a key.
+// The reference can send each example request without further input, except for
+// a key where one is required.
 func TestReferenceTriesPaths(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
@@ -65,7 +65,7 @@ func TestReferenceTriesPaths(t *testing.T) {
 	shows(t, p, "main .bench", "Guides")
 	for _, other := range []string{"Ruby", "PHP", "Powered by"} {
 		if strings.Contains(p.Text("#reference"), other) {
-			t.Errorf("it speaks of %s", other)
+			t.Errorf("got %s on the page", other)
 		}
 	}
 	const client = "[role=dialog][aria-label='API Client']"
@@ -74,7 +74,7 @@ func TestReferenceTriesPaths(t *testing.T) {
 		p.Eval(fmt.Sprintf("location.hash = %q", here), nil)
 		button := fmt.Sprintf("[id='api-1/%s'] .show-api-client-button", here)
 		p.Text(button)
-		p.Eval(fmt.Sprintf("document.querySelector(%q).click()", button), nil) // wherever it has scrolled to
+		p.Eval(fmt.Sprintf("document.querySelector(%q).click()", button), nil) // independent of the scroll position
 		shows(t, p, client, "Send get request to "+base+one.Path)
 		if one.Keyed {
 			p.Fill(client+" input[placeholder=Token]", key)
@@ -82,28 +82,27 @@ func TestReferenceTriesPaths(t *testing.T) {
 		p.Eval("performance.clearResourceTimings()", nil)
 		p.Click(client + " .address-bar-bg-states button.scalar-button-solid")
 		if status := statusOf(t, p, base+one.Target); status != 200 {
-			t.Errorf("%s: %d", one.Path, status)
+			t.Errorf("%s: got %d, want 200", one.Path, status)
 		}
 		shows(t, p, client, "200 OK")
 	}
-	// What is still fading in cannot be read yet.
+	// Wait for the animation to end.
 	p.Eval("Promise.allSettled(document.getAnimations().filter(({effect}) => effect.getComputedTiming().endTime < 10_000).map(({finished}) => finished)).then(() => 0)", nil)
 	looksRight(t, p, "docs-tried")
 }
 
-// statusOf is the status that the page got from an address, whatever else was
-// in its query.
+// statusOf returns the status that the page got from a URL, ignoring its query.
 func statusOf(t *testing.T, p *browser.Page, address string) (status int) {
 	t.Helper()
-	wait.Until(t, "the page has asked for "+address, func() bool {
+	wait.Until(t, "the page has requested "+address, func() bool {
 		p.Eval(fmt.Sprintf("performance.getEntriesByType('resource').find(({name}) => name.split('?')[0] === %q)?.responseStatus ?? 0", address), &status)
 		return status != 0
 	})
 	return status
 }
 
-// The ways to call are curl, JavaScript, Python and Go, and no other.
-func TestReferenceShowsHowToCall(t *testing.T) {
+// The reference has code samples for curl, JavaScript, Python and Go only.
+func TestReferenceCodeSamples(t *testing.T) {
 	t.Parallel()
 	s := startWorkbench(t)
 	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/docs")
@@ -113,7 +112,7 @@ func TestReferenceShowsHowToCall(t *testing.T) {
 	var offered []string
 	p.Eval("[...document.querySelectorAll('[role=listbox] [role=option]')].map(({id}) => id.split('-').at(-1))", &offered)
 	if want := []string{"go/native", "js/fetch", "python/python3", "python/requests", "shell/curl"}; !slices.Equal(offered, want) {
-		t.Errorf("it offers %q", offered)
+		t.Errorf("got code samples for %q", offered)
 	}
 	for _, name := range []string{"Shell", "JavaScript", "Python", "Go"} {
 		shows(t, p, "[role=listbox]", name)

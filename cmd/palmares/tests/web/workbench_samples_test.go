@@ -17,9 +17,9 @@ import (
 
 var exampleLine = regexp.MustCompile(`(?m)^Example: http://[^/]+(/.*)$`)
 
-// Whatever the catalog, all that is shown to be tried is there: in the
-// document, in the reference as text, and in the explorer.
-func TestEverythingToTryIsThere(t *testing.T) {
+// The examples in the OpenAPI document, the reference and the explorer exist in
+// any catalog.
+func TestExamplesExist(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: 1})))
@@ -29,18 +29,18 @@ func TestEverythingToTryIsThere(t *testing.T) {
 			t.Helper()
 			got := s.Call(t, http.MethodGet, path, "", "Authorization", "Bearer "+key)
 			if body, _ := io.ReadAll(got.Body); got.StatusCode != 200 {
-				t.Errorf("%s: %d %s", path, got.StatusCode, body)
+				t.Errorf("%s: got %d %s, want 200", path, got.StatusCode, body)
 			}
 		}
 		if got := s.Call(t, http.MethodGet, "/api/v1/tools/bosco-et-matelots", ""); got.StatusCode != 404 {
-			t.Fatal("this catalog has what the demo has")
+			t.Fatal("got a catalog with tools of the demo, want another")
 		}
 		for _, one := range triedBy(t, s) {
 			answers(one.Target)
 		}
 		lines := exampleLine.FindAllStringSubmatch(blackbox.ReadAll(t, s.Call(t, http.MethodGet, "/docs.md", "").Body), -1)
 		if len(lines) != 10 {
-			t.Errorf("%d examples", len(lines))
+			t.Errorf("got %d examples, want more", len(lines))
 		}
 		for _, line := range lines {
 			answers(line[1])
@@ -56,19 +56,19 @@ func TestEverythingToTryIsThere(t *testing.T) {
 				Errors []any
 			}
 			if err := json.Unmarshal([]byte(body), &answer); err != nil || len(answer.Errors) > 0 {
-				t.Errorf("%s: %s", example.Title, body)
+				t.Errorf("%s: got %s, want data", example.Title, body)
 			}
 			for name, value := range answer.Data {
 				if value == nil {
-					t.Errorf("%s: there is no %s", example.Title, name)
+					t.Errorf("%s: got no %s", example.Title, name)
 				}
 			}
 		}
 	})
 }
 
-// What is there to be read is read without a database, too.
-func TestReadingNeedsNoDatabase(t *testing.T) {
+// The reference and the explorer work without the database.
+func TestWorkbenchWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.Postgres(t)
 	line := blackbox.NewLine(t, cfg.DatabaseURL)
@@ -82,7 +82,7 @@ func TestReadingNeedsNoDatabase(t *testing.T) {
 	} {
 		got := s.Call(t, http.MethodGet, path, "")
 		if body := blackbox.ReadAll(t, got.Body); got.StatusCode != 200 || !strings.Contains(body, want) {
-			t.Errorf("%s: %d, and no %q", path, got.StatusCode, want)
+			t.Errorf("%s: got %d without %q", path, got.StatusCode, want)
 		}
 	}
 }
