@@ -1,9 +1,15 @@
+// Package rest serves the REST API. A path is a row in routes.go and a fixed
+// operation in queries/; the response body is a slice of what the executor
+// wrote. Nothing here reads the database.
 package rest
 
 import (
+	"bytes"
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"palmares/auth"
@@ -12,54 +18,62 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// Config is what is told of the service.
+// Config describes the service to its callers.
 type Config struct {
-	PublicURL               string // where callers reach us
+	PublicURL               string
 	ServiceName, ServiceURL string
 	Credit                  string // the line that reuse of the data must show
 }
 
 // Handler serves every path under /api/.
 type Handler struct {
-	executor    *graph.Executor
-	cache       *cache.Cache
-	cfg         Config
-	paths       []*endpoint // those of the table
-	itself      *endpoint   // the document's own
-	endpoints   []*endpoint // all of them
-	whereabouts *graph.Operation
-	sampling    *graph.Operation
-	requests    *cache.Table[*asked]
-	document    []byte // OpenAPI, for where there is no catalog to take examples from
+	executor     *graph.Executor
+	cache        *cache.Cache
+	cfg          Config
+	paths        []*endpoint // the route table
+	openAPI      *endpoint   // DocumentPath
+	endpoints    []*endpoint // paths and openAPI
+	slugStatus   *graph.Operation
+	exampleSlugs *graph.Operation
+	requests     *cache.Table[*request]
+	demoDocument []byte // the OpenAPI document with examples from the demo catalog
 }
 
-// NewHandler checks the table of routes against the schema. An error is a
-// mistake in the program.
-func NewHandler(cfg Config, executor *graph.Executor, answers *cache.Cache) (*Handler, error) {
+// DocumentPath is the path of the OpenAPI document.
+const DocumentPath = "/api/v1/openapi.json"
+
+// maxSlugLength is longer than any slug.
+const maxSlugLength = 200
+
+const (
+	cacheControl = "s-maxage=3600, stale-while-revalidate=86400"
+	vary         = "Authorization, Accept-Encoding"
+)
+
+// NewHandler checks the route table against the schema and returns a handler.
+// An error is a mistake in the program.
+func NewHandler(cfg Config, executor *graph.Executor, responses *cache.Cache) (*Handler, error) {
 	endpoints, operations, err := buildEndpoints()
 	if err != nil {
 		return nil, err
 	}
-	document, err := describe(endpoints, cfg, demoSamples)
+	document, err := describe(endpoints, cfg, demoSlugs)
 	if err != nil {
 		return nil, err
 	}
-	itself := &endpoint{segments: strings.Split(DocumentPath, "/")}
+	openAPI := &endpoint{segments: strings.Split(DocumentPath, "/")}
 	return &Handler{
-		executor: executor, cache: answers, cfg: cfg, document: document,
-		paths: endpoints, itself: itself, endpoints: append(endpoints, itself),
-		whereabouts: operations["whereabouts"], sampling: operations["samples"],
-		requests: cache.NewTable[*asked](answers, "REST requests"),
+		executor: executor, cache: responses, cfg: cfg, demoDocument: document,
+		paths: endpoints, openAPI: openAPI, endpoints: append(endpoints, openAPI),
+		slugStatus: operations["slug_status"], exampleSlugs: operations["example_slugs"],
+		requests: cache.NewTable[*request](responses, "REST requests"),
 	}, nil
 }
 
-// DocumentPath is where the OpenAPI document is.
-const DocumentPath = "/api/v1/openapi.json"
-
-// ServeHTTP answers with what a path says, or with the one form of error.
+// ServeHTTP serves one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
-		w.Header().Set("Connection", "close") // nothing here takes a body: do not wait for one
+		w.Header().Set("Connection", "close") // no path takes a body: do not wait for one
 	}
 	err := h.serve(w, r)
 	if err != nil && r.Context().Err() == nil {
@@ -69,98 +83,220 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
-	asked, err := h.understand(r.URL)
+	req, err := h.parse(r.URL)
 	if err != nil {
 		return err
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		return problem.New(problem.WrongMethod, "The method %s is not allowed: use GET.", cut(r.Method))
+		return problem.New(problem.WrongMethod, "The method %s is not allowed; use GET or HEAD.", truncate(r.Method))
 	}
-	if asked.wrong != nil {
-		return asked.wrong
+	if req.err != nil {
+		return req.err
 	}
-	if asked.endpoint == h.itself {
-		return h.describeItself(w, r)
+	if req.endpoint == h.openAPI {
+		return h.serveDocument(w, r)
 	}
-	if asked.keyed && !auth.CallerFrom(r.Context()).MayReadEmbeddings() {
-		return problem.New(problem.Unauthenticated, "Embeddings need an API key.")
+	if req.requiresKey && !auth.CallerFrom(r.Context()).MayReadEmbeddings() {
+		return problem.New(problem.Unauthenticated, "%s", keyRequired(h.cfg))
 	}
-	response, err := h.cache.Get(r.Context(), asked.question, asked.answer)
+	response, err := h.cache.Get(r.Context(), req.cacheKey, req.respond)
 	if err != nil {
 		return err
 	}
 	return response.Write(w, r)
 }
 
-// asked is what an address asks for.
-type asked struct {
-	*endpoint
-	variables map[string]any // which nobody changes
-	question  cache.Question
-	answer    cache.Make
-	wrong     error // with its parameters
+func keyRequired(cfg Config) string {
+	return "This endpoint requires an API key. Create one at " + cfg.PublicURL + "/account."
 }
 
-// askedWeight is what an understood address takes in memory, beside its texts.
-const askedWeight = 1_000
+// request is a parsed URL. It is shared between callers: nothing changes it.
+type request struct {
+	*endpoint
+	variables map[string]any
+	cacheKey  cache.Question
+	respond   cache.Make
+	err       error // in the parameters
+}
 
-// understand reads an address, unless exactly the same was read before.
-func (h *Handler) understand(u *url.URL) (*asked, error) {
-	sent := cache.Question{Operation: u.EscapedPath(), Variables: u.RawQuery}
-	if known, ok := h.requests.Get(cache.Timeless, sent); ok {
+// requestSize approximates the memory of a parsed request without its texts.
+const requestSize = 1_000
+
+// parse reads a URL, or finds it among those parsed before.
+func (h *Handler) parse(u *url.URL) (*request, error) {
+	raw := cache.Question{Operation: u.EscapedPath(), Variables: u.RawQuery}
+	if known, ok := h.requests.Get(cache.Timeless, raw); ok {
 		return known, nil
 	}
-	e, slug, err := h.find(sent.Operation)
+	e, slug, err := h.find(raw.Operation)
 	if err != nil {
 		return nil, err
 	}
-	variables, wrong := readArguments(e.arguments, sent.Variables)
-	if wrong != nil {
-		return &asked{endpoint: e, wrong: wrong}, nil
+	variables, err := readParameters(e.parameters, raw.Variables)
+	if err != nil {
+		return &request{endpoint: e, err: err}, nil
 	}
-	if e.missing != nil {
+	if e.notFound != nil {
 		variables["slug"] = slug
 	}
-	a := &asked{
+	req := &request{
 		endpoint:  e,
 		variables: variables,
-		question:  cache.Question{Operation: e.query, Variables: slug + "?" + canonical(e.arguments, variables), Keyed: e.keyed},
-		answer:    func(ctx context.Context) (*cache.Entry, int, error) { return h.answer(ctx, e, variables) },
+		cacheKey:  cache.Question{Operation: e.query, Variables: slug + "?" + canonicalQuery(e.parameters, variables), Keyed: e.requiresKey},
+		respond:   func(ctx context.Context) (*cache.Entry, int, error) { return h.respond(ctx, e, variables) },
 	}
-	h.requests.Put(cache.Timeless, sent, a, askedWeight+len(a.question.Variables)+len(slug))
-	return a, nil
+	h.requests.Put(cache.Timeless, raw, req, requestSize+len(req.cacheKey.Variables)+len(slug))
+	return req, nil
 }
 
-// describeItself serves the document, whether or not there is a catalog.
-func (h *Handler) describeItself(w http.ResponseWriter, r *http.Request) error {
-	response, err := h.cache.Get(r.Context(), cache.Question{Operation: "openapi"}, h.describe)
+// respond runs an endpoint's operation and returns the response with the
+// release it belongs to.
+func (h *Handler) respond(ctx context.Context, e *endpoint, variables map[string]any) (*cache.Entry, int, error) {
+	if slug, ok := variables["slug"].(string); ok && len(slug) > maxSlugLength {
+		return nil, 0, problem.New(problem.NotFound, "%s", e.notFound(truncate(slug), slugStatus{}))
+	}
+	result := h.executor.Execute(ctx, graph.Request{Operation: e.operation, Variables: variables})
+	if p := result.Problem(); p != nil {
+		return nil, 0, p
+	}
+	body := bodyOf(result.Data)
+	if e.notFound != nil && string(body) == "null" {
+		return h.respondNotFound(ctx, e, variables, result.Release)
+	}
+	header := responseHeader(result.UpdatedAt)
+	if e.paginated {
+		total := totalOf(result.Data)
+		header["X-Total-Count"] = []string{strconv.FormatInt(total, 10)}
+		header["Link"] = []string{e.links(h.cfg.PublicURL, variables, total)}
+	}
+	return cache.NewEntry(body, header), result.Release, nil
+}
+
+// responseHeader returns the headers of a successful response. Before the
+// first import updatedAt is empty, and nothing may be cached.
+func responseHeader(updatedAt string) http.Header {
+	header := http.Header{
+		"Content-Type":           {"application/json"},
+		"Cache-Control":          {cacheControl},
+		"Vary":                   {vary},
+		"X-Content-Type-Options": {"nosniff"},
+	}
+	if updatedAt == "" {
+		header["Cache-Control"] = []string{"no-store"}
+	} else {
+		header["X-Service-Updated-At"] = []string{updatedAt}
+	}
+	return header
+}
+
+// bodyOf cuts the response body out of a result: the root field named body,
+// which comes first and may be followed by count, or else the whole result.
+func bodyOf(data []byte) []byte {
+	body, ok := bytes.CutPrefix(data, []byte(`{"body":`))
+	if !ok {
+		return data
+	}
+	if i := bytes.LastIndex(body, []byte(`,"count":{"meta":`)); i >= 0 {
+		return body[:i]
+	}
+	return body[:len(body)-1]
+}
+
+// totalOf reads the last "total" in a result, which is the list's. Quotes in
+// texts are escaped, so a text cannot contain the key.
+func totalOf(data []byte) int64 {
+	const key = `"total":`
+	_, digits, _ := bytes.Cut(data[max(0, bytes.LastIndex(data, []byte(key))):], []byte(key))
+	total, err := strconv.ParseInt(string(digits[:max(0, bytes.IndexAny(digits, ",}"))]), 10, 64)
 	if err != nil {
-		return h.withoutExamples().Write(w, r) // which is useful without a database, too
+		panic("rest: the operation of a list does not select its total")
+	}
+	return total
+}
+
+// links returns the Link header of a page, with absolute URLs of the others.
+func (e *endpoint) links(publicURL string, variables map[string]any, total int64) string {
+	page, limit := variables["page"].(int64), variables["limit"].(int64)
+	last := max(1, (total+limit-1)/limit)
+	others := maps.Clone(variables)
+	delete(others, "page")
+	query := canonicalQuery(e.parameters, others)
+	if query != "" {
+		query = "&" + query
+	}
+	link := func(rel string, page int64) string {
+		return "<" + publicURL + e.path + "?page=" + strconv.FormatInt(page, 10) + query + `>; rel="` + rel + `"`
+	}
+	links := []string{link("first", 1)}
+	if page > 1 {
+		links = append(links, link("prev", min(page-1, last)))
+	}
+	if page < last {
+		links = append(links, link("next", page+1))
+	}
+	return strings.Join(append(links, link("last", last)), ", ")
+}
+
+// notFoundMessage explains why there is nothing at a slug.
+type notFoundMessage func(slug string, status slugStatus) string
+
+// slugStatus says whether a slug is that of an active or a retired tool.
+type slugStatus struct{ active, retired bool }
+
+func toolNotFound(slug string, status slugStatus) string {
+	if status.retired {
+		return "The tool " + slug + " is retired; see /api/v1/cimetiere for the reason."
+	}
+	return "No tool has the slug " + slug + "."
+}
+
+func comparisonNotFound(slug string, _ slugStatus) string {
+	return "No published comparison has the slug " + slug + "."
+}
+
+func embeddingsNotFound(slug string, status slugStatus) string {
+	if status.active {
+		return "The tool " + slug + " is not among the top 300 tools, which have embeddings."
+	}
+	return toolNotFound(slug, status)
+}
+
+// respondNotFound looks up the reason. If a new release was published since
+// the first query, it may contain the slug: then the request starts over.
+func (h *Handler) respondNotFound(ctx context.Context, e *endpoint, variables map[string]any, release int) (*cache.Entry, int, error) {
+	slug := variables["slug"].(string)
+	result := h.executor.Execute(ctx, graph.Request{Operation: h.slugStatus, Variables: map[string]any{"slug": slug}})
+	if p := result.Problem(); p != nil {
+		return nil, 0, p
+	}
+	if result.Release != release {
+		return h.respond(ctx, e, variables)
+	}
+	return nil, release, problem.New(problem.NotFound, "%s", e.notFound(truncate(slug), slugStatus{
+		active:  !bytes.Contains(result.Data, []byte(`"tool":null`)),
+		retired: !bytes.Contains(result.Data, []byte(`"retired":null`)),
+	}))
+}
+
+// serveDocument serves the OpenAPI document with examples from the current
+// catalog, or from the demo catalog if there is none or it cannot be read.
+func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request) error {
+	response, err := h.cache.Get(r.Context(), cache.Question{Operation: "openapi"}, func(ctx context.Context) (*cache.Entry, int, error) {
+		slugs, result, err := h.findExamples(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		document := h.demoDocument
+		if result.Release != 0 {
+			if document, err = describe(h.paths, h.cfg, slugs); err != nil {
+				return nil, 0, err
+			}
+		}
+		return cache.NewEntry(document, responseHeader(result.UpdatedAt)), result.Release, nil
+	})
+	if err != nil {
+		return cache.NewEntry(h.demoDocument, responseHeader("")).Write(w, r)
 	}
 	return response.Write(w, r)
-}
-
-// describe is the document with examples from the newest release.
-func (h *Handler) describe(ctx context.Context) (*cache.Entry, int, error) {
-	try, answer, err := h.samples(ctx)
-	switch {
-	case err != nil:
-		return nil, 0, err
-	case answer.Release == 0:
-		return h.withoutExamples(), 0, nil
-	}
-	document, err := describe(h.paths, h.cfg, try)
-	if err != nil {
-		return nil, 0, err
-	}
-	header := headers()
-	header["X-Service-Updated-At"] = []string{answer.UpdatedAt}
-	return cache.NewEntry(document, header), answer.Release, nil
-}
-
-func (h *Handler) withoutExamples() *cache.Entry {
-	header := headers()
-	header["Cache-Control"] = []string{"no-store"} // a catalog will follow
-	return cache.NewEntry(h.document, header)
 }

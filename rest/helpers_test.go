@@ -21,34 +21,33 @@ import (
 	"palmares/rest"
 )
 
-var update = flag.Bool("update", false, "write the golden files and the document's examples again")
+var update = flag.Bool("update", false, "rewrite the golden files and the example responses")
 
-// config is a public server's.
 var config = rest.Config{
 	PublicURL: "https://palmares.example", ServiceName: "palmares", ServiceURL: "https://palmares.example",
 	Credit: "Source : palmares (https://palmares.example)",
 }
 
-// serving is the handler over a database.
+// serving returns the handler of a catalog, with CORS.
 func serving(t testing.TB, catalog graph.Catalog) http.Handler {
 	t.Helper()
 	handler, _ := handlerOver(t, catalog)
 	return middleware.OpenToAll(handler)
 }
 
-// handlerOver is it bare, with its cache.
+// handlerOver returns the bare handler of a catalog, and its cache.
 func handlerOver(t testing.TB, catalog graph.Catalog) (*rest.Handler, *cache.Cache) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	answers := cache.New(1<<20, nil, log)
-	handler, err := rest.NewHandler(config, graph.NewExecutor(graph.Config{Catalog: catalog, Limits: graph.DefaultLimits, Log: log}), answers)
+	responses := cache.New(1<<20, nil, log)
+	handler, err := rest.NewHandler(config, graph.NewExecutor(graph.Config{Catalog: catalog, Limits: graph.DefaultLimits, Log: log}), responses)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return handler, answers
+	return handler, responses
 }
 
-// demoOn publishes the demo catalog.
+// demoOn imports the demo catalog and serves it.
 func demoOn(t testing.TB, s *store.Store) http.Handler {
 	t.Helper()
 	if _, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog), feed.Options{}); err != nil {
@@ -57,16 +56,17 @@ func demoOn(t testing.TB, s *store.Store) http.Handler {
 	return serving(t, s)
 }
 
-// onDemo runs a test over the demo catalog on each database.
+// onDemo runs a test with the demo catalog on each database.
 func onDemo(t *testing.T, test func(t *testing.T, handler http.Handler)) {
 	t.Helper()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) { test(t, demoOn(t, s)) })
 }
 
-// onSQLite is for what no database has a say in.
+// onSQLite serves the demo catalog, for tests that do not depend on the
+// database.
 func onSQLite(t testing.TB) http.Handler { return demoOn(t, testkit.Open(t, testkit.SQLite(t))) }
 
-// request is one of a caller with a key.
+// request returns a request with a Developer key.
 func request(method, target string, headers ...string) *http.Request {
 	r := httptest.NewRequest(method, target, nil)
 	for i := 0; i < len(headers); i += 2 {
@@ -85,7 +85,7 @@ func get(handler http.Handler, target string, headers ...string) *httptest.Respo
 	return serve(handler, request(http.MethodGet, target, headers...))
 }
 
-// golden compares with a file, or writes it.
+// golden compares a result with a file, or writes it with -update.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	if *update {
@@ -98,14 +98,14 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 	want, err := os.ReadFile(name)
 	if err != nil {
-		t.Fatalf("%v\nto write it: go test ./rest -update", err)
+		t.Fatalf("%v\nrun go test ./rest -run 'Golden|OpenAPI' -update", err)
 	}
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s differs\ngot:\n%s\nwant:\n%s", name, got, want)
 	}
 }
 
-// listen serves on a port of its own.
+// listen serves on a free port and returns the URL.
 func listen(t *testing.T, handler http.Handler) string {
 	t.Helper()
 	server := httptest.NewServer(handler)

@@ -4,35 +4,38 @@ import (
 	"bytes"
 	"embed"
 	"encoding/json"
+	"io/fs"
 	"strconv"
 	"strings"
 
 	"palmares/graph"
 )
 
-// The document is derived from the table of routes and the operations, so it
-// cannot say anything else than what is served.
-
 //go:embed examples
-var examples embed.FS
+var embeddedExamples embed.FS
 
-// Describe is the OpenAPI document of every path, whose examples are of the
-// demo catalog.
+// examples holds an example response for each operation.
+var examples fs.FS = embeddedExamples
+
+// Describe returns the OpenAPI document with examples from the demo catalog.
 func Describe(cfg Config) ([]byte, error) {
 	endpoints, _, err := buildEndpoints()
 	if err != nil {
 		return nil, err
 	}
-	return describe(endpoints, cfg, demoSamples)
+	return describe(endpoints, cfg, demoSlugs)
 }
 
-func describe(endpoints []*endpoint, cfg Config, try samples) ([]byte, error) {
+func describe(endpoints []*endpoint, cfg Config, slugs exampleSlugs) ([]byte, error) {
 	schemas := &schemas{model: graph.Schema()}
-	var paths, tags object
+	var paths object
+	var tags []object
+	described := map[string]bool{}
 	for _, e := range endpoints {
-		paths.add(e.path, object{{"get", e.describe(schemas, cfg.PublicURL, try)}})
-		if !tags.has(e.tag()) {
-			tags.add(e.tag(), e.summary+".")
+		paths.add(e.path, object{{"get", e.describe(schemas, cfg.PublicURL, slugs)}})
+		if tag := e.tag(); !described[tag] {
+			described[tag] = true
+			tags = append(tags, object{{"name", tag}, {"description", e.summary + "."}})
 		}
 	}
 	document := object{
@@ -40,24 +43,28 @@ func describe(endpoints []*endpoint, cfg Config, try samples) ([]byte, error) {
 		{"info", object{
 			{"title", cfg.ServiceName},
 			{"version", "1.0.0"},
-			{"description", description(cfg)},
+			{"description", introduction(cfg)},
 			{"contact", object{{"name", cfg.ServiceName}, {"url", cfg.ServiceURL}}},
-			{"license", object{{"name", "Free of rights; reuse must show the credit line"}, {"url", cfg.ServiceURL}}},
+			{"license", object{{"name", "Free to reuse with the credit line"}, {"url", cfg.ServiceURL}}},
 		}},
 		{"servers", []object{{{"url", cfg.PublicURL}, {"description", "This server."}}}},
-		{"tags", tagList(tags)},
-		{"security", openSecurity},
+		{"tags", tags},
+		{"security", []object{{}, apiKey}},
 		{"paths", paths},
 		{"components", object{
-			{"schemas", append(schemas.components, member{"Error", errorSchema})},
+			{"schemas", append(schemas.components, member{"Error", object{
+				{"type", "object"}, {"description", "An error."}, {"required", []string{"error"}},
+				{"properties", object{{"error", object{{"type", "string"}, {"description", "A sentence that says what is wrong."}}}}},
+			}})},
 			{"parameters", object{{"If-None-Match", object{
-				{"name", "If-None-Match"}, {"in", "header"}, {"schema", text}, // without an example, which who tries a path would send
-				{"description", "The `ETag` of an answer that you have: if nothing changed, 304 comes back."},
+				// No example: API consoles would send it.
+				{"name", "If-None-Match"}, {"in", "header"}, {"schema", text},
+				{"description", "The `ETag` of a response you already have. If it is still current, the response is 304 without a body."},
 			}}}},
 			{"headers", headerComponents},
-			{"responses", errorResponses()},
+			{"responses", errorComponents(cfg)},
 			{"securitySchemes", object{{"apiKey", object{
-				{"type", "http"}, {"scheme", "bearer"}, {"description", "An API key, as `Authorization: Bearer <API_KEY>`."},
+				{"type", "http"}, {"scheme", "bearer"}, {"description", "An API key, sent as `Authorization: Bearer <API_KEY>`."},
 			}}}},
 		}},
 		{"x-credit", cfg.Credit},
@@ -71,25 +78,19 @@ func describe(endpoints []*endpoint, cfg Config, try samples) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-func description(cfg Config) string {
+func introduction(cfg Config) string {
 	return strings.Join([]string{
-		"A catalog of tested AI tools, read-only: scores, head-to-head comparisons, prices in euros with their history, retired tools, categories, statistics and review texts ready for retrieval.",
-		"The data is free of rights. The condition of its use is the credit line `" + cfg.Credit + "`.",
-		"Every path answers GET and HEAD, and other origins may read it. Without a key, 100 requests a day are answered for each IP address; a Developer key has 1,000 a day, a Pro key no bound.",
-		"Every answer is of one release of the catalog. It bears a strong `ETag`, which `If-None-Match` turns into a 304 that costs nothing of the quota.",
-		"`x-graphql` holds the GraphQL operation that a path stands for: post it to `/graphql` to ask for more or less.",
+		"A read-only catalog of tested AI tools: scores, head-to-head comparisons, prices in euros with their history, retired tools, categories, statistics, and review texts ready for retrieval.",
+		"The data is free to reuse, provided that you show the credit line `" + cfg.Credit + "`.",
+		"Every path supports GET and HEAD, and CORS is open to all origins. Without an API key, each IP address may send 100 requests per day. A Developer key allows 1,000 requests per day; a Pro key is unlimited.",
+		"Every response comes from a single release of the catalog. It carries a strong `ETag`; send it back in `If-None-Match` to get a 304, which does not count against your quota.",
+		"`x-graphql` contains the GraphQL operation behind a path. Post it to `/graphql`, with more or fewer fields, to get exactly the data you need.",
 	}, "\n\n")
 }
 
-func tagList(tags object) []object {
-	var list []object
-	for _, tag := range tags {
-		list = append(list, object{{"name", tag.name}, {"description", tag.value}})
-	}
-	return list
-}
+var apiKey = object{{"apiKey", []string{}}}
 
-// tag groups paths by their noun.
+// tag groups paths by resource.
 func (e *endpoint) tag() string {
 	if e.segments[2] == "v1" {
 		return e.segments[3]
@@ -97,41 +98,42 @@ func (e *endpoint) tag() string {
 	return e.segments[2]
 }
 
-var (
-	anyone        = object{}
-	keyHolder     = object{{"apiKey", []string{}}}
-	openSecurity  = []object{anyone, keyHolder}
-	keyedSecurity = []object{keyHolder}
-)
-
-func (e *endpoint) describe(s *schemas, publicURL string, try samples) object {
+func (e *endpoint) describe(s *schemas, publicURL string, slugs exampleSlugs) object {
 	operation := object{
 		{"operationId", e.query},
 		{"summary", e.summary},
-		{"description", e.details + "\n\n[Open it in the GraphQL explorer](" + publicURL + ExplorerPath(e.tryPath(try)) + ")"},
+		{"description", e.details + "\n\n[Open in the GraphQL explorer](" + publicURL + ExplorerPath(e.examplePath(slugs)) + ")"},
 		{"tags", []string{e.tag()}},
 	}
-	if e.keyed {
-		operation.add("security", keyedSecurity)
+	if e.requiresKey {
+		operation.add("security", []object{apiKey})
 	}
-	var parameters []object
-	for _, a := range e.arguments {
-		parameters = append(parameters, a.describe(try[e.sample]))
+	parameters, variables := []object{}, object{}
+	for _, p := range e.parameters {
+		parameters = append(parameters, p.describe(slugs[e.example]))
+		switch {
+		case p.inPath:
+			variables.add(p.name, slugs[e.example])
+		case p.name == "limit":
+			variables.add(p.name, 2) // keeps example responses short
+		case p.Default != nil:
+			variables.add(p.name, p.Default)
+		}
 	}
 	operation.add("parameters", append(parameters, object{{"$ref", "#/components/parameters/If-None-Match"}}))
-	operation.add("responses", e.responses(s.body(e.operation)))
-	operation.add("x-graphql", object{{"query", e.operation.Text}, {"variables", e.exampleVariables(try)}})
+	operation.add("responses", e.describeResponses(s.body(e.operation)))
+	operation.add("x-graphql", object{{"query", e.operation.Text}, {"variables", variables}})
 	return operation
 }
 
-func (e *endpoint) responses(body object) object {
+func (e *endpoint) describeResponses(body object) object {
 	headers := []string{"X-Service-Updated-At", "Cache-Control", "ETag", "Vary", "Access-Control-Allow-Origin", "X-Request-Id",
 		"X-RateLimit-Tier", "X-RateLimit-Remaining", "X-RateLimit-Reset"}
-	if e.counted {
+	if e.paginated {
 		headers = append([]string{"X-Total-Count", "Link"}, headers...)
 	}
 	content := object{{"schema", body}}
-	if example, err := examples.ReadFile("examples/" + e.query + ".json"); err == nil { // a test fails for who has none
+	if example, err := fs.ReadFile(examples, "examples/"+e.query+".json"); err == nil { // tests fail if it is missing
 		content.add("example", json.RawMessage(example))
 	}
 	responses := object{
@@ -141,57 +143,107 @@ func (e *endpoint) responses(body object) object {
 			{"content", object{{"application/json", content}}},
 		}},
 		{"304", object{
-			{"description", "Nothing changed since the answer that `If-None-Match` names."},
+			{"description", "The response named in `If-None-Match` is still current."},
 			{"headers", headerRefs(headers)},
 		}},
 	}
-	for _, status := range errorStatuses {
-		if status.always || (status.missing && e.missing != nil) {
-			responses.add(strconv.Itoa(status.code), object{{"$ref", "#/components/responses/" + status.name}})
+	for _, r := range errorResponses {
+		if r.status != 404 || e.notFound != nil {
+			responses.add(strconv.Itoa(r.status), object{{"$ref", "#/components/responses/" + r.name}})
 		}
 	}
 	return responses
 }
 
-// describe is the parameter with its type and bounds.
-func (a argument) describe(slug string) object {
-	described := object{{"name", a.name}, {"in", "query"}, {"description", a.description}}
-	if a.inPath {
-		described = object{{"name", a.name}, {"in", "path"}, {"description", a.description}, {"required", true}, {"example", slug}}
+func (p parameter) describe(exampleSlug string) object {
+	described := object{{"name", p.name}, {"in", "query"}, {"description", p.description}}
+	if p.inPath {
+		described = object{{"name", p.name}, {"in", "path"}, {"description", p.description}, {"required", true}, {"example", exampleSlug}}
 	}
 	var schema object
 	switch {
-	case a.values != nil:
-		schema = object{{"type", "string"}, {"enum", a.values}}
-	case a.kind == "Int":
-		schema = object{{"type", "integer"}, {"minimum", a.least}, {"maximum", a.most}}
-	case a.kind == "Float":
+	case p.Values != nil:
+		schema = object{{"type", "string"}, {"enum", p.Values}}
+	case p.Kind == "Int":
+		schema = object{{"type", "integer"}, {"minimum", p.Min}, {"maximum", p.Max}}
+	case p.Kind == "Float":
 		schema = object{{"type", "number"}}
 	default:
 		schema = object{{"type", "string"}, {"minLength", 1}}
 	}
-	if a.preset != nil {
-		schema.add("default", a.preset)
+	if p.Default != nil {
+		schema.add("default", p.Default)
 	}
 	described.add("schema", schema)
 	return described
 }
 
-// exampleLimit keeps the examples of lists short.
-const exampleLimit = 2
+// errorResponses lists the errors of every path; 404 is only for paths with a
+// slug. The examples are real messages.
+var errorResponses = []struct {
+	status                            int
+	name, description, example, extra string // extra is a header
+}{
+	{400, "BadRequest", "A parameter is invalid. The error names the parameter, the value and what is allowed.",
+		`limit must be an integer from 1 to 200 (got "500").`, ""},
+	{401, "Unauthorized", "The API key is malformed, unknown or revoked, or the path requires a key and none was sent.",
+		"", "WWW-Authenticate"},
+	{404, "NotFound", "Nothing has this slug.", "No tool has the slug nobody.", ""},
+	{406, "NotAcceptable", "`Accept-Encoding` excludes every supported encoding.",
+		"Accept-Encoding allows none of the encodings that are available: identity, gzip, br and zstd.", ""},
+	{429, "TooManyRequests", "The daily quota is used up.", "The daily quota of 100 requests is used up. It resets at 2026-11-16T00:00:00Z.", "Retry-After"},
+	{500, "InternalError", "An error on our side. Please include `X-Request-Id` when you report it.", "Something went wrong on our side.", ""},
+	{503, "Unavailable", "The catalog is temporarily unavailable.", "The catalog cannot be read at the moment.", "Retry-After"},
+}
 
-// exampleVariables are what the operation's example is an answer to.
-func (e *endpoint) exampleVariables(try samples) object {
-	variables := object{}
-	for _, a := range e.arguments {
-		switch {
-		case a.inPath:
-			variables.add(a.name, try[e.sample])
-		case a.name == "limit":
-			variables.add(a.name, exampleLimit)
-		case a.preset != nil:
-			variables.add(a.name, a.preset)
+func errorComponents(cfg Config) object {
+	var components object
+	for _, r := range errorResponses {
+		if r.status == 401 {
+			r.example = keyRequired(cfg)
 		}
+		headers := []string{"Access-Control-Allow-Origin", "X-Request-Id"}
+		if r.extra != "" {
+			headers = append(headers, r.extra)
+		}
+		components.add(r.name, object{
+			{"description", r.description},
+			{"headers", headerRefs(headers)},
+			{"content", object{{"application/json", object{
+				{"schema", object{{"$ref", "#/components/schemas/Error"}}},
+				{"example", object{{"error", r.example}}},
+			}}}},
+		})
 	}
-	return variables
+	return components
+}
+
+var text = object{{"type", "string"}}
+
+var headerComponents = object{
+	header("X-Total-Count", "Number of items in the list across all pages.", object{{"type", "integer"}, {"minimum", 0}}, 48),
+	header("Link", "URLs of the `first`, `prev`, `next` and `last` page (RFC 8288).", text, `<https://palmares.example/api/v1/tools?page=2>; rel="next"`),
+	header("X-Service-Updated-At", "Date of the feed that the response comes from.", object{{"type", "string"}, {"format", "date"}}, "2026-11-10"),
+	header("Cache-Control", "How long shared caches may store the response.", text, cacheControl),
+	header("ETag", "Identifies the content of the response. Send it back in `If-None-Match`.", text, `"BC_Ut5yv4lIkZdDJ110D"`),
+	header("Vary", "Request headers that the response depends on.", text, vary),
+	header("Access-Control-Allow-Origin", "Pages of every origin may read the response.", text, "*"),
+	header("X-Request-Id", "Identifies the request in our logs.", text, "K3T7Q2QJ6LPYW4BSMWJ5XZ7F2A"),
+	header("X-RateLimit-Tier", "Tier of the API key; only on requests with a key.", object{{"type", "string"}, {"enum", []string{"free", "pro"}}}, "free"),
+	header("X-RateLimit-Remaining", "Requests left today; only with a key that has a quota.", object{{"type", "integer"}, {"minimum", 0}}, 999),
+	header("X-RateLimit-Reset", "When the quota resets, at midnight UTC; only with a key that has a quota.", object{{"type", "string"}, {"format", "date-time"}}, "2026-11-16T00:00:00Z"),
+	header("Retry-After", "Seconds to wait before retrying.", object{{"type", "integer"}, {"minimum", 0}}, 5),
+	header("WWW-Authenticate", "The authentication scheme to use.", text, "Bearer"),
+}
+
+func header(name, description string, schema object, example any) member {
+	return member{name, object{{"description", description}, {"schema", schema}, {"example", example}}}
+}
+
+func headerRefs(names []string) object {
+	var refs object
+	for _, name := range names {
+		refs.add(name, object{{"$ref", "#/components/headers/" + name}})
+	}
+	return refs
 }

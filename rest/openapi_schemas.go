@@ -1,19 +1,23 @@
 package rest
 
 import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"palmares/graph"
 )
 
-// schemas turns what operations select into JSON schemas. A fragment is a
-// component, under its own name.
+// schemas derives JSON schemas from the selections of operations. Every
+// fragment becomes a component of the same name.
 type schemas struct {
 	components object
 	model      *ast.Schema
 }
 
-// body is the schema of what a path answers.
+// body returns the schema of an operation's response.
 func (s *schemas) body(operation *graph.Operation) object {
 	root := operation.Definition().SelectionSet
 	if first := root[0].(*ast.Field); first.Alias == "body" {
@@ -22,8 +26,8 @@ func (s *schemas) body(operation *graph.Operation) object {
 	return s.object("Query", root)
 }
 
-// field is the schema of a field's value, described unless it is a reference,
-// beside which nothing may stand.
+// field returns the schema of a field, with a description unless it is a
+// reference: OpenAPI 3.0 allows nothing beside a $ref.
 func (s *schemas) field(f *ast.Field) object {
 	schema := s.value(f.Definition.Type, f)
 	if schema.has("$ref") {
@@ -64,21 +68,26 @@ func (s *schemas) value(t *ast.Type, f *ast.Field) object {
 	schema := object{{"type", "string"}}
 	if definition := s.model.Types[t.NamedType]; definition.Kind == ast.Enum {
 		var values []string
-		var meanings object
+		var descriptions object
 		for _, value := range definition.EnumValues {
 			values = append(values, value.Name)
-			meanings.add(value.Name, value.Description)
+			descriptions.add(value.Name, value.Description)
 		}
 		schema.add("enum", values)
-		schema.add("x-enum-descriptions", meanings)
+		schema.add("x-enum-descriptions", descriptions)
 	}
 	return schema
 }
 
-// object is the schema of a selection: a fragment's, or one of its own.
+// object returns the schema of a selection, or a reference if it is a single
+// fragment.
 func (s *schemas) object(typeName string, set ast.SelectionSet) object {
 	if spread, ok := set[0].(*ast.FragmentSpread); ok && len(set) == 1 {
-		s.component(spread.Definition)
+		if fragment := spread.Definition; !s.components.has(fragment.Name) {
+			i := len(s.components)
+			s.components.add(fragment.Name, nil) // reserves its place before the fragments in it
+			s.components[i].value = s.object(fragment.TypeCondition, fragment.SelectionSet)
+		}
 		return object{{"$ref", "#/components/schemas/" + spread.Name}}
 	}
 	var required []string
@@ -94,10 +103,46 @@ func (s *schemas) object(typeName string, set ast.SelectionSet) object {
 	}
 }
 
-func (s *schemas) component(fragment *ast.FragmentDefinition) {
-	if !s.components.has(fragment.Name) {
-		i := len(s.components)
-		s.components.add(fragment.Name, nil) // in the order of mention
-		s.components[i].value = s.object(fragment.TypeCondition, fragment.SelectionSet)
+// object is a JSON object that keeps its members in order, so that readers
+// find fields in the order of the API.
+type object []member
+
+type member struct {
+	name  string
+	value any
+}
+
+func (o *object) add(name string, value any) { *o = append(*o, member{name, value}) }
+
+func (o object) has(name string) bool {
+	return slices.ContainsFunc(o, func(m member) bool { return m.name == name })
+}
+
+// MarshalJSON implements json.Marshaler.
+func (o object) MarshalJSON() ([]byte, error) {
+	out := []byte{'{'}
+	for i, m := range o {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		name, err := encode(m.name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := encode(m.value)
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(append(out, name...), ':'), value...)
 	}
+	return append(out, '}'), nil
+}
+
+// encode is json.Marshal without HTML escapes.
+func encode(value any) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return bytes.TrimRight(out.Bytes(), "\n"), err
 }

@@ -4,16 +4,27 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
 
+	"palmares/auth"
 	"palmares/internal/dev/testkit"
 	"palmares/rest"
 )
@@ -27,22 +38,51 @@ func document(t testing.TB) []byte {
 	return data
 }
 
-func loaded(t testing.TB) *openapi3.T {
+func load(t testing.TB, document []byte) *openapi3.T {
 	t.Helper()
-	doc, err := openapi3.NewLoader().LoadFromData(document(t))
+	doc, err := openapi3.NewLoader().LoadFromData(document)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return doc
 }
 
-func TestDocument(t *testing.T) {
-	golden(t, "testdata/openapi.json", append(document(t), '\n'))
-	doc := loaded(t)
+type documentedPath struct{ operation, example string }
+
+// documentedPaths returns the paths of a document, each with the request that
+// its example responds to.
+func documentedPaths(t *testing.T, document []byte) []documentedPath {
+	t.Helper()
+	var paths []documentedPath
+	for path, item := range load(t, document).Paths.Map() {
+		for _, ref := range item.Get.Parameters {
+			switch ref.Value.Name {
+			case "slug":
+				path = strings.Replace(path, "{slug}", fmt.Sprint(ref.Value.Example), 1)
+			case "limit":
+				path += "?limit=2"
+			}
+		}
+		paths = append(paths, documentedPath{item.Get.OperationID, path})
+	}
+	return paths
+}
+
+func TestOpenAPIDocument(t *testing.T) {
+	handler := onSQLite(t)
+	for _, path := range documentedPaths(t, document(t)) {
+		var indented bytes.Buffer
+		if err := json.Indent(&indented, get(handler, path.example).Body.Bytes(), "", "  "); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, "examples/"+path.operation+".json", append(indented.Bytes(), '\n'))
+	}
+	golden(t, "testdata/openapi.json", append(document(t), '\n')) // contains the examples
+	doc := load(t, document(t))
 	if err := doc.Validate(t.Context(), openapi3.EnableExamplesValidation()); err != nil {
 		t.Error(err)
 	}
-	// Who tries a path sends what is filled in, and would be told that nothing changed.
+	// API consoles would send it, and get a 304.
 	if tag := doc.Components.Parameters["If-None-Match"].Value; tag.Example != nil || tag.Schema.Value.Example != nil {
 		t.Error("If-None-Match has an example")
 	}
@@ -59,24 +99,23 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// The document is served as any other answer is.
-func TestDocumentIsServed(t *testing.T) {
+func TestOpenAPIDocumentIsServed(t *testing.T) {
 	onDemo(t, func(t *testing.T, handler http.Handler) {
 		got := get(handler, "/api/v1/openapi.json?whatever=1")
 		if got.Code != 200 || !bytes.Equal(got.Body.Bytes(), document(t)) {
-			t.Errorf("%d: %s", got.Code, got.Body)
+			t.Errorf("got %d %s, want the document", got.Code, got.Body)
 		}
 		if date := got.Header().Get("X-Service-Updated-At"); date != "2026-11-10" {
-			t.Errorf("of %q", date)
+			t.Errorf("got date %q, want 2026-11-10", date)
 		}
 		again := get(handler, "/api/v1/openapi.json", "If-None-Match", got.Header().Get("ETag"))
 		if again.Code != 304 || again.Body.Len() > 0 {
-			t.Errorf("again: %d", again.Code)
+			t.Errorf("with If-None-Match: got %d, want 304", again.Code)
 		}
 	})
 }
 
-func TestLinters(t *testing.T) {
+func TestOpenAPILinters(t *testing.T) {
 	node := nodeTools(t)
 	file := filepath.Join(t.TempDir(), "openapi.json")
 	if err := os.WriteFile(file, document(t), 0o600); err != nil {
@@ -90,7 +129,7 @@ func TestLinters(t *testing.T) {
 	}
 }
 
-// A typed client that is generated from the document compiles, and reads.
+// A typed client generated from the document compiles and works.
 func TestTypeScriptClient(t *testing.T) {
 	node := nodeTools(t)
 	server := listen(t, onSQLite(t))
@@ -105,8 +144,7 @@ func TestTypeScriptClient(t *testing.T) {
 	}
 }
 
-// So does one in Go. It is a module of its own: what generates it is no part
-// of the program.
+// The Go client is a module of its own, which has the generator as a tool.
 func TestGoClient(t *testing.T) {
 	server := listen(t, onSQLite(t))
 	dir := t.TempDir()
@@ -133,11 +171,11 @@ func TestGoClient(t *testing.T) {
 	run("build", "-o", "read", ".")
 	out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "read"), server).CombinedOutput()
 	if err != nil || string(out) != "48 tools, the first Bosco & Matelots, plume 8.1, No tool has the slug nobody.\n" {
-		t.Errorf("%v: %s", err, out)
+		t.Errorf("got %q, %v", out, err)
 	}
 }
 
-// nodeTools runs what comes from npm, installed where the lock file is.
+// nodeTools installs npm packages and returns a function that runs them.
 func nodeTools(t *testing.T) func(name string, args ...string) string {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("testdata", "node"))
@@ -165,22 +203,180 @@ func nodeTools(t *testing.T) func(name string, args ...string) string {
 	}
 }
 
-// Every property says what it is, as every field of the schema does.
-func TestEverythingIsDescribed(t *testing.T) {
-	for name, schema := range loaded(t).Components.Schemas {
+func TestOpenAPISchemasAreDescribed(t *testing.T) {
+	for name, schema := range load(t, document(t)).Components.Schemas {
 		if schema.Value.Description == "" {
-			t.Errorf("%s is not described", name)
+			t.Errorf("%s has no description", name)
 		}
 		for property, value := range schema.Value.Properties {
 			if value.Ref == "" && value.Value.Description == "" {
-				t.Errorf("%s.%s is not described", name, property)
+				t.Errorf("%s.%s has no description", name, property)
 			}
 		}
 		if len(schema.Value.Required) != len(schema.Value.Properties) {
-			t.Errorf("%s: %d of %d properties are always there", name, len(schema.Value.Required), len(schema.Value.Properties))
+			t.Errorf("%s: got %d required properties, want all %d", name, len(schema.Value.Required), len(schema.Value.Properties))
 		}
 	}
-	if !json.Valid(document(t)) {
-		t.Error("it is no JSON")
+}
+
+// Every path is requested with every parameter at and beyond its bounds, and
+// each response is validated against the OpenAPI document.
+func TestResponsesMatchOpenAPI(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		doc := load(t, get(handler, "/api/v1/openapi.json").Body.Bytes())
+		router, err := gorillamux.NewRouter(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := &validator{handler: handler, router: router, seen: map[string]bool{}}
+		for path, item := range doc.Paths.Map() {
+			for _, c := range requestsFor(path, item.Get) {
+				v.check(t, c)
+			}
+		}
+		for _, status := range []string{"200", "304", "400", "401", "404", "406"} {
+			if !v.seen[status] {
+				t.Errorf("no response had status %s", status)
+			}
+		}
+	})
+}
+
+// trial is a request and the status it must get.
+type trial struct {
+	target  string
+	header  http.Header
+	plan    auth.Plan
+	status  int
+	invalid bool // also according to the document
+}
+
+// requestsFor derives requests from the document.
+func requestsFor(path string, operation *openapi3.Operation) []trial {
+	base := path
+	var good, bad []string
+	for _, ref := range operation.Parameters {
+		p := ref.Value
+		switch {
+		case p.In == "path":
+			base = strings.Replace(path, "{slug}", fmt.Sprint(p.Example), 1)
+		case p.In == "query":
+			yes, no := valuesOf(p.Schema.Value)
+			for _, value := range yes {
+				good = append(good, p.Name+"="+url.QueryEscape(value))
+			}
+			for _, value := range no {
+				bad = append(bad, p.Name+"="+url.QueryEscape(value))
+			}
+		}
 	}
+	trials := []trial{
+		{target: base, plan: auth.Developer, status: 200},
+		{target: base + "?nobody=knows&this=parameter", plan: auth.Developer, status: 200},
+		{target: base, plan: auth.Developer, status: 304, header: http.Header{"If-None-Match": {"*"}}},
+		{target: base, plan: auth.Developer, status: 406, header: http.Header{"Accept-Encoding": {"identity;q=0"}}},
+	}
+	if base != path {
+		trials = append(trials, trial{target: strings.Replace(path, "{slug}", "nobody", 1), plan: auth.Developer, status: 404})
+	}
+	if operation.Security != nil { // overrides the document's, which allows requests without a key
+		trials = append(trials, trial{target: base, plan: auth.Anonymous, status: 401})
+	}
+	for _, query := range good {
+		trials = append(trials, trial{target: base + "?" + query, plan: auth.Anonymous, status: 200})
+	}
+	for _, query := range bad {
+		trials = append(trials, trial{target: base + "?" + query, plan: auth.Anonymous, status: 400, invalid: true})
+	}
+	if len(good) > 0 {
+		trials = append(trials, trial{target: base + "?" + firstOfEach(good), plan: auth.Anonymous, status: 200})
+	}
+	return trials
+}
+
+// valuesOf returns valid and invalid values of a parameter, at and beyond its
+// bounds.
+func valuesOf(s *openapi3.Schema) (good, bad []string) {
+	switch {
+	case s.Enum != nil:
+		for _, value := range s.Enum {
+			good = append(good, fmt.Sprint(value))
+		}
+		return good, []string{"bogus", ""}
+	case s.Type.Is("integer"):
+		low, high := int(*s.Min), int(*s.Max)
+		return []string{strconv.Itoa(low), strconv.Itoa(high)}, []string{strconv.Itoa(low - 1), strconv.Itoa(high + 1), "x", ""}
+	case s.Type.Is("number"):
+		return []string{"0", "-3.5", "8", "10", "1e300"}, []string{"NaN", "Inf", "0x8", "8,5", ""}
+	}
+	return []string{"code", "nowhere", strings.Repeat("é", 300)}, []string{""}
+}
+
+// firstOfEach joins the first value of every parameter.
+func firstOfEach(queries []string) string {
+	var names, chosen []string
+	for _, query := range queries {
+		name, _, _ := strings.Cut(query, "=")
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+			chosen = append(chosen, query)
+		}
+	}
+	return strings.Join(chosen, "&")
+}
+
+// validator compares responses with the document.
+type validator struct {
+	handler http.Handler
+	router  routers.Router
+	seen    map[string]bool
+}
+
+func (v *validator) check(t *testing.T, c trial) {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodGet, "https://palmares.example"+c.target, nil)
+	for name, values := range c.header {
+		r.Header[name] = values
+	}
+	got := serve(v.handler, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Plan: c.plan})))
+	if got.Code != c.status {
+		t.Errorf("%s: got %d %s, want %d", c.target, got.Code, got.Body, c.status)
+		return
+	}
+	v.seen[strconv.Itoa(got.Code)] = true
+	route, params, err := v.router.FindRoute(r)
+	if err != nil {
+		t.Errorf("%s: %v", c.target, err)
+		return
+	}
+	request := &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route,
+		Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc}}
+	if err := openapi3filter.ValidateRequest(t.Context(), request); (err != nil) != c.invalid && !lenient(c.target) {
+		t.Errorf("%s: got %v from the document, want invalid %v", c.target, err, c.invalid)
+	}
+	response := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: request, Status: got.Code, Header: got.Header(), Body: io.NopCloser(bytes.NewReader(got.Body.Bytes())),
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
+	}
+	if err := openapi3filter.ValidateResponse(t.Context(), response); err != nil {
+		t.Errorf("%s: %v", c.target, err)
+	}
+	described := route.Operation.Responses.Status(got.Code).Value.Headers
+	for name := range described {
+		other := strings.HasPrefix(name, "X-Ratelimit") || strings.HasPrefix(name, "X-RateLimit") || name == "X-Request-Id" // set by middleware
+		if !other && got.Header().Get(name) == "" {
+			t.Errorf("%s: header %s is missing", c.target, name)
+		}
+	}
+	for name := range got.Header() {
+		if strings.HasPrefix(name, "X-") && name != "X-Content-Type-Options" && !slices.ContainsFunc(slices.Collect(maps.Keys(described)), func(known string) bool { return strings.EqualFold(known, name) }) {
+			t.Errorf("%s: header %s is not documented", c.target, name)
+		}
+	}
+}
+
+// lenient reports whether the library accepts values that we reject: some
+// spellings of numbers, and empty values.
+func lenient(target string) bool {
+	return strings.HasSuffix(target, "=") || strings.Contains(target, "=NaN") || strings.Contains(target, "=Inf") || strings.Contains(target, "=0x8")
 }

@@ -1,84 +1,170 @@
 package rest
 
-import "slices"
+import (
+	"embed"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
 
-// Every path there is. To add one, add a row, and its operation in queries/.
+	"palmares/graph"
+	"palmares/internal/core/problem"
+)
+
+// routes lists every path. To add one, add a row here and its operation in
+// queries/, then run `go test ./rest -run 'Golden|OpenAPI' -update`.
 var routes = []route{
 	{path: "/api/v1/tools", query: "tools",
 		summary:    "Tools",
-		details:    "Active tools, with pagination. Retired ones are in `cimetiere`.",
+		details:    "Active tools, paginated. Retired tools are listed at `/api/v1/cimetiere`.",
 		parameters: slices.Concat(paging, []parameter{scoreMin, obsolescenceMax, sort})},
 	{path: "/api/v1/tools/{slug}", query: "tool",
 		summary:    "One tool",
-		details:    "All that the list tells of a tool. A retired tool is not found, and the error says so.",
-		parameters: []parameter{slug}, sample: aTool, missing: noTool},
+		details:    "The same fields as in the list of tools. Retired tools return 404 with an error that says so.",
+		parameters: []parameter{slug}, example: anyTool, notFound: toolNotFound},
 	{path: "/api/v1/comparatifs", query: "comparatifs",
 		summary:    "Published comparisons, newest first",
-		details:    "Comparisons that are published, with pagination. `category` keeps those with either tool in it.",
+		details:    "Published head-to-head comparisons, paginated. `category` selects comparisons in which at least one tool belongs to the category.",
 		parameters: paging},
 	{path: "/api/v1/comparatifs/{slug}", query: "comparatif",
 		summary:    "One comparison, with the scores of both tools",
-		details:    "A comparison with the scores of both tools, and why the winner wins. Either tool may be retired.",
-		parameters: []parameter{slug}, sample: aComparison, missing: noComparison},
+		details:    "The scores of both tools, the winner, and why it wins. Either tool may be retired.",
+		parameters: []parameter{slug}, example: anyComparison, notFound: comparisonNotFound},
 	{path: "/api/v1/pricing", query: "prices",
-		summary:    "Current prices in euros, by the tools' names",
-		details:    "The price of every active tool, with pagination.",
+		summary:    "Current prices in euros, sorted by tool name",
+		details:    "The current price of every active tool, paginated.",
 		parameters: paging},
 	{path: "/api/v1/pricing/{slug}", query: "price",
-		summary:    "One tool's price and its history",
-		details:    "The price today, and every change of it that was seen, newest first.",
-		parameters: []parameter{slug}, sample: aPriceStory, missing: noTool},
+		summary:    "One tool's price and price history",
+		details:    "The current price and every recorded price change, newest first.",
+		parameters: []parameter{slug}, example: toolWithPriceHistory, notFound: toolNotFound},
 	{path: "/api/v1/cimetiere", query: "retired",
-		summary:    "Retired tools, latest retirement first",
-		details:    "What became of tools that are gone, with pagination. `category` keeps those that were in it.",
+		summary:    "Retired tools, most recently retired first",
+		details:    "Tools that were shut down, acquired, deprecated, absorbed or changed direction, paginated. `category` is the category a tool belonged to.",
 		parameters: slices.Concat(paging, []parameter{reason})},
 	{path: "/api/v1/categories", query: "categories",
-		summary: "Every category, by slug",
-		details: "Also those without a tool, whose mean is 0."},
+		summary: "Every category, sorted by slug",
+		details: "Includes categories without tools; their average score is 0."},
 	{path: "/api/v1/stats", query: "stats",
 		summary: "Global statistics",
-		details: "Counts and means over the whole catalog."},
+		details: "Counts and averages over the whole catalog."},
 	{path: "/api/embeddings/{slug}", query: "embeddings",
 		summary:    "One tool's review as text chunks for retrieval",
-		details:    "Pre-segmented text to vectorise yourself. `hash` changes when any chunk does. Only the top 300 tools have a document.",
-		parameters: []parameter{slug}, sample: aDocument, missing: noDocument, keyed: true},
-}
-
-// route is one path: what it takes, the operation that answers it, and what an
-// empty result means.
-type route struct {
-	path       string
-	query      string // a file in queries/, and the operation's name
-	summary    string
-	details    string
-	parameters []parameter
-	sample     string // what its slug is of, to try it with
-	missing    reasonWhy
-	keyed      bool // needs an API key
-}
-
-// parameter is an argument of a path, and the operation's variable of the same
-// name, whose type tells how it is written.
-type parameter struct {
-	name        string
-	description string
-	least, most int      // of an integer
-	values      []string // fewer than the variable's type allows
-	inPath      bool
+		details:    "Text chunks for you to embed with your own model. `hash` changes whenever a chunk changes. Available for the top 300 tools.",
+		parameters: []parameter{slug}, example: toolWithEmbeddings, notFound: embeddingsNotFound, requiresKey: true},
 }
 
 var (
-	slug = parameter{name: "slug", description: "The identifier.", inPath: true}
+	slug = parameter{name: "slug", description: "Unique identifier.", inPath: true}
 
 	paging = []parameter{
-		{name: "page", description: "The page's number. Past the last page the list is empty.", least: 1, most: 1_000_000},
-		{name: "limit", description: "Items on a page.", least: 1, most: 200},
-		{name: "category", description: "Only what belongs to this category, by slug. An unknown one matches nothing."},
+		{name: "page", description: "Page number, starting at 1. Pages after the last one are empty.", min: 1, max: 1_000_000},
+		{name: "limit", description: "Number of items per page.", min: 1, max: 200},
+		{name: "category", description: "Slug of a category. Returns only items in it; an unknown category returns an empty list."},
 	}
 
-	scoreMin        = parameter{name: "score_min", description: "Only tools with at least this score; drops tools without one."}
-	obsolescenceMax = parameter{name: "obsolescence_max", description: "Only tools with at most this obsolescence, from 0 (current) to 10 (obsolete); drops tools without one."}
-	sort            = parameter{name: "sort", description: "The order. Tools without a score come last in both score orders; ties go by slug.",
+	scoreMin        = parameter{name: "score_min", description: "Minimum score. Excludes tools without a score."}
+	obsolescenceMax = parameter{name: "obsolescence_max", description: "Maximum obsolescence, from 0 (current) to 10 (obsolete). Excludes tools without one."}
+	sort            = parameter{name: "sort", description: "Sort order. Tools without a score come last in both score orders; ties are sorted by slug.",
 		values: []string{"score_desc", "score_asc", "name_asc", "name_desc"}}
-	reason = parameter{name: "reason", description: "Only tools that were retired for this reason."}
+	reason = parameter{name: "reason", description: "Returns only tools retired for this reason."}
 )
+
+// route is one path and the operation that it runs.
+type route struct {
+	path        string
+	query       string // name of the operation in queries/; also the OpenAPI operationId
+	summary     string
+	details     string
+	parameters  []parameter
+	example     string // which slug the documentation uses, a key of exampleSlugs
+	notFound    notFoundMessage
+	requiresKey bool
+}
+
+//go:embed queries/*.graphql
+var queries embed.FS
+
+// endpoint is a route joined with its operation.
+type endpoint struct {
+	route
+	segments  []string
+	operation *graph.Operation
+	paginated bool
+}
+
+// buildEndpoints checks the route table against the operations: a mistake is
+// an error at start-up.
+func buildEndpoints() ([]*endpoint, map[string]*graph.Operation, error) {
+	operations, err := graph.LoadOperations(queries)
+	if err != nil {
+		return nil, nil, err
+	}
+	var endpoints []*endpoint
+	for _, r := range routes {
+		operation := operations[r.query]
+		if operation == nil {
+			return nil, nil, fmt.Errorf("%s: no operation %q in queries/", r.path, r.query)
+		}
+		e := &endpoint{route: r, segments: strings.Split(r.path, "/"), operation: operation}
+		variables := operation.Definition().VariableDefinitions
+		if len(r.parameters) != len(variables) {
+			return nil, nil, fmt.Errorf("%s: got %d parameters, want one for each of the operation's %d variables", r.path, len(r.parameters), len(variables))
+		}
+		e.parameters = nil
+		for _, p := range r.parameters {
+			variable := variables.ForName(p.name)
+			if variable == nil {
+				return nil, nil, fmt.Errorf("%s: the operation has no variable $%s", r.path, p.name)
+			}
+			e.parameters = append(e.parameters, p.typed(variable))
+			e.paginated = e.paginated || p.name == "page"
+		}
+		endpoints = append(endpoints, e)
+	}
+	return endpoints, operations, nil
+}
+
+// Paths returns the path templates of all routes, including the OpenAPI
+// document's own.
+func Paths() []string {
+	paths := []string{DocumentPath}
+	for _, r := range routes {
+		paths = append(paths, r.path)
+	}
+	return paths
+}
+
+// find returns the endpoint of an escaped path and the slug in it. Segments
+// are unescaped one by one, so that a slug may contain an escaped slash.
+func (h *Handler) find(path string) (*endpoint, string, error) {
+	segments := strings.Split(path, "/")
+	for i := range segments {
+		text, err := url.PathUnescape(segments[i])
+		if err != nil || !isText(text) {
+			return nil, "", problem.New(problem.BadInput, "The path contains a NUL character or invalid UTF-8.")
+		}
+		segments[i] = text
+	}
+	for _, e := range h.endpoints {
+		if slug, ok := e.match(segments); ok {
+			return e, slug, nil
+		}
+	}
+	return nil, "", problem.New(problem.NotFound, "There is no such path. See %s for the list of paths.", DocumentPath)
+}
+
+func (e *endpoint) match(segments []string) (slug string, ok bool) {
+	if len(segments) != len(e.segments) {
+		return "", false
+	}
+	for i, segment := range e.segments {
+		switch {
+		case segment == "{slug}" && segments[i] != "":
+			slug = segments[i]
+		case segment != segments[i]:
+			return "", false
+		}
+	}
+	return slug, true
+}

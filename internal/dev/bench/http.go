@@ -1,318 +1,138 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"compress/gzip"
 	"context"
+	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
-	"syscall"
-	"text/tabwriter"
 	"time"
 
-	"palmares/internal/dev/testkit"
+	_ "github.com/lib/pq" // for the hand-written queries
+
+	"palmares/internal/dev/load"
 )
 
-// The HTTP part: a whole server under load, against a bare one that writes the
-// same bytes. Both take turns, round after round.
-
-const (
-	connections = 16
-	turn        = 1500 * time.Millisecond
-	turns       = 4
-)
-
-// fight is one row of its table.
-type fight struct {
-	what, database string
-	ours, theirs   outcome
-	goal           float64
-	memory         int64 // of our server, after it
+// contest compares a server of ours with another one.
+type contest struct {
+	name         string
+	ours, theirs requests
+	goal         float64 // ratio
 }
 
+// http measures a server against a bare one that writes the same bytes. Both
+// take turns, so that a noisy machine affects them alike.
 func (b *bench) http(ctx context.Context) error {
-	address, drop, err := testkit.Scratch(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = drop() }()
-	for _, database := range []struct {
-		name string
-		env  []string
-		url  string
-	}{
-		{"SQLite", []string{"PALMARES_DATA_DIR=" + b.dir + "/http"}, ""},
-		{"PostgreSQL", []string{"DATABASE_URL=" + address}, address},
-	} {
-		fmt.Fprintf(os.Stderr, "%s, HTTP against a bare server\n", database.name)
-		if err := b.contests(database.name, database.env, database.url); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (b *bench) contests(database string, env []string, url string) error {
-	if _, err := b.process(env, "import", b.feed(5_000)); err != nil {
-		return err
-	}
-	key, err := b.key(env)
-	if err != nil {
-		return err
-	}
-	ours, err := b.serve(env)
-	if err != nil {
-		return err
-	}
-	defer ours.stop()
-	idle := ours.memory()
-	list, err := fetch("http://" + ours.address + "/api/v1/tools")
-	if err != nil {
-		return err
-	}
-	query := `{"query":"{tools(limit: 50) {items {` + toolFields + `} meta {total page limit pages}}}"}`
-	header, err := headers("http://"+ours.address+"/api/v1/tools", key)
-	if err != nil {
-		return err
-	}
-	tag := header.Get("Etag")
-	theirs, err := startBare(bare{Body: list, Gzipped: compress(list), Header: header, DatabaseURL: url})
-	if err != nil {
-		return err
-	}
-	defer theirs.stop()
-	bearer := "Authorization: Bearer " + key + "\r\n"
-	post := func(path, headers string) string {
-		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n%s", path, len(query), headers, query)
-	}
-	rows := []struct {
-		what         string
-		ours, theirs load
-		goal         float64
-	}{
-		{"hit", get("/api/v1/tools", bearer), get("/plain", ""), 0.85},
-		{"hit, against the body without our headers", get("/api/v1/tools", bearer), get("/body", ""), 0},
-		{"hit, gzip", get("/api/v1/tools", bearer+"Accept-Encoding: gzip\r\n"), get("/gzip", ""), 0.85},
-		{"304", answering(304, get("/api/v1/tools", bearer+"If-None-Match: "+tag+"\r\n")), answering(304, get("/304", "")), 0.8},
-		{"hit, GraphQL POST", load{Requests: []string{post("/graphql", bearer)}}, load{Requests: []string{post("/post", "")}}, 0.6},
-	}
-	for _, row := range rows {
-		if err := b.contend(row.what, database, row.ours, row.theirs, row.goal, ours, theirs.address); err != nil {
-			return err
-		}
-	}
-	anonymous := get("/api/v1/tools", "")
-	anonymous.Addresses = true
-	if err := b.contend("hit, 1,000,000 addresses, against hit with a key", database, anonymous, get("/api/v1/tools", bearer), 0.8, ours, ours.address); err != nil {
-		return err
-	}
-	b.memories = append(b.memories, fmt.Sprintf("%s: %s idle, %s after this load", database, bytes(idle), bytes(ours.memory())))
-	if url == "" {
-		return nil
-	}
-	slugs, err := someSlugs(ours.address)
-	if err != nil {
-		return err
-	}
-	for _, row := range []struct {
-		what         string
-		ours, theirs load
-		goal         float64
-	}{
-		{"miss, list of 50", get("/api/v1/tools?score_min=0.000000"+varying, bearer), get("/list?score_min=0.000000"+varying, ""), 0.8},
-		{"miss, one tool", each("/api/v1/tools/", slugs, bearer), each("/tools/", slugs, ""), 0.7},
-	} {
-		// A cache of nothing: every tool is asked for again before it could come back.
-		small, err := b.serve(append(env, "PALMARES_CACHE_MB=1"))
+	table := load.NewTable("over HTTP, 16 connections", "database", "ours per second", "by hand", "ratio", "goal", "p50", "p99")
+	var memory []string
+	for _, kind := range kinds {
+		progress("%s, HTTP against a bare server", kind)
+		db, server, key, err := b.serveCatalog(ctx, kind, 5_000)
 		if err != nil {
 			return err
 		}
-		err = b.contend(row.what, database, row.ours, row.theirs, row.goal, small, theirs.address)
-		small.stop()
+		defer server.Kill()
+		idle, _ := server.Memory()
+		other, header, err := startBare(server, key, db.DatabaseURL)
 		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// key is one of the Pro plan.
-func (b *bench) key(env []string) (string, error) {
-	if _, err := b.process(env, "accounts", "create", "bench@example.com", "--plan", "pro"); err != nil {
-		return "", err
-	}
-	cmd := exec.Command(b.palmares, "keys", "create", "bench@example.com")
-	cmd.Env = append(os.Environ(), env...)
-	out, err := cmd.Output()
-	return strings.TrimSpace(string(out)), err
-}
-
-func get(path, headers string) load {
-	return load{Requests: []string{"GET " + path + " HTTP/1.1\r\nHost: x\r\n" + headers + "\r\n"}}
-}
-
-func each(path string, names []string, headers string) load {
-	var l load
-	for _, name := range names {
-		l.Requests = append(l.Requests, get(path+name, headers).Requests...)
-	}
-	return l
-}
-
-func answering(status int, l load) load {
-	l.Status = status
-	return l
-}
-
-func (b *bench) contend(what, database string, ours, theirs load, goal float64, server *running, other string) error {
-	fmt.Fprintf(os.Stderr, "  %s\n", what)
-	c := fight{what: what, database: database, goal: goal}
-	ours.Address, theirs.Address = server.address, other
-	for i := range turns + 1 {
-		for side, l := range []load{ours, theirs} {
-			l.Connections, l.Duration = connections, turn
-			if l.Status == 0 {
-				l.Status = http.StatusOK
+		defer other.Kill()
+		auth := bearer(key)
+		hit := getText("/api/v1/tools", auth)
+		query := `{"query":"{tools(limit: 50) {items {` + toolFields + `} meta {total page limit pages}}}"}`
+		for _, c := range []contest{
+			{"hit", requests{Texts: []string{hit}}, requests{Texts: []string{getText("/plain", "")}}, 0.85},
+			{"hit, against the body without our headers", requests{Texts: []string{hit}}, requests{Texts: []string{getText("/body", "")}}, 0},
+			{"hit, gzip", requests{Texts: []string{getText("/api/v1/tools", auth+"Accept-Encoding: gzip\r\n")}}, requests{Texts: []string{getText("/gzip", "")}}, 0.85},
+			{"304", requests{Texts: []string{getText("/api/v1/tools", auth+"If-None-Match: "+header.Get("Etag")+"\r\n")}, Status: 304},
+				requests{Texts: []string{getText("/304", "")}, Status: 304}, 0.8},
+			{"hit, GraphQL POST", requests{Texts: []string{postText("/graphql", query, auth)}}, requests{Texts: []string{postText("/post", query, "")}}, 0.6},
+			{"hit, 1,000,000 addresses, against hit with a key", requests{Texts: []string{getText("/api/v1/tools", "")}, Addresses: true},
+				requests{Texts: []string{hit}, Address: server.Address}, 0.8},
+		} {
+			if err := c.run(table, kind, server.Address, other.Address); err != nil {
+				return err
 			}
-			got, err := sendLoad(l)
+		}
+		after, _ := server.Memory()
+		memory = append(memory, fmt.Sprintf("%s: %s idle, %s after this load", kind, inMB(idle), inMB(after)))
+		if kind == "SQLite" {
+			continue
+		}
+		slugs, err := fetchSlugs(server.Address)
+		if err != nil {
+			return err
+		}
+		one := func(path, headers string) (r requests) {
+			for _, slug := range slugs {
+				r.Texts = append(r.Texts, getText(path+slug, headers))
+			}
+			return r
+		}
+		for _, c := range []contest{
+			{"miss, list of 50", requests{Texts: []string{getText("/api/v1/tools?score_min=0.000"+number, auth)}}, requests{Texts: []string{getText("/list?score_min=0.000"+number, "")}}, 0.8},
+			{"miss, one tool", one("/api/v1/tools/", auth), one("/tools/", ""), 0.7},
+		} {
+			// With a tiny cache, every tool is evicted before it is requested again.
+			small, err := b.Serve(append(db.env, "PALMARES_CACHE_MB=1"), io.Discard)
 			if err != nil {
 				return err
 			}
-			if got.Wrong > 0 {
-				return fmt.Errorf("%s: %d of %d answers have another status", what, got.Wrong, got.Requests)
+			err = c.run(table, kind, small.Address, other.Address)
+			small.Kill()
+			if err != nil {
+				return err
 			}
-			if i == 0 {
-				continue // to warm up
+		}
+	}
+	if err := table.Print(os.Stdout); err != nil {
+		return err
+	}
+	fmt.Println(strings.Join(memory, "\n") + "\n")
+	return nil
+}
+
+// run lets both sides take turns and adds a row.
+func (c contest) run(table *load.Table, kind, ours, theirs string) error {
+	progress("  %s", c.name)
+	c.ours.Address = ours
+	if c.theirs.Address == "" {
+		c.theirs.Address = theirs
+	}
+	var totals [2]results
+	for turn := range 5 {
+		for side, r := range []requests{c.ours, c.theirs} {
+			r.Duration = 1500 * time.Millisecond
+			got, err := r.sendAll()
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
 			}
-			total := &c.ours
-			if side == 1 {
-				total = &c.theirs
+			if turn == 0 {
+				continue // warm-up
 			}
+			total := &totals[side]
 			total.Requests += got.Requests
 			total.Took += got.Took
 			total.P50, total.P99 = max(total.P50, got.P50), max(total.P99, got.P99)
 		}
 	}
-	c.memory = server.memory()
-	b.fights = append(b.fights, c)
+	a, b := totals[0].perSecond(), totals[1].perSecond()
+	table.Add(c.name, kind, fmt.Sprintf("%.0f", a), fmt.Sprintf("%.0f", b), fmt.Sprintf("%.2f", a/b), fmt.Sprintf("%.2f", c.goal),
+		totals[0].P50.Round(10*time.Microsecond), totals[0].P99.Round(10*time.Microsecond))
 	return nil
 }
 
-// sendLoad runs the load generator.
-func sendLoad(l load) (result outcome, err error) {
-	input, err := json.Marshal(l)
-	if err != nil {
-		return result, err
-	}
-	cmd := exec.Command(os.Args[0], "load")
-	cmd.Stdin, cmd.Stderr = strings.NewReader(string(input)), os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return result, err
-	}
-	return result, json.Unmarshal(out, &result)
-}
-
-// running is a server's process.
-type running struct {
-	cmd     *exec.Cmd
-	address string
-}
-
-func (r *running) stop() {
-	_ = r.cmd.Process.Kill()
-	_ = r.cmd.Wait()
-}
-
-// memory is what the process has resident, as Linux tells it.
-func (r *running) memory() int64 { return r.status("VmRSS") }
-
-// peak is the most that it ever had.
-func (r *running) peak() int64 { return r.status("VmHWM") }
-
-func (r *running) status(name string) int64 {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.cmd.Process.Pid))
-	if err != nil {
-		return 0
-	}
-	var kilobytes int64
-	if found := regexp.MustCompile(name + `:\s+(\d+) kB`).FindSubmatch(status); found != nil {
-		_, _ = fmt.Sscan(string(found[1]), &kilobytes)
-	}
-	return kilobytes << 10
-}
-
-// serve starts palmares behind a proxy that it trusts.
-func (b *bench) serve(env []string) (*running, error) {
-	cmd := exec.Command(b.palmares, "serve", "--listen", "127.0.0.1:0", "--trusted-proxies", "127.0.0.1")
-	cmd.Env = append(os.Environ(), env...)
-	return started(cmd, regexp.MustCompile(`http://([^/\s]+)/readyz`))
-}
-
-func startBare(b bare) (*running, error) {
-	input, err := json.Marshal(b)
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(os.Args[0], "bare")
-	cmd.Stdin, cmd.Stderr = strings.NewReader(string(input)), os.Stderr
-	return started(cmd, regexp.MustCompile(`^(\S+)$`))
-}
-
-// started waits for a process to say where it listens.
-func started(cmd *exec.Cmd, says *regexp.Regexp) (*running, error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if found := says.FindStringSubmatch(lines.Text()); found != nil {
-			go func() { _, _ = io.Copy(io.Discard, out) }()
-			return &running{cmd, found[1]}, nil
-		}
-	}
-	_ = cmd.Process.Kill()
-	return nil, errors.New("a server did not start")
-}
-
-func fetch(address string) ([]byte, error) {
-	response, err := (&http.Client{Transport: &http.Transport{DisableCompression: true}}).Get(address)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	return io.ReadAll(response.Body)
-}
-
-// headers are those of an answer, but for what net/http adds itself.
-func headers(address, key string) (http.Header, error) {
-	r, err := http.NewRequest(http.MethodGet, address, nil)
-	if err != nil {
-		return nil, err
-	}
-	r.Header.Set("Authorization", "Bearer "+key)
-	response, err := (&http.Client{Transport: &http.Transport{DisableCompression: true}}).Do(r)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	response.Header.Del("Date")
-	response.Header.Del("Content-Length")
-	return response.Header, nil
-}
-
-func someSlugs(address string) (slugs []string, err error) {
+func fetchSlugs(address string) (slugs []string, err error) {
 	for page := range 20 {
 		data, err := fetch(fmt.Sprintf("http://%s/api/v1/pricing?limit=200&page=%d", address, page+1))
 		if err != nil {
@@ -329,28 +149,123 @@ func someSlugs(address string) (slugs []string, err error) {
 	return slugs, nil
 }
 
-func compress(data []byte) []byte {
-	var out strings.Builder
-	w := gzip.NewWriter(&out)
-	_, _ = w.Write(data)
-	_ = w.Close()
-	return []byte(out.String())
+// bare is a server that a good programmer would write by hand for one response,
+// without everything else that palmares does. It is a process of its own.
+type bare struct {
+	Body, Gzipped []byte
+	Header        http.Header // of our response
+	DatabaseURL   string
 }
 
-func (b *bench) printContests(w io.Writer) error {
-	table := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
-	fmt.Fprintln(table, "| over HTTP, 16 connections\t| database\t| ours, a second\t| by hand\t| ratio\t| goal\t| p50\t| p99\t|")
-	fmt.Fprintln(table, "|---\t|---\t|---\t|---\t|---\t|---\t|---\t|---\t|")
-	for _, c := range b.fights {
-		fmt.Fprintf(table, "| %s\t| %s\t| %.0f\t| %.0f\t| %.2f\t| %.2f\t| %s\t| %s\t|\n", c.what, c.database,
-			c.ours.perSecond(), c.theirs.perSecond(), c.ours.perSecond()/c.theirs.perSecond(), c.goal,
-			c.ours.P50.Round(10*time.Microsecond), c.ours.P99.Round(10*time.Microsecond))
+// startBare starts a bare server with the list of tools of ours, whose headers
+// it returns.
+func startBare(ours *load.Process, key, databaseURL string) (*load.Process, http.Header, error) {
+	response, body, err := load.Do(context.Background(), load.Client, "http://"+ours.Address+"/api/v1/tools", "", "Authorization", "Bearer "+key)
+	if err != nil {
+		return nil, nil, err
 	}
-	if err := table.Flush(); err != nil {
+	b := bare{Body: body, Header: response.Header, DatabaseURL: databaseURL}
+	for _, name := range []string{"Date", "Content-Length", "Connection"} { // net/http adds its own
+		b.Header.Del(name)
+	}
+	var gzipped bytes.Buffer
+	w := gzip.NewWriter(&gzipped)
+	_, _ = w.Write(b.Body)
+	_ = w.Close()
+	b.Gzipped = gzipped.Bytes()
+	input, err := json.Marshal(b)
+	if err != nil {
+		return nil, nil, err
+	}
+	cmd := exec.Command(os.Args[0], "serve-bare")
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), os.Stderr
+	process, err := load.Start(cmd, regexp.MustCompile(`^(\S+)$`))
+	return process, b.Header, err
+}
+
+func serveBare() error {
+	var b bare
+	if err := json.NewDecoder(os.Stdin).Decode(&b); err != nil {
 		return err
 	}
-	for _, line := range b.memories {
-		fmt.Fprintf(w, "\n%s\n", line)
+	write := func(w http.ResponseWriter, header http.Header, status int, body []byte) {
+		for name, values := range header {
+			w.Header()[name] = values
+		}
+		if status == http.StatusOK {
+			w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		}
+		w.WriteHeader(status)
+		_, _ = w.Write(body)
 	}
-	return nil
+	plain := http.Header{"Content-Type": {"application/json"}}
+	gzipped, notModified := b.Header.Clone(), b.Header.Clone()
+	gzipped.Set("Content-Encoding", "gzip")
+	notModified.Del("Content-Type")
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /body", func(w http.ResponseWriter, _ *http.Request) { write(w, plain, 200, b.Body) })
+	mux.HandleFunc("GET /plain", func(w http.ResponseWriter, _ *http.Request) { write(w, b.Header, 200, b.Body) })
+	mux.HandleFunc("GET /gzip", func(w http.ResponseWriter, _ *http.Request) { write(w, gzipped, 200, b.Gzipped) })
+	mux.HandleFunc("GET /304", func(w http.ResponseWriter, _ *http.Request) { write(w, notModified, 304, nil) })
+	mux.HandleFunc("POST /post", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadAll(r.Body)
+		write(w, b.Header, 200, b.Body)
+	})
+	if b.DatabaseURL != "" {
+		db, err := sql.Open("postgres", b.DatabaseURL+"&sslmode=disable&binary_parameters=yes")
+		if err != nil {
+			return err
+		}
+		db.SetMaxOpenConns(connections)
+		db.SetMaxIdleConns(connections)
+		encode := func(w http.ResponseWriter, value any, err error) {
+			data, encodeErr := json.Marshal(value)
+			if err != nil || encodeErr != nil {
+				write(w, plain, http.StatusInternalServerError, nil)
+				return
+			}
+			write(w, plain, 200, data)
+		}
+		mux.HandleFunc("GET /list", func(w http.ResponseWriter, r *http.Request) {
+			list, err := readList(r.Context(), db, r.URL.Query().Get("score_min"))
+			encode(w, list, err)
+		})
+		mux.HandleFunc("GET /tools/{slug}", func(w http.ResponseWriter, r *http.Request) {
+			tools, err := readTools(r.Context(), db, toolSQL+"AND slug = $1", r.PathValue("slug"))
+			if err == nil && len(tools) == 0 {
+				err = sql.ErrNoRows
+			}
+			if err != nil {
+				tools = []toolRow{{}}
+			}
+			encode(w, tools[0], err)
+		})
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println(listener.Addr())
+	return http.Serve(listener, mux)
+}
+
+type toolList struct {
+	Data []toolRow `json:"data"`
+	Meta struct {
+		Total, Page, Limit, Pages int
+	} `json:"meta"`
+}
+
+func readList(ctx context.Context, db *sql.DB, scoreMin string) (list toolList, err error) {
+	least, err := strconv.ParseFloat(scoreMin, 64)
+	if err != nil {
+		return list, err
+	}
+	const where = "AND untested = false AND score >= $1 "
+	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM tools WHERE retired_at IS NULL "+where, least).Scan(&list.Meta.Total); err != nil {
+		return list, err
+	}
+	list.Meta.Page, list.Meta.Limit, list.Meta.Pages = 1, 50, (list.Meta.Total+49)/50
+	list.Data, err = readTools(ctx, db, toolSQL+where+"ORDER BY untested, score DESC, slug LIMIT 50", least)
+	return list, err
 }

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,119 +18,138 @@ import (
 	"time"
 )
 
-// The load generator is a process of its own, and does as little as it can:
-// it writes requests that are made before, and reads no more of an answer than
-// its length and status.
-
-// load is what to send. Each request is one of the variants in turn, with what
-// its number makes of the word that stands for it.
-type load struct {
+// requests are sent by a process of its own that does as little as possible: it
+// writes prepared requests and reads only the status and length of responses.
+type requests struct {
 	Address     string
 	Connections int
-	Duration    time.Duration
-	Requests    []string
-	Status      int
-	Addresses   bool // each request comes from another address
+	Duration    time.Duration // or
+	Count       int           // the number of requests
+	Texts       []string      // sent in turn
+	Status      int           // expected
+	Addresses   bool          // each request is from another client address
 }
 
-// outcome is what came of it.
-type outcome struct {
-	Requests int
-	Wrong    int // answers with another status
-	Took     time.Duration
-	P50, P99 time.Duration
+// results are those of requests.
+type results struct {
+	Requests   int
+	Unexpected int // responses with another status
+	Took       time.Duration
+	P50, P99   time.Duration
 }
 
-func (o outcome) perSecond() float64 { return float64(o.Requests) / o.Took.Seconds() }
+func (r results) perSecond() float64 { return float64(r.Requests) / r.Took.Seconds() }
 
-// varying stands in a request for its number.
-const varying = "{number}"
+// number stands for the number of the request, with seven digits.
+const number = "{number}"
+
+const connections = 16
+
+func bearer(key string) string { return "Authorization: Bearer " + key + "\r\n" }
+
+func getText(path, headers string) string {
+	return "GET " + path + " HTTP/1.1\r\nHost: x\r\n" + headers + "\r\n"
+}
+
+func postText(path, body, headers string) string {
+	length := len(body) + strings.Count(body, number)*(7-len(number))
+	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n%s", path, length, headers, body)
+}
+
+// send starts the process and waits for its results.
+func (r requests) send() (got results, err error) {
+	if r.Connections == 0 {
+		r.Connections = connections
+	}
+	if r.Status == 0 {
+		r.Status = http.StatusOK
+	}
+	input, err := json.Marshal(r)
+	if err != nil {
+		return got, err
+	}
+	cmd := exec.Command(os.Args[0], "generate-load")
+	cmd.Stdin, cmd.Stderr = strings.NewReader(string(input)), os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return got, err
+	}
+	return got, json.Unmarshal(out, &got)
+}
+
+// sendAll is send, and fails if a response has another status.
+func (r requests) sendAll() (results, error) {
+	got, err := r.send()
+	if err == nil && got.Unexpected > 0 {
+		err = fmt.Errorf("%d of %d responses have an unexpected status", got.Unexpected, got.Requests)
+	}
+	return got, err
+}
 
 // generateLoad is the process.
 func generateLoad() error {
-	var l load
-	if err := json.NewDecoder(os.Stdin).Decode(&l); err != nil {
+	var r requests
+	if err := json.NewDecoder(os.Stdin).Decode(&r); err != nil {
 		return err
 	}
-	result, err := l.run()
-	if err != nil {
-		return err
-	}
-	return json.NewEncoder(os.Stdout).Encode(result)
-}
-
-func (l load) run() (outcome, error) {
-	var number atomic.Int64
+	var sent, unexpected atomic.Int64
 	var all sync.WaitGroup
-	results := make([]outcome, l.Connections)
-	latencies := make([][]time.Duration, l.Connections)
-	failures := make([]error, l.Connections)
+	latencies := make([][]time.Duration, r.Connections)
+	failures := make([]error, r.Connections)
 	start := time.Now()
-	deadline := start.Add(l.Duration)
-	for i := range l.Connections {
-		all.Go(func() { results[i], latencies[i], failures[i] = l.connection(&number, deadline) })
+	more := func(n int64) bool { return r.Count > 0 && n <= int64(r.Count) || time.Since(start) < r.Duration }
+	for i := range r.Connections {
+		all.Go(func() {
+			conn, err := net.Dial("tcp", r.Address)
+			if err != nil {
+				failures[i] = err
+				return
+			}
+			defer conn.Close()
+			responses := bufio.NewReaderSize(conn, 64<<10)
+			for n := sent.Add(1); more(n); n = sent.Add(1) {
+				request := r.text(n)
+				begin := time.Now()
+				status := 0
+				if _, err = io.WriteString(conn, request); err == nil {
+					status, err = readResponse(responses)
+				}
+				if err != nil {
+					failures[i] = err
+					return
+				}
+				latencies[i] = append(latencies[i], time.Since(begin))
+				if status != r.Status {
+					unexpected.Add(1)
+				}
+			}
+		})
 	}
 	all.Wait()
-	total := outcome{Took: time.Since(start)}
-	for _, r := range results {
-		total.Requests += r.Requests
-		total.Wrong += r.Wrong
-	}
 	took := slices.Concat(latencies...)
-	slices.Sort(took)
+	got := results{Requests: len(took), Unexpected: int(unexpected.Load()), Took: time.Since(start)}
 	if len(took) > 0 {
-		total.P50, total.P99 = took[len(took)/2], took[len(took)*99/100]
+		slices.Sort(took)
+		got.P50, got.P99 = took[len(took)/2], took[len(took)*99/100]
 	}
-	return total, errors.Join(failures...)
+	return errors.Join(append(failures, json.NewEncoder(os.Stdout).Encode(got))...)
 }
 
-func (l load) connection(number *atomic.Int64, deadline time.Time) (result outcome, latencies []time.Duration, err error) {
-	conn, err := net.Dial("tcp", l.Address)
-	if err != nil {
-		return result, nil, err
+// text returns the n-th request.
+func (r requests) text(n int64) string {
+	text := r.Texts[n%int64(len(r.Texts))]
+	if strings.Contains(text, number) {
+		text = strings.ReplaceAll(text, number, fmt.Sprintf("%07d", n))
 	}
-	defer conn.Close()
-	answers := bufio.NewReaderSize(conn, 64<<10)
-	var request []byte
-	for time.Now().Before(deadline) {
-		n := number.Add(1)
-		request = l.write(request[:0], n)
-		begin := time.Now()
-		if _, err := conn.Write(request); err != nil {
-			return result, latencies, err
-		}
-		status, err := readAnswer(answers)
-		if err != nil {
-			return result, latencies, err
-		}
-		latencies = append(latencies, time.Since(begin))
-		result.Requests++
-		if status != l.Status {
-			result.Wrong++
-		}
+	if r.Addresses {
+		a := uint32(n) * 2654435761 % 1_000_000 // a million addresses in random order
+		text = fmt.Sprintf("%sX-Forwarded-For: 100.%d.%d.%d\r\n\r\n", text[:len(text)-2], a>>16&255, a>>8&255, a&255)
 	}
-	return result, latencies, nil
+	return text
 }
 
-// write makes the request of a number.
-func (l load) write(into []byte, n int64) []byte {
-	text := l.Requests[n%int64(len(l.Requests))]
-	before, after, found := strings.Cut(text, varying)
-	into = append(into, before...)
-	if found {
-		into = strconv.AppendInt(into, n, 10)
-		into = append(into, after...)
-	}
-	if l.Addresses {
-		a := uint32(n) * 2654435761 % 1_000_000 // a million of them, in no order
-		into = into[:len(into)-2]               // the empty line
-		into = fmt.Appendf(into, "X-Forwarded-For: 100.%d.%d.%d\r\n\r\n", a>>16&255, a>>8&255, a&255)
-	}
-	return into
-}
-
-// readAnswer reads one answer to its end.
-func readAnswer(r *bufio.Reader) (status int, err error) {
+// readResponse reads one response to its end.
+func readResponse(r *bufio.Reader) (status int, err error) {
 	line, err := r.ReadSlice('\n')
 	if err != nil {
 		return 0, err

@@ -1,260 +1,213 @@
-// Bench measures the program as its operators meet it: whole processes, on
-// both databases, with their peak memory. It prints a table and asserts
-// nothing: machines are shared and noisy.
+// Bench measures whole palmares processes on both databases. It prints tables
+// with goals; only soak and memory fail, because machines are shared and noisy.
 //
 //	make bench
+//	make bench PARTS="http memory"
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"syscall"
-	"text/tabwriter"
 	"time"
 
+	"palmares/internal/core/store"
+	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
 )
 
+// parts are what can be measured. Those that are not standard run only if they
+// are named.
+var parts = []struct {
+	name     string
+	standard bool
+	run      func(*bench, context.Context) error
+}{
+	{"imports", true, (*bench).imports},
+	{"graphql", true, (*bench).graphql},
+	{"http", true, (*bench).http},
+	{"webhooks", true, (*bench).webhooks},
+	{"memory", true, (*bench).memory},
+	{"large", true, (*bench).large},
+	{"prices", false, (*bench).prices},
+	{"profile", false, (*bench).profile},
+	{"soak", false, (*bench).soak},
+}
+
 func main() {
-	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: bench PALMARES [imports] [graphql] [http] [webhooks] [large] [memory] | prices | profile | soak")
-		os.Exit(2)
-	}
-	var err error
-	switch os.Args[1] {
-	case "load":
-		err = generateLoad()
-	case "bare":
-		err = serveBare()
-	default:
-		err = run(context.Background(), os.Args[1], os.Args[2:])
-	}
-	if err != nil {
+	if err := run(context.Background(), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-// measurement is one row of the table.
-type measurement struct {
-	what, database string
-	took           time.Duration
-	goal           time.Duration
-	peak           int64 // bytes; 0 where it was not measured
-	memoryGoal     int64
-}
-
-const megabyte = 1 << 20
-
-func run(ctx context.Context, binary string, parts []string) error {
-	path, err := filepath.Abs(binary)
+func run(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		var names []string
+		for _, part := range parts {
+			names = append(names, "["+part.name+"]")
+		}
+		return errors.New("usage: bench PALMARES " + strings.Join(names, " "))
+	}
+	switch args[0] { // processes of our own
+	case "generate-load":
+		return generateLoad()
+	case "serve-bare":
+		return serveBare()
+	}
+	program, remove, err := load.NewProgram(args[0])
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "palmares-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	b := &bench{palmares: path, dir: dir}
-	wanted := func(part string) bool { return len(parts) == 0 || slices.Contains(parts, part) }
-	sizes := []int{5_000}
-	if wanted("imports") || wanted("large") {
-		sizes = append(sizes, 100_000)
-	}
-	if slices.Contains(parts, "soak") {
-		duration, err := soakTime()
-		if err != nil {
-			return err
+	defer remove()
+	b := &bench{Program: program}
+	defer b.close()
+	for _, part := range parts {
+		if len(args) == 1 && part.standard || slices.Contains(args[1:], part.name) {
+			if err := part.run(b, ctx); err != nil {
+				return fmt.Errorf("%s: %w", part.name, err)
+			}
 		}
-		return b.soak(duration)
-	}
-	if slices.Contains(parts, "prices") {
-		return b.prices(ctx)
-	}
-	if err := b.generate(sizes...); err != nil {
-		return err
-	}
-	if wanted("imports") {
-		if err := errors.Join(b.embedded(), b.postgres(ctx), b.print(os.Stdout)); err != nil {
-			return err
-		}
-	}
-	if wanted("graphql") {
-		if err := errors.Join(b.graphql(ctx), b.printRatios(os.Stdout)); err != nil {
-			return err
-		}
-	}
-	if slices.Contains(parts, "profile") {
-		return b.profile()
-	}
-	if wanted("http") {
-		if err := errors.Join(b.http(ctx), b.printContests(os.Stdout)); err != nil {
-			return err
-		}
-	}
-	if wanted("webhooks") {
-		if err := errors.Join(b.webhooks(ctx), b.printPosts(os.Stdout)); err != nil {
-			return err
-		}
-	}
-	if wanted("memory") {
-		if err := b.memory(ctx); err != nil {
-			return err
-		}
-	}
-	if wanted("large") {
-		return errors.Join(b.large(ctx), b.printSizes(os.Stdout))
 	}
 	return nil
 }
 
 type bench struct {
-	palmares string
-	dir      string
-	rows     []measurement
-	ratios   []ratio
-	fights   []fight
-	memories []string
-	sizes    []size
-	posts    []post
+	load.Program
+	databases int
+	drops     []func() error
 }
 
-func (b *bench) feed(tools int) string { return filepath.Join(b.dir, fmt.Sprintf("%d.ndjson", tools)) }
-
-func (b *bench) generate(sizes ...int) error {
-	for _, tools := range sizes {
-		if _, err := b.process(nil, "generate", "--tools", fmt.Sprint(tools), b.feed(tools)); err != nil {
-			return err
-		}
+func (b *bench) close() {
+	for _, drop := range b.drops {
+		_ = drop()
 	}
-	return nil
 }
 
-func (b *bench) embedded() error {
-	small := []string{"PALMARES_DATA_DIR=" + filepath.Join(b.dir, "small")}
-	large := []string{"PALMARES_DATA_DIR=" + filepath.Join(b.dir, "large")}
-	if err := b.imports("SQLite", small, large); err != nil {
-		return err
-	}
-	return b.start(large)
+// database is a new database and the environment of processes that use it.
+type database struct {
+	store.Config
+	name string
+	env  []string
 }
 
-func (b *bench) postgres(ctx context.Context) error {
-	var env [2][]string
-	for i := range env {
+// kinds are the names of both databases.
+var kinds = []string{"SQLite", "PostgreSQL"}
+
+func (b *bench) newDatabase(ctx context.Context, kind string) (database, error) {
+	b.databases++
+	dir := filepath.Join(b.Dir, fmt.Sprintf("data-%d", b.databases))
+	db := database{store.Config{DataDir: dir}, kind, []string{"PALMARES_DATA_DIR=" + dir}}
+	if kind == "PostgreSQL" {
 		address, drop, err := testkit.Scratch(ctx)
 		if err != nil {
-			return err
+			return db, err
 		}
-		defer func() { _ = drop() }()
-		env[i] = []string{"DATABASE_URL=" + address}
+		b.drops = append(b.drops, drop)
+		db.DatabaseURL = address
+		db.env = append(db.env, "DATABASE_URL="+address)
 	}
-	return b.imports("PostgreSQL", env[0], env[1])
+	return db, nil
 }
 
-func (b *bench) imports(database string, small, large []string) error {
-	for _, m := range []struct {
-		what       string
-		env        []string
-		tools      int
-		goal       time.Duration
-		memoryGoal int64
-	}{
-		{"import of 5,000 tools", small, 5_000, 3 * time.Second, 0},
-		{"import of 100,000 tools", large, 100_000, 60 * time.Second, 400 * megabyte},
-		{"the same again, unchanged", large, 100_000, 20 * time.Second, 0},
-	} {
-		fmt.Fprintf(os.Stderr, "%s, %s\n", database, m.what)
-		used, err := b.process(m.env, "import", b.feed(m.tools))
+// feed generates a feed, unless it exists. Seeds make different catalogs.
+func (b *bench) feed(tools, seed int) (string, error) {
+	file := filepath.Join(b.Dir, fmt.Sprintf("%d-%d.ndjson", tools, seed))
+	if _, err := os.Stat(file); err == nil {
+		return file, nil
+	}
+	_, _, err := b.Run(nil, "generate", "--tools", fmt.Sprint(tools), "--seed", fmt.Sprint(seed), file)
+	return file, err
+}
+
+// importFeed imports a generated feed into a database.
+func (b *bench) importFeed(db database, tools int) (load.Usage, error) {
+	file, err := b.feed(tools, 1)
+	if err != nil {
+		return load.Usage{}, err
+	}
+	_, usage, err := b.Run(db.env, "import", file)
+	return usage, err
+}
+
+// serveCatalog imports a feed, creates a key and starts a server.
+func (b *bench) serveCatalog(ctx context.Context, kind string, tools int, env ...string) (db database, server *load.Process, key string, err error) {
+	if db, err = b.newDatabase(ctx, kind); err != nil {
+		return db, nil, "", err
+	}
+	if _, err = b.importFeed(db, tools); err != nil {
+		return db, nil, "", err
+	}
+	if key, err = b.CreateKey(db.env); err != nil {
+		return db, nil, "", err
+	}
+	db.env = append(db.env, env...)
+	server, err = b.Serve(db.env, io.Discard)
+	return db, server, key, err
+}
+
+// imports measures imports, and how soon a server is ready.
+func (b *bench) imports(ctx context.Context) error {
+	table := load.NewTable("operation", "database", "time", "goal", "peak memory", "goal")
+	for _, kind := range kinds {
+		var db database
+		for _, step := range []struct {
+			name       string
+			tools      int
+			again      bool
+			goal       time.Duration
+			memoryGoal int64
+		}{
+			{"import of 5,000 tools", 5_000, false, 3 * time.Second, 0},
+			{"import of 100,000 tools", 100_000, false, time.Minute, 400 * megabyte},
+			{"the same again, unchanged", 100_000, true, 20 * time.Second, 0},
+		} {
+			progress("%s, %s", kind, step.name)
+			if !step.again {
+				var err error
+				if db, err = b.newDatabase(ctx, kind); err != nil {
+					return err
+				}
+			}
+			usage, err := b.importFeed(db, step.tools)
+			if err != nil {
+				return err
+			}
+			table.Add(step.name, kind, usage.Time.Round(time.Millisecond), step.goal, inMB(usage.Peak), inMB(step.memoryGoal))
+		}
+		start := time.Now()
+		server, err := b.Serve(db.env, io.Discard)
 		if err != nil {
 			return err
 		}
-		used.what, used.database, used.goal, used.memoryGoal = m.what, database, m.goal, m.memoryGoal
-		b.rows = append(b.rows, used)
-	}
-	return nil
-}
-
-// process runs palmares to its end, with its time and peak memory.
-func (b *bench) process(env []string, args ...string) (measurement, error) {
-	cmd := exec.Command(b.palmares, args...)
-	cmd.Env = append(os.Environ(), env...)
-	start := time.Now()
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return measurement{}, fmt.Errorf("palmares %s: %w\n%s", args[0], err, out)
-	}
-	m := measurement{took: time.Since(start)}
-	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		m.peak = int64(usage.Maxrss) * 1024 // in kilobytes on Linux
-	}
-	return m, nil
-}
-
-// start measures from the process's start until it says that it is ready.
-func (b *bench) start(env []string) error {
-	cmd := exec.Command(b.palmares, "serve", "--listen", "127.0.0.1:0")
-	cmd.Env = append(os.Environ(), env...)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	begin := time.Now()
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	defer func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
-	}()
-	ready := regexp.MustCompile(`http://\S+/readyz`)
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		address := ready.FindString(lines.Text())
-		if address == "" {
-			continue
-		}
-		response, err := http.Get(address)
-		if err != nil {
-			return err
-		}
-		took := time.Since(begin)
-		body, err := io.ReadAll(response.Body)
-		_ = response.Body.Close()
-		http.DefaultClient.CloseIdleConnections()
-		if err != nil || !strings.Contains(string(body), `"release":1`) {
+		body, err := fetch("http://" + server.Address + "/readyz")
+		table.Add("serve until ready, 100,000 tools", kind, time.Since(start).Round(time.Millisecond), 300*time.Millisecond)
+		server.Kill()
+		if err != nil || !strings.Contains(string(body), `"release":`) {
 			return fmt.Errorf("the server is not ready: %s", body)
 		}
-		b.rows = append(b.rows, measurement{what: "serve until ready, 100,000 tools", database: "SQLite", took: took, goal: 300 * time.Millisecond})
-		return nil
 	}
-	return errors.New("the server did not start")
+	return table.Print(os.Stdout)
 }
 
-func (b *bench) print(w io.Writer) error {
-	table := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
-	fmt.Fprintln(table, "| what\t| database\t| time\t| goal\t| peak memory\t| goal\t|")
-	fmt.Fprintln(table, "|---\t|---\t|---\t|---\t|---\t|---\t|")
-	for _, m := range b.rows {
-		fmt.Fprintf(table, "| %s\t| %s\t| %s\t| %s\t| %s\t| %s\t|\n",
-			m.what, m.database, m.took.Round(time.Millisecond), m.goal, bytes(m.peak), bytes(m.memoryGoal))
-	}
-	return table.Flush()
-}
+const megabyte = 1 << 20
 
-func bytes(n int64) string {
-	if n == 0 {
+func inMB(bytes int64) string {
+	if bytes == 0 {
 		return ""
 	}
-	return strings.TrimSpace(fmt.Sprintf("%d MB", n/megabyte))
+	return fmt.Sprintf("%d MB", bytes/megabyte)
+}
+
+func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+
+// fetch returns the body of a URL.
+func fetch(url string) ([]byte, error) {
+	_, body, err := load.Do(context.Background(), load.Client, url, "")
+	return body, err
 }

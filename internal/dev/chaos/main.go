@@ -1,7 +1,7 @@
-// Chaos breaks what palmares stands on, part by part, under a steady load, and
-// tells what readers saw of it: three real servers behind nginx, PostgreSQL,
-// Redis and a receiver of webhooks, all on loopback. It prints a table and the
-// goals, and fails when one is not met.
+// Chaos breaks the services that palmares depends on, one at a time and under a
+// steady load, and reports what readers notice. The setup is real: three servers
+// behind nginx, PostgreSQL, Redis and a webhook receiver, all on loopback. It
+// prints a table and the goals, and fails if a goal is missed.
 //
 //	make chaos
 //	make chaos SHORT=1
@@ -14,15 +14,18 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
+	"time"
+
+	"palmares/internal/dev/load"
 )
 
 func main() {
-	short := flag.Bool("short", false, "faults of two or three seconds, as the tests run them")
-	only := flag.String("only", "", "faults whose names contain one of these words, separated by commas")
-	logs := flag.String("logs", "", "folder to keep the servers' logs in")
+	short := flag.Bool("short", false, "faults of two or three seconds, as in the tests")
+	only := flag.String("only", "", "only faults whose name contains one of these words, separated by commas")
+	logs := flag.String("logs", "", "directory for the servers' logs")
 	flag.Parse()
 	if flag.NArg() != 1 {
 		fmt.Fprintln(os.Stderr, "usage: chaos [-short] [-only WORDS] [-logs DIR] PALMARES")
@@ -30,60 +33,151 @@ func main() {
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	met, err := run(ctx, os.Stdout, flag.Arg(0), *logs, wants{short: *short, only: *only})
+	met, err := run(ctx, os.Stdout, flag.Arg(0), *logs, options{short: *short, only: *only})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
+	}
+	if err != nil || !met {
 		os.Exit(1)
 	}
-	if !met {
-		os.Exit(1)
-	}
 }
 
-// wants is which form of it was asked for.
-type wants struct {
-	short   bool
-	untimed bool // goals of time are not judged
-	only    string
+type options struct {
+	short        bool
+	ignoreTiming bool // goals about time are printed, but may be missed
+	only         string
 }
 
-func (w wants) fault(name string) bool {
-	for word := range strings.SplitSeq(w.only, ",") {
-		if strings.Contains(name, word) {
-			return true
-		}
-	}
-	return false
+func (o options) wants(fault string) bool {
+	return slices.ContainsFunc(strings.Split(o.only, ","), func(word string) bool { return strings.Contains(fault, word) })
 }
 
-// run goes through the faults, prints what came of them, and tells whether
-// every goal was met.
-func run(ctx context.Context, out io.Writer, binary, logs string, w wants) (met bool, err error) {
-	palmares, err := filepath.Abs(binary)
+// run runs the faults, prints the results, and reports whether all goals are
+// met.
+func run(ctx context.Context, out io.Writer, binary, logs string, o options) (met bool, err error) {
+	program, remove, err := load.NewProgram(binary)
 	if err != nil {
 		return false, err
 	}
-	dir, err := os.MkdirTemp("", "palmares-chaos-")
-	if err != nil {
-		return false, err
-	}
-	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o755); err != nil { // nginx and PostgreSQL are other users
-		return false, err
-	}
+	defer remove()
 	if logs == "" {
-		logs = dir
+		logs = program.Dir
 	}
-	var all []*outcome
-	for _, part := range []func(context.Context, place, wants) ([]*outcome, error){together, fullDisk, midnight} {
-		outcomes, err := part(ctx, place{palmares: palmares, dir: dir, logs: logs}, w)
+	var outcomes []*outcome
+	for _, part := range []func(context.Context, load.Program, string, options) ([]*outcome, error){sharedFaults, diskFull, midnight} {
+		some, err := part(ctx, program, logs, o)
 		if err != nil {
 			return false, err
 		}
-		all = append(all, outcomes...)
+		outcomes = append(outcomes, some...)
 	}
-	if err := printTable(out, all); err != nil {
+	if err := printTable(out, outcomes); err != nil {
 		return false, err
 	}
-	return printGoals(out, all, !w.untimed), nil
+	return printGoals(out, outcomes, !o.ignoreTiming), nil
+}
+
+func printTable(w io.Writer, outcomes []*outcome) error {
+	table := load.NewTable("fault", "cached reads", "failed", "p99", "max", "uncached reads", "refused with 503", "failed", "p99", "max",
+		"usage lost / duplicated", "Redis counts lost / duplicated", "granted of 100 per day", "events", "lost / duplicated",
+		"last failure after", "new release after", "delivered after")
+	for _, o := range outcomes {
+		if o.note != "" {
+			table.Add(o.fault.name, o.note)
+			continue
+		}
+		granted := ""
+		if o.granted > 0 {
+			granted = fmt.Sprint(o.granted)
+		}
+		c, u := o.cached, o.uncached
+		table.Add(o.fault.name, c.requests, c.failed, milliseconds(c.p99), milliseconds(c.max),
+			u.requests, u.refused, u.failed, milliseconds(u.p99), milliseconds(u.max),
+			fmt.Sprintf("%d / %d", o.usage.lost, o.usage.duplicated), fmt.Sprintf("%d / %d", o.redis.lost, o.redis.duplicated), granted,
+			o.events, fmt.Sprintf("%d / %d", o.lost, o.duplicated), seconds(o.recovered), seconds(o.visible), seconds(o.delivered))
+	}
+	return table.Print(w)
+}
+
+func milliseconds(d time.Duration) string {
+	if d >= time.Second {
+		return seconds(d)
+	}
+	return fmt.Sprintf("%d ms", d.Milliseconds())
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
+
+// maxRecovery is how soon everything must work again.
+const maxRecovery = 5 * time.Second
+
+// goals must be met whatever breaks. Missed returns how one is missed, or "".
+var goals = []struct {
+	name   string
+	missed func(*outcome) string
+	timing bool // depends on how busy the machine is
+}{
+	{"cached reads never fail", func(o *outcome) string { return count(o.cached.failed, "failed") }, false},
+	{"no response mixes releases", func(o *outcome) string { return count(o.mixed, "did") }, false},
+	{"no server goes back to an older release", func(o *outcome) string { return count(o.older, "responses did") }, false},
+	{"uncached reads fail only while a database is broken, and then with 503", func(o *outcome) string {
+		if o.fault.noFailure {
+			return count(o.cached.failed+o.uncached.failed+o.uncached.refused, "failed")
+		}
+		return count(o.uncached.failed, "failed otherwise")
+	}, false},
+	{"counts are exact, except for what a kill or an empty Redis may lose", func(o *outcome) string {
+		switch {
+		case o.usage.lost > o.mayLose:
+			return count(o.usage.lost, "not recorded")
+		case o.redis.lost > o.fault.redisMayLose:
+			return count(o.redis.lost, "lost by Redis")
+		}
+		return count(o.usage.duplicated+o.redis.duplicated, "counted twice")
+	}, false},
+	{"afterwards, all servers enforce a quota together again", func(o *outcome) string {
+		if want := dailyQuota * max(o.fault.days, 1); o.granted > 0 && o.granted != want {
+			return fmt.Sprintf("%d requests granted, want %d", o.granted, want)
+		}
+		return ""
+	}, false},
+	{"every event is delivered, with a stable id", func(o *outcome) string { return count(o.lost+o.wrongIDs, "lost or with a wrong id") }, false},
+	{"everything recovers within 5 s, without a restart", func(o *outcome) string {
+		switch {
+		case o.recovered > maxRecovery:
+			return "requests failed for " + seconds(o.recovered)
+		case o.visible > maxRecovery:
+			return "the new release took " + seconds(o.visible)
+		case o.delivered > maxRecovery:
+			return "events took " + seconds(o.delivered)
+		}
+		return ""
+	}, true},
+}
+
+func count(n int, what string) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// printGoals prints which goals are met, and reports whether all that count
+// are.
+func printGoals(w io.Writer, outcomes []*outcome, timing bool) (met bool) {
+	met = true
+	for _, g := range goals {
+		verdict := "met"
+		for _, o := range outcomes {
+			if how := g.missed(o); how != "" {
+				if verdict == "met" {
+					verdict = "MISSED"
+				}
+				verdict += fmt.Sprintf("; %s: %s", o.fault.name, how)
+				met = met && g.timing && !timing
+			}
+		}
+		fmt.Fprintf(w, "- %s: %s\n", g.name, verdict)
+	}
+	return met
 }

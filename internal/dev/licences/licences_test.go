@@ -10,25 +10,10 @@ import (
 	"testing"
 )
 
-func TestRecognise(t *testing.T) {
-	for text, want := range map[string]string{
-		"MIT License\n\nPermission is hereby granted, free of charge, to any person\nobtaining a copy of this":                                                                "MIT",
-		"   Apache License\n   Version 2.0, January 2004":                                                                                                                     "Apache-2.0",
-		"Mozilla Public License, version 2.0\n1.12. “Secondary License”\n means either the GNU General Public License, Version 2.0, or any later versions of those licenses.": "MPL-2.0",
-		"GNU GENERAL PUBLIC LICENSE\nVersion 3":                                                                                                                               "GPL-3.0",
-		// Two in one file: the one that asks for more counts.
-		"Permission is hereby granted, free of charge, to any person obtaining a copy. Parts are under the GNU Lesser General Public License.": "LGPL-3.0",
-		"All rights reserved.": "",
-	} {
-		if got := recognise(text); got != want {
-			t.Errorf("%.40q is %q, not %q", text, got, want)
-		}
-	}
-}
-
 func TestAllowed(t *testing.T) {
-	for p, want := range map[part]bool{
+	for c, want := range map[component]bool{
 		{name: "a", licence: "MIT"}:                                 true,
+		{name: "a", licence: "Unknown"}:                             false,
 		{name: "a", licence: ""}:                                    false,
 		{name: "a", licence: "GPL-3.0"}:                             false,
 		{name: "a", licence: "(GPL-3.0 OR MIT)"}:                    true,
@@ -38,19 +23,19 @@ func TestAllowed(t *testing.T) {
 		{name: "github.com/riverqueue/river/x", licence: "MPL-2.0"}: true,
 		{name: "github.com/riverqueue/river2", licence: "MPL-2.0"}:  false,
 	} {
-		if got := allowed(p); got != want {
-			t.Errorf("%s: %v", p.licence, got)
+		if got := allowed(c); got != want {
+			t.Errorf("%s %q: got allowed %v, want %v", c.name, c.licence, got, want)
 		}
 	}
-	var said bytes.Buffer
-	if err := refuse(&said, []part{{name: "a", licence: "MIT"}, {name: "b", licence: "GPL-3.0"}}); err == nil || !strings.Contains(said.String(), "not allowed: b") {
-		t.Errorf("%v: %s", err, &said)
+	var out bytes.Buffer
+	if err := check(&out, []component{{name: "a", licence: "MIT"}, {name: "b", licence: "GPL-3.0"}}); err == nil || !strings.Contains(out.String(), "not allowed: b") {
+		t.Errorf("got %v and %q, want an error about b", err, &out)
 	}
 }
 
-// What is shipped has licences that were looked at, and a bill that tells all
-// of it, the same each time.
-func TestOfThisProgram(t *testing.T) {
+// The program has only allowed licences, and a complete bill of materials that
+// is the same each time.
+func TestProgram(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "palmares")
 	build := exec.Command("go", "build", "-trimpath", "-o", program, "palmares/cmd/palmares")
@@ -59,35 +44,43 @@ func TestOfThisProgram(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	lock := filepath.Join("..", "..", "web", "workbench", "web", "package-lock.json")
-	var bills [2][]byte
-	for i := range bills {
-		file := filepath.Join(dir, "bill.json")
-		var said bytes.Buffer
-		if err := run(&said, program, lock, file); err != nil {
-			t.Fatalf("%v\n%s", err, &said)
+	var sboms [2][]byte
+	for i := range sboms {
+		file := filepath.Join(dir, "sbom.json")
+		var out bytes.Buffer
+		if err := run(&out, program, lock, file); err != nil {
+			t.Fatalf("%v\n%s", err, &out)
 		}
 		var err error
-		if bills[i], err = os.ReadFile(file); err != nil {
+		if sboms[i], err = os.ReadFile(file); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if !bytes.Equal(bills[0], bills[1]) {
-		t.Error("the bill is another each time")
+	if !bytes.Equal(sboms[0], sboms[1]) {
+		t.Error("the second bill of materials differs from the first")
 	}
-	var b bill
-	if err := json.Unmarshal(bills[0], &b); err != nil || b.Format != "CycloneDX" || b.Metadata.Component.Name != "palmares" {
-		t.Fatalf("%v: %+v", err, b.Metadata)
+	var sbom struct {
+		BOMFormat  string
+		Metadata   struct{ Component struct{ Name string } }
+		Components []struct {
+			Ref      string `json:"bom-ref"`
+			Version  string
+			Licenses []struct{ Expression string }
+		}
+	}
+	if err := json.Unmarshal(sboms[0], &sbom); err != nil || sbom.BOMFormat != "CycloneDX" || sbom.Metadata.Component.Name != "palmares" {
+		t.Fatalf("got %+v, %v", sbom.Metadata, err)
 	}
 	seen := map[string]bool{}
-	for _, c := range b.Components {
-		if len(c.Licenses) != 1 || c.Version == "" || seen[c.Ref] {
-			t.Errorf("%+v", c)
+	for _, c := range sbom.Components {
+		if len(c.Licenses) != 1 || c.Licenses[0].Expression == "" || c.Version == "" || seen[c.Ref] {
+			t.Errorf("got component %+v, want a version, one licence and a unique reference", c)
 		}
 		seen[c.Ref] = true
 	}
 	for _, want := range []string{"pkg:golang/std@", "pkg:golang/github.com/lib/pq@", "pkg:golang/modernc.org/sqlite@", "pkg:npm/graphiql@"} {
-		if !strings.Contains(string(bills[0]), `"purl": "`+want) {
-			t.Errorf("the bill lacks %s", want)
+		if !strings.Contains(string(sboms[0]), `"purl": "`+want) {
+			t.Errorf("the bill of materials lacks %s", want)
 		}
 	}
 }

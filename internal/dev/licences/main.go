@@ -1,75 +1,227 @@
-// Licences tells what the program is made of: every module that is linked into
-// it and every package in its scripts, each with its licence. It fails on a
-// licence that nobody has looked at, and writes a bill of materials in
-// CycloneDX JSON. It is a tool of the Makefile; nothing imports it.
+// Licences lists every Go module and npm package in the program with its
+// licence, fails on a licence that is not allowed, and writes a bill of
+// materials (CycloneDX JSON). `make audit` runs it.
 package main
 
 import (
+	"bytes"
+	"debug/buildinfo"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
 	"slices"
+	"strings"
 	"text/tabwriter"
 )
 
+// permissive licences require only that their text is included.
+var permissive = []string{"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BlueOak-1.0.0", "CC0-1.0", "ISC", "MIT", "MIT-0", "PSF-2.0", "Python-2.0", "Unicode-DFS-2016", "Unlicense", "Zlib"}
+
+// reviewed are modules under a licence that requires changes to their own
+// files to be published. We change none of these; review others before use.
+var reviewed = map[string][]string{
+	"MPL-2.0": {"github.com/hashicorp/golang-lru/v2", "github.com/hashicorp/hcl/v2", "github.com/riverqueue/river"},
+}
+
 func main() {
-	bom := flag.String("sbom", "", "where to write the bill of materials")
-	lock := flag.String("npm", "", "package-lock.json of what is built into the program")
+	sbom := flag.String("sbom", "", "file to write the bill of materials to")
+	lock := flag.String("npm", "", "package-lock.json of the built assets")
 	flag.Parse()
 	if flag.NArg() != 1 {
 		fmt.Fprintln(os.Stderr, "usage: licences [-sbom FILE] [-npm package-lock.json] PROGRAM")
 		os.Exit(2)
 	}
-	if err := run(os.Stdout, flag.Arg(0), *lock, *bom); err != nil {
+	if err := run(os.Stdout, flag.Arg(0), *lock, *sbom); err != nil {
 		fmt.Fprintln(os.Stderr, "licences:", err)
 		os.Exit(1)
 	}
 }
 
-// part is something that the program is made of.
-type part struct {
-	kind          string // golang or npm
+// component is a dependency that is part of the program.
+type component struct {
+	ecosystem     string // golang or npm
 	name, version string
-	licence       string // by its SPDX name; empty if it is not known
-	hash          string // as the lock file has it
+	licence       string // SPDX expression
+	hash          string // from the lock file
 }
 
-func run(w io.Writer, program, lock, bom string) error {
-	made, parts, err := modules(program)
+func run(w io.Writer, program, lock, sbom string) error {
+	build, err := buildinfo.ReadFile(program)
+	if err != nil {
+		return fmt.Errorf("read the modules of %s: %w", program, err)
+	}
+	components, err := goModules(build)
 	if err != nil {
 		return err
 	}
 	if lock != "" {
-		packages, err := packages(lock)
+		packages, err := npmPackages(lock)
 		if err != nil {
 			return err
 		}
-		parts = append(parts, packages...)
+		components = append(components, packages...)
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, p := range parts {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", p.name, p.version, p.licence)
+	for _, c := range components {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", c.name, c.version, c.licence)
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	if bom != "" {
-		if err := writeBOM(bom, made, parts); err != nil {
+	if sbom != "" {
+		if err := writeSBOM(sbom, build, components); err != nil {
 			return err
 		}
 	}
-	return refuse(w, parts)
+	return check(w, components)
 }
 
-// refuse names the parts that may not be shipped as they are.
-func refuse(w io.Writer, parts []part) error {
-	refused := slices.DeleteFunc(slices.Clone(parts), allowed)
-	for _, p := range refused {
-		fmt.Fprintf(w, "not allowed: %s %s: %q\n", p.name, p.version, p.licence)
+// check fails if a component's licence is not allowed.
+func check(w io.Writer, components []component) error {
+	rejected := slices.DeleteFunc(slices.Clone(components), allowed)
+	for _, c := range rejected {
+		fmt.Fprintf(w, "not allowed: %s %s: %q\n", c.name, c.version, c.licence)
 	}
-	if len(refused) > 0 {
-		return fmt.Errorf("%d of %d parts have a licence that is unknown or asks for too much: see policy.go", len(refused), len(parts))
+	if len(rejected) > 0 {
+		return fmt.Errorf("%d of %d components have a licence that is not allowed: see internal/dev/licences/main.go", len(rejected), len(components))
 	}
 	return nil
+}
+
+func allowed(c component) bool {
+	one := func(licence string) bool {
+		return slices.Contains(permissive, licence) || slices.ContainsFunc(reviewed[licence], func(name string) bool {
+			return c.name == name || strings.HasPrefix(c.name, name+"/")
+		})
+	}
+	for choice := range strings.SplitSeq(strings.Trim(c.licence, "()"), " OR ") {
+		if !slices.ContainsFunc(strings.Split(choice, " AND "), func(licence string) bool { return !one(licence) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// goModules returns the modules linked into a program, and the standard
+// library. go.mod has many more, such as those of tools.
+func goModules(build *debug.BuildInfo) ([]component, error) {
+	libraries, err := goLibraries()
+	if err != nil {
+		return nil, err
+	}
+	modules := []component{{ecosystem: "golang", name: "std", version: strings.TrimPrefix(build.GoVersion, "go"), licence: "BSD-3-Clause"}}
+	for _, m := range build.Deps {
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		modules = append(modules, component{ecosystem: "golang", name: m.Path, version: m.Version, hash: m.Sum})
+	}
+	// A library is a module or a directory in one with a licence of its own.
+	for _, l := range libraries {
+		var module *component
+		for i, m := range modules {
+			if (l.name == m.name || strings.HasPrefix(l.name, m.name+"/")) && (module == nil || len(m.name) > len(module.name)) {
+				module = &modules[i]
+			}
+		}
+		if module != nil && !slices.Contains(strings.Split(module.licence, " AND "), l.licence) {
+			module.licence = strings.TrimPrefix(module.licence+" AND "+l.licence, " AND ")
+		}
+	}
+	return modules, nil
+}
+
+// goLibraries runs go-licenses, which recognises licences by their text.
+func goLibraries() ([]component, error) {
+	template := filepath.Join(os.TempDir(), fmt.Sprintf("licences-%d.tpl", os.Getpid()))
+	if err := os.WriteFile(template, []byte("{{range .}}{{.Name}}\t{{.LicenseName}}\n{{end}}"), 0o600); err != nil {
+		return nil, err
+	}
+	defer os.Remove(template)
+	var warnings bytes.Buffer // mostly about URLs that it cannot look up
+	report := exec.Command("go", "tool", "go-licenses", "report", "palmares/cmd/palmares", "--ignore", "palmares", "--template", template)
+	report.Stderr = &warnings
+	out, err := report.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go-licenses: %w\n%s", err, &warnings)
+	}
+	var libraries []component
+	for line := range strings.Lines(string(out)) {
+		name, licence, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		libraries = append(libraries, component{name: name, licence: licence})
+	}
+	slices.SortFunc(libraries, func(a, b component) int { return strings.Compare(a.name+a.licence, b.name+b.licence) })
+	return libraries, nil
+}
+
+// npmPackages reads the packages that the built assets consist of.
+func npmPackages(lock string) ([]component, error) {
+	data, err := os.ReadFile(lock)
+	if err != nil {
+		return nil, err
+	}
+	var file struct {
+		Packages map[string]struct {
+			Version, License, Integrity string
+			Dev, Optional               bool
+		}
+	}
+	if err := json.Unmarshal(data, &file); err != nil {
+		return nil, err
+	}
+	var packages []component
+	for path, p := range file.Packages {
+		if path == "" || p.Dev || p.Optional { // build tools, and binaries for one platform
+			continue
+		}
+		name := path[strings.LastIndex(path, "node_modules/")+len("node_modules/"):]
+		packages = append(packages, component{"npm", name, p.Version, p.License, p.Integrity})
+	}
+	slices.SortFunc(packages, func(a, b component) int { return strings.Compare(a.name+"@"+a.version, b.name+"@"+b.version) })
+	return slices.Compact(packages), nil
+}
+
+// writeSBOM writes a bill of materials without a time or serial number, so
+// that equal programs have equal ones.
+func writeSBOM(file string, build *debug.BuildInfo, components []component) error {
+	type object = map[string]any
+	program := object{"type": "application", "bom-ref": build.Path, "name": build.Main.Path}
+	var properties []object
+	for _, setting := range build.Settings {
+		if setting.Key == "GOOS" || setting.Key == "GOARCH" {
+			properties = append(properties, object{"name": setting.Key, "value": setting.Value})
+		}
+	}
+	program["properties"] = properties
+	var described []object
+	for _, c := range components {
+		described = append(described, object{
+			"type": "library", "bom-ref": c.purl(), "purl": c.purl(), "name": c.name, "version": c.version,
+			"licenses":   []object{{"expression": c.licence}},
+			"properties": []object{{"name": "palmares:lock", "value": c.hash}},
+		})
+	}
+	text, err := json.MarshalIndent(object{
+		"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,
+		"metadata": object{"component": program}, "components": described,
+	}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o644)
+}
+
+// purl returns the package URL of a component.
+func (c component) purl() string {
+	segments := strings.Split(c.name, "/")
+	for i, segment := range segments {
+		segments[i] = strings.ReplaceAll(url.PathEscape(segment), "@", "%40")
+	}
+	return "pkg:" + c.ecosystem + "/" + strings.Join(segments, "/") + "@" + c.version
 }

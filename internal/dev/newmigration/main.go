@@ -1,6 +1,5 @@
-// Newmigration writes the next migration of both databases from what the ent
-// schema asks for and the migrations do not give yet. Read what it wrote
-// before committing it.
+// Newmigration writes the next migration of both databases: what the ent schema
+// has and the existing migrations lack. Review it before you commit it.
 //
 //	make migration NAME=add_keys
 package main
@@ -39,25 +38,25 @@ func write(ctx context.Context, name string) error {
 	}
 	defer func() { _ = drop() }()
 	next, drifts := 1, map[string]string{}
-	for folder, cfg := range map[string]store.Config{
+	for dir, cfg := range map[string]store.Config{
 		"sqlite":   {DataDir: dir},
 		"postgres": {DatabaseURL: scratch},
 	} {
-		known, drift, err := driftOf(ctx, cfg)
+		count, drift, err := driftOf(ctx, cfg)
 		if err != nil {
-			return fmt.Errorf("%s: %w", folder, err)
+			return fmt.Errorf("%s: %w", dir, err)
 		}
-		next, drifts[folder] = max(next, known+1), drift
+		next, drifts[dir] = max(next, count+1), drift
 	}
 	if drifts["sqlite"] == "" && drifts["postgres"] == "" {
-		return errors.New("the migrations already give what the schema asks for")
+		return errors.New("the migrations already match the schema")
 	}
-	for folder, drift := range drifts {
-		// Both get a file, so that their numbers never part.
+	for dir, drift := range drifts {
+		// Both databases get a file, so that their numbers stay the same.
 		if drift == "" {
-			drift = "-- Nothing to do here."
+			drift = "-- No change on this database."
 		}
-		file := filepath.Join("internal", "core", "store", "migrations", folder, fmt.Sprintf("%04d_%s.sql", next, name))
+		file := filepath.Join("internal", "core", "store", "migrations", dir, fmt.Sprintf("%04d_%s.sql", next, name))
 		if err := os.WriteFile(file, []byte(drift+"\n"), 0o644); err != nil {
 			return err
 		}
@@ -66,9 +65,9 @@ func write(ctx context.Context, name string) error {
 	return nil
 }
 
-// driftOf migrates an empty database, and tells how many migrations there are
-// and what the schema asks for beyond them.
-func driftOf(ctx context.Context, cfg store.Config) (known int, drift string, err error) {
+// driftOf migrates an empty database, and returns the number of migrations and
+// the statements that the schema needs in addition.
+func driftOf(ctx context.Context, cfg store.Config) (count int, drift string, err error) {
 	s, err := store.Open(ctx, cfg)
 	if err != nil {
 		return 0, "", err

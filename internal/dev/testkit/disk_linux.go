@@ -7,40 +7,24 @@ import (
 	"testing"
 )
 
-// SmallDisk mounts a file system that is soon full, for the length of a test.
-func SmallDisk(t testing.TB, size int) string {
-	t.Helper()
-	// Not below the test's own folder, which only its owner may enter: a
-	// database server is somebody else.
-	dir, err := os.MkdirTemp("", "palmares-disk-")
-	if err != nil {
-		t.Fatal(err)
+// MountSmallDisk mounts a file system of a limited size. Only root may.
+func MountSmallDisk(size int) (dir string, unmount func(), err error) {
+	// Not in a test's own directory, which other users, such as that of a
+	// database server, may not enter.
+	if dir, err = os.MkdirTemp("", "palmares-disk-"); err != nil {
+		return "", nil, err
 	}
-	t.Cleanup(func() { _ = os.Remove(dir) })
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", size)); err != nil {
-		CannotRun(t, "a small disk can only be mounted by root")
+		_ = os.Remove(dir)
+		return "", nil, err
 	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, 0); err != nil {
-			t.Errorf("unmount: %v", err)
-		}
-	})
-	return dir
+	return dir, func() {
+		_ = syscall.Unmount(dir, 0)
+		_ = os.Remove(dir)
+	}, nil
 }
 
-// ForPostgres hands a folder to the user whom a cluster of ours runs as.
-func ForPostgres(t testing.TB, dir string) {
-	t.Helper()
-	uid, gid, err := somebody()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(dir, uid, gid); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// ReadOnly lets nobody write any more to a disk that SmallDisk mounted.
+// ReadOnly makes a disk of SmallDisk read-only.
 func ReadOnly(t testing.TB, dir string) {
 	t.Helper()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {

@@ -2,17 +2,15 @@
 
 package testkit
 
-import "testing"
+import (
+	"errors"
+	"testing"
+)
 
-// SmallDisk mounts a file system that is soon full, where that is possible.
-func SmallDisk(t testing.TB, _ int) string {
-	t.Helper()
-	CannotRun(t, "a small disk can only be mounted on Linux")
-	return ""
+// MountSmallDisk is supported only on Linux.
+func MountSmallDisk(int) (string, func(), error) {
+	return "", nil, errors.New("supported only on Linux")
 }
 
-// ForPostgres is never reached without a SmallDisk.
-func ForPostgres(testing.TB, string) {}
-
-// ReadOnly is never reached without a SmallDisk.
+// ReadOnly is supported only on Linux.
 func ReadOnly(testing.TB, string) {}

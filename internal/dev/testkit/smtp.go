@@ -17,7 +17,7 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// SMTPServer is a mail server of a test's own, on loopback.
+// SMTPServer is a mail server on loopback.
 type SMTPServer struct {
 	URL string
 
@@ -28,28 +28,28 @@ type SMTPServer struct {
 	mu        sync.Mutex
 	delivered map[string]int
 	unread    map[string][]string
-	arrived   chan struct{} // closed with the next letter
+	arrived   chan struct{} // closed when the next email arrives
 }
 
-// SMTPOptions are what a mail server can have beyond the plainest.
+// SMTPOptions configure a mail server.
 type SMTPOptions struct {
 	TLS            *tls.Config // offers STARTTLS
 	ImplicitTLS    bool        // TLS from the first byte instead; needs TLS
-	User, Password string      // without which nothing is taken
-	Login          bool        // asks for them with AUTH LOGIN instead of PLAIN
-	UTF8           bool        // takes addresses beyond ASCII
-	// Rcpt and Data may refuse, with an *smtp.SMTPError of their own.
+	User, Password string      // required to send, if set
+	Login          bool        // offers AUTH LOGIN instead of PLAIN
+	UTF8           bool        // accepts non-ASCII addresses
+	// Rcpt and Data may reject an email with an *smtp.SMTPError.
 	Rcpt func(to string) error
 	Data func(to string) error
 }
 
-// StartSMTP starts a mail server that takes every letter.
+// StartSMTP starts a mail server that accepts every email.
 func StartSMTP(t testing.TB) *SMTPServer {
 	t.Helper()
 	return StartSMTPWith(t, SMTPOptions{})
 }
 
-// StartSMTPWith starts a mail server.
+// StartSMTPWith starts a mail server with options.
 func StartSMTPWith(t testing.TB, options SMTPOptions) *SMTPServer {
 	t.Helper()
 	s := &SMTPServer{
@@ -66,7 +66,7 @@ func StartSMTPWith(t testing.TB, options SMTPOptions) *SMTPServer {
 	return s
 }
 
-// Start starts it where it was.
+// Start starts the server, at the same address as before.
 func (s *SMTPServer) Start(t testing.TB) {
 	t.Helper()
 	listener, err := net.Listen("tcp", s.address)
@@ -78,7 +78,7 @@ func (s *SMTPServer) Start(t testing.TB) {
 		listener = tls.NewListener(listener, s.options.TLS)
 	}
 	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) {
-		return &smtpSession{server: s, known: s.options.User == ""}, nil
+		return &smtpSession{server: s, authenticated: s.options.User == ""}, nil
 	}))
 	server.Domain = "localhost"
 	server.EnableSMTPUTF8 = s.options.UTF8
@@ -88,16 +88,16 @@ func (s *SMTPServer) Start(t testing.TB) {
 	}
 	go func() { _ = server.Serve(listener) }()
 	s.stop = func() {
-		_ = listener.Close() // which the server may not have got to know yet
+		_ = listener.Close() // the server may not have registered it yet
 		_ = server.Close()
 	}
 }
 
-// Stop ends it; what it has taken stays.
+// Stop stops the server; it keeps the emails it has received.
 func (s *SMTPServer) Stop() { s.stop() }
 
-// Wait returns the next letter to an address, as it came over the wire, and
-// fails the test if none comes.
+// Wait returns the next email to an address as raw text, and fails the test if
+// none arrives.
 func (s *SMTPServer) Wait(t testing.TB, to string) string {
 	t.Helper()
 	to = strings.ToLower(to)
@@ -105,43 +105,43 @@ func (s *SMTPServer) Wait(t testing.TB, to string) string {
 	for {
 		s.mu.Lock()
 		arrived := s.arrived
-		if letters := s.unread[to]; len(letters) > 0 {
-			s.unread[to] = letters[1:]
+		if emails := s.unread[to]; len(emails) > 0 {
+			s.unread[to] = emails[1:]
 			s.mu.Unlock()
-			return letters[0]
+			return emails[0]
 		}
 		s.mu.Unlock()
 		select {
 		case <-arrived:
 		case <-deadline:
-			t.Fatalf("no letter to %s came", to)
+			t.Fatalf("no email to %s arrived", to)
 		}
 	}
 }
 
-// Count is how many letters an address was sent, those that were waited for
-// among them.
+// Count returns the number of emails to an address, including those that Wait
+// returned.
 func (s *SMTPServer) Count(to string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.delivered[strings.ToLower(to)]
 }
 
-func (s *SMTPServer) deliver(to, letter string) {
+func (s *SMTPServer) deliver(to, email string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	to = strings.ToLower(to)
 	s.delivered[to]++
-	s.unread[to] = append(s.unread[to], letter)
+	s.unread[to] = append(s.unread[to], email)
 	close(s.arrived)
 	s.arrived = make(chan struct{})
 }
 
-// smtpSession is one connection.
+// smtpSession is a connection.
 type smtpSession struct {
-	server *SMTPServer
-	known  bool
-	to     []string
+	server        *SMTPServer
+	authenticated bool
+	to            []string
 }
 
 func (s *smtpSession) AuthMechanisms() []string {
@@ -165,20 +165,20 @@ func (s *smtpSession) check(user, password string) error {
 	if user != s.server.options.User || password != s.server.options.Password {
 		return smtp.ErrAuthFailed
 	}
-	s.known = true
+	s.authenticated = true
 	return nil
 }
 
 func (s *smtpSession) Mail(string, *smtp.MailOptions) error {
-	if !s.known {
+	if !s.authenticated {
 		return smtp.ErrAuthRequired
 	}
 	return nil
 }
 
 func (s *smtpSession) Rcpt(to string, _ *smtp.RcptOptions) error {
-	if refuse := s.server.options.Rcpt; refuse != nil {
-		if err := refuse(to); err != nil {
+	if reject := s.server.options.Rcpt; reject != nil {
+		if err := reject(to); err != nil {
 			return err
 		}
 	}
@@ -187,17 +187,17 @@ func (s *smtpSession) Rcpt(to string, _ *smtp.RcptOptions) error {
 }
 
 func (s *smtpSession) Data(r io.Reader) error {
-	letter, err := io.ReadAll(r)
+	email, err := io.ReadAll(r)
 	if err != nil {
 		return err
 	}
 	for _, to := range s.to {
-		if refuse := s.server.options.Data; refuse != nil {
-			if err := refuse(to); err != nil {
+		if reject := s.server.options.Data; reject != nil {
+			if err := reject(to); err != nil {
 				return err
 			}
 		}
-		s.server.deliver(to, string(letter))
+		s.server.deliver(to, string(email))
 	}
 	return nil
 }
@@ -206,21 +206,21 @@ func (s *smtpSession) Reset() { s.to = nil }
 
 func (s *smtpSession) Logout() error { return nil }
 
-// loginServer is the server's side of AUTH LOGIN, which the library lacks.
+// loginServer implements AUTH LOGIN, which the library lacks.
 type loginServer struct {
-	check   func(user, password string) error
-	answers []string
+	check     func(user, password string) error
+	responses []string
 }
 
 func (l *loginServer) Next(response []byte) (challenge []byte, done bool, err error) {
 	if response != nil {
-		l.answers = append(l.answers, string(response))
+		l.responses = append(l.responses, string(response))
 	}
-	switch len(l.answers) {
+	switch len(l.responses) {
 	case 0:
 		return []byte("Username:"), false, nil
 	case 1:
 		return []byte("Password:"), false, nil
 	}
-	return nil, true, l.check(l.answers[0], l.answers[1])
+	return nil, true, l.check(l.responses[0], l.responses[1])
 }

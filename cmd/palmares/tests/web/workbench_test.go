@@ -184,7 +184,7 @@ func TestExplorerOpensPaths(t *testing.T) {
 	shows(t, p, "#same-curl", `curl -H "Authorization: Bearer $API_KEY" '`+base+"/api/embeddings/plume'")
 
 	p.Go(base + explorerOf("/api/v1/tools?limit=many"))
-	shows(t, p, "main .warning", `limit: "many" is not an integer`)
+	shows(t, p, "main .warning", `limit must be an integer from 1 to 200 (got "many")`)
 	p.Go(base + "/explorer?query=" + url.QueryEscape("query Asked($slug: String!) { tool(slug: $slug) { name } }") + "&variables=" + url.QueryEscape(`{"slug":"plume"}`))
 	shows(t, p, inQuery, "query Asked(")
 	shows(t, p, inVariables, `"slug": "plume"`)

@@ -1,5 +1,5 @@
-// Package blackbox builds palmares and runs it as a process, for tests that
-// treat it as its operators and clients do. Only tests import it.
+// Package blackbox builds palmares and runs it as a process, for tests that use
+// it like its operators and clients do.
 package blackbox
 
 import (
@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,32 +18,31 @@ import (
 	"testing"
 	"time"
 
+	catalog "palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
 
-// Limit is far beyond what any process takes.
+// Limit is much longer than any process runs.
 const Limit = 30 * time.Minute
 
-// instead is a program that is run instead of one that is built, with what it
-// needs in its environment.
+// instead is the program set by RunInstead.
 var instead struct {
 	path string
 	env  []string
 }
 
-// RunInstead makes commands run another program than one that is built here,
-// such as a test binary that behaves as palmares.
+// RunInstead makes commands run another program with additional environment
+// variables, such as a test binary that behaves like palmares.
 func RunInstead(path string, env ...string) { instead.path, instead.env = path, env }
 
-// RunShipped makes all commands run palmares as it is shipped, for tests of what
-// a browser shows: beside one, a server under the race detector takes most of
-// the machine.
+// RunShipped makes all commands run the release build. Browser tests use it: a
+// server with the race detector would take most of the CPU from the browser.
 func RunShipped() { buildAsTests = buildShipped }
 
-// Path is where the palmares is that commands run. It has the race detector if
-// the tests do.
+// Path returns the path of the program that commands run. It is built with the
+// race detector if the tests are.
 func Path(t testing.TB) string {
 	t.Helper()
 	if instead.path != "" {
@@ -53,14 +51,14 @@ func Path(t testing.TB) string {
 	return built(t, buildAsTests)
 }
 
-// Command prepares a process of palmares on a database.
+// Command prepares a palmares process on a database.
 func Command(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
 	t.Helper()
 	return command(t, Path(t), cfg, args...)
 }
 
-// Shipped prepares a process of palmares as it is shipped, for tests that run
-// long: the embedded database is ten times as slow under the race detector.
+// Shipped is like Command with the release build, for long tests: the embedded
+// database is ten times slower under the race detector.
 func Shipped(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
 	t.Helper()
 	return command(t, built(t, buildShipped), cfg, args...)
@@ -71,13 +69,8 @@ func command(t testing.TB, path string, cfg store.Config, args ...string) *exec.
 	ctx, cancel := context.WithTimeout(context.Background(), Limit)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, path, args...)
-	inherited := slices.DeleteFunc(os.Environ(), func(variable string) bool {
-		name, _, _ := strings.Cut(variable, "=")
-		return slices.Contains([]string{"DATABASE_URL", "PALMARES_DATA_DIR", "PALMARES_LISTEN", "SERVICE_NAME", "SERVICE_URL", "PUBLIC_URL", "TRUSTED_PROXIES", "REDIS_URL", "SMTP_URL", "MAIL_FROM"}, name) ||
-			strings.HasPrefix(name, "STRIPE_") || strings.HasPrefix(name, "OTEL_")
-	})
-	// Without this, the race detector keeps each process a second at its end.
-	cmd.Env = append(inherited, "GORACE=atexit_sleep_ms=0", "DATABASE_URL="+cfg.DatabaseURL, "PALMARES_DATA_DIR="+cfg.DataDir)
+	// By default, the race detector delays the exit by a second.
+	cmd.Env = append(testkit.CleanEnv(), "GORACE=atexit_sleep_ms=0", "DATABASE_URL="+cfg.DatabaseURL, "PALMARES_DATA_DIR="+cfg.DataDir)
 	if path == instead.path {
 		cmd.Env = append(cmd.Env, instead.env...)
 	}
@@ -85,7 +78,6 @@ func command(t testing.TB, path string, cfg store.Config, args ...string) *exec.
 	return cmd
 }
 
-// built is where a build has left the program.
 func built(t testing.TB, build func() (string, error)) string {
 	t.Helper()
 	path, err := build()
@@ -95,8 +87,9 @@ func built(t testing.TB, build func() (string, error)) string {
 	return path
 }
 
+// The flags are those of make build and make test, so that the build cache
+// already has the packages.
 var (
-	// With the flags of make build, so that nothing is compiled twice.
 	buildShipped = sync.OnceValues(func() (string, error) {
 		return build("palmares", "0", "-trimpath", "-buildvcs=false")
 	})
@@ -104,7 +97,7 @@ var (
 		if !underRace {
 			return buildShipped()
 		}
-		flags := []string{"-race"} // and the rest of the flags of make test, for the same reason
+		flags := []string{"-race"}
 		for _, pkg := range strings.Fields(os.Getenv("TEST_UNWATCHED")) {
 			flags = append(flags, "-gcflags="+pkg+"=-race=false -d=checkptr=0")
 		}
@@ -112,8 +105,8 @@ var (
 	})
 )
 
-// build leaves a program below the repository's bin. Each package's tests build
-// it, but only the first has something to do.
+// build builds palmares into bin/test. Tests of several packages do so at once,
+// so it holds a lock.
 func build(name, cgo string, flags ...string) (string, error) {
 	root, err := testkit.FindRoot()
 	if err != nil {
@@ -127,7 +120,7 @@ func build(name, cgo string, flags ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer lock.Close() // and let go of it
+	defer lock.Close()
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return "", err
 	}
@@ -141,13 +134,13 @@ func build(name, cgo string, flags ...string) (string, error) {
 	return path, nil
 }
 
-// Result is what a finished process left.
+// Result is the exit code and output of a process.
 type Result struct {
 	Code     int
 	Out, Err string
 }
 
-// Runs lets a process come to its end.
+// Runs runs a process to its end.
 func Runs(t testing.TB, cmd *exec.Cmd) Result {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -160,17 +153,19 @@ func Runs(t testing.TB, cmd *exec.Cmd) Result {
 	return Result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
 }
 
-// Succeeds is Runs for a process that must exit with 0.
+// Succeeds runs a process that must exit with 0.
 func Succeeds(t testing.TB, cmd *exec.Cmd) Result {
 	t.Helper()
 	r := Runs(t, cmd)
 	if r.Code != 0 {
-		t.Fatalf("%v: exit %d\n%s", cmd.Args[1:], r.Code, r.Err)
+		t.Fatalf("%v: got exit code %d, want 0\n%s", cmd.Args[1:], r.Code, r.Err)
 	}
 	return r
 }
 
-// NewKey opens an account and makes a key, as an operator does.
+var accounts atomic.Int64
+
+// NewKey creates an account and an API key on the command line.
 func NewKey(t testing.TB, cfg store.Config, plan string) string {
 	t.Helper()
 	email := fmt.Sprintf("%s-%d@example.com", plan, accounts.Add(1))
@@ -178,7 +173,39 @@ func NewKey(t testing.TB, cfg store.Config, plan string) string {
 	return strings.TrimSpace(Succeeds(t, Command(t, cfg, "keys", "create", email, "--name", "test")).Out)
 }
 
-var accounts atomic.Int64
+// demo returns the files of an embedded database with the demo catalog.
+var demo = sync.OnceValues(func() (testkit.Files, error) {
+	dir, err := os.MkdirTemp("", "palmares-demo-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path, err := buildShipped()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(path, "import", "-")
+	cmd.Dir, cmd.Env, cmd.Stdin = dir, append(testkit.CleanEnv(), "PALMARES_DATA_DIR="+dir), bytes.NewReader(catalog.Catalog)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("import the demo catalog: %w\n%s", err, out)
+	}
+	return testkit.ReadFiles(dir)
+})
+
+// Demo returns a new embedded database with the demo catalog. The import runs
+// once, without the race detector; each test gets a copy.
+func Demo(t testing.TB) store.Config {
+	t.Helper()
+	cfg := store.Config{DataDir: t.TempDir()}
+	files, err := demo()
+	if err == nil {
+		err = files.WriteTo(cfg.DataDir)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
 
 // SynthFile writes a synthetic feed to a file.
 func SynthFile(t testing.TB, opts synth.Options) string {
@@ -190,7 +217,7 @@ func SynthFile(t testing.TB, opts synth.Options) string {
 	return WriteFile(t, "feed.ndjson", buf.Bytes())
 }
 
-// WriteFile writes a file that goes with the test.
+// WriteFile writes a file that is removed with the test.
 func WriteFile(t testing.TB, name string, data []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -200,7 +227,7 @@ func WriteFile(t testing.TB, name string, data []byte) string {
 	return path
 }
 
-// ReadAll is all that can be read, as text.
+// ReadAll reads everything as text.
 func ReadAll(t testing.TB, r io.Reader) string {
 	t.Helper()
 	data, err := io.ReadAll(r)
@@ -210,8 +237,23 @@ func ReadAll(t testing.TB, r io.Reader) string {
 	return string(data)
 }
 
-// FreeAddress is one that nobody listens on.
+// FreeAddress returns a loopback address on which nothing listens.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
-	return fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t))
+	address, err := testkit.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address
+}
+
+// NewLine starts a proxy in front of a database, which ends with the test.
+func NewLine(t testing.TB, database string) *testkit.Line {
+	t.Helper()
+	line, err := testkit.OpenLine(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(line.Close)
+	return line
 }

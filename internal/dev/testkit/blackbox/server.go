@@ -1,13 +1,16 @@
 package blackbox
 
 import (
-	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"palmares/internal/core/store"
@@ -15,7 +18,7 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// Server is a running process and where it listens.
+// Server is a running palmares process.
 type Server struct {
 	Cmd     *exec.Cmd
 	Address string // host:port
@@ -23,44 +26,31 @@ type Server struct {
 	Done    chan error
 }
 
-// Serve starts a server on a database, which ends with the test.
+// Serve starts a server on a database, which is killed with the test.
 func Serve(t testing.TB, cfg store.Config, args ...string) *Server {
 	t.Helper()
 	return Serving(t, Command(t, cfg, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
 }
 
-// Serving starts a process that serves.
+var printedAddress = regexp.MustCompile(`http://([^/\s]+)`)
+
+// Serving starts a prepared command that serves.
 func Serving(t testing.TB, cmd *exec.Cmd) *Server {
 	t.Helper()
 	s := &Server{Cmd: cmd, Log: &testkit.Log{}, Done: make(chan error, 1)}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
 	cmd.Stderr = s.Log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	address, err := testkit.StartListening(cmd, printedAddress)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, s.Log)
 	}
-	lines := bufio.NewScanner(out)
-	for s.Address == "" && lines.Scan() {
-		if _, after, found := strings.Cut(lines.Text(), "http://"); found {
-			s.Address, _, _ = strings.Cut(after, "/")
-		}
-	}
-	go func() {
-		_, _ = io.Copy(io.Discard, out)
-		s.Done <- cmd.Wait()
-	}()
+	s.Address = address
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	if s.Address == "" {
-		<-s.Done
-		t.Fatalf("it prints no address:\n%s", s.Log)
-	}
+	go func() { s.Done <- cmd.Wait() }()
 	return s
 }
 
-// ServeClosed starts a public server that sends no mail, so that nobody can
-// sign up.
+// ServeClosed starts a public server that cannot send email, so that nobody
+// can sign up.
 func ServeClosed(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{Log: &testkit.Log{}, Address: FreeAddress(t)}
@@ -77,7 +67,7 @@ func ServeClosed(t testing.TB) *Server {
 // Get returns the status and the decoded body.
 func (s *Server) Get(t testing.TB, path string) (int, map[string]any) {
 	t.Helper()
-	defer http.DefaultClient.CloseIdleConnections() // they would hold up the server's end
+	defer http.DefaultClient.CloseIdleConnections() // they would delay a graceful shutdown
 	response, err := http.Get("http://" + s.Address + path)
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +80,8 @@ func (s *Server) Get(t testing.TB, path string) (int, map[string]any) {
 	return response.StatusCode, body
 }
 
-// Call sends one request, with headers in pairs.
+// Call sends a request with headers in pairs, and returns the response with its
+// body already read.
 func (s *Server) Call(t testing.TB, method, path, body string, headers ...string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.Address+path, strings.NewReader(body))
@@ -107,27 +98,24 @@ func (s *Server) Call(t testing.TB, method, path, body string, headers ...string
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := ReadAll(t, response.Body)
 	response.Body.Close()
-	response.Body = io.NopCloser(strings.NewReader(string(data)))
+	response.Body = io.NopCloser(strings.NewReader(data))
 	return response
 }
 
-// Ends waits for an orderly end.
+// Ends waits for the server to exit, which must be without an error.
 func (s *Server) Ends(t testing.TB) {
 	t.Helper()
-	if err := wait.Receive(t, "the server ends", s.Done); err != nil {
-		t.Errorf("it ends with %v:\n%s", err, s.Log)
+	if err := wait.Receive(t, "the server exits", s.Done); err != nil {
+		t.Errorf("got %v, want a clean exit\n%s", err, s.Log)
 	}
 }
 
 var printedLink = regexp.MustCompile(`"to":"([^"]+)".*"link":"([^"]+)","code":"(\d{6})"`)
 
-// Printed waits for an email to an address that the server prints to its log.
-// After is how many came before.
+// Printed waits for a sign-in email that the server prints to its log, and
+// skips as many to the same address as after says.
 func (s *Server) Printed(t testing.TB, to string, after int) (link, code string) {
 	t.Helper()
 	wait.Until(t, "an email to "+to+" in the log", func() bool {
@@ -144,4 +132,52 @@ func (s *Server) Printed(t testing.TB, to string, after int) (link, code string)
 		return false
 	})
 	return link, code
+}
+
+// Inbox is a receiver of webhooks.
+type Inbox struct {
+	*httptest.Server
+	mu   sync.Mutex
+	got  []http.Header
+	hold chan struct{} // delays responses until it is closed, if not nil
+}
+
+// NewInbox starts a receiver, which is closed with the test.
+func NewInbox(t testing.TB) *Inbox {
+	in := &Inbox{}
+	in.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice a closed connection
+		in.mu.Lock()
+		in.got = append(in.got, r.Header)
+		hold := in.hold
+		in.mu.Unlock()
+		if hold != nil {
+			select {
+			case <-hold:
+			case <-r.Context().Done():
+			}
+		}
+	}))
+	t.Cleanup(in.Close)
+	return in
+}
+
+// Hold delays responses from now on until the channel is closed; nil ends it.
+func (in *Inbox) Hold(until chan struct{}) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.hold = until
+}
+
+// All returns the headers of the events received so far.
+func (in *Inbox) All() []http.Header {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return slices.Clone(in.got)
+}
+
+// Wait waits until n events have arrived.
+func (in *Inbox) Wait(t testing.TB, n int) {
+	t.Helper()
+	wait.Until(t, fmt.Sprintf("%d events have arrived", n), func() bool { return len(in.All()) >= n })
 }

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -14,11 +15,10 @@ import (
 	"palmares/internal/dev/testkit/browser"
 )
 
-// policy lets a page use what its own server has, and no inline script.
+// policy allows resources of the page's own server, and no inline scripts.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
-// site serves pages by their path, all with the same head, and scripts whose
-// path ends so.
+// site serves pages, scripts and style sheets by their path.
 func site(t testing.TB, files map[string]string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -50,8 +50,8 @@ func site(t testing.TB, files map[string]string) string {
 		if cookie, err := r.Cookie("visitor"); err == nil {
 			content += "<p id=visitor>" + cookie.Value + "</p>"
 		}
-		if said := r.FormValue("said"); said != "" {
-			content += "<p id=said>" + said + "</p>"
+		if word := r.FormValue("word"); word != "" {
+			content += "<p id=word>" + word + "</p>"
 		}
 		fmt.Fprintf(w, "<!doctype html><html lang=en><head><title>Test</title></head><body><main><h1>Test</h1>%s</main></body></html>", content)
 	}))
@@ -62,19 +62,19 @@ func site(t testing.TB, files map[string]string) string {
 func expect[V comparable](t testing.TB, what string, got, want V) {
 	t.Helper()
 	if got != want {
-		t.Errorf("%s is %v, not %v", what, got, want)
+		t.Errorf("%s: got %v, want %v", what, got, want)
 	}
 }
 
 func TestGoodPage(t *testing.T) {
 	address := site(t, map[string]string{
 		"/": `<script src=/a.js defer></script><p id=by-script>no</p>
-			<form action=/said method=post><label>Say <input name=said id=word value=before></label>
+			<form action=/posted method=post><label>Word <input name=word id=field value=before></label>
 			<select name=pick aria-label=Pick><option>one<option>two</select><button>Send</button></form>
 			<p><a href=/slow>Slow</a><p><a href="#here">Within</a><p><a href=/redirect>Redirect</a><p><a href=/empty>Empty</a>`,
-		"/said": "<p>Heard.</p>",
-		"/slow": "<p id=slow>Slow.</p>",
-		"/a.js": `document.getElementById("by-script").textContent = "yes"`,
+		"/posted": "<p>Posted.</p>",
+		"/slow":   "<p id=slow>Slow.</p>",
+		"/a.js":   `document.getElementById("by-script").textContent = "yes"`,
 	})
 	b := browser.Start(t)
 	p := b.Open(t, browser.Look{}, address+"/")
@@ -85,20 +85,20 @@ func TestGoodPage(t *testing.T) {
 	var width int
 	p.Eval("innerWidth", &width)
 	expect(t, "the width", width, 1280)
-	expect(t, "the field", p.Value("#word"), "before")
-	p.Fill("#word", "after")
+	expect(t, "the field", p.Value("#field"), "before")
+	p.Fill("#field", "after")
 	p.Fill("select", "two")
 	expect(t, "the choice", p.Value("select"), "two")
 	expect(t, "the focus", p.Focused(), "select.pick")
 	p.Press("Shift+Tab")
-	expect(t, "the focus", p.Focused(), "input#word.said")
+	expect(t, "the focus", p.Focused(), "input#field.word")
 	p.Press("Enter")
-	expect(t, "the address", p.URL(), address+"/said")
-	expect(t, "what it heard", p.Text("#said"), "after")
+	expect(t, "the address", p.URL(), address+"/posted")
+	expect(t, "the posted word", p.Text("#word"), "after")
 
 	p.Go(address + "/")
-	p.Fill("#word", "")
-	expect(t, "the emptied field", p.Value("#word"), "")
+	p.Fill("#field", "")
+	expect(t, "the emptied field", p.Value("#field"), "")
 	p.Click("a[href='#here']")
 	expect(t, "the address", p.URL(), address+"/#here")
 	p.Click("a[href='/empty']")
@@ -122,15 +122,15 @@ func TestGoodPage(t *testing.T) {
 	}
 	expect(t, "the focus", p.Focused(), `button "Send"`)
 	p.Press("Space")
-	expect(t, "what it heard", p.Text("#said"), "before")
+	expect(t, "the posted word", p.Text("#word"), "before")
 }
 
 func TestLooks(t *testing.T) {
 	address := site(t, map[string]string{
-		"/":      `<link rel=stylesheet href=/a.css><script src=/a.js defer></script><p id=by-script>no</p><form action=/said method=post><input name=said><button>Send</button></form>`,
-		"/said":  "",
-		"/a.css": "@media (prefers-color-scheme: dark) { body { background: rgb(1, 2, 3) } }",
-		"/a.js":  `document.getElementById("by-script").textContent = "yes"`,
+		"/":       `<link rel=stylesheet href=/a.css><script src=/a.js defer></script><p id=by-script>no</p><form action=/posted method=post><input name=word><button>Send</button></form>`,
+		"/posted": "",
+		"/a.css":  "@media (prefers-color-scheme: dark) { body { background: rgb(1, 2, 3) } }",
+		"/a.js":   `document.getElementById("by-script").textContent = "yes"`,
 	})
 	b := browser.Start(t)
 	background := func(look browser.Look) (color string) {
@@ -147,7 +147,7 @@ func TestLooks(t *testing.T) {
 	expect(t, "the width", width, 320)
 	p.Fill("input", "hello")
 	p.Click("button")
-	expect(t, "what it heard", p.Text("#said"), "hello")
+	expect(t, "the posted word", p.Text("#word"), "hello")
 }
 
 func TestCookies(t *testing.T) {
@@ -174,11 +174,11 @@ func TestAxe(t *testing.T) {
 	b := browser.Start(t)
 	got := failures(t, func(t testing.TB) { b.Open(t, browser.Look{}, address+"/").Axe() })
 	if len(got) != 1 || !strings.Contains(got[0], "/: label: ") || !strings.Contains(got[0], `<input id="nameless">`) {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want the rule label and the input", got)
 	}
 }
 
-func TestWhatIsWrongWithAPage(t *testing.T) {
+func TestComplaints(t *testing.T) {
 	address := site(t, map[string]string{
 		"/error.js":     `console.error("oh", {a: 1})`,
 		"/warning.js":   `console.warn("hm")`,
@@ -220,7 +220,7 @@ func TestWhatIsWrongWithAPage(t *testing.T) {
 	} {
 		got := failures(t, func(t testing.TB) { b.Open(t, browser.Look{}, address+path) })
 		if !strings.Contains(strings.Join(got, "\n"), want) {
-			t.Errorf("%s: %q", path, got)
+			t.Errorf("%s: got %q, want %q", path, got, want)
 		}
 	}
 }
@@ -234,16 +234,16 @@ func TestForeignHost(t *testing.T) {
 	got := strings.Join(failures(t, func(t testing.TB) { b.Open(t, browser.Look{}, server.URL).Click("a") }), "\n")
 	for _, want := range []string{"click a and load", "ERR_NAME_NOT_RESOLVED", "another host: http://framed.invalid/", "another host: http://elsewhere.invalid/"} {
 		if !strings.Contains(got, want) {
-			t.Errorf("no %q in %s", want, got)
+			t.Errorf("got %s, want %q", got, want)
 		}
 	}
 }
 
-func TestWhatAPageCannotDo(t *testing.T) {
+func TestFailedActions(t *testing.T) {
 	address := site(t, map[string]string{"/": "<button hidden>Hidden</button><input disabled><button id=off disabled>Off</button>"})
 	b := browser.Start(t)
 	for want, do := range map[string]func(p *browser.Page){
-		"not seen":          func(p *browser.Page) { p.Click("button") },
+		"not visible":       func(p *browser.Page) { p.Click("button") },
 		"is disabled":       func(p *browser.Page) { p.Click("#off") },
 		`got "Test`:         func(p *browser.Page) { p.Shows("h1", "Best") },
 		"not there":         func(p *browser.Page) { p.Text("#nothing") },
@@ -258,20 +258,19 @@ func TestWhatAPageCannotDo(t *testing.T) {
 			do(p)
 		})
 		if len(got) != 1 || !strings.Contains(got[0], want) {
-			t.Errorf("%s: %q", want, got)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
 
-// What moves is clicked when it has come to rest, and what comes later when it
-// is there.
-func TestWhatIsNotReadyYet(t *testing.T) {
+// Click waits until a moving element rests, and for elements that appear later.
+func TestClickWaits(t *testing.T) {
 	address := site(t, map[string]string{
 		"/":      `<link rel=stylesheet href=/a.css><script src=/a.js defer></script><button type=button id=moving>Click</button><p id=clicked>no</p>`,
-		"/a.css": `#moving { position: relative; animation: away 1s linear } @keyframes away { from { left: 0 } to { left: 600px } }`,
+		"/a.css": `#moving { position: relative; animation: slide 1s linear } @keyframes slide { from { left: 0 } to { left: 600px } }`,
 		"/a.js": `document.getElementById("moving").addEventListener("click", event => {
 			const at = event.target.getAnimations().length;
-			document.getElementById("clicked").textContent = at ? "while it moved" : "at rest";
+			document.getElementById("clicked").textContent = at ? "moving" : "at rest";
 			const later = document.createElement("button");
 			Object.assign(later, {type: "button", id: "later", textContent: "Later", disabled: true});
 			later.addEventListener("click", () => { later.textContent = "Done"; });
@@ -281,13 +280,13 @@ func TestWhatIsNotReadyYet(t *testing.T) {
 	})
 	p := browser.Start(t).Open(t, browser.Look{}, address+"/")
 	p.Click("#moving")
-	expect(t, "it was clicked", p.Text("#clicked"), "at rest")
+	expect(t, "the element when clicked", p.Text("#clicked"), "at rest")
 	p.Click("#later")
 	p.Shows("#later", "Done")
 }
 
-// A test that fails leaves a picture and the console's lines behind.
-func TestFailureIsKept(t *testing.T) {
+// A failed test leaves a screenshot and the console log.
+func TestFailureIsSaved(t *testing.T) {
 	address := site(t, map[string]string{"/": "<script src=/a.js></script>", "/a.js": `console.error("oh no")`})
 	dir := t.TempDir()
 	t.Setenv("TEST_OUTPUT", dir)
@@ -297,16 +296,16 @@ func TestFailureIsKept(t *testing.T) {
 		p.Limit = time.Millisecond
 		p.Text("#nothing")
 	})
-	pictures, err := filepath.Glob(filepath.Join(dir, "failures", "TestFailureIsKept-*.png"))
-	if err != nil || len(pictures) != 1 {
-		t.Errorf("got pictures %q, %v, want one", pictures, err)
+	screenshots, err := filepath.Glob(filepath.Join(dir, "failures", "TestFailureIsSaved-*.png"))
+	if err != nil || len(screenshots) != 1 {
+		t.Errorf("got screenshots %q, %v, want one", screenshots, err)
 	}
-	logs, err := filepath.Glob(filepath.Join(dir, "failures", "TestFailureIsKept-*.txt"))
+	logs, err := filepath.Glob(filepath.Join(dir, "failures", "TestFailureIsSaved-*.txt"))
 	if err != nil || len(logs) != 1 {
 		t.Fatalf("got logs %q, %v, want one", logs, err)
 	}
 	if text, err := os.ReadFile(logs[0]); err != nil || !strings.Contains(string(text), "oh no") {
-		t.Errorf("got %q, %v, want the console's line", text, err)
+		t.Errorf("got %q, %v, want the console log", text, err)
 	}
 }
 
@@ -320,12 +319,12 @@ func TestScreenshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	picture, err := png.DecodeConfig(file)
+	image, err := png.DecodeConfig(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	expect(t, "the width", picture.Width, 400)
-	expect(t, "that it is whole", picture.Height > 3000, true)
+	expect(t, "the width", image.Width, 400)
+	expect(t, "the whole height", image.Height > 3000, true)
 }
 
 func BenchmarkOpen(b *testing.B) {
@@ -339,3 +338,46 @@ func BenchmarkOpen(b *testing.B) {
 		}
 	}
 }
+
+// recorder records failures instead of failing the test.
+type recorder struct {
+	testing.TB
+	failures []string
+	cleanups []func()
+}
+
+// failures runs a test and returns its failures.
+func failures(t *testing.T, test func(t testing.TB)) []string {
+	t.Helper()
+	if os.Getenv("TEST_OUTPUT") == "" { // do not save intended failures
+		t.Setenv("TEST_OUTPUT", t.TempDir())
+	}
+	r := &recorder{TB: t}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			for i := len(r.cleanups) - 1; i >= 0; i-- {
+				r.cleanups[i]()
+			}
+		}()
+		test(r)
+	}()
+	<-done
+	return r.failures
+}
+
+func (r *recorder) Failed() bool { return len(r.failures) > 0 }
+
+func (r *recorder) Cleanup(f func()) { r.cleanups = append(r.cleanups, f) }
+
+func (r *recorder) Error(args ...any) { r.failures = append(r.failures, fmt.Sprint(args...)) }
+
+func (r *recorder) Errorf(format string, args ...any) { r.Error(fmt.Sprintf(format, args...)) }
+
+func (r *recorder) Fatal(args ...any) {
+	r.Error(args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) Fatalf(format string, args ...any) { r.Fatal(fmt.Sprintf(format, args...)) }

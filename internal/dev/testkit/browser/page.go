@@ -9,15 +9,18 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
-// Page is a tab. What it cannot do fails its test at once; what was wrong with
-// the pages it showed fails it when it ends.
+// Page is a tab. An action that fails ends the test; errors in the console and
+// the like fail the test when it ends.
 type Page struct {
 	t     testing.TB
 	ctx   context.Context
@@ -25,7 +28,7 @@ type Page struct {
 	watch *watch
 	id    string
 
-	// Limit is how long an element is waited for, minutes if not set.
+	// Limit is how long to wait for an element.
 	Limit time.Duration
 }
 
@@ -42,19 +45,19 @@ func newPage(t testing.TB, ctx context.Context, end context.CancelFunc, look Loo
 	p.watch = startWatch(ctx)
 	p.id = string(p.watch.frame)
 	t.Cleanup(func() {
-		// What happened before this answer was told before it.
+		// All events so far arrive before this result.
 		_, err := p.try(p.evaluate("0"))
 		failed := t.Failed()
 		if failed && err == nil {
-			p.keepPicture()
+			p.saveFailure()
 		}
 		end()
 		if err != nil {
-			t.Errorf("the page is gone: %v", err)
+			t.Errorf("the page does not respond: %v", err)
 		}
 		complaints := p.watch.complaints()
 		if failed {
-			p.keepConsole(complaints)
+			p.saveConsole(complaints)
 		}
 		for _, complaint := range complaints {
 			t.Error(complaint)
@@ -63,71 +66,72 @@ func newPage(t testing.TB, ctx context.Context, end context.CancelFunc, look Loo
 	return p
 }
 
-// In opens another tab for the same visitor, who sees it in another way.
+// In opens another tab for the same visitor, with another Look.
 func (p *Page) In(t testing.TB, look Look) *Page {
 	t.Helper()
 	ctx, end := chromedp.NewContext(p.ctx)
 	return newPage(t, ctx, end, look)
 }
 
-// URL is the address of what is shown.
+// URL returns the address of the current document.
 func (p *Page) URL() string {
 	p.t.Helper()
 	frame := p.frame()
 	return frame.URL + frame.URLFragment
 }
 
-// Status is that of the document that is shown.
+// Status returns the HTTP status of the current document.
 func (p *Page) Status() int {
 	p.t.Helper()
 	loader := p.frame().LoaderID
-	p.until("learn the status", func(context.Context) (bool, error) { return p.watch.statusOf(loader) != 0, nil })
+	p.until("get the status", func(context.Context) (bool, error) { return p.watch.statusOf(loader) != 0, nil })
 	return p.watch.statusOf(loader)
 }
 
-// Text is what can be read in an element, which may take a moment to appear.
+// Text waits for an element and returns its visible text.
 func (p *Page) Text(selector string) (text string) {
 	p.t.Helper()
 	p.element("read", selector, "element.innerText.trim()", &text)
 	return text
 }
 
-// Shows waits until something can be read in an element. Editors write their
-// spaces as ones that do not break.
+// Shows waits until an element's text contains want. Code editors use
+// non-breaking spaces, which count as spaces.
 func (p *Page) Shows(selector, want string) {
 	p.t.Helper()
 	read := "(document.querySelector(" + quote(selector) + ")?.innerText ?? '').replaceAll('\u00a0', ' ')"
 	p.until("read "+quote(want)+" in "+selector, func(ctx context.Context) (bool, error) {
 		text, err := chromedp.Run(ctx, p.evaluate(read))
-		var said string
+		var shown string
 		if err == nil {
-			err = json.Unmarshal(text, &said)
+			err = json.Unmarshal(text, &shown)
 		}
 		if err != nil {
 			return false, nil // between two documents
 		}
-		if !strings.Contains(said, want) {
-			return false, notYet{fmt.Errorf("got %.2000q", said)}
+		if !strings.Contains(shown, want) {
+			return false, notYet{fmt.Errorf("got %.2000q", shown)}
 		}
 		return true, nil
 	})
 }
 
-// Value is that of a field.
+// Value waits for a field and returns its value.
 func (p *Page) Value(selector string) (value string) {
 	p.t.Helper()
 	p.element("read", selector, "element.value", &value)
 	return value
 }
 
-// Exists tells whether there is such an element now.
+// Exists reports whether there is such an element now.
 func (p *Page) Exists(selector string) (exists bool) {
 	p.t.Helper()
 	p.Eval("document.querySelector("+quote(selector)+") !== null", &exists)
 	return exists
 }
 
-// Eval is what an expression comes to, or what it promises. Into may be nil.
+// Eval evaluates an expression, awaits it if it is a promise, and decodes the
+// result into a pointer, which may be nil.
 func (p *Page) Eval(expression string, into any) {
 	p.t.Helper()
 	value, err := p.try(p.evaluate(expression))
@@ -139,21 +143,21 @@ func (p *Page) Eval(expression string, into any) {
 	}
 }
 
-// element waits for one to do something with, and evaluates an expression of
-// it. An expression that throws is evaluated again: the page may not be ready.
+// element waits for an element and evaluates an expression of it. An expression
+// that throws is retried: the page may not be ready.
 func (p *Page) element(verb, selector, expression string, into any) {
 	p.t.Helper()
 	p.until(verb+" "+selector, func(ctx context.Context) (bool, error) { return p.find(ctx, selector, expression, into) })
 }
 
-// find evaluates an expression of an element, if it is there.
+// find evaluates an expression of an element, if it exists.
 func (p *Page) find(ctx context.Context, selector, expression string, into any) (found bool, err error) {
 	search := "(element => element && {found: " + expression + "})(document.querySelector(" + quote(selector) + "))"
 	value, err := chromedp.Run(ctx, p.evaluate(search))
 	var exception *chromedp.ExceptionError
 	if errors.As(err, &exception) {
-		err = inOneLine(exception)
-		if strings.HasPrefix(err.Error(), "SyntaxError") { // which no waiting mends
+		err = messageOf(exception)
+		if strings.HasPrefix(err.Error(), "SyntaxError") { // waiting does not help
 			return false, err
 		}
 		return false, notYet{err}
@@ -166,11 +170,11 @@ func (p *Page) find(ctx context.Context, selector, expression string, into any) 
 	}{into})
 }
 
-// notYet is why something could not be done yet.
+// notYet is an error that may go away by waiting.
 type notYet struct{ error }
 
-// inOneLine is what an exception says, without the stack, which is ours.
-func inOneLine(exception *chromedp.ExceptionError) error {
+// messageOf returns an exception's message without its stack.
+func messageOf(exception *chromedp.ExceptionError) error {
 	if exception.Exception == nil {
 		return exception
 	}
@@ -182,18 +186,18 @@ func (p *Page) evaluate(expression string) chromedp.Action[[]byte] {
 	return p.evaluateIn(0, expression)
 }
 
-// evaluateIn is for a world of one's own, beside the page's scripts.
+// evaluateIn evaluates in an isolated world, apart from the page's scripts.
 func (p *Page) evaluateIn(world runtime.ExecutionContextID, expression string) chromedp.Action[[]byte] {
 	return chromedp.Evaluate[[]byte](expression, chromedp.EvalAwaitPromise, func(params *runtime.EvaluateParams) {
 		params.ContextID = world
 	})
 }
 
-// frame is the state of the tab.
+// frame returns the state of the tab.
 func (p *Page) frame() *cdp.Frame {
 	p.t.Helper()
 	var frame *cdp.Frame
-	p.do("see where it is", func(ctx context.Context, t *chromedp.Target) error {
+	p.do("get the address", func(ctx context.Context, t *chromedp.Target) error {
 		tree, err := cdp.Call(ctx, t, page.GetFrameTree, cdp.Empty{})
 		if err == nil {
 			frame = tree.FrameTree.Frame
@@ -203,7 +207,7 @@ func (p *Page) frame() *cdp.Frame {
 	return frame
 }
 
-// do does something in the time there is.
+// do runs an action, and ends the test if it fails.
 func (p *Page) do(what string, action func(context.Context, *chromedp.Target) error) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, limit)
@@ -219,7 +223,7 @@ func (p *Page) try(action chromedp.Action[[]byte]) ([]byte, error) {
 	return chromedp.Run(ctx, action)
 }
 
-// until looks again and again, in the time there is, and at least once.
+// until polls a condition until p.Limit, and at least once.
 func (p *Page) until(what string, ready func(context.Context) (bool, error)) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, limit)
@@ -233,27 +237,210 @@ func (p *Page) until(what string, ready func(context.Context) (bool, error)) {
 			p.fatal(what, err)
 		}
 		if time.Now().After(deadline) || p.ctx.Err() != nil {
-			p.fatal(what, cmp.Or(err, p.ctx.Err(), fmt.Errorf("it is not there after %s", p.Limit)))
+			p.fatal(what, cmp.Or(err, p.ctx.Err(), fmt.Errorf("not there after %s", p.Limit)))
 		}
 	}
 }
 
-// fatal says where it was that something could not be done.
+// fatal ends the test with the failed action and the page's address.
 func (p *Page) fatal(what string, err error) {
 	p.t.Helper()
 	address, other := p.try(p.evaluate("location.href"))
 	if other != nil {
-		address = []byte("a page that does not answer")
+		address = []byte("a page that does not respond")
 	}
 	var exception *chromedp.ExceptionError
 	if errors.As(err, &exception) {
-		err = inOneLine(exception)
+		err = messageOf(exception)
 	}
 	p.t.Fatalf("%s on %s: %v", what, strings.Trim(string(address), `"`), err)
 }
 
-// quote makes a JavaScript literal.
+// quote returns a JavaScript literal.
 func quote(text string) string {
 	literal, _ := json.Marshal(text)
 	return string(literal)
+}
+
+// Go navigates to an address and waits until the page is loaded.
+func (p *Page) Go(address string) {
+	p.t.Helper()
+	var loader cdp.LoaderID
+	p.do("go to "+address, func(ctx context.Context, t *chromedp.Target) error {
+		result, err := cdp.Call(ctx, t, page.Navigate, page.NavigateParams{URL: address})
+		if err == nil && result.ErrorText != "" {
+			err = errors.New(result.ErrorText)
+		}
+		loader = result.LoaderID
+		return err
+	})
+	if loader == "" {
+		return // within the document
+	}
+	p.until("load "+address, func(context.Context) (bool, error) { return p.watch.loaded(loader), nil })
+}
+
+// How long after an action a navigation may start, if it is not expected and if
+// it is.
+const (
+	grace     = 100 * time.Millisecond
+	longGrace = 30 * time.Second
+)
+
+// following runs an action and waits for the navigation that it starts, if any.
+// Leads is whether one is expected.
+func (p *Page) following(what string, leads bool, action func(context.Context, *chromedp.Target) error) {
+	p.t.Helper()
+	before := p.watch.navigations()
+	p.do(what, action)
+	prevented, err := p.try(p.evaluate("window.prevented === true")) // a busy page responds after it has handled the action
+	patience := grace
+	if leads && (err != nil || string(prevented) != "true") {
+		patience = longGrace
+	}
+	start := time.Now()
+	p.until(what+" and load", func(context.Context) (bool, error) {
+		if p.watch.navigations() == before {
+			return time.Since(start) > patience, nil
+		}
+		over, failure := p.watch.last()
+		if failure != "" {
+			return false, errors.New(failure)
+		}
+		return over, nil
+	})
+}
+
+// Fill replaces the content of a field by typing. Other fields, such as selects
+// and dates, have their value set.
+func (p *Page) Fill(selector, text string) {
+	p.t.Helper()
+	var typed bool
+	p.element("fill", selector, `(() => {
+		if (element.disabled || element.readOnly) throw new Error("the field cannot be changed");
+		element.focus();
+		if (document.activeElement !== element) throw new Error("the field does not take the focus");
+		if (element.matches("textarea, input:is([type=text], [type=email], [type=password], [type=search], [type=tel], [type=url], [type=number], :not([type]))")) {
+			element.select();
+			return true;
+		}
+		element.value = `+quote(text)+`;
+		if (element.value !== `+quote(text)+`) throw new Error("the field does not take " + `+quote(text)+`);
+		element.dispatchEvent(new Event("input", {bubbles: true}));
+		element.dispatchEvent(new Event("change", {bubbles: true}));
+		return false;
+	})()`, &typed)
+	if !typed {
+		return
+	}
+	p.do("fill "+selector, func(ctx context.Context, t *chromedp.Target) error {
+		if text == "" {
+			_, err := chromedp.KeyEvent(kb.Delete)(ctx, t)
+			return err
+		}
+		_, err := cdp.Call(ctx, t, input.InsertText, input.InsertTextParams{Text: text})
+		return err
+	})
+}
+
+// Click clicks an element where it is visible, and waits for the navigation that
+// it starts, if any.
+func (p *Page) Click(selector string) {
+	p.t.Helper()
+	type place struct {
+		X, Y, Width, Height float64
+		Frame               float64 // time of the animation frame
+		Leads               bool    // a click opens another document
+	}
+	var at, before place
+	p.until("click "+selector, func(ctx context.Context) (bool, error) {
+		before, at = at, place{}
+		if is, err := p.find(ctx, selector, clickable, &at); !is || err != nil {
+			return false, err
+		}
+		if at.X != before.X || at.Y != before.Y || at.Width != before.Width || at.Height != before.Height || at.Frame == before.Frame {
+			return false, notYet{errors.New("the element is moving")}
+		}
+		return true, nil
+	})
+	p.following("click "+selector, at.Leads, func(ctx context.Context, t *chromedp.Target) error {
+		_, err := chromedp.MouseClickXY(at.X, at.Y)(ctx, t)
+		return err
+	})
+}
+
+// clickable returns where an element can be clicked, or throws if it cannot.
+const clickable = `(() => {
+		element.scrollIntoView({block: "center", inline: "center", behavior: "instant"});
+		const box = element.getClientRects()[0];
+		if (!box || !box.width || !box.height) throw new Error("the element is not visible");
+		if (element.disabled || element.getAttribute("aria-disabled") === "true") throw new Error("the element is disabled");
+		const at = {x: box.x + box.width / 2, y: box.y + box.height / 2, width: box.width, height: box.height};
+		const hit = document.elementFromPoint(at.x, at.y);
+		if (!element.contains(hit) && hit?.closest("label")?.control !== element)
+			throw new Error("the element is behind " + (hit ? hit.outerHTML.slice(0, 200) : "the edge of the window"));
+		return {...at, frame: document.timeline.currentTime, leads: ` + leads + `(element)};
+	})()`
+
+// leads reports whether a click or Enter on an element should open another
+// document. If a script prevents it, the page's "prevented" is true.
+const leads = `(element => {
+		window.prevented = false;
+		for (const event of ["click", "submit"]) addEventListener(event, ({defaultPrevented}) => window.prevented ||= defaultPrevented, {once: true});
+		const link = element.closest("a[href]");
+		if (link) {
+			const [page] = link.href.split("#");
+			return !link.target && !link.hasAttribute("download") && /^https?:/.test(page) && !(link.getAttribute("href").includes("#") && page === location.href.split("#")[0]);
+		}
+		const button = element.closest("button, input[type=submit]");
+		const form = (button ?? element).form;
+		return Boolean(form) && (!button || button.type === "submit") && (form.noValidate || form.matches(":valid"));
+	})`
+
+var keys = map[string]string{
+	"Tab": kb.Tab, "Enter": kb.Enter, "Space": " ", "Escape": kb.Escape, "Backspace": kb.Backspace, "Delete": kb.Delete,
+	"ArrowUp": kb.ArrowUp, "ArrowDown": kb.ArrowDown, "ArrowLeft": kb.ArrowLeft, "ArrowRight": kb.ArrowRight,
+	"Home": kb.Home, "End": kb.End, "PageUp": kb.PageUp, "PageDown": kb.PageDown,
+}
+
+// Press presses a key, such as "Tab", "Shift+Tab" or "a", and waits for the
+// navigation that it starts, if any.
+func (p *Page) Press(key string) {
+	p.t.Helper()
+	name, shifted := strings.CutPrefix(key, "Shift+")
+	code, known := keys[name]
+	if !known {
+		if utf8.RuneCountInString(name) != 1 {
+			p.fatal("press "+key, fmt.Errorf("there is no key %q", name))
+		}
+		code = name
+	}
+	var options []chromedp.KeyOption
+	if shifted {
+		options = append(options, chromedp.KeyModifiers(chromedp.ModifierShift))
+	}
+	press := func(ctx context.Context, t *chromedp.Target) error {
+		_, err := chromedp.KeyEvent(code, options...)(ctx, t)
+		return err
+	}
+	if name == "Enter" || name == "Space" {
+		var leading bool
+		p.Eval(leads+"(document.activeElement ?? document.body)", &leading)
+		p.following("press "+key, leading, press)
+	} else {
+		p.do("press "+key, press)
+	}
+}
+
+// Focused describes the focused element by its id and name, or else by its text,
+// such as input#email.email or a "Sign in".
+func (p *Page) Focused() (description string) {
+	p.t.Helper()
+	p.Eval(`(element => {
+		const tag = element.tagName.toLowerCase(), name = element.getAttribute("name");
+		if (tag === "body") return tag;
+		if (element.id || name) return tag + (element.id && "#" + element.id) + (name ? "." + name : "");
+		return tag + " " + JSON.stringify((element.innerText || element.getAttribute("aria-label") || "").trim().slice(0, 80));
+	})(document.activeElement ?? document.body)`, &description)
+	return description
 }

@@ -15,30 +15,30 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// watch is what a tab has told about itself. A navigation goes by its loader's
-// id, which is also that of the request for its document.
+// watch records a tab's events. A navigation is identified by its loader, whose
+// id is also that of the request for the document.
 type watch struct {
 	readers sync.WaitGroup
-	frame   cdp.FrameID // the tab's own, not one within the page
+	frame   cdp.FrameID // of the tab itself
 
 	mu      sync.Mutex
 	started []string          // navigations to another document, in order
-	ended   map[string]string // those that loaded, and why others did not
+	ended   map[string]string // navigations that loaded (""), or why they failed
 	status  map[string]int    // of documents
-	refused map[string]bool   // addresses of documents with a status of an error
+	failed  map[string]bool   // URLs of documents with an error status
 	console []chromedp.ConsoleMessage
-	wrongs  []string
+	errors  []string
 }
 
-// startWatch listens to the tab of a context for as long as it is there.
+// startWatch records the events of a context's tab until the tab is closed.
 func startWatch(ctx context.Context) *watch {
 	w := &watch{
-		frame:   cdp.FrameID(chromedp.FromContext(ctx).Target.TargetID),
-		ended:   map[string]string{},
-		status:  map[string]int{},
-		refused: map[string]bool{},
+		frame:  cdp.FrameID(chromedp.FromContext(ctx).Target.TargetID),
+		ended:  map[string]string{},
+		status: map[string]int{},
+		failed: map[string]bool{},
 	}
-	// What was told before the end is still read after it.
+	// Events from before the end are still read after it.
 	ctx = context.WithoutCancel(ctx)
 
 	messages := chromedp.Console(ctx)
@@ -46,7 +46,7 @@ func startWatch(ctx context.Context) *watch {
 		for message, err := range messages {
 			w.locked(func() {
 				if err != nil {
-					w.wrongs = append(w.wrongs, err.Error())
+					w.errors = append(w.errors, err.Error())
 				} else {
 					w.console = append(w.console, message)
 				}
@@ -80,28 +80,28 @@ func startWatch(ctx context.Context) *watch {
 		}
 		w.status[string(e.LoaderID)] = int(e.Response.Status)
 		if e.Response.Status >= 400 {
-			w.refused[e.Response.URL] = true
+			w.failed[e.Response.URL] = true
 		}
 	})
 	listen(ctx, w, network.RequestWillBeSent, func(e network.EventRequestWillBeSent) { w.requested(e.Request.URL) })
 	listen(ctx, w, network.WebSocketCreated, func(e network.EventWebSocketCreated) { w.requested(e.URL) })
 	listen(ctx, w, audits.IssueAdded, func(e audits.EventIssueAdded) {
 		if csp := e.Issue.Details.ContentSecurityPolicyIssueDetails; csp != nil {
-			w.wrongs = append(w.wrongs, fmt.Sprintf("the content security policy is violated: %s %s %s",
+			w.errors = append(w.errors, fmt.Sprintf("content security policy is violated: %s %s %s",
 				csp.ViolatedDirective, csp.ContentSecurityPolicyViolationType, csp.BlockedURL))
 		}
 	})
 	return w
 }
 
-// listen hands each event to a func that holds the lock.
+// listen calls a function with each event, under the lock.
 func listen[E any](ctx context.Context, w *watch, event cdp.Event[E], handle func(E)) {
 	events := chromedp.Events(ctx, event)
 	w.readers.Go(func() {
 		for e, err := range events {
 			w.locked(func() {
 				if err != nil {
-					w.wrongs = append(w.wrongs, err.Error())
+					w.errors = append(w.errors, err.Error())
 				} else {
 					handle(e)
 				}
@@ -118,12 +118,12 @@ func (w *watch) locked(do func()) {
 
 func (w *watch) requested(address string) {
 	if !loopback(address) {
-		w.wrongs = append(w.wrongs, "a request to another host: "+address)
+		w.errors = append(w.errors, "request to another host: "+address)
 	}
 }
 
-// loopback tells whether an address stays on this machine. Some, like those
-// with their data in them, name no host.
+// loopback reports whether a URL stays on this machine. Some, such as data URLs,
+// have no host.
 func loopback(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -137,41 +137,41 @@ func loopback(address string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// navigations counts those that have started.
+// navigations returns the number of navigations started.
 func (w *watch) navigations() (n int) {
 	w.locked(func() { n = len(w.started) })
 	return n
 }
 
-// last tells how the last navigation went, once it has.
+// last reports whether the last navigation is over, and why it failed.
 func (w *watch) last() (over bool, failure string) {
 	w.locked(func() { failure, over = w.ended[w.started[len(w.started)-1]] })
 	return over, failure
 }
 
-// loaded tells whether a document and all it needs are there.
+// loaded reports whether a document and its resources are loaded.
 func (w *watch) loaded(loader cdp.LoaderID) (over bool) {
 	w.locked(func() { _, over = w.ended[string(loader)] })
 	return over
 }
 
-// statusOf is a document's, or 0 while it is not known.
+// statusOf returns the HTTP status of a document, or 0 while it is unknown.
 func (w *watch) statusOf(loader cdp.LoaderID) (status int) {
 	w.locked(func() { status = w.status[string(loader)] })
 	return status
 }
 
-// complaints is what was wrong up to the end of the tab, which it waits for. A
-// page that is right says nothing at all in the console.
+// complaints waits for the end of the tab and returns everything wrong with its
+// pages. Any output in the console is wrong.
 func (w *watch) complaints() []string {
 	w.readers.Wait()
-	all := w.wrongs
+	all := w.errors
 	for _, message := range w.console {
-		// The browser says so of every document that is an error, as it should be.
-		if document, _, _ := strings.Cut(message.URL, "#"); message.Source == "network" && w.refused[document] {
+		// The browser logs every document with an error status.
+		if document, _, _ := strings.Cut(message.URL, "#"); message.Source == "network" && w.failed[document] {
 			continue
 		}
-		all = append(all, fmt.Sprintf("the console says: %s (%s:%d)", message, message.URL, message.Line+1))
+		all = append(all, fmt.Sprintf("console: %s (%s:%d)", message, message.URL, message.Line+1))
 	}
 	return all
 }

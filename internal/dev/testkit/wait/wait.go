@@ -1,5 +1,5 @@
-// Package wait lets tests wait for conditions without asserting how long they
-// take. It imports nothing of ours, so that every package's tests can use it.
+// Package wait lets tests wait for conditions without asserting durations. It
+// imports no other package of ours, so that all tests can use it.
 package wait
 
 import (
@@ -9,25 +9,24 @@ import (
 	"time"
 )
 
-// Limit is when waiting is given up. It only ends tests that would hang, so it
-// is far beyond what a busy machine needs.
+// Limit is how long to wait at most. It only ends tests that hang, so it is
+// far longer than a busy machine needs.
 const Limit = 5 * time.Minute
 
 const interval = 5 * time.Millisecond
 
-// Until polls a condition until it holds. It fails the test with what was
-// waited for if that takes longer than Limit.
-func Until(t testing.TB, what string, holds func() bool) {
+// Until polls a condition until it is true, and fails the test after Limit.
+func Until(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(Limit); !holds(); time.Sleep(interval) {
+	for deadline := time.Now().Add(Limit); !condition(); time.Sleep(interval) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited %s in vain: %s", Limit, what)
+			t.Fatalf("still not true after %s: %s", Limit, what)
 		}
 	}
 }
 
-// Receive returns what comes from a channel, which may be closed. It fails the
-// test with what was waited for if nothing comes within Limit.
+// Receive receives from a channel, which may be closed, and fails the test after
+// Limit.
 func Receive[T any](t testing.TB, what string, from <-chan T) T {
 	t.Helper()
 	timer := time.NewTimer(Limit)
@@ -36,21 +35,20 @@ func Receive[T any](t testing.TB, what string, from <-chan T) T {
 	case value := <-from:
 		return value
 	case <-timer.C:
-		t.Fatalf("waited %s in vain: %s", Limit, what)
+		t.Fatalf("nothing received after %s: %s", Limit, what)
 		panic("unreachable")
 	}
 }
 
-// Context is the test's, and ends after Limit.
+// Context returns the test's context with a timeout of Limit.
 func Context(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), Limit)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// CPU is the processor time that this process has used. Unlike the clock, it
-// does not advance while other programs have the processor. Tests that compare
-// it must not be parallel.
+// CPU returns the CPU time that this process has used, which other processes on
+// a busy machine do not affect. Tests that compare it must not be parallel.
 func CPU() time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {

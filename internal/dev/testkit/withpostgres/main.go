@@ -1,7 +1,6 @@
-// Withpostgres runs a command beside a throw-away PostgreSQL cluster, whose
-// address it puts into TEST_DATABASE_URL; a cluster already named there is
-// used as it is. What the machine lacks is installed first where that is
-// possible.
+// Withpostgres runs a command with a temporary PostgreSQL server, whose URL is in
+// TEST_DATABASE_URL. If the variable is already set, it uses that server.
+// Missing programs are installed first if possible.
 //
 //	withpostgres -tools go test -race ./...
 package main
@@ -20,8 +19,8 @@ import (
 )
 
 func main() {
-	durable := flag.Bool("durable", false, "keep the server's promises to the disk, as a real one does: for benchmarks")
-	tools := flag.Bool("tools", false, "see to everything else that the tests use, too")
+	durable := flag.Bool("durable", false, "write to disk like a production server, for benchmarks")
+	tools := flag.Bool("tools", false, "also install the other programs that tests use, and migrate a template database")
 	flag.Parse()
 	code, err := run(*durable, *tools, flag.Args())
 	if err != nil {
@@ -32,7 +31,7 @@ func main() {
 
 func run(durable, tools bool, command []string) (int, error) {
 	if len(command) == 0 {
-		return 2, errors.New("which command?")
+		return 2, errors.New("usage: withpostgres [-durable] [-tools] COMMAND [ARGUMENT]...")
 	}
 	if tools {
 		for _, need := range testkit.Needs {
@@ -61,7 +60,7 @@ func run(durable, tools bool, command []string) (int, error) {
 	}
 	defer printNotes()
 
-	// A Ctrl-C reaches the command by itself; what is left here is to tidy up.
+	// Ctrl-C reaches the command directly; we only clean up after it.
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	cmd := exec.Command(command[0], command[1:]...)

@@ -1,0 +1,206 @@
+package rest_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+func TestInvalidParameters(t *testing.T) {
+	const integers, limits = "page must be an integer from 1 to 1000000", "limit must be an integer from 1 to 200"
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		for target, want := range map[string]string{
+			"tools?page=0":                           integers + ` (got "0").`,
+			"tools?page=-1":                          integers + ` (got "-1").`,
+			"tools?page=1000001":                     integers + ` (got "1000001").`,
+			"tools?page=1.0":                         integers + ` (got "1.0").`,
+			"tools?page=%2B1":                        integers + ` (got "+1").`,
+			"tools?page=+1":                          integers + ` (got " 1").`,
+			"tools?page=%D9%A3":                      integers + ` (got "٣").`,
+			"tools?page=0x10":                        integers + ` (got "0x10").`,
+			"tools?page=1_000":                       integers + ` (got "1_000").`,
+			"tools?page=99999999999999999999999":     integers + ` (got "99999999999999999999999").`,
+			"tools?limit=0":                          limits + ` (got "0").`,
+			"tools?limit=201":                        limits + ` (got "201").`,
+			"tools?limit=1e3":                        limits + ` (got "1e3").`,
+			"comparatifs?limit=all":                  limits + ` (got "all").`,
+			"pricing?limit=201":                      limits + ` (got "201").`,
+			"cimetiere?limit=201":                    limits + ` (got "201").`,
+			"tools?score_min=NaN":                    `score_min must be a decimal number, such as 7.5 (got "NaN").`,
+			"tools?score_min=Inf":                    `score_min must be a decimal number, such as 7.5 (got "Inf").`,
+			"tools?score_min=1e999":                  `score_min must be a decimal number, such as 7.5 (got "1e999").`,
+			"tools?score_min=0x1p4":                  `score_min must be a decimal number, such as 7.5 (got "0x1p4").`,
+			"tools?score_min=8,5":                    `score_min must be a decimal number, such as 7.5 (got "8,5").`,
+			"tools?score_min=.5":                     `score_min must be a decimal number, such as 7.5 (got ".5").`,
+			"tools?score_min=1_0":                    `score_min must be a decimal number, such as 7.5 (got "1_0").`,
+			"tools?obsolescence_max=-Inf":            `obsolescence_max must be a decimal number, such as 7.5 (got "-Inf").`,
+			"tools?sort=best":                        `sort must be one of score_desc, score_asc, name_asc, name_desc (got "best").`,
+			"tools?sort=price_asc":                   `sort must be one of score_desc, score_asc, name_asc, name_desc (got "price_asc").`,
+			"tools?sort=SCORE_DESC":                  `sort must be one of score_desc, score_asc, name_asc, name_desc (got "SCORE_DESC").`,
+			"cimetiere?reason=ennui":                 `reason must be one of mort, acquis, deprecie, pivot, absorbe (got "ennui").`,
+			"tools?page=1&page=1":                    "page must not be given more than once.",
+			"tools?page=1&p%61ge=2":                  "page must not be given more than once.",
+			"tools?category=":                        "category must not be empty.",
+			"tools?category":                         "category must not be empty.",
+			"tools?sort=":                            `sort must be one of score_desc, score_asc, name_asc, name_desc (got "").`,
+			"tools?category=%00":                     "The query string contains an invalid escape, a NUL character or invalid UTF-8.",
+			"tools?category=%ff":                     "The query string contains an invalid escape, a NUL character or invalid UTF-8.",
+			"tools?category=%zz":                     "The query string contains an invalid escape, a NUL character or invalid UTF-8.",
+			"openapi.json?x=%ff":                     "The query string contains an invalid escape, a NUL character or invalid UTF-8.",
+			"tools?unknown=%ff":                      "The query string contains an invalid escape, a NUL character or invalid UTF-8.",
+			"tools/%00":                              "The path contains a NUL character or invalid UTF-8.",
+			"tools/%ff":                              "The path contains a NUL character or invalid UTF-8.",
+			"tools/plume%00":                         "The path contains a NUL character or invalid UTF-8.",
+			"comparatifs/%ff":                        "The path contains a NUL character or invalid UTF-8.",
+			"tools?page=" + strings.Repeat("9", 100): integers + ` (got "` + strings.Repeat("9", 64) + `…").`,
+			"tools?score_min=" + url.QueryEscape(`"><script>alert('&')</script>`): `score_min must be a decimal number, such as 7.5 (got "\"><script>alert('&')</script>").`,
+		} {
+			wantError(t, target, get(handler, "/api/v1/"+target), 400, want)
+		}
+	})
+}
+
+func wantError(t *testing.T, what string, got *httptest.ResponseRecorder, status int, message string) {
+	t.Helper()
+	want := `{"error":"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(message) + `"}`
+	if got.Code != status || got.Body.String() != want {
+		t.Errorf("%s: got %d %s\nwant %d %s", what, got.Code, got.Body, status, want)
+	}
+	header := got.Header()
+	if header.Get("Cache-Control") != "no-store" || header.Get("Content-Type") != "application/json" || header.Get("ETag") != "" {
+		t.Errorf("%s: got headers %v", what, header)
+	}
+}
+
+func TestUnusualRequests(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		want := get(handler, "/api/v1/tools").Body.String()
+		for _, query := range []string{
+			"?page=1&limit=50&sort=score_desc", "?sort=score_desc", "?limit=050", "?utm_source=x&y", "?&&", "?;", "?page=1&", "?PAGE=7",
+			"?" + strings.Repeat("a", 8000), "?" + strings.Repeat("a=1&", 2000),
+		} {
+			if got := get(handler, "/api/v1/tools"+query); got.Body.String() != want {
+				t.Errorf("%.40s: got %d %.200s, want the first page", query, got.Code, got.Body)
+			}
+		}
+		for _, query := range []string{"score_min=5e-324", "score_min=1.7976931348623157e308", "obsolescence_max=-1e-320", "page=1000000&limit=200", "category=%F0%9F%AA%B6", "category=" + strings.Repeat("x", 5000)} {
+			if got := get(handler, "/api/v1/tools?"+query); got.Code != 200 {
+				t.Errorf("%s: got %d %s, want 200", query, got.Code, got.Body)
+			}
+		}
+		for _, path := range []string{
+			"tools/", "tools//", "/tools", "tools/plume/", "tools/plume/more", "tools/../tools", "tools/./plume", "../v1/tools", "", "TOOLS", "tools%2Fplume", "tools/%2e%2e",
+		} {
+			if got := get(handler, "/api/v1/"+path); got.Code != 404 || !strings.HasPrefix(got.Body.String(), `{"error":"`) {
+				t.Errorf("%s: got %d %s, want 404", path, got.Code, got.Body)
+			}
+		}
+		for slug, shown := range map[string]string{
+			"plume%2Fmore":            "plume/more",
+			"..%2fplume":              "../plume",
+			"Plume":                   "Plume",
+			"plume%20":                "plume ",
+			"%F0%9F%AA%B6":            "🪶",
+			"'%20OR%20'1'='1":         "' OR '1'='1",
+			strings.Repeat("x", 500):  strings.Repeat("x", 64) + "…",
+			strings.Repeat("x", 5000): strings.Repeat("x", 64) + "…",
+		} {
+			wantError(t, slug, get(handler, "/api/v1/tools/"+slug), 404, "No tool has the slug "+shown+".")
+		}
+	})
+}
+
+func TestMethods(t *testing.T) {
+	handler := onSQLite(t)
+	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"} {
+		for _, path := range []string{"/api/v1/tools", "/api/v1/tools/plume", "/api/v1/openapi.json", "/api/embeddings/plume"} {
+			got := serve(handler, request(method, path))
+			wantError(t, method+" "+path, got, 405, "The method "+method+" is not allowed; use GET or HEAD.")
+			if allow := got.Header().Get("Allow"); allow != "GET, HEAD" {
+				t.Errorf("%s: got Allow %q, want GET, HEAD", method, allow)
+			}
+		}
+		if got := serve(handler, request(method, "/api/v2/tools")); got.Code != 404 {
+			t.Errorf("%s of an unknown path: got %d, want 404", method, got.Code)
+		}
+	}
+}
+
+func TestCORS(t *testing.T) {
+	handler := onSQLite(t)
+	preflight := serve(handler, request("OPTIONS", "/api/v1/tools", "Origin", "https://elsewhere.example", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "authorization"))
+	for name, want := range map[string]string{
+		"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": "GET, HEAD, POST",
+		"Access-Control-Allow-Headers": "Authorization, Content-Type, If-None-Match, Last-Event-ID, traceparent, apollographql-client-name, apollographql-client-version",
+	} {
+		if got := preflight.Header().Get(name); preflight.Code != 204 || got != want {
+			t.Errorf("preflight: got %d with %s %q, want 204 with %q", preflight.Code, name, got, want)
+		}
+	}
+	for _, target := range []string{"/api/v1/tools", "/api/v1/tools?page=x", "/api/v1/tools/nobody"} {
+		got := get(handler, target).Header()
+		if got.Get("Access-Control-Allow-Origin") != "*" {
+			t.Errorf("%s: not open to all origins", target)
+		}
+		for _, name := range []string{"ETag", "Link", "X-Total-Count", "X-Service-Updated-At", "X-RateLimit-Tier", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After"} {
+			if !strings.Contains(got.Get("Access-Control-Expose-Headers"), name) {
+				t.Errorf("%s: %s is not exposed", target, name)
+			}
+		}
+	}
+}
+
+// HTTP/1.0 has neither chunked encoding nor a Host header.
+func TestHTTP10(t *testing.T) {
+	server := httptest.NewServer(onSQLite(t))
+	defer server.Close()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(server.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "GET /api/v1/stats HTTP/1.0\r\n\r\n")
+	got, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || got.StatusCode != 200 || got.ContentLength != 101 || len(got.TransferEncoding) > 0 {
+		t.Errorf("got %+v, %v, want 200 with a content length of 101", got, err)
+	}
+}
+
+// A cancelled request gets no response and does not affect others.
+func TestCancelledRequest(t *testing.T) {
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		r := request(http.MethodGet, "/api/v1/tools")
+		ctx, cancel := context.WithCancel(r.Context())
+		cancel()
+		if got := serve(handler, r.WithContext(ctx)); got.Body.Len() > 0 {
+			t.Errorf("got %d %s, want no body", got.Code, got.Body)
+		}
+		if got := get(handler, "/api/v1/tools"); got.Code != 200 {
+			t.Errorf("next request: got %d %s, want 200", got.Code, got.Body)
+		}
+	})
+}
+
+func TestDatabaseUnavailable(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		handler := demoOn(t, s)
+		s.Close()
+		got := get(handler, "/api/v1/tools")
+		wantError(t, "tools", got, 503, "The catalog cannot be read at the moment.")
+		if got.Header().Get("Retry-After") != "5" {
+			t.Errorf("got Retry-After %q, want 5", got.Header().Get("Retry-After"))
+		}
+		if got := get(handler, "/api/v1/openapi.json"); got.Code != 200 {
+			t.Errorf("OpenAPI document: got %d, want 200", got.Code)
+		}
+	})
+}

@@ -1,0 +1,152 @@
+package rest
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"net/url"
+	"strings"
+
+	"palmares/auth"
+	"palmares/graph"
+	"palmares/internal/core/problem"
+)
+
+// exampleSlugs are slugs for the documentation, by what a path needs.
+type exampleSlugs map[string]string
+
+const (
+	anyTool              = "tool"
+	toolWithPriceHistory = "tool with price history"
+	toolWithEmbeddings   = "tool with embeddings"
+	anyComparison        = "comparison"
+)
+
+// demoSlugs are from the demo catalog, for use before the first import.
+var demoSlugs = exampleSlugs{
+	anyTool: "bosco-et-matelots", toolWithPriceHistory: "bosco-et-matelots", toolWithEmbeddings: "bosco-et-matelots",
+	anyComparison: "bosco-et-matelots-vs-ruche-12",
+}
+
+// examplePath fills an endpoint's path with an example slug.
+func (e *endpoint) examplePath(slugs exampleSlugs) string {
+	return strings.ReplaceAll(e.path, "{slug}", slugs[e.example])
+}
+
+// Samples returns example paths from the newest release, by path template, and
+// the release; it is 0 before the first import.
+func (h *Handler) Samples(ctx context.Context) (paths map[string]string, release int, err error) {
+	slugs, result, err := h.findExamples(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	paths = map[string]string{}
+	for _, e := range h.paths {
+		paths[e.path] = e.examplePath(slugs)
+	}
+	return paths, result.Release, nil
+}
+
+// findExamples picks the best tool for each purpose and the newest comparison.
+func (h *Handler) findExamples(ctx context.Context) (exampleSlugs, *graph.Answer, error) {
+	// Which tools have embeddings is not secret; their content is not read.
+	ctx = auth.WithCaller(ctx, auth.Caller{Plan: auth.Developer})
+	result := h.executor.Execute(ctx, graph.Request{Operation: h.exampleSlugs})
+	if p := result.Problem(); p != nil {
+		return nil, nil, p
+	}
+	var found struct {
+		Tools struct {
+			Items []struct {
+				Slug         string
+				PriceHistory []struct{}
+				Embeddings   *struct{}
+			}
+		}
+		Comparisons struct{ Items []struct{ Slug string } }
+	}
+	if err := json.Unmarshal(result.Data, &found); err != nil {
+		return nil, nil, err
+	}
+	slugs := maps.Clone(demoSlugs)
+	var priced, embedded string
+	for i, tool := range found.Tools.Items {
+		if i == 0 {
+			slugs[anyTool], slugs[toolWithPriceHistory], slugs[toolWithEmbeddings] = tool.Slug, tool.Slug, tool.Slug
+		}
+		if len(tool.PriceHistory) > 0 {
+			priced = cmp.Or(priced, tool.Slug)
+		}
+		if tool.Embeddings != nil {
+			embedded = cmp.Or(embedded, tool.Slug)
+		}
+	}
+	slugs[toolWithPriceHistory] = cmp.Or(priced, slugs[toolWithPriceHistory])
+	slugs[toolWithEmbeddings] = cmp.Or(embedded, slugs[toolWithEmbeddings])
+	if len(found.Comparisons.Items) > 0 {
+		slugs[anyComparison] = found.Comparisons.Items[0].Slug
+	}
+	return slugs, result, nil
+}
+
+// Operation describes a REST path and the GraphQL operation that it runs.
+type Operation struct {
+	Path       string // may contain {slug}
+	Summary    string
+	Details    string
+	Example    string // a path in the demo catalog; Samples returns those of the current one
+	Query      string
+	Parameters []Parameter
+	Keyed      bool // requires an API key
+}
+
+// Parameter describes a parameter and the variable of the same name.
+type Parameter struct {
+	Name        string
+	Description string
+	InPath      bool
+	Preset      any // the default; nil if there is none
+}
+
+// Operations returns all paths, in the order of the route table.
+func (h *Handler) Operations() []Operation {
+	var operations []Operation
+	for _, e := range h.paths {
+		o := Operation{Path: e.path, Summary: e.summary, Details: e.details, Example: e.examplePath(demoSlugs), Query: e.operation.Text, Keyed: e.requiresKey}
+		for _, p := range e.parameters {
+			o.Parameters = append(o.Parameters, Parameter{Name: p.name, Description: p.description, InPath: p.inPath, Preset: p.Default})
+		}
+		operations = append(operations, o)
+	}
+	return operations
+}
+
+// Explain returns the GraphQL operation and variables that a REST URL stands
+// for.
+func (h *Handler) Explain(target string) (query string, variables map[string]any, err error) {
+	u, err := url.Parse(target)
+	if err != nil {
+		return "", nil, problem.New(problem.BadInput, "%q is not a valid path.", truncate(target))
+	}
+	req, err := h.parse(u)
+	switch {
+	case err != nil:
+		return "", nil, err
+	case req.err != nil:
+		return "", nil, req.err
+	case req.endpoint == h.openAPI:
+		return "", nil, problem.New(problem.NotFound, "The OpenAPI document has no GraphQL operation.")
+	}
+	// GraphQL accepts a single value for a list, but editors complain.
+	variables = maps.Clone(req.variables)
+	for name, value := range variables {
+		if req.operation.Definition().VariableDefinitions.ForName(name).Type.Elem != nil {
+			variables[name] = []any{value}
+		}
+	}
+	return req.operation.Text, variables, nil
+}
+
+// ExplorerPath returns the path that opens a REST URL in the GraphQL explorer.
+func ExplorerPath(target string) string { return "/explorer?path=" + url.QueryEscape(target) }

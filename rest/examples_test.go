@@ -1,0 +1,239 @@
+package rest_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"palmares/ent"
+	"palmares/graph"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/rest"
+)
+
+// catalogOf returns a catalog that shares no slug with the demo. Its best tool
+// has neither embeddings nor a price history.
+func catalogOf(name string) []byte {
+	rated := func(what string, score float64, change func(*feed.Tool)) *feed.Tool {
+		return feedtest.Tool(name+"-"+what, func(t *feed.Tool) {
+			t.Score = &score
+			change(t)
+		})
+	}
+	compared := func(what, date string, published bool) *feed.Comparison {
+		return &feed.Comparison{
+			Slug: name + "-" + what, Title: "L'un ou l'autre ?", ToolA: name + "-best", ToolB: name + "-priced", Winner: name + "-best", WinnerNote: "Le meilleur.",
+			Published: feed.Published(published), UpdatedAt: date, CanonicalURL: "https://palmares.example/" + what,
+		}
+	}
+	return feedtest.Catalog("2026-11-10",
+		rated("best", 7.9, func(*feed.Tool) {}),
+		rated("priced", 7.8, func(t *feed.Tool) {
+			t.PriceHistory = []feed.PriceChange{{ChangedAt: "2026-10-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "payant", PreviousPrice: "10 €/mois"}}
+		}),
+		rated("embedded", 7.7, func(t *feed.Tool) { t.Tier = 1 }),
+		compared("older", "2026-10-01", true), compared("newer", "2026-10-02", true), compared("hidden", "2026-10-03", false),
+	)
+}
+
+// publish imports a catalog and moves the cache to the new release.
+func publish(t *testing.T, s *store.Store, responses *cache.Cache, catalog []byte) {
+	t.Helper()
+	report, err := feed.Import(t.Context(), s, bytes.NewReader(catalog), feed.Options{Force: true})
+	if err == nil {
+		err = responses.Renew(report.Release)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The document's examples exist in the current catalog, and are the best tools
+// for what each path shows.
+func TestExamplesComeFromTheCatalog(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		handler, responses := handlerOver(t, s)
+		var tags []string
+		for _, name := range []string{"first", "second"} {
+			publish(t, s, responses, catalogOf(name))
+			got := get(handler, "/api/v1/openapi.json")
+			tags = append(tags, got.Header().Get("ETag"))
+			examples := map[string]string{}
+			for _, path := range documentedPaths(t, got.Body.Bytes()) {
+				examples[path.operation] = path.example
+				if response := get(handler, path.example); response.Code != 200 {
+					t.Errorf("%s: got %d %s, want 200", path.example, response.Code, response.Body)
+				}
+			}
+			for id, want := range map[string]string{
+				"tool": "/api/v1/tools/" + name + "-best", "price": "/api/v1/pricing/" + name + "-priced",
+				"embeddings": "/api/embeddings/" + name + "-embedded", "comparatif": "/api/v1/comparatifs/" + name + "-newer",
+			} {
+				if examples[id] != want {
+					t.Errorf("%s: got example %s, want %s", id, examples[id], want)
+				}
+				if !strings.Contains(got.Body.String(), rest.ExplorerPath(want)) {
+					t.Errorf("%s: the explorer link does not open %s", id, want)
+				}
+			}
+			n, want := strings.Count(got.Body.String(), fmt.Sprintf(`"slug": "%s-`, name)), 0
+			for path := range load(t, got.Body.Bytes()).Paths.Map() {
+				want += strings.Count(path, "{slug}")
+			}
+			if n != want {
+				t.Errorf("got %d operations with a slug of the catalog, want %d", n, want)
+			}
+		}
+		if tags[0] == tags[1] {
+			t.Error("two documents have the same ETag")
+		}
+	})
+}
+
+// Before the first import, and while the database is unavailable, the examples
+// are from the demo catalog, and the document is not cached.
+func TestExamplesWithoutACatalog(t *testing.T) {
+	check := func(t *testing.T, handler http.Handler) {
+		t.Helper()
+		got := get(handler, "/api/v1/openapi.json")
+		if got.Code != 200 || !bytes.Equal(got.Body.Bytes(), document(t)) || got.Header().Get("Cache-Control") != "no-store" {
+			t.Errorf("got %d %v, want the demo document with no-store", got.Code, got.Header())
+		}
+	}
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		handler, responses := handlerOver(t, s)
+		check(t, handler)
+		publish(t, s, responses, catalogOf("first"))
+		if got := get(handler, "/api/v1/openapi.json"); !strings.Contains(got.Body.String(), "first-best") || got.Header().Get("Cache-Control") == "no-store" {
+			t.Errorf("after the import: got headers %v and the demo document", got.Header())
+		}
+	})
+	handler, _ := handlerOver(t, unreadable{})
+	check(t, handler)
+	if _, _, err := handler.Samples(t.Context()); err == nil {
+		t.Error("Samples: got no error from an unavailable database")
+	}
+}
+
+// unreadable is a catalog whose database is unavailable.
+type unreadable struct{ graph.Catalog }
+
+func (unreadable) Reading(context.Context, func(context.Context, *ent.Release) error) error {
+	return errors.New("unavailable")
+}
+
+// While releases are published, every document uses a single one.
+func TestExamplesUseOneRelease(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		handler, responses := handlerOver(t, s)
+		publish(t, s, responses, catalogOf("even"))
+		var readers sync.WaitGroup
+		done := make(chan struct{})
+		for range 4 {
+			readers.Go(func() {
+				for {
+					select {
+					case <-done:
+						return
+					default:
+					}
+					body := get(handler, "/api/v1/openapi.json").Body.String()
+					even, odd := strings.Contains(body, "even-"), strings.Contains(body, "odd-")
+					if even == odd {
+						t.Errorf("got even %v and odd %v, want exactly one", even, odd)
+						return
+					}
+				}
+			})
+		}
+		for i := range 6 {
+			publish(t, s, responses, catalogOf([]string{"odd", "even"}[i%2]))
+		}
+		close(done)
+		readers.Wait()
+		if body := get(handler, "/api/v1/openapi.json").Body.String(); !strings.Contains(body, "even-best") {
+			t.Error("the document is not from the last release")
+		}
+	})
+}
+
+func TestExplain(t *testing.T) {
+	handler, _ := handlerOver(t, nil)
+	for target, want := range map[string]string{
+		"/api/v1/tools?category=code&score_min=7.5&whatever=1": `tools {"category":["code"],"limit":50,"page":1,"score_min":7.5,"sort":"score_desc"}`,
+		"/api/v1/cimetiere?reason=mort&page=2":                 `retired {"limit":50,"page":2,"reason":"mort"}`,
+		"/api/v1/tools/a%2Fb":                                  `tool {"slug":"a/b"}`,
+		"https://elsewhere.example/api/v1/stats":               `stats {}`,
+		"/api/embeddings/plume":                                `embeddings {"slug":"plume"}`,
+	} {
+		for range 2 { // the second time from the cache
+			query, variables, err := handler.Explain(target)
+			if err != nil {
+				t.Errorf("%s: %v", target, err)
+				continue
+			}
+			name, _, _ := strings.Cut(strings.TrimPrefix(query, "query "), " ")
+			encoded, _ := json.Marshal(variables)
+			if got := name + " " + string(encoded); got != want {
+				t.Errorf("%s: got %s, want %s", target, got, want)
+			}
+		}
+	}
+}
+
+func TestExplainErrors(t *testing.T) {
+	handler, _ := handlerOver(t, nil)
+	for target, want := range map[string]string{
+		"":                          "There is no such path",
+		"/api/v1/nothing":           "There is no such path",
+		"/api/v1/tools?limit=1000":  "limit",
+		"/api/v1/tools?sort=worst":  "one of score_desc",
+		"/api/v1/tools/%00":         "NUL",
+		"/api/v1/tools/%zz":         "not a valid path",
+		"/api/v1/openapi.json":      "no GraphQL operation",
+		"javascript:alert(1)":       "There is no such path",
+		"/api/v1/tools\x7f?limit=1": "not a valid path",
+	} {
+		_, _, err := handler.Explain(target)
+		p := problem.Of(err)
+		if err == nil || p.Code.Status() >= 500 || !strings.Contains(p.Message, want) {
+			t.Errorf("%q: got %v, want %q", target, err, want)
+		}
+	}
+}
+
+func TestOperations(t *testing.T) {
+	handler, _ := handlerOver(t, nil)
+	operations := handler.Operations()
+	if paths := load(t, document(t)).Paths.Map(); len(operations) != len(paths) || len(rest.Paths()) != len(paths)+1 {
+		t.Errorf("got %d operations and %d paths, want %d as in the document", len(operations), len(rest.Paths()), len(paths))
+	}
+	for _, operation := range operations {
+		query, variables, err := handler.Explain(operation.Example)
+		if err != nil || query != operation.Query || operation.Summary == "" {
+			t.Errorf("%s: got %v, want its own operation", operation.Path, err)
+		}
+		for _, parameter := range operation.Parameters {
+			if _, given := variables[parameter.Name]; given != (parameter.InPath || parameter.Preset != nil) {
+				t.Errorf("%s: got a value for %s: %v", operation.Path, parameter.Name, given)
+			}
+		}
+		if (operation.Path == "/api/embeddings/{slug}") != operation.Keyed {
+			t.Errorf("%s: got requires a key %v", operation.Path, operation.Keyed)
+		}
+	}
+	if got := rest.ExplorerPath("/api/v1/tools?a=b&c"); got != "/explorer?path=%2Fapi%2Fv1%2Ftools%3Fa%3Db%26c" {
+		t.Errorf("got explorer path %s", got)
+	}
+}

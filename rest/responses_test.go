@@ -1,0 +1,223 @@
+package rest_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"palmares/auth"
+	"palmares/ent"
+	"palmares/graph"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
+)
+
+// goldenRequests are the requests with a golden file, by its name. Paths that
+// are not listed under their operation's name are tested with the request of
+// their example in the OpenAPI document.
+var goldenRequests = map[string]string{
+	"tool":       "/api/v1/tools/plume",
+	"comparatif": "/api/v1/comparatifs/plume-vs-ecritoire-cie",
+	"price":      "/api/v1/pricing/plume",
+	"embeddings": "/api/embeddings/plume",
+
+	"tools-everything-given": "/api/v1/tools?sort=name_desc&page=2&limit=3&category=code&score_min=6.5&obsolescence_max=5",
+	"tools-past-the-end":     "/api/v1/tools?page=7",
+	"tools-none":             "/api/v1/tools?category=nowhere",
+	"comparatifs-category":   "/api/v1/comparatifs?category=code",
+	"prices-category":        "/api/v1/pricing?category=image",
+	"retired-filtered":       "/api/v1/cimetiere?reason=deprecie&category=code",
+	"tool-unknown":           "/api/v1/tools/nobody",
+	"tool-retired":           "/api/v1/tools/vigie-3",
+	"price-retired":          "/api/v1/pricing/vigie-3",
+	"comparatif-unknown":     "/api/v1/comparatifs/nobody",
+	"embeddings-unknown":     "/api/embeddings/nobody",
+	"embeddings-outside":     "/api/embeddings/trame-72",
+	"embeddings-retired":     "/api/embeddings/vigie-3",
+	"unknown-path":           "/api/v1/outils",
+}
+
+func TestGoldenResponses(t *testing.T) {
+	requests := maps.Clone(goldenRequests)
+	for _, path := range documentedPaths(t, document(t)) {
+		if _, listed := requests[path.operation]; !listed {
+			requests[path.operation] = path.example
+		}
+	}
+	onDemo(t, func(t *testing.T, handler http.Handler) {
+		for name, target := range requests {
+			golden(t, "testdata/responses/"+name+".http", transcript(target, get(handler, target)))
+		}
+	})
+}
+
+// transcript writes a whole response as text.
+func transcript(target string, got *httptest.ResponseRecorder) []byte {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "GET %s\n\n%d\n", target, got.Code)
+	for _, name := range slices.Sorted(maps.Keys(got.Header())) {
+		for _, value := range got.Header()[name] {
+			fmt.Fprintf(&out, "%s: %s\n", name, value)
+		}
+	}
+	fmt.Fprintf(&out, "\n%s\n", got.Body)
+	return out.Bytes()
+}
+
+// Before the first import every list is empty, and responses have no date.
+func TestEmptyCatalog(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		handler := serving(t, s)
+		for target, want := range map[string]string{
+			"/api/v1/tools":       `{"data":[],"meta":{"total":0,"page":1,"limit":50,"pages":0}}`,
+			"/api/v1/comparatifs": `{"data":[],"meta":{"total":0,"page":1,"limit":50,"pages":0}}`,
+			"/api/v1/pricing":     `{"data":[]}`,
+			"/api/v1/cimetiere":   `{"data":[]}`,
+			"/api/v1/categories":  `{"data":[]}`,
+			"/api/v1/stats":       `{"tools_total":0,"tools_tested":0,"tools_avg_score":0,"tools_retired":0,"comparatifs_total":0}`,
+			"/api/v1/tools/plume": `{"error":"No tool has the slug plume."}`,
+		} {
+			got := get(handler, target)
+			if body := got.Body.String(); body != want || got.Header().Get("X-Service-Updated-At") != "" || got.Header().Get("Cache-Control") != "no-store" {
+				t.Errorf("%s: got %s %v, want %s, no date and no-store", target, body, got.Header(), want)
+			}
+		}
+	})
+}
+
+func TestHead(t *testing.T) {
+	server := httptest.NewServer(onSQLite(t))
+	defer server.Close()
+	for _, target := range []string{"/api/v1/tools", "/api/v1/tools/plume", "/api/v1/tools/nobody", "/api/v1/openapi.json"} {
+		var responses [2]*http.Response
+		for i, method := range []string{http.MethodGet, http.MethodHead} {
+			r, err := http.NewRequest(method, server.URL+target, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Accept-Encoding", "identity")
+			if responses[i], err = http.DefaultClient.Do(r); err != nil {
+				t.Fatal(err)
+			}
+			body, _ := io.ReadAll(responses[i].Body)
+			responses[i].Body.Close()
+			responses[i].Header.Del("Date")
+			if (len(body) > 0) != (method == http.MethodGet) {
+				t.Errorf("%s %s: got a body of %d bytes", method, target, len(body))
+			}
+		}
+		if fmt.Sprint(responses[0].Status, responses[0].Header) != fmt.Sprint(responses[1].Status, responses[1].Header) {
+			t.Errorf("%s: HEAD got %v, want %v as GET", target, responses[1].Header, responses[0].Header)
+		}
+	}
+}
+
+// While a tool is retired and restored over and over, readers always find it
+// either active or retired.
+func TestNotFoundUsesOneRelease(t *testing.T) {
+	retired := bytes.ReplaceAll(demo.Catalog, []byte(`"slug":"plume"`), []byte(`"slug":"plume-x"`))
+	retired = append(bytes.TrimRight(retired, "\n"), []byte("\n"+`{"type":"cimetiere","slug":"plume","name":"Plume","category":"redaction","reason":"mort","retired_at":"2026-11-01","note":"Finie."}`+"\n")...)
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		handler := demoOn(t, s)
+		ctx, stop := context.WithTimeout(t.Context(), wait.Limit)
+		defer stop()
+		var published atomic.Int64
+		go func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				if _, err := feed.Import(ctx, s, bytes.NewReader([][]byte{retired, demo.Catalog}[i%2]), feed.Options{Force: true}); err == nil {
+					published.Add(1)
+				}
+			}
+		}()
+		for responses := 0; responses < 50 || published.Load() < 4; responses++ {
+			if ctx.Err() != nil {
+				t.Fatalf("got only %d releases", published.Load())
+			}
+			got := get(handler, "/api/v1/tools/plume")
+			if body := got.Body.String(); got.Code != 200 && !strings.Contains(body, "The tool plume is retired;") {
+				t.Fatalf("got %d %s, want 200 or a retired tool", got.Code, body)
+			}
+		}
+	})
+}
+
+// cached returns a handler of the demo catalog with its cache.
+func cached(t *testing.T) (http.Handler, *cache.Cache) {
+	t.Helper()
+	s := testkit.Open(t, testkit.SQLite(t))
+	demoOn(t, s)
+	return handlerOver(t, s)
+}
+
+// Requests that differ only in the order of parameters, explicit defaults or
+// unknown parameters share one cached response.
+func TestEqualRequestsShareAResponse(t *testing.T) {
+	handler, responses := cached(t)
+	same := []string{
+		"/api/v1/tools", "/api/v1/tools?", "/api/v1/tools?page=1", "/api/v1/tools?limit=50&page=1&sort=score_desc", "/api/v1/tools?page=01&limit=050",
+		"/api/v1/tools?unknown=1", "/api/v1/tools?sort=%73core_desc", "/api/v1/%74ools",
+	}
+	for _, target := range same {
+		if got := get(handler, target); got.Code != 200 {
+			t.Fatalf("%s: got %d, want 200", target, got.Code)
+		}
+	}
+	if misses := responses.Misses.Load(); misses != 1 {
+		t.Errorf("got %d cache misses, want 1", misses)
+	}
+	before := responses.Misses.Load()
+	others := []string{
+		"/api/v1/tools?page=2", "/api/v1/tools?category=code", "/api/v1/tools?score_min=0", "/api/v1/pricing", "/api/v1/tools/plume", "/api/v1/pricing/plume",
+		"/api/v1/tools/plume%3Fpage=2", "/api/v1/tools?category=a%26page%3D2",
+	}
+	for _, target := range others {
+		get(handler, target)
+	}
+	if misses := responses.Misses.Load() - before; misses != int64(len(others)) {
+		t.Errorf("got %d cache misses, want %d", misses, len(others))
+	}
+}
+
+func TestCachedEmbeddingsRequireAKey(t *testing.T) {
+	handler, responses := cached(t)
+	for range 2 {
+		if got := get(handler, "/api/embeddings/plume"); got.Code != 200 {
+			t.Fatalf("got %d, want 200", got.Code)
+		}
+	}
+	if hits := responses.Hits.Load(); hits != 1 {
+		t.Errorf("got %d cache hits, want 1", hits)
+	}
+	r := request(http.MethodGet, "/api/embeddings/plume")
+	got := serve(handler, r.WithContext(auth.WithCaller(r.Context(), auth.Caller{Plan: auth.Anonymous})))
+	wantError(t, "without a key", got, 401, "This endpoint requires an API key. Create one at https://palmares.example/account.")
+}
+
+// panicking is a catalog that panics when it is read.
+type panicking struct{ graph.Catalog }
+
+func (panicking) Reading(ctx context.Context, read func(context.Context, *ent.Release) error) error {
+	return read(ctx, &ent.Release{ID: 1})
+}
+
+func (panicking) Client() *ent.Client { return nil }
+
+// A panic becomes a 500 response, which is not cached.
+func TestPanic(t *testing.T) {
+	handler := serving(t, panicking{})
+	for range 2 {
+		wantError(t, "a panic", get(handler, "/api/v1/categories"), 500, "Something went wrong on our side.")
+	}
+}
