@@ -16,7 +16,7 @@ import (
 // The server returns the golden file of every path, on every database.
 func TestServesGoldenFiles(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("../../rest/testdata/answers/*.http")
+	files, err := filepath.Glob("../../rest/testdata/responses/*.http")
 	if err != nil || len(files) < 10 {
 		t.Fatalf("got %d golden files, %v, want at least 10", len(files), err)
 	}

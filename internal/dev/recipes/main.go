@@ -20,39 +20,41 @@ import (
 	"time"
 )
 
-// recipe is a list of edits and the commands to run after them.
+// recipe is a list of steps, as in CONTRIBUTING.md.
 type recipe struct {
 	name     string
 	maxFiles int
-	edits    []edit
-	commands []string
+	steps    []step
 }
 
-// edit inserts a line after the first line that contains a text, or creates a
-// file.
-type edit struct{ file, after, insert string }
+// step edits a file and runs commands. It inserts text below the first line
+// that contains after, or creates the file if after is empty.
+type step struct {
+	file, after, insert string
+	commands            []string
+}
 
 var recipes = []recipe{
 	{
 		name:     "Add a field to tools",
 		maxFiles: 5,
-		edits: []edit{
-			{"ent/schema/tool.go", `field.String("alternatives_url")`, `		field.String("license").Optional().Nillable(),`},
-			{"internal/catalog/record/record.go", `json:"alternatives_url"`, "	License *string `json:\"license,omitzero\" rule:\"text\" event:\"The license; null if unknown.\"`"},
-			{"graph/schema/tool.graphql", `  alternativesUrl:`, "  \"The license, such as `MIT`; null if unknown.\"\n  license: String"},
-			{"graph/tool_fields.go", `{"alternativesUrl"`, `	{"license", []string{tool.FieldLicense}, func(t *model.Tool, row *ent.Tool) { t.License = row.License }},`},
-			{"rest/queries/fragments.graphql", `alternatives_url: alternativesUrl`, `  license`},
+		steps: []step{
+			{"ent/schema/tool.go", `field.String("alternatives_url")`, `		field.String("license").Optional().Nillable(),`,
+				[]string{"make generate", "make migration NAME=add_license"}},
+			{"internal/catalog/record/record.go", `json:"alternatives_url"`, "	License *string `json:\"license,omitzero\" rule:\"text\" event:\"The license; null if unknown.\"`", nil},
+			{"graph/schema/tool.graphql", `  alternativesUrl:`, "  \"The license, such as `MIT`; null if unknown.\"\n  license: String", []string{"make generate"}},
+			{"graph/tool_fields.go", `{"alternativesUrl"`, `	{"license", []string{tool.FieldLicense}, func(t *model.Tool, row *ent.Tool) { t.License = row.License }},`, nil},
+			{"rest/queries/fragments.graphql", `alternatives_url: alternativesUrl`, `  license`, []string{"go test ./rest -update"}},
 		},
-		commands: []string{"make generate", "make migration NAME=add_license", "gofmt -w internal/catalog/record", "go test ./rest -update"},
 	},
 	{
 		name:     "Add a REST path",
 		maxFiles: 2,
-		edits: []edit{
-			{"rest/routes.go", `var routes = []route{`, `	{path: "/api/v1/totals", query: "totals", summary: "Totals", details: "The number of active and retired tools."},`},
-			{"rest/queries/totals.graphql", "", "# Totals.\nquery totals {\n  body: stats {\n    ...Totals\n  }\n}\n\nfragment Totals on Statistics {\n  active: toolsTotal\n  retired: toolsRetired\n}\n"},
+		steps: []step{
+			{"rest/routes.go", `var routes = []route{`, `	{path: "/api/v1/totals", query: "totals", summary: "Totals", details: "The number of active and retired tools."},`, nil},
+			{"rest/queries/totals.graphql", "", "query totals {\n  body: stats {\n    ...Totals\n  }\n}\n\nfragment Totals on Statistics {\n  active: toolsTotal\n  retired: toolsRetired\n}\n",
+				[]string{"go test ./rest -update"}},
 		},
-		commands: []string{"go test ./rest -update"},
 	},
 }
 
@@ -115,44 +117,42 @@ func copyTree(ctx context.Context, to string) error {
 
 func (r recipe) follow(ctx context.Context, tree string) error {
 	var files []string
-	for _, e := range r.edits {
-		if err := e.apply(tree); err != nil {
+	for _, s := range r.steps {
+		fmt.Printf("%s: edit %s\n", r.name, s.file)
+		if err := s.edit(tree); err != nil {
 			return err
 		}
-		files = append(files, e.file)
+		for _, line := range s.commands {
+			if err := command(ctx, tree, line); err != nil {
+				return err
+			}
+		}
+		files = append(files, s.file)
 	}
 	slices.Sort(files)
 	files = slices.Compact(files)
-	fmt.Printf("%s: %d files edited by hand\n", r.name, len(files))
-	for _, file := range files {
-		fmt.Println("  " + file)
-	}
+	fmt.Printf("%s: %d files edited by hand: %s\n", r.name, len(files), strings.Join(files, ", "))
 	if len(files) > r.maxFiles {
 		return fmt.Errorf("got %d files edited by hand, want at most %d", len(files), r.maxFiles)
-	}
-	for _, line := range r.commands {
-		if err := command(ctx, tree, line); err != nil {
-			return err
-		}
 	}
 	return nil
 }
 
-func (e edit) apply(tree string) error {
-	path := filepath.Join(tree, e.file)
-	if e.after == "" {
-		return os.WriteFile(path, []byte(e.insert), 0o644)
+func (s step) edit(tree string) error {
+	path := filepath.Join(tree, s.file)
+	if s.after == "" {
+		return os.WriteFile(path, []byte(s.insert), 0o644)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
 	lines := strings.Split(string(data), "\n")
-	i := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, e.after) })
+	i := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, s.after) })
 	if i < 0 {
-		return fmt.Errorf("%s: got no line with %q", e.file, e.after)
+		return fmt.Errorf("%s: got no line with %q", s.file, s.after)
 	}
-	lines = slices.Insert(lines, i+1, e.insert)
+	lines = slices.Insert(lines, i+1, s.insert)
 	return os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o644)
 }
 
