@@ -73,10 +73,12 @@ check: ## Lint and test the packages that changed since main, without the race d
 	@packages=$$(internal/dev/changed.sh | tr '\n' ' '); \
 	test -z "$$packages" && echo "no package changed" || $(MAKE) -s check-packages PKG="$$packages"
 
+# Tests below cmd/palmares/tests take minutes: make test runs them.
+check-packages: TESTED = $(filter-out palmares/cmd/palmares/tests/%,$(PKG))
 check-packages:
 	$(GO) vet $(PKG)
 	$(GO) tool staticcheck $(PKG)
-	$(call with_services,$(PKG)) $(GO) test -short -parallel 4 $(PKG)
+	$(if $(TESTED),$(call with_services,$(TESTED)) $(GO) test -short -parallel 4 $(TESTED))
 
 .PHONY: recipes
 recipes: ## Follow the recipes of CONTRIBUTING.md on a copy of the tree and check the result over HTTP

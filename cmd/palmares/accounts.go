@@ -22,6 +22,10 @@ type accountsCommand struct {
 	Plan   accountsPlanCommand   `cmd:"" help:"Change the plan of an account."`
 }
 
+type emailArgument struct {
+	Email string `arg:"" help:"Email address of the account."`
+}
+
 // withAccounts runs a command on the accounts.
 func withAccounts(ctx context.Context, s *settings, do func(*auth.Accounts) error) error {
 	return withStore(ctx, s, func(db *store.Store) error { return do(auth.NewAccounts(db)) })
@@ -39,11 +43,10 @@ func withAccount(ctx context.Context, s *settings, email string, do func(*auth.A
 }
 
 type accountsCreateCommand struct {
-	Email string `arg:"" help:"Email address of the account."`
-	Plan  string `help:"Plan of the account, developer or pro (${default})." enum:"developer,pro" default:"developer" placeholder:"PLAN"`
+	emailArgument
+	Plan string `help:"Plan of the account, developer or pro (${default})." enum:"developer,pro" default:"developer" placeholder:"PLAN"`
 }
 
-// Run creates an account.
 func (c *accountsCreateCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withAccounts(ctx, s, func(accounts *auth.Accounts) error {
 		account, err := accounts.Create(ctx, c.Email, auth.Plan(c.Plan))
@@ -57,7 +60,6 @@ func (c *accountsCreateCommand) Run(ctx context.Context, s *settings, term termi
 
 type accountsListCommand struct{}
 
-// Run lists all accounts.
 func (accountsListCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withAccounts(ctx, s, func(accounts *auth.Accounts) error {
 		all, err := accounts.List(ctx)
@@ -70,13 +72,10 @@ func (accountsListCommand) Run(ctx context.Context, s *settings, term terminal) 
 	})
 }
 
-type accountsShowCommand struct {
-	Email string `arg:"" help:"Email address of the account."`
-}
+type accountsShowCommand struct{ emailArgument }
 
 const usageDays = 30
 
-// Run shows an account.
 func (c *accountsShowCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withAccount(ctx, s, c.Email, func(accounts *auth.Accounts, account *ent.Account) error {
 		keys, err := accounts.Keys(ctx, account)
@@ -108,11 +107,10 @@ func (c *accountsShowCommand) Run(ctx context.Context, s *settings, term termina
 }
 
 type accountsPlanCommand struct {
-	Email string `arg:"" help:"Email address of the account."`
-	Plan  string `arg:"" help:"developer or pro to set the plan manually, or billing to follow the subscription again." enum:"developer,pro,billing"`
+	emailArgument
+	Plan string `arg:"" help:"developer or pro to set the plan manually, or billing to follow the subscription again." enum:"developer,pro,billing"`
 }
 
-// Run changes the plan of an account.
 func (c *accountsPlanCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withStore(ctx, s, func(db *store.Store) error {
 		accounts := auth.NewAccounts(db)
@@ -141,11 +139,10 @@ type keysCommand struct {
 }
 
 type keysCreateCommand struct {
-	Email string `arg:"" help:"Email address of the account."`
-	Name  string `help:"Name of the key." placeholder:"NAME"`
+	emailArgument
+	Name string `help:"Name of the key." placeholder:"NAME"`
 }
 
-// Run creates a key. Only the key goes to standard output, for scripts.
 func (c *keysCreateCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withAccount(ctx, s, c.Email, func(accounts *auth.Accounts, account *ent.Account) error {
 		text, key, err := accounts.CreateKey(ctx, account, c.Name)
@@ -161,11 +158,8 @@ func (c *keysCreateCommand) Run(ctx context.Context, s *settings, term terminal)
 	})
 }
 
-type keysListCommand struct {
-	Email string `arg:"" help:"Email address of the account."`
-}
+type keysListCommand struct{ emailArgument }
 
-// Run lists the keys of an account.
 func (c *keysListCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withAccount(ctx, s, c.Email, func(accounts *auth.Accounts, account *ent.Account) error {
 		keys, err := accounts.Keys(ctx, account)
@@ -187,7 +181,6 @@ type keysRevokeCommand struct {
 	ID string `arg:"" help:"ID of the key, as palmares keys list shows it."`
 }
 
-// Run revokes a key.
 func (c *keysRevokeCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withAccounts(ctx, s, func(accounts *auth.Accounts) error {
 		if err := accounts.Revoke(ctx, c.ID); err != nil {

@@ -35,7 +35,6 @@ func withBilling(ctx context.Context, s *settings, term terminal, do func(*billi
 
 type billingSetupCommand struct{}
 
-// Run creates the price and the customer portal.
 func (billingSetupCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withBilling(ctx, s, term, func(b *billing.Billing) error {
 		price, created, err := b.SetUp(ctx)
@@ -65,7 +64,6 @@ func createdOrExists(created bool) string {
 
 type billingSyncCommand struct{}
 
-// Run reads all subscriptions from Stripe.
 func (billingSyncCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withBilling(ctx, s, term, func(b *billing.Billing) error {
 		return b.SyncAll(ctx, func(row *ent.Customer) {

@@ -161,7 +161,6 @@ func (openapiCommand) Run(s *settings, term terminal) error {
 
 type versionCommand struct{}
 
-// Run prints the version.
 func (versionCommand) Run(term terminal) error {
 	_, err := fmt.Fprintf(term.out, "palmares %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err

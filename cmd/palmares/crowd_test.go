@@ -36,6 +36,7 @@ const (
 // Ten thousand idle connections, and hundreds that read or send slowly, do not
 // disturb other clients and use limited memory.
 func TestCrowdOfIdleAndSlowClients(t *testing.T) {
+	skipIfShort(t)
 	crowd := raiseFiles(t, idleClients+slowReaders+slowSenders+500) - slowReaders - slowSenders - 500
 	if crowd < 100 {
 		testkit.CannotRun(t, fmt.Sprintf("the system allows only %d connections", crowd))

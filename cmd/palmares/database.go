@@ -45,7 +45,6 @@ type migrateCommand struct {
 
 type migrateStatusCommand struct{}
 
-// Run lists the migrations.
 func (migrateStatusCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	db, err := store.Open(ctx, s.storeConfig())
 	if err != nil {
@@ -69,7 +68,6 @@ func (migrateStatusCommand) Run(ctx context.Context, s *settings, term terminal)
 
 type migrateUpCommand struct{}
 
-// Run applies the pending migrations.
 func (migrateUpCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	db, err := store.Open(ctx, s.storeConfig())
 	if err != nil {

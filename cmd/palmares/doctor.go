@@ -43,14 +43,8 @@ func (c *doctorCommand) Run(ctx context.Context, line *commandLine, parsed *kong
 	if err := print(term.out, findings, line.Verbose); err != nil {
 		return err
 	}
-	wrong := 0
-	for _, f := range findings {
-		if f.State == doctor.Wrong {
-			wrong++
-		}
-	}
-	if wrong > 0 {
-		return fmt.Errorf("failed checks: %d", wrong)
+	if doctor.Worst(findings) == doctor.Wrong {
+		return errors.New("some checks failed")
 	}
 	return nil
 }

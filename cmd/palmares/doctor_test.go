@@ -170,6 +170,7 @@ func TestDoctorOnDatabases(t *testing.T) {
 }
 
 func TestDoctorOnReplicas(t *testing.T) {
+	skipIfShort(t)
 	t.Parallel()
 	primary, standby := testkit.StartReplicated(t)
 	cfg := store.Config{DatabaseURL: primary.URL, DataDir: t.TempDir()}
@@ -263,6 +264,7 @@ func TestDoctorOnRedis(t *testing.T) {
 }
 
 func TestDoctorOnMail(t *testing.T) {
+	skipIfShort(t)
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	importDemo(t, cfg)
@@ -285,6 +287,7 @@ func TestDoctorOnMail(t *testing.T) {
 }
 
 func TestDoctorOnStripe(t *testing.T) {
+	skipIfShort(t)
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	importDemo(t, cfg)

@@ -122,7 +122,6 @@ type exportCommand struct {
 	File string `arg:"" optional:"" help:"Path of the feed, compressed if it ends in .gz. Default: standard output."`
 }
 
-// Run writes the catalog as a feed.
 func (c *exportCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	db, err := store.Open(ctx, store.Config{DatabaseURL: s.DatabaseURL, DataDir: s.DataDir, MustExist: true})
 	if err != nil {
@@ -153,7 +152,6 @@ func (c *generateCommand) Validate() error {
 	return nil
 }
 
-// Run writes a synthetic feed.
 func (c *generateCommand) Run(ctx context.Context, term terminal) error {
 	return writeFeed(c.File, term.out, func(w io.Writer) error {
 		return synth.Write(ctx, w, synth.Options{Tools: c.Tools, Seed: c.Seed, Revision: c.Revision})

@@ -25,10 +25,7 @@ import (
 
 const (
 	readHeaderTimeout = 5 * time.Second
-	readTimeout       = 30 * time.Second
 	writeTimeout      = 60 * time.Second
-	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 32 << 10
 )
 
 type serveCommand struct {
@@ -140,10 +137,10 @@ func (p *program) open(ctx context.Context, fillDemo bool) (err error) {
 	p.server = &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: readHeaderTimeout,
-		ReadTimeout:       readTimeout,
+		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    32 << 10,
 		ConnState:         p.conns.track,
 		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
 	}

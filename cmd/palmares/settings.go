@@ -118,7 +118,8 @@ func (s *settings) rest() rest.Config {
 
 // check returns an error for the first invalid setting. Errors never repeat
 // values that may contain a password.
-func (s *settings) check() (err error) {
+func (s *settings) check() error {
+	const withoutStripe, tooLow = "has no effect without STRIPE_SECRET_KEY; set both", "must be at least %v (got %v)"
 	var proxiesErr error
 	s.proxies, proxiesErr = parseProxies(s.TrustedProxies)
 	for _, c := range []struct {
@@ -127,32 +128,32 @@ func (s *settings) check() (err error) {
 	}{
 		{"PALMARES_LISTEN", checkListen(s.Listen)},
 		{"PALMARES_METRICS_LISTEN", optional(s.MetricsListen, checkListen)},
-		{"PALMARES_DATA_DIR", checkNotBlank(s.DataDir)},
-		{"PALMARES_CACHE_MB", checkRange(s.CacheMB, 1, 1<<20)},
-		{"PALMARES_DRAIN_DELAY", checkRange(s.DrainDelay, 0, time.Minute)},
+		{"PALMARES_DATA_DIR", require(strings.TrimSpace(s.DataDir) != "", "must not be blank")},
+		{"PALMARES_CACHE_MB", require(s.CacheMB >= 1 && s.CacheMB <= 1<<20, "must be from 1 to %d (got %d)", 1<<20, s.CacheMB)},
+		{"PALMARES_DRAIN_DELAY", require(s.DrainDelay >= 0 && s.DrainDelay <= time.Minute, "must be from 0s to 1m (got %s)", s.DrainDelay)},
 		{"DATABASE_URL", optional(s.DatabaseURL, checkDatabaseURL)},
 		{"DATABASE_READ_URL", optional(s.ReadURL, checkDatabaseURL)},
-		{"DATABASE_READ_URL", checkRequires(s.ReadURL, "DATABASE_URL", s.DatabaseURL)},
+		{"DATABASE_READ_URL", require(s.ReadURL == "" || s.DatabaseURL != "", "has no effect without DATABASE_URL; set both")},
 		{"REDIS_URL", optional(s.RedisURL, quota.CheckRedis)},
-		{"SERVICE_NAME", checkNotBlank(s.ServiceName)},
+		{"SERVICE_NAME", require(strings.TrimSpace(s.ServiceName) != "", "must not be blank")},
 		{"PUBLIC_URL", optional(s.PublicURL, checkWebURL)},
 		{"PUBLIC_URL", optional(s.PublicURL, checkRootURL)},
 		{"SERVICE_URL", optional(s.ServiceURL, checkWebURL)},
 		{"SMTP_URL", optional(s.Mail.URL, mail.CheckURL)},
 		{"MAIL_FROM", optional(s.Mail.From, mail.CheckFrom)},
-		{"STRIPE_WEBHOOK_SECRET", checkRequires(s.Stripe.WebhookSecret, "STRIPE_SECRET_KEY", s.Stripe.SecretKey)},
-		{"STRIPE_PRICE", checkRequires(s.Stripe.Price, "STRIPE_SECRET_KEY", s.Stripe.SecretKey)},
-		{"STRIPE_API_BASE", checkRequires(s.Stripe.APIBase, "STRIPE_SECRET_KEY", s.Stripe.SecretKey)},
+		{"STRIPE_WEBHOOK_SECRET", require(s.Stripe.WebhookSecret == "" || s.Stripe.SecretKey != "", withoutStripe)},
+		{"STRIPE_PRICE", require(s.Stripe.Price == "" || s.Stripe.SecretKey != "", withoutStripe)},
+		{"STRIPE_API_BASE", require(s.Stripe.APIBase == "" || s.Stripe.SecretKey != "", withoutStripe)},
 		{"STRIPE_API_BASE", optional(s.Stripe.APIBase, checkWebURL)},
-		{"PALMARES_GRAPHQL_BODY", checkMinimum(s.GraphQL.Body, 1)},
-		{"PALMARES_GRAPHQL_TOKENS", checkMinimum(s.GraphQL.Tokens, 1)},
-		{"PALMARES_GRAPHQL_DEPTH", checkMinimum(s.GraphQL.Depth, 1)},
-		{"PALMARES_GRAPHQL_FIELDS", checkMinimum(s.GraphQL.Fields, 1)},
-		{"PALMARES_GRAPHQL_ALIASES", checkMinimum(s.GraphQL.Aliases, 0)},
-		{"PALMARES_GRAPHQL_DIRECTIVES", checkMinimum(s.GraphQL.Directives, 0)},
-		{"PALMARES_GRAPHQL_COST", checkMinimum(s.GraphQL.Cost, 1)},
-		{"PALMARES_GRAPHQL_RESPONSE", checkMinimum(s.GraphQL.Response, 1)},
-		{"PALMARES_GRAPHQL_TIME", checkMinimum(s.GraphQL.Time, 1)},
+		{"PALMARES_GRAPHQL_BODY", require(s.GraphQL.Body >= 1, tooLow, 1, s.GraphQL.Body)},
+		{"PALMARES_GRAPHQL_TOKENS", require(s.GraphQL.Tokens >= 1, tooLow, 1, s.GraphQL.Tokens)},
+		{"PALMARES_GRAPHQL_DEPTH", require(s.GraphQL.Depth >= 1, tooLow, 1, s.GraphQL.Depth)},
+		{"PALMARES_GRAPHQL_FIELDS", require(s.GraphQL.Fields >= 1, tooLow, 1, s.GraphQL.Fields)},
+		{"PALMARES_GRAPHQL_ALIASES", require(s.GraphQL.Aliases >= 0, tooLow, 0, s.GraphQL.Aliases)},
+		{"PALMARES_GRAPHQL_DIRECTIVES", require(s.GraphQL.Directives >= 0, tooLow, 0, s.GraphQL.Directives)},
+		{"PALMARES_GRAPHQL_COST", require(s.GraphQL.Cost >= 1, tooLow, 1, s.GraphQL.Cost)},
+		{"PALMARES_GRAPHQL_RESPONSE", require(s.GraphQL.Response >= 1, tooLow, 1, s.GraphQL.Response)},
+		{"PALMARES_GRAPHQL_TIME", require(s.GraphQL.Time >= 1, tooLow, 1, s.GraphQL.Time)},
 		{"TRUSTED_PROXIES", proxiesErr},
 	} {
 		if c.err != nil {
@@ -171,32 +172,12 @@ func optional(value string, check func(string) error) error {
 	return check(value)
 }
 
-func checkNotBlank(value string) error {
-	if strings.TrimSpace(value) == "" {
-		return errors.New("must not be blank")
+// require returns an error unless a condition holds.
+func require(holds bool, format string, args ...any) error {
+	if holds {
+		return nil
 	}
-	return nil
-}
-
-func checkRange[T cmp.Ordered](value, least, most T) error {
-	if value < least || value > most {
-		return fmt.Errorf("must be from %v to %v (got %v)", least, most, value)
-	}
-	return nil
-}
-
-func checkMinimum[T cmp.Ordered](value, least T) error {
-	if value < least {
-		return fmt.Errorf("must be at least %v (got %v)", least, value)
-	}
-	return nil
-}
-
-func checkRequires(value, otherName, other string) error {
-	if value != "" && other == "" {
-		return fmt.Errorf("has no effect without %s; set both", otherName)
-	}
-	return nil
+	return fmt.Errorf(format, args...)
 }
 
 func checkListen(address string) error {

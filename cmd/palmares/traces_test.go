@@ -192,6 +192,7 @@ func logOf(s *server, text string) (found string) {
 
 // A shutdown sends the last spans, but does not wait for a slow collector.
 func TestTracesAtShutdown(t *testing.T) {
+	skipIfShort(t)
 	t.Parallel()
 	collected := newSpanCollector(t)
 	s := tracedServer(t, testkit.SQLite(t), collected)

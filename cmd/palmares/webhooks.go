@@ -22,6 +22,10 @@ type webhooksCommand struct {
 	Resume  webhooksResumeCommand  `cmd:"" help:"Resume a paused or disabled endpoint. Events published from now on are sent; use replay for earlier ones."`
 }
 
+type endpointArgument struct {
+	ID int `arg:"" help:"ID of the endpoint, as palmares webhooks list shows it."`
+}
+
 // withWebhooks runs a command on the endpoints.
 func withWebhooks(ctx context.Context, s *settings, term terminal, do func(*store.Store, *webhook.Webhooks) error) error {
 	return withStore(ctx, s, func(db *store.Store) error {
@@ -49,7 +53,6 @@ type webhooksListCommand struct {
 	Email string `arg:"" optional:"" help:"Email address of an account, to list only its endpoints."`
 }
 
-// Run lists endpoints.
 func (c *webhooksListCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withWebhooks(ctx, s, term, func(db *store.Store, hooks *webhook.Webhooks) error {
 		var owner *ent.Account
@@ -87,7 +90,6 @@ type webhooksAddCommand struct {
 	Categories []string `help:"Categories to send events about. Default: all." placeholder:"CATEGORY,…"`
 }
 
-// Run adds an endpoint. Only its secret goes to standard output.
 func (c *webhooksAddCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withWebhooks(ctx, s, term, func(db *store.Store, hooks *webhook.Webhooks) error {
 		owner, err := auth.NewAccounts(db).Find(ctx, c.Email)
@@ -104,11 +106,8 @@ func (c *webhooksAddCommand) Run(ctx context.Context, s *settings, term terminal
 	})
 }
 
-type webhooksTestCommand struct {
-	ID int `arg:"" help:"ID of the endpoint, as palmares webhooks list shows it."`
-}
+type webhooksTestCommand struct{ endpointArgument }
 
-// Run sends a test event.
 func (c *webhooksTestCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withEndpoint(ctx, s, term, c.ID, func(hooks *webhook.Webhooks, endpoint *ent.Endpoint) error {
 		attempt, err := hooks.Test(ctx, endpoint)
@@ -131,7 +130,7 @@ func describeResponse(attempt *ent.Attempt) string {
 }
 
 type webhooksReplayCommand struct {
-	ID    int       `arg:"" help:"ID of the endpoint, as palmares webhooks list shows it."`
+	endpointArgument
 	Event string    `help:"ID of the event to send again." xor:"what" required:"" placeholder:"ID"`
 	Since time.Time `help:"Send all events since this time again, such as 2026-11-15T08:00:00Z." xor:"what" required:"" placeholder:"TIME"`
 }
@@ -152,11 +151,10 @@ func (c *webhooksReplayCommand) Run(ctx context.Context, s *settings, term termi
 }
 
 type webhooksDisableCommand struct {
-	ID  int    `arg:"" help:"ID of the endpoint, as palmares webhooks list shows it."`
+	endpointArgument
 	Why string `help:"Reason to show to its owner (${default})." default:"it was disabled by an operator" placeholder:"TEXT"`
 }
 
-// Run disables an endpoint.
 func (c *webhooksDisableCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withEndpoint(ctx, s, term, c.ID, func(hooks *webhook.Webhooks, endpoint *ent.Endpoint) error {
 		if err := hooks.Disable(ctx, endpoint, c.Why); err != nil {
@@ -167,11 +165,8 @@ func (c *webhooksDisableCommand) Run(ctx context.Context, s *settings, term term
 	})
 }
 
-type webhooksResumeCommand struct {
-	ID int `arg:"" help:"ID of the endpoint, as palmares webhooks list shows it."`
-}
+type webhooksResumeCommand struct{ endpointArgument }
 
-// Run resumes an endpoint.
 func (c *webhooksResumeCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withEndpoint(ctx, s, term, c.ID, func(hooks *webhook.Webhooks, endpoint *ent.Endpoint) error {
 		if err := hooks.Resume(ctx, endpoint); err != nil {

@@ -178,11 +178,11 @@ func checkPostgres(ctx context.Context, cfg *Config, db *store.Store, took time.
 	r.ok("encoding", "The database stores text as UTF-8.")
 
 	var seconds float64
-	asked := cfg.Now()
+	before := cfg.Now()
 	if err := queryRow(ctx, db.Write, []any{&seconds}, `SELECT extract(epoch FROM clock_timestamp())::float8`); err != nil {
 		r.databaseError(ctx, "database clock", store.Explain(err))
 	} else {
-		r.clock("database clock", "The database's", time.UnixMicro(int64(seconds*1e6)), asked.Add(cfg.Now().Sub(asked)/2))
+		r.clock("database clock", "The database's", time.UnixMicro(int64(seconds*1e6)), before.Add(cfg.Now().Sub(before)/2))
 	}
 	checkConnections(ctx, db, r)
 	return true

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -120,13 +121,12 @@ func (c check) runWithLimit(ctx context.Context, cfg *Config, r *report) {
 
 // Worst returns the worst state of all findings.
 func Worst(findings []Finding) State {
-	worst := OK
-	for _, f := range findings {
-		if f.State == Wrong || f.State == Warning && worst == OK {
-			worst = f.State
+	for _, state := range []State{Wrong, Warning} {
+		if slices.ContainsFunc(findings, func(f Finding) bool { return f.State == state }) {
+			return state
 		}
 	}
-	return worst
+	return OK
 }
 
 // report collects the findings of a check. Once closed it ignores new ones,

@@ -28,7 +28,7 @@ func checkSettings(_ context.Context, cfg *Config, r *report) {
 // minProxyBits is the shortest prefix of a plausible network of proxies.
 const minProxyBits = 8
 
-// checkProxies checks that clients can be told apart and cannot forge their
+// checkProxies checks that clients can be distinguished and cannot forge their
 // address.
 func checkProxies(_ context.Context, cfg *Config, r *report) {
 	for _, network := range cfg.Proxies {

@@ -32,7 +32,6 @@ var exported = map[attribute.Key]bool{
 // scrubbingExporter removes private attributes before spans are sent.
 type scrubbingExporter struct{ sdktrace.SpanExporter }
 
-// ExportSpans implements sdktrace.SpanExporter.
 func (e scrubbingExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	scrubbed := make([]sdktrace.ReadOnlySpan, len(spans))
 	for i, span := range spans {
@@ -43,7 +42,6 @@ func (e scrubbingExporter) ExportSpans(ctx context.Context, spans []sdktrace.Rea
 
 type scrubbedSpan struct{ sdktrace.ReadOnlySpan }
 
-// Attributes implements sdktrace.ReadOnlySpan.
 func (s scrubbedSpan) Attributes() (public []attribute.KeyValue) {
 	for _, a := range s.ReadOnlySpan.Attributes() {
 		switch {
@@ -76,7 +74,6 @@ type exportErrors struct {
 	last time.Time
 }
 
-// Handle implements otel.ErrorHandler.
 func (e *exportErrors) Handle(error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -92,7 +89,6 @@ func WithTraceIDs(log *slog.Logger) *slog.Logger { return slog.New(&traceIDHandl
 
 type traceIDHandler struct{ slog.Handler }
 
-// Handle implements slog.Handler.
 func (h *traceIDHandler) Handle(ctx context.Context, record slog.Record) error {
 	if span := trace.SpanContextFromContext(ctx); span.HasTraceID() {
 		record.AddAttrs(slog.String("trace_id", span.TraceID().String()))
@@ -100,12 +96,10 @@ func (h *traceIDHandler) Handle(ctx context.Context, record slog.Record) error {
 	return h.Handler.Handle(ctx, record)
 }
 
-// WithAttrs implements slog.Handler.
 func (h *traceIDHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &traceIDHandler{h.Handler.WithAttrs(attrs)}
 }
 
-// WithGroup implements slog.Handler.
 func (h *traceIDHandler) WithGroup(name string) slog.Handler {
 	return &traceIDHandler{h.Handler.WithGroup(name)}
 }

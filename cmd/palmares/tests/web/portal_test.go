@@ -18,8 +18,8 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// codeInLetter stands alone on its line.
-var codeInLetter = regexp.MustCompile(`(?m)^ +(\d{6})\r?$`)
+// codeInEmail stands alone on its line.
+var codeInEmail = regexp.MustCompile(`(?m)^ +(\d{6})\r?$`)
 
 // A new user signs in, creates a key, uses it and sees the request counted.
 func TestNewUser(t *testing.T) {
@@ -36,13 +36,13 @@ func TestNewUser(t *testing.T) {
 
 		p := chrome.Open(t, browser.Look{}, base+"/account")
 		if p.URL() != base+"/login" {
-			t.Fatalf("who is not signed in is at %s", p.URL())
+			t.Fatalf("got %s without signing in, want the sign-in page", p.URL())
 		}
 		p.Fill("#email", "Nina@Example.com")
 		shot(p, "1-login")
 		p.Click("main button")
 		if text := p.Text("main"); !strings.Contains(text, "nina@example.com") || !strings.Contains(text, "in the server log") {
-			t.Fatalf("after asking for a message: %s", text)
+			t.Fatalf("got %s, want a confirmation that a message was sent", text)
 		}
 		shot(p, "2-code")
 		link, _ := s.Printed(t, "nina@example.com", 0)
@@ -183,10 +183,10 @@ func TestSubscribing(t *testing.T) {
 			return got
 		}
 		post("/login", url.Values{"email": {"paul@example.com"}})
-		letter := smtp.Wait(t, "paul@example.com")
-		found := codeInLetter.FindStringSubmatch(letter)
+		email := smtp.Wait(t, "paul@example.com")
+		found := codeInEmail.FindStringSubmatch(email)
 		if found == nil {
-			t.Fatalf("no code is in %s", letter)
+			t.Fatalf("got no code in %s", email)
 		}
 		code := found[1]
 		if got := post("/login/code", url.Values{"code": {code}}); got.Request.URL.Path != "/account" {

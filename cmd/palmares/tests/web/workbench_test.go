@@ -232,9 +232,9 @@ func TestExplorerRestoresTabs(t *testing.T) {
 			if text := p.Text(inQuery); strings.TrimSpace(text) != "" {
 				t.Errorf("got %q in a new tab, want nothing", text)
 			}
-			for _, kept := range []string{"{oops", "7", `{"activeTabIndex": 3, "tabs": [null]}`, `{"activeTabIndex": 0, "tabs": [{"query": 7, "variables": {}}]}`} {
+			for _, content := range []string{"{oops", "7", `{"activeTabIndex": 3, "tabs": [null]}`, `{"activeTabIndex": 0, "tabs": [{"query": 7, "variables": {}}]}`} {
 				p.Go(base + "/docs") // where GraphiQL does not overwrite it
-				p.Eval("localStorage.setItem('graphiql:tabState', "+strconv.Quote(kept)+")", nil)
+				p.Eval("localStorage.setItem('graphiql:tabState', "+strconv.Quote(content)+")", nil)
 				p.Go(base + "/explorer")
 				shows(t, p, inQuery, "query BestTools")
 			}
@@ -272,9 +272,9 @@ func TestExplorerUsesAccountKey(t *testing.T) {
 		shows(t, p, inAnswer, `"chunk_count": `)
 		return false
 	})
-	var kept string
-	if p.Eval("JSON.stringify(localStorage)", &kept); strings.Contains(kept, "pal_") || !strings.Contains(kept, "embeddings") {
-		t.Errorf("got %s in the storage of the browser, want no key", kept)
+	var content string
+	if p.Eval("JSON.stringify(localStorage)", &content); strings.Contains(content, "pal_") || !strings.Contains(content, "embeddings") {
+		t.Errorf("got %s in the storage of the browser, want no key", content)
 	}
 	// Queries of the history run with the current key.
 	p.Go(base + "/explorer")
@@ -296,7 +296,7 @@ func TestWorkbenchIsAccessible(t *testing.T) {
 			shows(t, p, "#same-call", "GET /api/v1/tools?category=code")
 			runQuery(p)
 			shows(t, p, inAnswer, `"slug"`)
-			looksRight(t, p, "explorer-"+lookName(look))
+			checkPage(t, p, "explorer-"+lookName(look))
 			for _, label := range []string{"Show Documentation Explorer", "Show History", "Show Build a query"} {
 				if p.Exists(fmt.Sprintf("button[aria-label=%q]", label)) {
 					p.Click(fmt.Sprintf("button[aria-label=%q]", label))
@@ -308,7 +308,7 @@ func TestWorkbenchIsAccessible(t *testing.T) {
 			shows(t, p, "#reference", "/api/v1/tools/{slug}")
 			shows(t, p, "#reference", "Test Request")
 			shows(t, p, "#reference", "Free of rights") // the last element to appear
-			looksRight(t, p, "docs-"+lookName(look))
+			checkPage(t, p, "docs-"+lookName(look))
 		})
 	}
 }

@@ -1,16 +1,22 @@
 package main
 
 import (
+	"bytes"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
+	"palmares/internal/core/quota"
+	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/notify/webhook"
 )
 
 func TestPrivateAddresses(t *testing.T) {
@@ -121,7 +127,7 @@ func TestBillingCommands(t *testing.T) {
 	}
 	// The mock always returns a price in dollars.
 	wrong := billing(mock, "setup")
-	if wrong.code != 1 || !strings.Contains(wrong.err, "is not 99 EUR a month before tax: archive it first") {
+	if wrong.code != 1 || !strings.Contains(wrong.err, "is not 99 EUR per month before tax. Archive it first") {
 		t.Errorf("price in dollars: got exit code %d and %q, want 1", wrong.code, wrong.err)
 	}
 	created := billing(mockWith(t, mock, map[string]string{"GET /v1/prices": emptyList, "GET /v1/billing_portal/configurations": emptyList}), "setup")
@@ -154,4 +160,40 @@ func TestBillingSyncSendsEmail(t *testing.T) {
 	if email := smtp.Wait(t, "ana@example.com"); !strings.Contains(email, "has ended") {
 		t.Errorf("got %s, want an email about the end of Pro", email)
 	}
+}
+
+// Expired data is deleted, unless the clocks of server and database differ.
+func TestCleanUpComparesClocks(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		var output bytes.Buffer
+		log := slog.New(slog.NewTextHandler(&output, nil))
+		p := &services{store: db, log: log, hooks: webhook.New(webhook.Config{Store: db, Log: log})}
+		acc := db.Write.Account.Create().SetEmail("ana@example.com").SetPlan("developer").SaveX(t.Context())
+		now := time.Now().UTC()
+		expires := func(id string, at time.Time) {
+			db.Write.Session.Create().SetID(id).SetAccountID(acc.ID).SetExpiresAt(at).ExecX(t.Context())
+		}
+		expires("expired", now.Add(-time.Minute))
+		expires("valid", now.Add(24*time.Hour))
+		db.Write.CountBatch.Create().SetID("old").SetDay(quota.DayOf(now.AddDate(0, 0, -3)).String()).SetCounts([]byte{}).ExecX(t.Context())
+		db.Write.BillingEvent.Create().SetID("evt_old").SetType("invoice.paid").SetAppliedAt(now.AddDate(0, 0, -91)).ExecX(t.Context())
+		remaining := func() int {
+			return db.Write.Session.Query().CountX(t.Context()) + db.Write.BillingEvent.Query().CountX(t.Context()) + db.Write.CountBatch.Query().CountX(t.Context())
+		}
+		if db.Describe() == "PostgreSQL" {
+			for _, wrong := range []time.Time{now.AddDate(1, 0, 0), now.AddDate(-1, 0, 0), now.Add(2 * time.Hour)} {
+				p.cleanUp(t.Context(), wrong)
+				if got := remaining(); got != 4 {
+					t.Errorf("%s: got %d rows, want 4", wrong, got)
+				}
+			}
+			if got := strings.Count(output.String(), "cleanup skipped"); got != 3 {
+				t.Errorf("got %d warnings, want 3", got)
+			}
+		}
+		p.cleanUp(t.Context(), now)
+		if got := remaining(); got != 1 {
+			t.Errorf("got %d rows, want only the valid session", got)
+		}
+	})
 }

@@ -28,6 +28,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// skipIfShort skips a test that takes long in make check.
+func skipIfShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("slow: run by make test")
+	}
+}
+
 // palmares returns a command that uses a database.
 func palmares(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
 	t.Helper()

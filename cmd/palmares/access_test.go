@@ -39,6 +39,7 @@ func onEachStore(t *testing.T, test func(t *testing.T, cfg store.Config, args ..
 }
 
 func TestKeysAndQuotas(t *testing.T) {
+	skipIfShort(t)
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, cfg store.Config, args ...string) {
 		s := startServer(t, cfg, append(args, "--demo", "--trusted-proxies", "127.0.0.1")...)
@@ -220,6 +221,7 @@ func forged(key string) string {
 // Counts survive a restart, and all but those of the last second survive a
 // crash.
 func TestCountsSurviveRestarts(t *testing.T) {
+	skipIfShort(t)
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		key := newKey(t, cfg, "developer")
