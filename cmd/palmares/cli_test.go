@@ -243,7 +243,7 @@ func TestImportThatRemovesTooMuch(t *testing.T) {
 	succeeds(t, palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog)))
 	other := synthFile(t, synth.Options{Tools: 20, Seed: 1, Revision: 320})
 	r := runs(t, palmares(t, cfg, "import", other))
-	if r.code != 1 || !strings.Contains(r.err, "palmares: nothing was changed: the feed would remove or retire 48 of 48 active tools, more than a fifth: import it with --force if that is meant") {
+	if r.code != 1 || !strings.Contains(r.err, "palmares: nothing was changed: the feed would remove or retire 48 of 48 active tools, more than a fifth; use --force to import it anyway") {
 		t.Errorf("got exit code %d and %q, want 1 and a hint at --force", r.code, r.err)
 	}
 	succeeds(t, palmares(t, cfg, "import", "--force", other))
