@@ -85,32 +85,30 @@ recipes: ## Follow the recipes of CONTRIBUTING.md on a copy of the tree and chec
 	$(WITH_POSTGRES) -tools $(GO) run ./internal/dev/recipes
 
 .PHONY: fuzz
-fuzz: ## Look for feeds and requests that break their readers, for FUZZTIME (default 1m)
-	$(GO) test ./internal/catalog/feed -run '^$$' -fuzz FuzzRead -fuzztime $(or $(FUZZTIME),1m)
-	$(GO) test ./graph -run '^$$' -fuzz FuzzHandler -fuzztime $(or $(FUZZTIME),1m)
-	$(GO) test ./rest -run '^$$' -fuzz FuzzArguments -fuzztime $(or $(FUZZTIME),1m)
-	$(GO) test ./internal/core/text -run '^$$' -fuzz FuzzFold -fuzztime $(or $(FUZZTIME),1m)
-	$(GO) test ./internal/core/text -run '^$$' -fuzz FuzzSimilar -fuzztime $(or $(FUZZTIME),1m)
+fuzz: ## Fuzz each reader of feeds, requests and texts for FUZZTIME (default 1m)
+	@for target in internal/catalog/feed/FuzzRead graph/FuzzHandler rest/FuzzParameters internal/core/text/FuzzFold internal/core/text/FuzzSimilar; do \
+		$(GO) test ./$${target%/*} -run '^$$' -fuzz $${target##*/} -fuzztime $(or $(FUZZTIME),1m) || exit 1; \
+	done
 
 .PHONY: bench
-bench: build ## Measure imports, GraphQL and HTTP on both databases (PARTS="imports graphql http webhooks large", or prices)
-	$(GO) build -o bin/bench ./internal/dev/bench
+bench: build bin/bench ## Measure on both databases (PARTS="imports graphql http webhooks memory large", or prices)
 	$(WITH_POSTGRES) -durable bin/bench ./bin/palmares $(PARTS)
 
 .PHONY: profile
-profile: build ## Leave a CPU profile of the server answering from its cache, hit.prof
-	$(GO) build -o bin/bench ./internal/dev/bench
+profile: build bin/bench ## Write a CPU profile of a server that responds from its cache, hit.prof
 	bin/bench ./bin/palmares profile
 
 .PHONY: soak
-soak: build ## Load a server for SOAK (default 10m) with imports every 20 s; fails if it grows
-	$(GO) build -o bin/bench ./internal/dev/bench
+soak: build bin/bench ## Load a server for SOAK (default 10m), with an import every 20 s; fails if it grows
 	bin/bench ./bin/palmares soak
 
 .PHONY: chaos
-chaos: build ## Break what three servers stand on, under load; fails if a goal is not met (SHORT=1 for the tests' short form)
-	$(GO) build -o bin/chaos ./internal/dev/chaos
+chaos: build bin/chaos ## Break the services of three servers under load; fails if a goal is missed (SHORT=1 for the short form)
 	bin/chaos $(if $(SHORT),-short) ./bin/palmares
+
+.PHONY: bin/bench bin/chaos
+bin/bench bin/chaos:
+	$(GO) build -o $@ ./internal/dev/$(notdir $@)
 
 .PHONY: generate
 generate: ## Regenerate the code of ent and gqlgen
@@ -127,13 +125,13 @@ migration: ## Write the next migration for both databases from the schema (NAME=
 	$(WITH_POSTGRES) $(GO) run ./internal/dev/newmigration $(NAME)
 
 .PHONY: audit
-audit: build ## Check the modules, their licences and known vulnerabilities; write bin/palmares.cdx.json, a bill of materials
+audit: build ## Check modules, licences and known vulnerabilities; write a bill of materials, bin/palmares.cdx.json
 	$(GO) mod verify
 	$(GO) run ./internal/dev/licences -sbom bin/palmares.cdx.json -npm $(WEB)/package-lock.json bin/palmares
-	@said=$$($(GO) tool govulncheck ./cmd/palmares 2>&1); code=$$?; printf '%s\n' "$$said"; \
-	case "$$code $$said" in \
+	@report=$$($(GO) tool govulncheck ./cmd/palmares 2>&1); code=$$?; printf '%s\n' "$$report"; \
+	case "$$code $$report" in \
 	0*) ;; \
-	1*vuln.go.dev*) echo "audit: NOT CHECKED for known vulnerabilities: the database at vuln.go.dev cannot be reached from here" ;; \
+	1*vuln.go.dev*) echo "audit: NOT CHECKED for known vulnerabilities: vuln.go.dev is not reachable" ;; \
 	*) exit 1 ;; \
 	esac
 

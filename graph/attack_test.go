@@ -4,22 +4,28 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
+	"palmares/graph"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/core/cache"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
 
-// promptly is how much processor time it may take to refuse a bad request. It
-// is generous, for the race detector: what it guards against takes seconds or
-// minutes.
-const promptly = time.Second
+// maxRejectTime is the CPU time that rejecting a request may take. It leaves room
+// for the race detector: what it guards against takes seconds or minutes.
+const maxRejectTime = time.Second
 
-// doubled nests fragments, each spreading the next one twice.
+// doubled returns nested fragments, each spreading the next one twice.
 func doubled(levels int) string {
 	var doc strings.Builder
 	doc.WriteString("{tools {items {...F0}}}")
@@ -32,55 +38,55 @@ func doubled(levels int) string {
 
 func cursorOf(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 
-func TestDocumentsMadeToHurt(t *testing.T) {
+func TestHostileDocuments(t *testing.T) {
 	e := newExecutor(testkit.Open(t, testkit.SQLite(t)))
 	deep := func(levels int) string {
 		return `{tool(slug: "x") ` + strings.Repeat(`{category {tools `, levels/2) + `{slug}` + strings.Repeat("}}", levels/2) + "}"
 	}
 	for name, c := range map[string]struct{ query, code, message string }{
-		"doubled fragments":              {doubled(25), "QUERY_TOO_COMPLEX", "The document has more than 500 fields."},
-		"doubled fragments, fewer":       {doubled(11), "QUERY_TOO_COMPLEX", "The document has more than 500 fields."},
-		"identical fields":               {"{tools {items {" + strings.Repeat("slug ", 3000) + "}}}", "QUERY_TOO_COMPLEX", "The document has more than 500 fields."},
-		"aliases":                        {"{tools {items {" + aliases(400) + "}}}", "QUERY_TOO_COMPLEX", "The document has more than 50 aliases."},
-		"directives":                     {"{feed {release " + strings.Repeat("@include(if: true) ", 200) + "}}", "QUERY_TOO_COMPLEX", "The document has more than 50 directives."},
-		"depth":                          {deep(14), "QUERY_TOO_COMPLEX", "The document has more than 12 levels of fields."},
-		"cost":                           {"{tools(limit: 200) {items {comparisons {toolA {name comparisons {slug title winnerName}} toolB {name comparisons {slug title}}}}}}", "QUERY_TOO_COMPLEX", "The operation costs 112232, more than the limit of 20000: request fewer items, fields or filtered lists at once."},
-		"the schema, over and over":      {"{__schema {types {fields {type {fields {type {fields {type {fields {name}}}}}}}}}}", "QUERY_TOO_COMPLEX", "The document has more than 3 nested introspection lists."},
-		"fragments in a circle":          {"{feed {...A}} fragment A on Feed {...B} fragment B on Feed {...A}", "GRAPHQL_VALIDATION_FAILED", `Cannot spread fragment "A" within itself via "B".`},
-		"no operation":                   {"fragment A on Feed {release}", "BAD_USER_INPUT", "The document has no operation."},
-		"page 0":                         {"{tools(page: 0) {meta {total}}}", "BAD_USER_INPUT", "page must be between 1 and 1000000 (got 0)."},
-		"limit 201":                      {"{tools(limit: 201) {meta {total}}}", "BAD_USER_INPUT", "limit must be between 1 and 200 (got 201)."},
-		"first: -1":                      {"{toolConnection(first: -1) {totalCount}}", "BAD_USER_INPUT", "first must be between 0 and 200 (got -1)."},
-		"first and last":                 {"{toolConnection(first: 1, last: 1) {totalCount}}", "BAD_USER_INPUT", "first and last cannot be used together."},
-		"a cursor that is none":          {`{toolConnection(after: "%%%") {totalCount}}`, "BAD_USER_INPUT", "after must be a cursor of this list in the same order."},
-		"a cursor of another list":       {`{toolConnection(after: "` + cursorOf(`{"l":"comparisons","p":["2026-01-01","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after must be a cursor of this list in the same order."},
-		"a cursor of another order":      {`{toolConnection(after: "` + cursorOf(`{"l":"tools name_asc","p":["a","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after must be a cursor of this list in the same order."},
-		"a cursor of the other way":      {`{toolConnection(sort: name_desc, after: "` + cursorOf(`{"l":"tools name_asc","p":["a","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after must be a cursor of this list in the same order."},
-		"a cursor of other types":        {`{toolConnection(before: "` + cursorOf(`{"l":"tools score_desc","p":[false,"8","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "before must be a cursor of this list in the same order."},
-		"a cursor with a NUL":            {`{toolConnection(sort: name_asc, before: "` + cursorOf(`{"l":"tools name_asc","p":["a","\u0000"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "before must be a cursor of this list in the same order."},
-		"NUL in a slug":                  {`{tool(slug: "a\u0000b") {slug}}`, "BAD_USER_INPUT", "slug must not contain NUL characters."},
-		"a long search":                  {`{tools(filter: {search: "` + strings.Repeat("é", 201) + `"}) {meta {total}}}`, "BAD_USER_INPUT", "filter.search must have at most 200 characters."},
-		"a date that never was":          {`{tools(filter: {updatedSince: "2026-02-30"}) {meta {total}}}`, "BAD_USER_INPUT", "A Date must be an existing day in the form YYYY-MM-DD."},
-		"an unknown enum value":          {`{tools(sort: best) {meta {total}}}`, "GRAPHQL_VALIDATION_FAILED", `Value "best" does not exist in "ToolSort!" enum.`},
-		"a list nested without bounds":   {"{tools(filter: {categories: " + strings.Repeat("[", 200_000), "GRAPHQL_PARSE_FAILED", "exceeded maximum nesting depth of 1000"},
-		"a fragment that nobody spreads": {"{__typename} fragment F on Tool {" + strings.Repeat("slug:name slug ", 900) + "}", "QUERY_TOO_COMPLEX", "The document has more than 500 fields."},
-		"a long name":                    {"{" + strings.Repeat("x", 90_000) + "}", "QUERY_TOO_COMPLEX", "The document has a name of more than 200 characters."},
-		"a long argument":                {"{tools(" + strings.Repeat("x", 300) + ": 1) {meta {total}}}", "QUERY_TOO_COMPLEX", "The document has a name of more than 200 characters."},
-		"too many tokens":                {"{" + strings.Repeat("feed{release}", 2000) + "}", "GRAPHQL_PARSE_FAILED", "exceeded token limit of 4000"},
+		"doubled fragments":             {doubled(25), "QUERY_TOO_COMPLEX", "The document has more than 500 fields."},
+		"doubled fragments, fewer":      {doubled(11), "QUERY_TOO_COMPLEX", "The document has more than 500 fields."},
+		"identical fields":              {"{tools {items {" + strings.Repeat("slug ", 3000) + "}}}", "QUERY_TOO_COMPLEX", "The document has more than 500 fields."},
+		"aliases":                       {"{tools {items {" + aliases(400) + "}}}", "QUERY_TOO_COMPLEX", "The document has more than 50 aliases."},
+		"directives":                    {"{feed {release " + strings.Repeat("@include(if: true) ", 200) + "}}", "QUERY_TOO_COMPLEX", "The document has more than 50 directives."},
+		"depth":                         {deep(14), "QUERY_TOO_COMPLEX", "The document has more than 12 levels of fields."},
+		"cost":                          {"{tools(limit: 200) {items {comparisons {toolA {name comparisons {slug title winnerName}} toolB {name comparisons {slug title}}}}}}", "QUERY_TOO_COMPLEX", "The operation costs 112232, more than the limit of 20000: request fewer items, fields or filtered lists at once."},
+		"nested introspection":          {"{__schema {types {fields {type {fields {type {fields {type {fields {name}}}}}}}}}}", "QUERY_TOO_COMPLEX", "The document has more than 3 nested introspection lists."},
+		"a cycle of fragments":          {"{feed {...A}} fragment A on Feed {...B} fragment B on Feed {...A}", "GRAPHQL_VALIDATION_FAILED", `Cannot spread fragment "A" within itself via "B".`},
+		"no operation":                  {"fragment A on Feed {release}", "BAD_USER_INPUT", "The document has no operation."},
+		"page 0":                        {"{tools(page: 0) {meta {total}}}", "BAD_USER_INPUT", "page must be between 1 and 1000000 (got 0)."},
+		"limit 201":                     {"{tools(limit: 201) {meta {total}}}", "BAD_USER_INPUT", "limit must be between 1 and 200 (got 201)."},
+		"first: -1":                     {"{toolConnection(first: -1) {totalCount}}", "BAD_USER_INPUT", "first must be between 0 and 200 (got -1)."},
+		"first and last":                {"{toolConnection(first: 1, last: 1) {totalCount}}", "BAD_USER_INPUT", "first and last cannot be used together."},
+		"an invalid cursor":             {`{toolConnection(after: "%%%") {totalCount}}`, "BAD_USER_INPUT", "after must be a cursor of this list in the same order."},
+		"a cursor of another list":      {`{toolConnection(after: "` + cursorOf(`{"l":"comparisons","p":["2026-01-01","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after must be a cursor of this list in the same order."},
+		"a cursor of another order":     {`{toolConnection(after: "` + cursorOf(`{"l":"tools name_asc","p":["a","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after must be a cursor of this list in the same order."},
+		"a cursor of the reverse order": {`{toolConnection(sort: name_desc, after: "` + cursorOf(`{"l":"tools name_asc","p":["a","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "after must be a cursor of this list in the same order."},
+		"a cursor of other types":       {`{toolConnection(before: "` + cursorOf(`{"l":"tools score_desc","p":[false,"8","a"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "before must be a cursor of this list in the same order."},
+		"a cursor with a NUL":           {`{toolConnection(sort: name_asc, before: "` + cursorOf(`{"l":"tools name_asc","p":["a","\u0000"]}`) + `") {totalCount}}`, "BAD_USER_INPUT", "before must be a cursor of this list in the same order."},
+		"NUL in a slug":                 {`{tool(slug: "a\u0000b") {slug}}`, "BAD_USER_INPUT", "slug must not contain NUL characters."},
+		"a long search":                 {`{tools(filter: {search: "` + strings.Repeat("é", 201) + `"}) {meta {total}}}`, "BAD_USER_INPUT", "filter.search must have at most 200 characters."},
+		"a date that does not exist":    {`{tools(filter: {updatedSince: "2026-02-30"}) {meta {total}}}`, "BAD_USER_INPUT", "A Date must be an existing day in the form YYYY-MM-DD."},
+		"an unknown enum value":         {`{tools(sort: best) {meta {total}}}`, "GRAPHQL_VALIDATION_FAILED", `Value "best" does not exist in "ToolSort!" enum.`},
+		"a list nested without bounds":  {"{tools(filter: {categories: " + strings.Repeat("[", 200_000), "GRAPHQL_PARSE_FAILED", "exceeded maximum nesting depth of 1000"},
+		"an unused fragment":            {"{__typename} fragment F on Tool {" + strings.Repeat("slug:name slug ", 900) + "}", "QUERY_TOO_COMPLEX", "The document has more than 500 fields."},
+		"a long name":                   {"{" + strings.Repeat("x", 90_000) + "}", "QUERY_TOO_COMPLEX", "The document has a name of more than 200 characters."},
+		"a long argument":               {"{tools(" + strings.Repeat("x", 300) + ": 1) {meta {total}}}", "QUERY_TOO_COMPLEX", "The document has a name of more than 200 characters."},
+		"too many tokens":               {"{" + strings.Repeat("feed{release}", 2000) + "}", "GRAPHQL_PARSE_FAILED", "exceeded token limit of 4000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := wait.CPU()
-			answer := execute(t, e, "", c.query)
-			if used := wait.CPU() - start; used > promptly {
-				t.Errorf("got %v of processor time, want at most %v", used, promptly)
+			result := execute(t, e, "", c.query)
+			if used := wait.CPU() - start; used > maxRejectTime {
+				t.Errorf("got %v of CPU time, want at most %v", used, maxRejectTime)
 			}
-			refusedWith(t, answer, c.code, c.message)
+			wantRejected(t, result, c.code, c.message)
 		})
 	}
 }
 
-// However wrong a document is, the answer stays short.
-func TestErrorsAreFewAndShort(t *testing.T) {
+// However invalid a document is, the response stays short.
+func TestErrorsAreTruncated(t *testing.T) {
 	e := newExecutor(testkit.Open(t, testkit.SQLite(t)))
 	for name, query := range map[string]string{
 		"fields that conflict": "{tools {items {" + strings.Repeat("slug:name ", 40) + strings.Repeat("slug ", 400) + "}}}",
@@ -88,16 +94,16 @@ func TestErrorsAreFewAndShort(t *testing.T) {
 		"a long name":          "{" + strings.Repeat("x", 90_000) + "}",
 	} {
 		start := wait.CPU()
-		answer := execute(t, e, "", query)
+		result := execute(t, e, "", query)
 		used := wait.CPU() - start
-		text, err := json.Marshal(answer.Errors)
-		if err != nil || len(answer.Errors) == 0 || len(text) > 10_000 || used > promptly {
-			t.Errorf("%s: got %d errors, %d bytes, %v of processor time, %v", name, len(answer.Errors), len(text), used, err)
+		text, err := json.Marshal(result.Errors)
+		if err != nil || len(result.Errors) == 0 || len(text) > 10_000 || used > maxRejectTime {
+			t.Errorf("%s: got %d errors, %d bytes, %v of CPU time, %v", name, len(result.Errors), len(text), used, err)
 		}
 	}
 }
 
-func TestNullWhereNothingMayBeNull(t *testing.T) {
+func TestNullForNonNullArguments(t *testing.T) {
 	e := newExecutor(testkit.Open(t, testkit.SQLite(t)))
 	for query, message := range map[string]string{
 		`query ($s: ToolSort) {tools(sort: $s) {meta {total}}}`:                                              "sort must not be null.",
@@ -105,21 +111,21 @@ func TestNullWhereNothingMayBeNull(t *testing.T) {
 		`query ($s: Int) {tools(limit: $s) {meta {total}}}`:                                                  "limit must not be null.",
 		`query ($s: Int) {tools {...P}} fragment P on ToolPage {items {category {tools(limit: $s) {slug}}}}`: "limit must not be null.",
 	} {
-		refusedWith(t, execute(t, e, "", query, map[string]any{"s": nil}), "BAD_USER_INPUT", message)
+		wantRejected(t, execute(t, e, "", query, map[string]any{"s": nil}), "BAD_USER_INPUT", message)
 	}
 }
 
-// A variable that is left out costs what its default does.
+// An omitted variable costs the same as its default.
 func TestCostOfDefaults(t *testing.T) {
 	e := newExecutor(testkit.Open(t, testkit.SQLite(t)))
 	costs := map[string]int{}
 	for name, query := range map[string]string{
-		"left out": `query ($l: Int) {categories {tools(limit: $l) {slug name}}}`, "spelled out": `{categories {tools(limit: 10) {slug name}}}`,
+		"omitted": `query ($l: Int) {categories {tools(limit: $l) {slug name}}}`, "explicit": `{categories {tools(limit: 10) {slug name}}}`,
 	} {
 		costs[name] = execute(t, e, "", query).Cost
 	}
-	if costs["left out"] != costs["spelled out"] || costs["left out"] < 400 {
-		t.Errorf("got %v", costs)
+	if costs["omitted"] != costs["explicit"] || costs["omitted"] < 400 {
+		t.Errorf("got costs %v, want equal ones of at least 400", costs)
 	}
 }
 
@@ -131,36 +137,36 @@ func aliases(n int) string {
 	return fields.String()
 }
 
-func TestVariablesOfTheWrongKind(t *testing.T) {
+func TestInvalidVariables(t *testing.T) {
 	e := newExecutor(testkit.Open(t, testkit.SQLite(t)))
 	many := make([]any, 70_000)
 	for i := range many {
 		many[i] = "code"
 	}
 	const query = `query ($page: Int!, $filter: ToolFilter) {tools(page: $page, filter: $filter) {meta {total}}}`
-	refusedWith(t, execute(t, e, "", query, map[string]any{}), "BAD_USER_INPUT", "$page is required.")
-	refusedWith(t, execute(t, e, "", `query ($sort: ToolSort!) {tools(sort: $sort) {meta {total}}}`, map[string]any{"sort": "best"}), "BAD_USER_INPUT", "$sort must be of type ToolSort!.")
+	wantRejected(t, execute(t, e, "", query, map[string]any{}), "BAD_USER_INPUT", "$page is required.")
+	wantRejected(t, execute(t, e, "", `query ($sort: ToolSort!) {tools(sort: $sort) {meta {total}}}`, map[string]any{"sort": "best"}), "BAD_USER_INPUT", "$sort must be of type ToolSort!.")
 	for name, variables := range map[string]map[string]any{
-		"text":              {"page": "1"},
-		"past 32 bits":      {"page": json.Number("4294967296")},
-		"half":              {"page": json.Number("1.5")},
-		"null":              {"page": nil},
-		"a date of none":    {"page": json.Number("1"), "filter": map[string]any{"updatedSince": "yesterday"}},
-		"one in a list":     {"page": json.Number("1"), "filter": map[string]any{"categories": []any{"code", true}}},
-		"unknown field":     {"page": json.Number("1"), "filter": map[string]any{"colour": "red"}},
-		"more than 65,535":  {"page": json.Number("1"), "filter": map[string]any{"categories": many}},
-		"a number too high": {"page": json.Number("1"), "filter": map[string]any{"scoreMin": json.Number("1e999")}},
+		"text":                {"page": "1"},
+		"past 32 bits":        {"page": json.Number("4294967296")},
+		"half":                {"page": json.Number("1.5")},
+		"null":                {"page": nil},
+		"an invalid date":     {"page": json.Number("1"), "filter": map[string]any{"updatedSince": "yesterday"}},
+		"a boolean in a list": {"page": json.Number("1"), "filter": map[string]any{"categories": []any{"code", true}}},
+		"unknown field":       {"page": json.Number("1"), "filter": map[string]any{"colour": "red"}},
+		"more than 65,535":    {"page": json.Number("1"), "filter": map[string]any{"categories": many}},
+		"a number too high":   {"page": json.Number("1"), "filter": map[string]any{"scoreMin": json.Number("1e999")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer := execute(t, e, "", query, variables)
-			if len(answer.Errors) == 0 || answer.Errors[0].Extensions["code"] != "BAD_USER_INPUT" {
-				t.Errorf("got %s %v", answer.Data, answer.Errors)
+			result := execute(t, e, "", query, variables)
+			if len(result.Errors) == 0 || result.Errors[0].Extensions["code"] != "BAD_USER_INPUT" {
+				t.Errorf("got %s %v, want BAD_USER_INPUT", result.Data, result.Errors)
 			}
 		})
 	}
 }
 
-func TestRequestsThatAreNone(t *testing.T) {
+func TestInvalidRequests(t *testing.T) {
 	handler := newHandler(newExecutor(testkit.Open(t, testkit.SQLite(t))))
 	post := func(body string) *http.Request {
 		r := httptest.NewRequest(http.MethodPost, "/graphql", strings.NewReader(body))
@@ -186,38 +192,38 @@ func TestRequestsThatAreNone(t *testing.T) {
 		"a query of numbers":       {post(`{"query":7}`), 400, "query must be a string."},
 		"variables of text":        {post(`{"query":"{__typename}","variables":"x"}`), 400, "variables must be an object."},
 		"a form":                   {with(post(`query={__typename}`), "Content-Type", "application/x-www-form-urlencoded"), 415, "The body must be application/json in UTF-8."},
-		"another alphabet":         {with(post(good), "Content-Type", "application/json; charset=latin1"), 415, "The body must be application/json in UTF-8."},
+		"another charset":          {with(post(good), "Content-Type", "application/json; charset=latin1"), 415, "The body must be application/json in UTF-8."},
 		"a compressed body":        {with(post(good), "Content-Encoding", "gzip"), 415, "The body must not be compressed."},
-		"a page":                   {with(post(good), "Accept", "text/html"), 406, "Only application/graphql-response+json and application/json are served."},
+		"an HTML page":             {with(post(good), "Accept", "text/html"), 406, "Only application/graphql-response+json and application/json are served."},
 		"another method":           {httptest.NewRequest(http.MethodDelete, "/graphql", nil), 405, "The method is not allowed: use GET or POST."},
 		"a query twice":            {httptest.NewRequest(http.MethodGet, "/graphql?query={a}&query={b}", nil), 400, "query must be given only once."},
-		"a long address":           {httptest.NewRequest(http.MethodGet, "/graphql?query="+strings.Repeat("a", 40_000), nil), 414, "The URL is too long: use POST."},
-		"a hash that is none":      {post(`{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"x"}}}`), 400, "persistedQuery must have version 1 and a sha256Hash."},
-		"a hash of something else": {post(`{"query":"{__typename}","extensions":{"persistedQuery":{"version":1,"sha256Hash":"` + strings.Repeat("0", 64) + `"}}}`), 400, "persistedQuery.sha256Hash must be the hash of the query."},
+		"a long URL":               {httptest.NewRequest(http.MethodGet, "/graphql?query="+strings.Repeat("a", 40_000), nil), 414, "The URL is too long: use POST."},
+		"an invalid hash":          {post(`{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"x"}}}`), 400, "persistedQuery must have version 1 and a sha256Hash."},
+		"a hash of another query":  {post(`{"query":"{__typename}","extensions":{"persistedQuery":{"version":1,"sha256Hash":"` + strings.Repeat("0", 64) + `"}}}`), 400, "persistedQuery.sha256Hash must be the hash of the query."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorder := httptest.NewRecorder()
 			handler.ServeHTTP(recorder, c.request)
 			body := recorder.Body.String()
-			var answer struct {
+			var result struct {
 				Data   *json.RawMessage
 				Errors []struct{ Message string }
 			}
-			if err := json.Unmarshal([]byte(body), &answer); err != nil {
+			if err := json.Unmarshal([]byte(body), &result); err != nil {
 				t.Fatal(err)
 			}
-			if recorder.Code != c.status || len(answer.Errors) != 1 || answer.Errors[0].Message != c.message || answer.Data != nil {
-				t.Errorf("%d: %s", recorder.Code, body)
+			if recorder.Code != c.status || len(result.Errors) != 1 || result.Errors[0].Message != c.message || result.Data != nil {
+				t.Errorf("got %d %s, want %d %s", recorder.Code, body, c.status, c.message)
 			}
 			if strings.Contains(body, "geheim") {
-				t.Error("it repeats a secret")
+				t.Errorf("got %s, want no secret in it", body)
 			}
 		})
 	}
 }
 
-// FuzzHandler looks for a request that crashes the handler or is answered with
-// a fault of the server.
+// FuzzHandler looks for a request that crashes the handler or gets a server
+// error.
 func FuzzHandler(f *testing.F) {
 	handler := newHandler(newExecutor(testkit.Open(f, testkit.SQLite(f))))
 	f.Add(`{"query":"{feed {release}}"}`)
@@ -229,7 +235,176 @@ func FuzzHandler(f *testing.F) {
 		recorder := httptest.NewRecorder()
 		handler.ServeHTTP(recorder, r)
 		if recorder.Code >= 500 || !json.Valid(recorder.Body.Bytes()) {
-			t.Errorf("%d: %s", recorder.Code, recorder.Body)
+			t.Errorf("got %d %s, want valid JSON and no server error", recorder.Code, recorder.Body)
 		}
+	})
+}
+
+// cpuTime returns the CPU time that do takes on this thread.
+func cpuTime(t *testing.T, do func()) time.Duration {
+	t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	now := func() time.Duration {
+		const threadCPUTime = 3 // CLOCK_THREAD_CPUTIME_ID
+		var spent syscall.Timespec
+		if _, _, failed := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, threadCPUTime, uintptr(unsafe.Pointer(&spent)), 0); failed != 0 {
+			t.Fatal(failed)
+		}
+		return time.Duration(spent.Nano())
+	}
+	start := now()
+	do()
+	return now() - start
+}
+
+// repeated joins n numbered copies of a format.
+func repeated(n int, format string) string {
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, format, i)
+	}
+	return text.String()
+}
+
+// hostileDocuments returns documents of up to 100 kB that are expensive to reject.
+func hostileDocuments() map[string]string {
+	long := strings.Repeat("x", 190)
+	return map[string]string{
+		"fragments on unknown types":    "{feed {release}}" + repeated(440, "fragment F%d on "+long+" {x}"),
+		"spreads of unknown types":      "{tools {items {" + repeated(400, "... on "+long+"%d {slug} ") + "}}}",
+		"unknown fields":                "{tools {items {" + repeated(450, long+"%d ") + "}}}",
+		"unknown arguments":             "{tools(" + repeated(450, long+"%d: 1 ") + ") {meta {total}}}",
+		"unknown input fields":          "{tools(filter: {" + repeated(450, long+"%d: 1 ") + "}) {meta {total}}}",
+		"unknown enum values":           "{tools(filter: {icps: [" + repeated(99, long+"%d ") + "]}) {meta {total}}}",
+		"unknown directives":            "{feed {release " + repeated(45, "@"+long+"%d ") + "}}",
+		"unknown variable types":        "query (" + repeated(450, "$v%d: "+long+" ") + ") {feed {release}}",
+		"undefined variables":           "{tools {items {" + repeated(45, "a%d: comparisons(limit: $"+long+") {slug} ") + "}}}",
+		"fields that conflict":          "{tools {items {" + strings.Repeat("slug:name ", 40) + strings.Repeat("slug ", 400) + "}}}",
+		"nested fields that conflict":   "{tools {items {" + strings.Repeat("category {tools {slug}} ", 40) + strings.Repeat("category {tools {slug: name}} ", 40) + "}}}",
+		"fragments that conflict":       "{tools {items {" + repeated(40, "...F%d ") + "}}}" + repeated(40, "fragment F%d on Tool {slug: name category {slug} ... {slug}}"),
+		"fields that hardly conflict":   "{tools {items {" + repeated(2, "a%d: category {"+strings.Repeat("slug ", 25)+strings.Repeat("slug: label ", 24)+"} ") + "}}}",
+		"fragments in circles":          "{feed {...F0}}" + repeated(400, "fragment F%[1]d on Feed {...F1 ...F2 ...F3 ...F%[1]d}"),
+		"unused fragments":              "{feed {release}}" + repeated(490, "fragment F%d on Feed {release}"),
+		"fragments in a circle":         "{feed {...F0}}" + repeated(400, "fragment F%d on Feed {release ...F0}"),
+		"fragments that spread all":     "{tools {items {...F0}}}" + repeated(20, "fragment F%d on Tool {"+repeated(20, "...F%d ")+"}"),
+		"list of numbers":               "{tools(filter: {categories: [" + strings.Repeat("1 ", 45_000) + "]}) {meta {total}}}",
+		"lists in lists":                "{tools(filter: {categories: " + strings.Repeat("[", 1_900) + strings.Repeat("]", 1_900) + "}) {meta {total}}}",
+		"open brackets":                 strings.Repeat("{a", 45_000),
+		"one long string":               `{tools(filter: {search: "` + strings.Repeat("x", 99_000) + `"}) {nothing}}`,
+		"one long comment":              "#" + strings.Repeat("x", 99_000),
+		"many comments":                 strings.Repeat("#\n", 50_000),
+		"one long name":                 "{" + strings.Repeat("x", 99_000) + "}",
+		"block string with many lines":  `{tools(filter: {search: """` + strings.Repeat("  x\n", 20_000) + `"""}) {nothing}}`,
+		"many operations":               repeated(700, "query Q%d {feed {release}} "),
+		"many unnamed operations":       strings.Repeat("{feed {release}} ", 700),
+		"many equally named operations": strings.Repeat("query Q {feed {release}} ", 600),
+		"many variables, all unused":    "query (" + repeated(900, "$v%d: Int ") + ") {feed {release}}",
+		"the same variable":             "query (" + strings.Repeat("$v: Int ", 900) + ") {feed {release}}",
+		"escapes":                       `{tools(filter: {search: "` + strings.Repeat(`\u00e9`, 16_000) + `"}) {nothing}}`,
+	}
+}
+
+// Rejecting a document of up to 100 kB takes at most 20 ms of CPU time and leaves
+// nothing in the cache.
+func TestRejectingIsCheap(t *testing.T) {
+	const most = 20 * time.Millisecond
+	responses := cache.New(64<<20, nil, slog.New(slog.DiscardHandler))
+	e := graph.NewExecutor(graph.Config{
+		Catalog: testkit.Open(t, testkit.SQLite(t)), Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler), Cache: responses,
+	})
+	slack := cpuSlack(t)
+	for name, query := range hostileDocuments() {
+		if len(query) > 100_000 {
+			t.Fatalf("%s: has %d bytes, want at most 100,000", name, len(query))
+		}
+		var result *graph.Answer
+		least := time.Hour
+		for range 3 { // the shortest run has no garbage collection
+			least = min(least, cpuTime(t, func() { result = execute(t, e, "", query) }))
+		}
+		if !result.Refused() {
+			t.Errorf("%s: got %.100s, want a rejection", name, result.Data)
+		}
+		if least > most*slack {
+			t.Errorf("%s: got %v of CPU time, want at most %v", name, least, most*slack)
+		}
+		t.Logf("%-32s %v", name, least)
+	}
+	if n := responses.Entries(); n != 0 {
+		t.Errorf("got %d items in the cache, want none", n)
+	}
+}
+
+// cpuSlack returns how much slower this build may be: under the race detector,
+// hashing and comparing take several times as long.
+func cpuSlack(t *testing.T) time.Duration {
+	t.Helper()
+	if raceEnabled {
+		return 15
+	}
+	return 1
+}
+
+// A misspelled name in a short document gets a suggestion.
+func TestSuggestions(t *testing.T) {
+	e := newExecutor(testkit.Open(t, testkit.SQLite(t)))
+	result := execute(t, e, "", "{tools {items {sluq}}}")
+	if len(result.Errors) == 0 || !strings.Contains(result.Errors[0].Message, `"slug"`) {
+		t.Errorf("got %v, want a suggestion of slug", result.Errors)
+	}
+}
+
+// Rejected requests leave nothing in the cache; executed ones take a bounded
+// amount of memory, however hostile their documents are.
+func TestCachedRequestsAreWeighed(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	publish(t, s, demo.Catalog)
+	const budget = 8 << 20
+	responses := cache.New(budget, nil, slog.New(slog.DiscardHandler))
+	responses.Publish(1)
+	handler := graph.NewHandler(graph.NewExecutor(graph.Config{
+		Catalog: s, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler), Cache: responses, Tools: func() int { return 5_000 },
+	}), responses)
+	costly := `{"query":"{tools(limit: 200) {items {comparisons {toolA {name comparisons {slug title winnerName}} toolB {name comparisons {slug title}}}}}}"}`
+	if got := serve(handler, post(costly, "")); !strings.Contains(got.Body.String(), "QUERY_TOO_COMPLEX") {
+		t.Fatalf("got %s, want a rejection", got.Body)
+	}
+	if n := responses.Entries(); n != 0 {
+		t.Errorf("got %d items in the cache after a rejection, want none", n)
+	}
+	before := heap()
+	for i := range 300 {
+		// Some hundred lists of values that differ from request to request.
+		query := fmt.Sprintf(`query Q%d($f: ToolFilter) {`, i) + repeated(40, `a%d: tools(limit: 1, filter: {categories: [`+strings.TrimSpace(strings.Repeat(`\"c\" `, 60))+`]}) {meta {total}} `) + `b: tools(limit: 1, filter: $f) {meta {total}}}`
+		body := fmt.Sprintf(`{"query":"%s","variables":{"f":{"categories":[%s"x%d"]}}}`, query, strings.Repeat(`"c",`, 90), i)
+		if got := serve(handler, post(body, "")); got.Code != http.StatusOK || !strings.Contains(got.Body.String(), `"data"`) {
+			t.Fatalf("got %d %.200s, want data", got.Code, got.Body)
+		}
+	}
+	if w := responses.Weight(); w > budget*11/10 {
+		t.Errorf("got %d bytes cached, want about %d", w, budget)
+	}
+	if grown := heap() - before; grown > 2*budget {
+		t.Errorf("got %d more bytes on the heap, want at most %d", grown, 2*budget)
+	}
+}
+
+// heap returns the number of bytes in use.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // frees what finalizers and pools held
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// @defer is not supported, so the schema must not have it.
+func TestNoDefer(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
+		if got := mustExecute(t, e, "{__schema {directives {name}}}"); strings.Contains(got, "defer") {
+			t.Errorf("got %s, want no @defer", got)
+		}
+		wantRejected(t, execute(t, e, "", "{tools {... @defer {items {slug}}}}"), "GRAPHQL_VALIDATION_FAILED", `Unknown directive "@defer".`)
 	})
 }

@@ -17,20 +17,20 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// Documents that differ in what does not matter share their answer; all
-// others have their own.
-func TestOneAnswerForOneDocument(t *testing.T) {
+// Documents that differ only in formatting share a cached response; all others
+// have their own.
+func TestEquivalentDocumentsShareAResponse(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	publish(t, s, demo.Catalog)
-	answers := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
-	handler := graph.NewHandler(newExecutor(s), answers)
+	responses := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
+	handler := graph.NewHandler(newExecutor(s), responses)
 	misses := func(r *http.Request, want string) int64 {
 		t.Helper()
-		before := answers.Misses.Load()
+		before := responses.Misses.Load()
 		if got := serve(handler, r); !strings.Contains(got.Body.String(), want) {
-			t.Errorf("%s", got.Body)
+			t.Errorf("got %s, want %s in it", got.Body, want)
 		}
-		return answers.Misses.Load() - before
+		return responses.Misses.Load() - before
 	}
 	const one = `{"query":"query ($n: Int!, $s: ToolSort!) {tools(limit: $n, sort: $s) {items {slug}}}","variables":{"n":1,"s":"name_asc"}}`
 	misses(post(one, ""), "aquatinte-4")
@@ -43,7 +43,7 @@ func TestOneAnswerForOneDocument(t *testing.T) {
 		"GET":         get,
 	} {
 		if n := misses(r, "aquatinte-4"); n != 0 {
-			t.Errorf("%s: is worked out again", name)
+			t.Errorf("%s: got %d executions, want the cached response", name, n)
 		}
 	}
 	for name, body := range map[string]string{
@@ -54,17 +54,17 @@ func TestOneAnswerForOneDocument(t *testing.T) {
 		"a longer string":  `{"query":"{tools(filter: {search: \"a # c\"}) {items {slug}}}"}`,
 	} {
 		if n := misses(post(body, ""), `"data"`); n != 1 {
-			t.Errorf("%s: has the answer of another", name)
+			t.Errorf("%s: got %d executions, want 1", name, n)
 		}
 	}
 	if n := misses(post(one, "application/graphql-response+json"), "aquatinte-4"); n != 1 {
-		t.Error("another media type has the same answer")
+		t.Errorf("another media type: got %d executions, want 1", n)
 	}
 }
 
-// Wrong documents have errors of their own, also at the same time, and an
-// answer with embeddings is only for who may read them.
-func TestWhatIsNotShared(t *testing.T) {
+// Invalid documents have their own errors, and a response with embeddings is only
+// sent to callers who may read them.
+func TestErrorsAndEmbeddingsAreNotShared(t *testing.T) {
 	h := demoHandler(t)
 	for range 2 {
 		for body, want := range map[string]string{
@@ -75,33 +75,33 @@ func TestWhatIsNotShared(t *testing.T) {
 			`{"query":"{embeddings(slug: \"plume\") {hash}}"}`: "Embeddings require an API key.",
 		} {
 			if got := serve(h, post(body, "")); !strings.Contains(got.Body.String(), want) {
-				t.Errorf("%s: %s", body, got.Body)
+				t.Errorf("%s: got %s, want %s in it", body, got.Body, want)
 			}
 		}
 		keyed := post(`{"query":"{embeddings(slug: \"plume\") {hash}}"}`, "")
 		keyed = keyed.WithContext(auth.WithCaller(keyed.Context(), auth.Caller{Plan: auth.Pro}))
 		if got := serve(h, keyed); !strings.Contains(got.Body.String(), "sha256-") {
-			t.Errorf("with a key: %s", got.Body)
+			t.Errorf("with a key: got %s, want a hash", got.Body)
 		}
 	}
 }
 
-// A document of as many tokens as are allowed stands for itself, too.
-func TestDocumentsAtTheLimit(t *testing.T) {
+// Documents with the maximum number of tokens are not mixed up.
+func TestDocumentsAtTheTokenLimit(t *testing.T) {
 	h := demoHandler(t)
 	for _, query := range []string{"{tools(limit:1){meta{total}}}", "{tools(limit:2){items{slug}}}"} {
 		for missing := range 40 {
 			padded := query + strings.Repeat(`#\n`, 4000-missing)
 			got := serve(h, post(`{"query":"`+padded+`"}`, "")).Body.String()
 			if wanted := strings.Contains(query, "meta") == strings.Contains(got, "meta"); !wanted && !strings.Contains(got, "token limit") {
-				t.Fatalf("%s: %s", query, got)
+				t.Fatalf("%s: got %s, want its own response", query, got)
 			}
 		}
 	}
 }
 
-// A document is remembered by its hash although its answer is kept already.
-func TestPersistedAfterAnswered(t *testing.T) {
+// A persisted query is registered even if its response is already cached.
+func TestPersistedQueryWithCachedResponse(t *testing.T) {
 	h := demoHandler(t)
 	const query = "{feed {credit}}"
 	named := fmt.Sprintf(`{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"%x"}}}`, sha256.Sum256([]byte(query)))

@@ -24,11 +24,7 @@ func (queryResolver) Category(ctx context.Context, slug string) (*model.Category
 	if err := checkText("slug", slug, maxSlugText); err != nil {
 		return nil, err
 	}
-	found, err := readerFrom(ctx).categories(ctx, selected(ctx), category.ID(slug))
-	if err != nil || len(found) == 0 {
-		return nil, err
-	}
-	return found[0], nil
+	return first(readerFrom(ctx).categories(ctx, selected(ctx), category.ID(slug)))
 }
 
 // Tools returns the list that was read for this place in the operation.
@@ -66,15 +62,9 @@ func (r *reader) categories(ctx context.Context, s selection, where ...predicate
 
 // categoriesOf reads the categories of tools, by slug.
 func (r *reader) categoriesOf(ctx context.Context, rows []*ent.Tool, s selection) (map[string]*model.Category, error) {
-	bySlug := map[string]*model.Category{}
-	var slugs []string
-	for _, row := range rows {
-		if _, seen := bySlug[row.CategorySlug]; !seen {
-			bySlug[row.CategorySlug] = nil
-			slugs = append(slugs, row.CategorySlug)
-		}
-	}
+	slugs := distinct(mapSlice(rows, func(row *ent.Tool) string { return row.CategorySlug }))
 	found, err := r.categories(ctx, s, category.IDIn(slugs...))
+	bySlug := make(map[string]*model.Category, len(found))
 	for _, c := range found {
 		bySlug[c.Slug] = c
 	}

@@ -3,7 +3,6 @@ package graph
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"palmares/ent/tool"
@@ -33,7 +32,7 @@ func (queryResolver) Changes(ctx context.Context, first int, after *string, type
 		query.Categories = []string{*category}
 		matchesNothing = matchesNothing || *category == "" // the journal has "" for releases
 	}
-	changes := &list[*journal.Event, *model.Change]{cursor: (*journal.Event).ID}
+	changes := &list[*journal.Event, *model.Change]{nodes: r.fillChanges, cursor: (*journal.Event).ID}
 	changes.rows = func(w *window, _ selection) (events []*journal.Event, err error) {
 		if matchesNothing {
 			return nil, nil
@@ -42,14 +41,8 @@ func (queryResolver) Changes(ctx context.Context, first int, after *string, type
 		events, w.more, err = journal.Page(ctx, r.client.JournalEntry, query)
 		return events, err
 	}
-	changes.nodes = func(events []*journal.Event, nodes selection) ([]*model.Change, error) {
-		return r.fillChanges(ctx, events, nodes)
-	}
-	c, err := changes.readConnection(w, first, selected(ctx))
-	edges := edgesOf(c, func(cursor string, node *model.Change) *model.ChangeEdge {
-		return &model.ChangeEdge{Cursor: cursor, Node: node}
-	})
-	return &model.ChangeConnection{Edges: edges, Nodes: c.nodes, PageInfo: c.info}, err
+	c, err := changes.readConnection(ctx, w, first)
+	return &model.ChangeConnection{Edges: edgesOf[model.ChangeEdge](c), Nodes: c.nodes, PageInfo: c.info}, err
 }
 
 // eventName and changeType convert between event types, which have dots, and
@@ -77,11 +70,10 @@ func (r *reader) fillChanges(ctx context.Context, events []*journal.Event, s sel
 			slugs = append(slugs, e.Slug)
 		}
 	}
-	slices.Sort(slugs)
-	if slugs = slices.Compact(slugs); len(slugs) == 0 {
+	if len(slugs) == 0 {
 		return changes, nil
 	}
-	tools, err := r.tools(ctx, s.of("tool"), tool.IDIn(slugs...), tool.RetiredAtIsNil())
+	tools, err := r.tools(ctx, s.of("tool"), tool.IDIn(distinct(slugs)...), tool.RetiredAtIsNil())
 	if err != nil {
 		return nil, err
 	}

@@ -26,17 +26,17 @@ import (
 
 func inVoix(t *feed.Tool) { t.Category = "voix" }
 
-func on(day string, change func(*feed.Tool)) func(*feed.Tool) {
+func updatedOn(day string, change func(*feed.Tool)) func(*feed.Tool) {
 	return func(t *feed.Tool) { t.UpdatedAt = day; change(t) }
 }
 
-func costing(price string) func(*feed.Tool) { return func(t *feed.Tool) { t.Price = price } }
-func scoring(score float64) func(*feed.Tool) {
+func withPrice(price string) func(*feed.Tool) { return func(t *feed.Tool) { t.Price = price } }
+func withScore(score float64) func(*feed.Tool) {
 	return func(t *feed.Tool) { t.Score = &score }
 }
-func untested(t *feed.Tool) { t.Score = nil }
+func withoutScore(t *feed.Tool) { t.Score = nil }
 
-func aDuel(slug, a, b string) *feed.Comparison {
+func newComparison(slug, a, b string) *feed.Comparison {
 	return &feed.Comparison{
 		Slug: slug, Title: "Lequel ?", ToolA: a, ToolB: b, Winner: a, WinnerNote: "Plus net.", Published: true,
 		UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel/" + slug,
@@ -63,10 +63,10 @@ func changesOf(t *testing.T, e *graph.Executor, arguments string) changesPage {
 	if arguments != "" {
 		arguments = "(" + arguments + ")"
 	}
-	return decoded[changesPage](t, ask(t, e, `{changes`+arguments+changeFields))
+	return decode[changesPage](t, mustExecute(t, e, `{changes`+arguments+changeFields))
 }
 
-func told(page changesPage) []string {
+func summarize(page changesPage) []string {
 	lines := []string{}
 	for _, c := range page.Changes.Nodes {
 		lines = append(lines, strings.TrimSpace(c.Type+" "+c.Slug))
@@ -78,19 +78,19 @@ func TestChanges(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		e := newExecutor(s)
 		if empty := changesOf(t, e, ""); len(empty.Changes.Nodes) != 0 || empty.Changes.PageInfo.EndCursor != nil || empty.Changes.PageInfo.HasNextPage {
-			t.Errorf("before the first import: %+v", empty)
+			t.Errorf("before the first import: got %+v, want no changes", empty)
 		}
-		publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Tool("v", inVoix), aDuel("a", "a", "v"), aDuel("b-vs-a", "b", "a")))
-		publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("a", on("2026-11-02", costing("15 €/mois"))), feedtest.Tool("c"), feedtest.Tool("v", inVoix, on("2026-11-02", scoring(9))), aDuel("a", "a", "v")))
+		publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a"), feedtest.Tool("b"), feedtest.Tool("v", inVoix), newComparison("a", "a", "v"), newComparison("b-vs-a", "b", "a")))
+		publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("a", updatedOn("2026-11-02", withPrice("15 €/mois"))), feedtest.Tool("c"), feedtest.Tool("v", inVoix, updatedOn("2026-11-02", withScore(9))), newComparison("a", "a", "v")))
 
 		all := changesOf(t, e, "")
-		expect(t, "in order", told(all), []string{
+		expect(t, "in order", summarize(all), []string{
 			"tool_created a", "tool_created b", "tool_created v", "comparatif_published a", "comparatif_published b-vs-a", "catalog_published",
 			"tool_updated a", "price_changed a", "tool_created c", "tool_updated v", "comparatif_removed b-vs-a", "tool_removed b", "embeddings_changed v", "catalog_published",
 		})
-		newest := told(changesOf(t, e, "order: newest_first"))
+		newest := summarize(changesOf(t, e, "order: newest_first"))
 		slices.Reverse(newest)
-		expect(t, "newest first", newest, told(all))
+		expect(t, "newest first", newest, summarize(all))
 		for i, edge := range all.Changes.Edges {
 			expect(t, "cursor", edge.Cursor, all.Changes.Nodes[i].ID)
 		}
@@ -112,21 +112,21 @@ func TestChanges(t *testing.T) {
 			`after: "` + all.Changes.Nodes[1].ID + `", order: newest_first`:                 {"tool_created a"},
 			`after: "` + all.Changes.Nodes[8].ID + `", types: [tool_created, tool_removed]`: {"tool_removed b"},
 		} {
-			expect(t, arguments, told(changesOf(t, e, arguments)), want)
+			expect(t, arguments, summarize(changesOf(t, e, arguments)), want)
 		}
 
-		expect(t, "an update whole", ask(t, e, `{changes(types: [tool_updated], first: 1) {nodes {release fields before after tool {name price} otherCategory}}}`),
+		expect(t, "all fields of an update", mustExecute(t, e, `{changes(types: [tool_updated], first: 1) {nodes {release fields before after tool {name price} otherCategory}}}`),
 			`{"changes":{"nodes":[{"release":2,"fields":["price","updated_at"],`+
 				`"before":{"slug":"a","name":"Outil a","domain":"a.example","category":"code","icp":"mixte","pricing":"payant","price":"20 €/mois","score":7.5,"verifiability":null,"tagline":"Un outil.","canonical_url":"https://palmares.example/a","avis_url":null,"alternatives_url":"https://palmares.example/alt/a","updated_at":"2026-11-01"},`+
 				`"after":{"slug":"a","name":"Outil a","domain":"a.example","category":"code","icp":"mixte","pricing":"payant","price":"15 €/mois","score":7.5,"verifiability":null,"tagline":"Un outil.","canonical_url":"https://palmares.example/a","avis_url":null,"alternatives_url":"https://palmares.example/alt/a","updated_at":"2026-11-02"},`+
 				`"tool":{"name":"Outil a","price":"15 €/mois"},"otherCategory":null}]}}`)
-		expect(t, "a comparison with a tool's slug", ask(t, e, `{changes(types: [comparatif_published], first: 1) {nodes {slug category otherCategory before after tool {name}}}}`),
+		expect(t, "a comparison with a tool's slug", mustExecute(t, e, `{changes(types: [comparatif_published], first: 1) {nodes {slug category otherCategory before after tool {name}}}}`),
 			`{"changes":{"nodes":[{"slug":"a","category":"code","otherCategory":"voix","before":null,"after":{"slug":"a","title":"Lequel ?","winner":"Outil a","updated_at":"2026-10-01","canonical_url":"https://palmares.example/duel/a"},"tool":null}]}}`)
-		expect(t, "beside that tool", ask(t, e, `{changes(types: [tool_created, comparatif_published], first: 4) {nodes {slug tool {slug}}}}`),
+		expect(t, "together with that tool", mustExecute(t, e, `{changes(types: [tool_created, comparatif_published], first: 4) {nodes {slug tool {slug}}}}`),
 			`{"changes":{"nodes":[{"slug":"a","tool":{"slug":"a"}},{"slug":"b","tool":null},{"slug":"v","tool":{"slug":"v"}},{"slug":"a","tool":null}]}}`)
-		expect(t, "a tool that is gone", ask(t, e, `{changes(types: [tool_removed]) {nodes {slug after tool {name}}}}`),
+		expect(t, "a removed tool", mustExecute(t, e, `{changes(types: [tool_removed]) {nodes {slug after tool {name}}}}`),
 			`{"changes":{"nodes":[{"slug":"b","after":null,"tool":null}]}}`)
-		expect(t, "a release", ask(t, e, `{changes(types: [catalog_published], order: newest_first, first: 1) {nodes {slug category fields before after tool {name}} edges {node {tool {slug}}}}}`),
+		expect(t, "a release", mustExecute(t, e, `{changes(types: [catalog_published], order: newest_first, first: 1) {nodes {slug category fields before after tool {name}} edges {node {tool {slug}}}}}`),
 			`{"changes":{"nodes":[{"slug":null,"category":null,"fields":[],"before":null,"after":{"updated_at":"2026-11-02","tools_total":3,"tools_retired":0,"comparatifs_total":1,`+
 				`"events":{"comparatif.removed":1,"embeddings.changed":1,"price.changed":1,"tool.created":1,"tool.removed":1,"tool.updated":2}},"tool":null}],"edges":[{"node":{"tool":null}}]}}`)
 
@@ -134,7 +134,7 @@ func TestChanges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		expect(t, "when", ask(t, e, `{changes(first: 1) {nodes {publishedAt}}}`),
+		expect(t, "when", mustExecute(t, e, `{changes(first: 1) {nodes {publishedAt}}}`),
 			`{"changes":{"nodes":[{"publishedAt":"`+event[0].At.UTC().Format(time.RFC3339)+`"}]}}`)
 	})
 }
@@ -147,8 +147,8 @@ func TestEveryEventIsAChangeType(t *testing.T) {
 	expect(t, "types", values, journal.Events)
 }
 
-func TestWrongChanges(t *testing.T) {
-	onDemo(t, func(t *testing.T, e *graph.Executor) {
+func TestInvalidChangesArguments(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
 		const notACursor = "after must be the id of an event, such as evt_42."
 		for arguments, message := range map[string]string{
 			`first: 201`:                        "first must be between 1 and 200 (got 201).",
@@ -166,21 +166,21 @@ func TestWrongChanges(t *testing.T) {
 			`category: "a\u0000"`: "category must not contain NUL characters.",
 			`types: [` + strings.Repeat("tool_created ", 101) + `]`: "The document has a list of more than 100 values.",
 		} {
-			refusedWith(t, execute(t, e, auth.Developer, `{changes(`+arguments+`) {nodes {id}}}`), "BAD_USER_INPUT", message)
+			wantRejected(t, execute(t, e, auth.Developer, `{changes(`+arguments+`) {nodes {id}}}`), "BAD_USER_INPUT", message)
 		}
 		expect(t, "the largest cursor", len(changesOf(t, e, `after: "evt_9223372036854775807", order: newest_first, first: 3`).Changes.Nodes), 3)
 		expect(t, "the most at once", len(changesOf(t, e, `first: 200`).Changes.Nodes) > 50, true)
-		answer := execute(t, e, auth.Developer, `{changes(first: 200, category: "code") {nodes {id type before after}}}`)
-		expect(t, "cost", answer.Cost, 1+1+200*4+5+1500)
+		result := execute(t, e, auth.Developer, `{changes(first: 200, category: "code") {nodes {id type before after}}}`)
+		expect(t, "cost", result.Cost, 1+1+200*4+5+1500)
 	})
 }
 
-// Whoever reads on from cursor to cursor sees every event once, in either
-// order, while releases come in.
+// A client that follows the cursors sees every event once, in either order, while
+// imports run.
 func TestPagingWhileImportsRun(t *testing.T) {
 	var feeds [3][]byte
 	for i := range feeds {
-		feeds[i] = synthetic(t, synth.Options{Tools: 40 + 10*i, Seed: 9, Revision: i})
+		feeds[i] = syntheticFeed(t, synth.Options{Tools: 40 + 10*i, Seed: 9, Revision: i})
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, feeds[0])
@@ -225,13 +225,13 @@ func TestPagingWhileImportsRun(t *testing.T) {
 		expect(t, "all, forwards", strings.Join(forward, " "), strings.Join(storedEvents(t, s), " "))
 		expect(t, "some, forwards", strings.Join(few, " "), strings.Join(storedEvents(t, s, "tool.created", "tool.updated", "tool.removed", "price.changed", "catalog.published"), " "))
 		if len(forward) < 200 || backwards < 10 {
-			t.Errorf("only %d events and %d rounds", len(forward), backwards)
+			t.Errorf("got %d events and %d rounds, want at least 200 and 10", len(forward), backwards)
 		}
 	})
 }
 
-// walkBack reads from the newest event to the oldest: none is missing between
-// two pages, whatever came in meanwhile.
+// walkBack reads from the newest event to the oldest and checks that none is
+// missing, whatever was published meanwhile.
 func walkBack(t *testing.T, e *graph.Executor, oldest string) {
 	t.Helper()
 	var seen []string
@@ -284,22 +284,76 @@ func storedEvents(t *testing.T, s *store.Store, types ...string) []string {
 	return ids
 }
 
-// An answer is kept as long as its release, and not longer.
-func TestChangesAreKeptForARelease(t *testing.T) {
+// A response is cached until the next release.
+func TestChangesAreCachedPerRelease(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, demo.Catalog)
-		answers := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
-		h := graph.NewHandler(newExecutor(s), answers)
+		responses := cache.New(1<<20, nil, slog.New(slog.DiscardHandler))
+		h := graph.NewHandler(newExecutor(s), responses)
 		const body = `{"query":"{changes(order: newest_first, first: 1) {nodes {release}}}"}`
 		for range 2 {
 			expect(t, "first", serve(h, post(body, "")).Body.String(), `{"data":{"changes":{"nodes":[{"release":1}]}}}`)
 		}
-		expect(t, "executions", answers.Misses.Load(), 1)
+		expect(t, "executions", responses.Misses.Load(), 1)
 		publish(t, s, bytes.Replace(demo.Catalog, []byte("2026-11-10"), []byte("2026-11-11"), 1))
-		answers.Publish(2)
+		responses.Publish(2)
 		for range 2 {
 			expect(t, "second", serve(h, post(body, "")).Body.String(), `{"data":{"changes":{"nodes":[{"release":2}]}}}`)
 		}
-		expect(t, "executions", answers.Misses.Load(), 2)
+		expect(t, "executions", responses.Misses.Load(), 2)
 	})
+}
+
+// Long texts make pages shorter, not responses longer, and a client that follows
+// the cursors still sees every event.
+func TestChangesWithLongTexts(t *testing.T) {
+	const long, most = 700_000, 2_500_000
+	catalog := func(date, letter string) []byte {
+		var tools []any
+		for i := range 6 {
+			tools = append(tools, feedtest.Tool(fmt.Sprintf("t%d", i), func(t *feed.Tool) { t.Tagline = strings.Repeat(letter, long) }),
+				feedtest.Tool(fmt.Sprintf("u%d", i), updatedOn(date, func(*feed.Tool) {})))
+		}
+		return feedtest.Catalog(date, tools...)
+	}
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		e := newExecutor(s)
+		publish(t, s, catalog("2026-11-01", "a"))
+		publish(t, s, catalog("2026-11-02", "b"))
+		for _, filter := range []struct {
+			arguments string
+			types     []string
+		}{
+			{"", nil},
+			{", types: [tool_updated]", []string{"tool.updated"}},
+			{", types: [tool_updated, catalog_published]", []string{"tool.updated", "catalog.published"}},
+		} {
+			want := storedEvents(t, s, filter.types...)
+			expect(t, "oldest first"+filter.arguments, walkLong(t, e, filter.arguments, most), want)
+			slices.Reverse(want)
+			expect(t, "newest first"+filter.arguments, walkLong(t, e, filter.arguments+", order: newest_first", most), want)
+		}
+	})
+}
+
+// walkLong reads all events, with a maximum size of each response.
+func walkLong(t *testing.T, e *graph.Executor, arguments string, most int) (seen []string) {
+	t.Helper()
+	for after, pages := "", 1; ; pages++ {
+		text := mustExecute(t, e, `{changes(first: 200`+arguments+after+`) {nodes {id before after} pageInfo {hasNextPage endCursor}}}`)
+		page := decode[changesPage](t, text).Changes
+		if len(text) > most || len(page.Nodes) == 0 || *page.PageInfo.EndCursor != page.Nodes[len(page.Nodes)-1].ID {
+			t.Fatalf("%s%s: got %d bytes and %d events, want at most %d bytes", arguments, after, len(text), len(page.Nodes), most)
+		}
+		for _, c := range page.Nodes {
+			seen = append(seen, c.ID)
+		}
+		if !page.PageInfo.HasNextPage {
+			if pages < 6 {
+				t.Errorf("%s: got %d pages, want at least 6", arguments, pages)
+			}
+			return seen
+		}
+		after = `, after: "` + *page.PageInfo.EndCursor + `"`
+	}
 }

@@ -21,48 +21,31 @@ func (queryResolver) Comparison(ctx context.Context, slug string) (*model.Compar
 	}
 	r := readerFrom(ctx)
 	rows, err := r.client.Comparison.Query().Where(comparison.ID(slug), comparison.Published(true)).All(ctx)
-	if err != nil || len(rows) == 0 {
-		return nil, err
-	}
-	found, err := r.fillComparisons(ctx, rows, selected(ctx))
 	if err != nil {
 		return nil, err
 	}
-	return found[0], nil
+	return first(r.fillComparisons(ctx, rows, selected(ctx)))
 }
 
 func (queryResolver) Comparisons(ctx context.Context, category *string, page int, limit int) (*model.ComparisonPage, error) {
-	comparisons, err := readerFrom(ctx).comparisonList(ctx, category)
-	if err != nil {
-		return nil, err
-	}
-	items, meta, err := comparisons.page(page, limit, selected(ctx))
+	items, meta, err := readerFrom(ctx).comparisonList(ctx, category).page(ctx, page, limit)
 	return &model.ComparisonPage{Items: items, Meta: meta}, err
 }
 
 func (queryResolver) ComparisonConnection(ctx context.Context, category *string, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error) {
-	comparisons, err := readerFrom(ctx).comparisonList(ctx, category)
-	if err != nil {
-		return nil, err
-	}
-	c, err := comparisons.connection(first, after, last, before, selected(ctx))
-	edges := edgesOf(c, func(cursor string, node *model.Comparison) *model.ComparisonEdge {
-		return &model.ComparisonEdge{Cursor: cursor, Node: node}
-	})
-	return &model.ComparisonConnection{Edges: edges, Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total}, err
+	c, err := readerFrom(ctx).comparisonList(ctx, category).connection(ctx, first, after, last, before)
+	return &model.ComparisonConnection{Edges: edgesOf[model.ComparisonEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total}, err
 }
 
 // comparisonList lists the published comparisons, optionally with a tool of one
 // category.
-func (r *reader) comparisonList(ctx context.Context, category *string) (*list[*ent.Comparison, *model.Comparison], error) {
+func (r *reader) comparisonList(ctx context.Context, category *string) *list[*ent.Comparison, *model.Comparison] {
+	comparisons := &list[*ent.Comparison, *model.Comparison]{name: "comparisons", order: comparisonOrder, nodes: r.fillComparisons}
 	where, key := []predicate.Comparison{comparison.Published(true)}, "comparisons"
 	if category != nil {
-		if err := checkText("category", *category, maxSlugText); err != nil {
-			return nil, err
-		}
+		comparisons.err = checkText("category", *category, maxSlugText)
 		where, key = append(where, comparisonInCategory(*category)), key+" "+*category
 	}
-	comparisons := &list[*ent.Comparison, *model.Comparison]{name: "comparisons", order: comparisonOrder}
 	comparisons.count = func() (int, error) {
 		return r.count(key, func() (int, error) { return r.client.Comparison.Query().Where(where...).Count(ctx) })
 	}
@@ -77,13 +60,10 @@ func (r *reader) comparisonList(ctx context.Context, category *string) (*list[*e
 		}
 		return query.Order(w.order.apply).Limit(w.limit).Offset(w.offset).All(ctx)
 	}
-	comparisons.nodes = func(rows []*ent.Comparison, nodes selection) ([]*model.Comparison, error) {
-		return r.fillComparisons(ctx, rows, nodes)
-	}
 	comparisons.cursor = func(row *ent.Comparison) string {
 		return encodeCursor(comparisons.name, []any{row.UpdatedAt, row.ID})
 	}
-	return comparisons, nil
+	return comparisons
 }
 
 func comparisonInCategory(category string) predicate.Comparison {
@@ -108,17 +88,11 @@ func (r *reader) fillComparisons(ctx context.Context, rows []*ent.Comparison, s 
 	if len(rows) == 0 || !s.has("toolA", "toolB", "winner", "winnerName") {
 		return comparisons, nil
 	}
-	seen := map[string]bool{}
 	var slugs []string
 	for _, row := range rows {
-		for _, slug := range []string{row.ToolASlug, row.ToolBSlug} {
-			if !seen[slug] {
-				seen[slug] = true
-				slugs = append(slugs, slug)
-			}
-		}
+		slugs = append(slugs, row.ToolASlug, row.ToolBSlug)
 	}
-	tools, err := r.comparedTools(ctx, slugs, s.of("toolA", "toolB", "winner"))
+	tools, err := r.comparedTools(ctx, distinct(slugs), s.of("toolA", "toolB", "winner"))
 	if err != nil {
 		return nil, err
 	}

@@ -134,7 +134,7 @@ func (d *documents) get(query string) (*document, gqlerror.List) {
 	}
 	doc, err := parser.ParseQueryWithTokenLimit(&ast.Source{Input: query}, d.limits.Tokens)
 	if err != nil {
-		return nil, withCode(codeParseFailed, gqlerror.List{asGraphQLError(err)})
+		return nil, withCode(codeParseFailed, gqlerror.List{gqlerror.WrapIfUnwrapped(err)})
 	}
 	if p := checkSize(doc, d.limits); p != nil {
 		return nil, errorList(p)
@@ -243,6 +243,7 @@ func countItem(open []int, kind lexer.Type) []int {
 
 type documentKey struct{}
 
+// withDocument saves the executor from parsing the handler's document again.
 func withDocument(ctx context.Context, doc *document) context.Context {
 	return context.WithValue(ctx, documentKey{}, doc)
 }
@@ -251,17 +252,3 @@ func documentFrom(ctx context.Context) *document {
 	doc, _ := ctx.Value(documentKey{}).(*document)
 	return doc
 }
-
-// contextDocument passes the document in the context to gqlgen's executor, as a
-// cache of parsed documents.
-type contextDocument struct{}
-
-func (contextDocument) Get(ctx context.Context, _ string) (*ast.QueryDocument, bool) {
-	doc := documentFrom(ctx)
-	if doc == nil {
-		return nil, false
-	}
-	return doc.QueryDocument, true
-}
-
-func (contextDocument) Add(context.Context, string, *ast.QueryDocument) {}

@@ -86,14 +86,6 @@ func setExtension(err *gqlerror.Error, name, value string) {
 	err.Extensions[name] = value
 }
 
-func asGraphQLError(err error) *gqlerror.Error {
-	var existing *gqlerror.Error
-	if errors.As(err, &existing) {
-		return existing
-	}
-	return &gqlerror.Error{Message: "The document cannot be parsed."}
-}
-
 // firstCode returns the code of the first error, which decides the HTTP status.
 func firstCode(errs gqlerror.List) string {
 	if len(errs) == 0 {

@@ -11,10 +11,9 @@ import (
 
 	entsql "entgo.io/ent/dialect/sql"
 	"github.com/99designs/gqlgen/graphql"
-	"github.com/99designs/gqlgen/graphql/executor"
-	"github.com/99designs/gqlgen/graphql/handler/extension"
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
+	"github.com/vektah/gqlparser/v2/validator"
 
 	"palmares/auth"
 	"palmares/ent"
@@ -56,9 +55,9 @@ type Config struct {
 // Executor executes operations for GraphQL, REST and all other interfaces.
 type Executor struct {
 	config    Config
+	schema    graphql.ExecutableSchema
 	documents *documents
 	counts    *cache.Table[int]
-	gqlgen    *executor.Executor
 	releases  releaseSignal
 }
 
@@ -114,22 +113,13 @@ func NewExecutor(cfg Config) *Executor {
 	if cfg.Tools == nil {
 		cfg.Tools = func() int { return referenceTools }
 	}
-	e := &Executor{
+	return &Executor{
 		config:    cfg,
+		schema:    schema,
 		documents: &documents{schema.Schema(), cfg.Limits, cache.NewTable[*document](cfg.Cache, "documents")},
 		counts:    cache.NewTable[int](cfg.Cache, "counts"),
-		gqlgen:    executor.New(schema),
+		releases:  releaseSignal{next: make(chan struct{}), epoch: make(chan struct{})},
 	}
-	e.gqlgen.SetQueryCache(contextDocument{})
-	e.gqlgen.Use(extension.Introspection{})
-	e.gqlgen.AroundRootFields(limitResponse)
-	e.gqlgen.AroundFields(lockReader)
-	e.gqlgen.SetErrorPresenter(func(ctx context.Context, err error) *gqlerror.Error { return presentError(ctx, cfg.Log, err) })
-	e.gqlgen.SetRecoverFunc(func(_ context.Context, recovered any) error {
-		return &problem.Problem{Code: problem.Internal, Message: "Something went wrong on our side.",
-			Cause: fmt.Errorf("panic: %v\n%s", recovered, debug.Stack())}
-	})
-	return e
 }
 
 // Execute executes one operation. All failures are in the result.
@@ -152,36 +142,40 @@ func (e *Executor) Execute(ctx context.Context, req Request) *Answer {
 }
 
 func (e *Executor) execute(ctx context.Context, req Request) *Answer {
-	ctx, opCtx, cost, rejection := e.prepare(ctx, req)
+	op, rejection := e.prepare(ctx, req)
 	switch {
 	case rejection != nil:
 		return rejection
-	case opCtx.Operation.Operation == ast.Subscription:
+	case op.Operation.Operation == ast.Subscription:
 		return e.reject(ctx, errorList(errNotAStream))
 	}
-	return e.run(ctx, opCtx, cost, req.Operation == nil)
+	return e.run(ctx, op, req.Operation == nil)
+}
+
+// preparedOperation is a valid operation with its cost.
+type preparedOperation struct {
+	*graphql.OperationContext
+	document  *document
+	variables map[string]any // without defaults
+	cost      int
 }
 
 // prepare validates an operation and calculates its cost.
-func (e *Executor) prepare(ctx context.Context, req Request) (context.Context, *graphql.OperationContext, int, *Answer) {
-	ctx = graphql.StartOperationTrace(ctx)
+func (e *Executor) prepare(ctx context.Context, req Request) (*preparedOperation, *Answer) {
 	doc, op, errs := e.findOperation(ctx, req)
 	if errs != nil {
-		return ctx, nil, 0, e.reject(ctx, errs)
+		return nil, e.reject(ctx, errs)
 	}
-	ctx = withDocument(ctx, doc)
 	variables, p := readVariables(e.documents.schema, op, req.Variables)
 	if p != nil {
-		return ctx, nil, 0, e.reject(ctx, errorList(p))
+		return nil, e.reject(ctx, errorList(p))
 	}
-	opCtx, errs := e.gqlgen.CreateOperationContext(ctx, &graphql.RawParams{
-		Query: req.Query, OperationName: req.OperationName, Variables: variables,
-	})
-	if errs != nil {
-		e.config.Log.ErrorContext(ctx, "gqlgen rejected checked variables", "cause", errs, "request_id", problem.RequestID(ctx))
-		return ctx, nil, 0, e.reject(ctx, errorList(problem.New(problem.BadInput, "The variables do not match the operation.")))
+	withDefaults, err := validator.VariableValues(e.documents.schema, op, variables)
+	if err != nil {
+		e.config.Log.ErrorContext(ctx, "gqlparser rejected checked variables", "cause", err, "request_id", problem.RequestID(ctx))
+		return nil, e.reject(ctx, errorList(problem.New(problem.BadInput, "The variables do not match the operation.")))
 	}
-	cost, found := price(op, opCtx.Variables, e.config.Tools())
+	cost, found := price(op, withDefaults, e.config.Tools())
 	switch limit := e.config.Limits.Cost; {
 	case found.nullArgument != "":
 		p = problem.New(problem.BadInput, "%s must not be null.", found.nullArgument)
@@ -193,33 +187,46 @@ func (e *Executor) prepare(ctx context.Context, req Request) (context.Context, *
 	if p != nil {
 		rejection := e.reject(ctx, errorList(p))
 		rejection.Cost = cost
-		return ctx, nil, cost, rejection
+		return nil, rejection
 	}
 	e.documents.cache(doc)
-	return ctx, opCtx, cost, nil
+	return &preparedOperation{document: doc, variables: variables, cost: cost, OperationContext: &graphql.OperationContext{
+		RawQuery: req.Query, OperationName: req.OperationName, Variables: withDefaults, Doc: doc.QueryDocument, Operation: op,
+		RecoverFunc: recoverPanic, ResolverMiddleware: lockReader, RootResolverMiddleware: limitResponse,
+	}}, nil
+}
+
+func recoverPanic(_ context.Context, recovered any) error {
+	return &problem.Problem{Code: problem.Internal, Message: "Something went wrong on our side.",
+		Cause: fmt.Errorf("panic: %v\n%s", recovered, debug.Stack())}
+}
+
+// withErrors returns a context that collects the errors of one response.
+func (e *Executor) withErrors(ctx context.Context) context.Context {
+	return graphql.WithResponseContext(ctx, func(ctx context.Context, err error) *gqlerror.Error {
+		return presentError(ctx, e.config.Log, err)
+	}, recoverPanic)
 }
 
 // run executes a valid operation within its time limit and, for a caller's
 // operation, within the size limit of responses.
-func (e *Executor) run(ctx context.Context, opCtx *graphql.OperationContext, cost int, limitSize bool) *Answer {
+func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bool) *Answer {
 	ctx, cancelTimeout := context.WithTimeout(ctx, e.config.Limits.Time)
 	defer cancelTimeout()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	result := &Answer{Cost: cost}
+	result := &Answer{Cost: op.cost}
 	dispatch := func(ctx context.Context) {
-		if limitSize {
+		if fromCaller {
 			ctx = context.WithValue(ctx, responseSizeKey{}, &responseSize{limit: e.config.Limits.Response, cancel: cancel})
 		}
-		next, ctx := e.gqlgen.DispatchOperation(ctx, opCtx)
-		if response := next(ctx); response != nil {
-			result.Data, result.Errors = response.Data, response.Errors
-		}
+		ctx = e.withErrors(graphql.WithOperationContext(ctx, op.OperationContext))
+		result.Data, result.Errors = e.schema.Exec(ctx)(ctx).Data, graphql.GetErrors(ctx)
 	}
 	var reader *reader
 	var err error
 	edition := e.config.Cache.Edition() // before anything is read
-	if result.Timeless = !readsCatalog(opCtx.Operation); result.Timeless {
+	if result.Timeless = !readsCatalog(op.Operation); result.Timeless {
 		dispatch(ctx)
 	} else {
 		err = e.config.Catalog.Reading(ctx, func(ctx context.Context, release *ent.Release) error {
@@ -243,7 +250,7 @@ func (e *Executor) run(ctx context.Context, opCtx *graphql.OperationContext, cos
 		reader.cacheCounts()
 		return result
 	}
-	return e.fail(ctx, err, opCtx.RawQuery != "", cost)
+	return e.fail(ctx, err, fromCaller, op.cost)
 }
 
 // fail returns the result of an operation that failed as a whole.

@@ -27,8 +27,15 @@ func (r *reader) toolsWhere(ctx context.Context, filter *model.ToolFilter) ([]pr
 	if filter == nil {
 		return where, nil
 	}
-	if err := checkFilter(filter); err != nil {
-		return nil, err
+	for _, slug := range filter.Categories {
+		if err := checkText("filter.categories", slug, maxSlugText); err != nil {
+			return nil, err
+		}
+	}
+	if filter.Search != nil {
+		if err := checkText("filter.search", *filter.Search, maxSearchText); err != nil {
+			return nil, err
+		}
 	}
 	add := func(p predicate.Tool) { where = append(where, p) }
 	if filter.Categories != nil {
@@ -69,18 +76,6 @@ func (r *reader) toolsWhere(ctx context.Context, filter *model.ToolFilter) ([]pr
 		}
 	}
 	return where, nil
-}
-
-func checkFilter(filter *model.ToolFilter) error {
-	for _, slug := range filter.Categories {
-		if err := checkText("filter.categories", slug, maxSlugText); err != nil {
-			return err
-		}
-	}
-	if filter.Search != nil {
-		return checkText("filter.search", *filter.Search, maxSearchText)
-	}
-	return nil
 }
 
 // filterKey returns the cache key of a filter's count: equal filters have equal

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -67,16 +68,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	media, streaming := negotiate(r.Header["Accept"])
+	media, streaming := negotiateMedia(r.Header["Accept"])
 	notAcceptable := httpError(http.StatusNotAcceptable, problem.BadInput, "Only %s and %s are served.", mediaResponse, mediaJSON)
 	if media == "" && !streaming {
 		h.fail(w, r, mediaJSON, notAcceptable)
 		return
 	}
-	errorMedia := media
-	if media == "" {
-		errorMedia = mediaResponse // for errors before a stream starts
-	}
+	errorMedia := cmp.Or(media, mediaResponse) // also for errors before a stream starts
 	text, p := readRequest(w, r, h.executor.config.Limits.Body)
 	if p != nil {
 		h.fail(w, r, errorMedia, p)
@@ -123,27 +121,20 @@ func (h *Handler) prepare(r *http.Request, text string) (*preparedRequest, *Answ
 	if p != nil {
 		return nil, nil, p
 	}
-	ctx, opCtx, _, rejection := h.executor.prepare(r.Context(), req.Request)
+	op, rejection := h.executor.prepare(r.Context(), req.Request)
 	if rejection != nil {
 		return nil, rejection, nil
 	}
-	if !post && opCtx.Operation.Operation == ast.Mutation {
-		p := httpError(http.StatusMethodNotAllowed, problem.BadInput, "Only queries may be sent with GET.")
-		p.allow = "POST"
-		return nil, nil, p
-	}
-	doc := documentFrom(ctx)
-	// The checked variables, not gqlgen's, which add the defaults.
-	req.Variables, _ = readVariables(h.executor.documents.schema, opCtx.Operation, req.Variables)
-	variables, err := json.Marshal(req.Variables) // sorted by name
+	req.Variables = op.variables
+	variables, err := json.Marshal(op.variables) // sorted by name
 	if err != nil {
 		return nil, nil, badRequest("The variables do not match the operation.")
 	}
 	prepared := &preparedRequest{
 		request:  req.Request,
-		question: cache.Question{Operation: req.OperationName + "\n" + doc.id, Variables: string(variables)},
-		stream:   opCtx.Operation.Operation == ast.Subscription,
-		hash:     hash, key: key, document: doc,
+		question: cache.Question{Operation: req.OperationName + "\n" + op.document.id, Variables: string(variables)},
+		stream:   op.Operation.Operation == ast.Subscription,
+		hash:     hash, key: key, document: op.document,
 	}
 	if prepared.stream {
 		h.cacheRequest(prepared)
@@ -223,9 +214,6 @@ func (a *Answer) withRequestID(ctx context.Context) *Answer {
 
 // fail responds to a request that is not a valid GraphQL request.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, media string, p *httpProblem) {
-	if p.allow != "" {
-		w.Header().Set("Allow", p.allow)
-	}
 	h.write(w, media, p.status, h.executor.reject(r.Context(), errorList(p.problem)))
 }
 

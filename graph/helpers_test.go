@@ -26,7 +26,7 @@ func newExecutor(c graph.Catalog) *graph.Executor {
 
 func newHandler(e *graph.Executor) *graph.Handler {
 	h := graph.NewHandler(e, cache.New(1<<20, nil, slog.New(slog.DiscardHandler)))
-	// Each connection is a caller of its own.
+	// Each connection counts as its own caller.
 	h.ConfigureStreams(graph.StreamConfig{Network: func(r *http.Request) string { return r.RemoteAddr }})
 	return h
 }
@@ -39,7 +39,7 @@ func publish(t testing.TB, s *store.Store, data []byte) {
 	}
 }
 
-func synthetic(t testing.TB, opts synth.Options) []byte {
+func syntheticFeed(t testing.TB, opts synth.Options) []byte {
 	t.Helper()
 	var buf bytes.Buffer
 	if err := synth.Write(t.Context(), &buf, opts); err != nil {
@@ -48,8 +48,8 @@ func synthetic(t testing.TB, opts synth.Options) []byte {
 	return buf.Bytes()
 }
 
-// onDemo runs test with an executor over the demo catalog, on each database.
-func onDemo(t *testing.T, test func(t *testing.T, e *graph.Executor)) {
+// onDemoCatalog runs test with an executor over the demo catalog, on each database.
+func onDemoCatalog(t *testing.T, test func(t *testing.T, e *graph.Executor)) {
 	t.Helper()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, demo.Catalog)
@@ -66,22 +66,22 @@ func execute(t testing.TB, e *graph.Executor, plan auth.Plan, query string, vari
 	return e.Execute(auth.WithCaller(t.Context(), auth.Caller{Plan: plan}), req)
 }
 
-// ask executes a query that must succeed and returns its data as text.
-func ask(t testing.TB, e *graph.Executor, query string, variables ...map[string]any) string {
+// mustExecute executes a query that must succeed and returns its data as text.
+func mustExecute(t testing.TB, e *graph.Executor, query string, variables ...map[string]any) string {
 	t.Helper()
-	answer := execute(t, e, auth.Developer, query, variables...)
-	if len(answer.Errors) > 0 {
-		t.Fatalf("%s\n%v", query, answer.Errors)
+	result := execute(t, e, auth.Developer, query, variables...)
+	if len(result.Errors) > 0 {
+		t.Fatalf("%s: got %v, want no errors", query, result.Errors)
 	}
-	return string(answer.Data)
+	return string(result.Data)
 }
 
-// decoded reads data into a value of the test's own shape.
-func decoded[T any](t testing.TB, data string) T {
+// decode decodes data into a type of the test's choice.
+func decode[T any](t testing.TB, data string) T {
 	t.Helper()
 	var value T
 	if err := json.Unmarshal([]byte(data), &value); err != nil {
-		t.Fatalf("%v in %s", err, data)
+		t.Fatalf("got %v for %s, want valid JSON", err, data)
 	}
 	return value
 }
@@ -93,15 +93,15 @@ func expect[T any](t testing.TB, what string, got, want T) {
 	}
 }
 
-// refusedWith checks the first error's code and sentence.
-func refusedWith(t testing.TB, answer *graph.Answer, code, message string) {
+// wantRejected checks the code and message of the first error.
+func wantRejected(t testing.TB, result *graph.Answer, code, message string) {
 	t.Helper()
-	if len(answer.Errors) == 0 {
-		t.Errorf("it is answered: %s", answer.Data)
+	if len(result.Errors) == 0 {
+		t.Errorf("got %s, want the error %s", result.Data, code)
 		return
 	}
-	first := answer.Errors[0]
+	first := result.Errors[0]
 	if first.Extensions["code"] != code || first.Message != message {
-		t.Errorf("got %v: %s", first.Extensions["code"], first.Message)
+		t.Errorf("got %v %s, want %s %s", first.Extensions["code"], first.Message, code, message)
 	}
 }

@@ -23,7 +23,7 @@ func historyOf(t *testing.T, e *graph.Executor, slug string) string {
 		Score              *float64
 	}
 	text := ""
-	for _, m := range decoded[struct{ Tool struct{ History []moment } }](t, ask(t, e, `{tool(slug: "`+slug+`") {history {at pricing price score}}}`)).Tool.History {
+	for _, m := range decode[struct{ Tool struct{ History []moment } }](t, mustExecute(t, e, `{tool(slug: "`+slug+`") {history {at pricing price score}}}`)).Tool.History {
 		score := "untested"
 		if m.Score != nil {
 			score = fmt.Sprint(*m.Score)
@@ -34,34 +34,34 @@ func historyOf(t *testing.T, e *graph.Executor, slug string) string {
 }
 
 func TestHistory(t *testing.T) {
-	told := feed.PriceChange{ChangedAt: "2026-05-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "gratuit", PreviousPrice: "0 €/mois"}
+	early := feed.PriceChange{ChangedAt: "2026-05-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "gratuit", PreviousPrice: "0 €/mois"}
 	late := feed.PriceChange{ChangedAt: "2026-11-05", Pricing: "payant", Price: "17 €/mois", PreviousPricing: "payant", PreviousPrice: "15 €/mois"}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		e := newExecutor(s)
-		other := feedtest.Tool("b", untested)
+		other := feedtest.Tool("b", withoutScore)
 		step := func(date string, records ...any) { publish(t, s, feedtest.Catalog(date, append(records, other)...)) }
-		step("2026-11-01", feedtest.Tool("a", func(t *feed.Tool) { t.PriceHistory = []feed.PriceChange{told} }))
-		step("2026-11-02", feedtest.Tool("a", on("2026-11-02", func(t *feed.Tool) { t.Tagline = "Autre." })))
-		step("2026-11-03", feedtest.Tool("a", on("2026-11-03", func(t *feed.Tool) { t.Price = "15 €/mois"; scoring(8)(t) })))
-		step("2026-11-04", feedtest.Tool("a", on("2026-11-03", func(t *feed.Tool) { t.Price = "15 €/mois"; untested(t) }))) // its own date did not move
+		step("2026-11-01", feedtest.Tool("a", func(t *feed.Tool) { t.PriceHistory = []feed.PriceChange{early} }))
+		step("2026-11-02", feedtest.Tool("a", updatedOn("2026-11-02", func(t *feed.Tool) { t.Tagline = "Autre." })))
+		step("2026-11-03", feedtest.Tool("a", updatedOn("2026-11-03", func(t *feed.Tool) { t.Price = "15 €/mois"; withScore(8)(t) })))
+		step("2026-11-04", feedtest.Tool("a", updatedOn("2026-11-03", func(t *feed.Tool) { t.Price = "15 €/mois"; withoutScore(t) }))) // its date is unchanged
 		want := "2026-05-01 payant 20 €/mois untested; 2026-11-01 payant 20 €/mois 7.5; 2026-11-03 payant 15 €/mois 8; 2026-11-04 payant 15 €/mois untested; "
 		expect(t, "a", historyOf(t, e, "a"), want)
-		step("2026-11-06", feedtest.Tool("a", on("2026-11-06", func(t *feed.Tool) {
+		step("2026-11-06", feedtest.Tool("a", updatedOn("2026-11-06", func(t *feed.Tool) {
 			t.Price, t.Pricing, t.PriceHistory = "18 €/mois", "freemium", []feed.PriceChange{late}
-			untested(t)
+			withoutScore(t)
 		})))
 		want += "2026-11-05 payant 17 €/mois untested; 2026-11-06 freemium 18 €/mois untested; "
-		expect(t, "with what was told late", historyOf(t, e, "a"), want)
+		expect(t, "with a late price change", historyOf(t, e, "a"), want)
 		expect(t, "nothing ever changed", historyOf(t, e, "b"), "2026-11-01 payant 20 €/mois untested; ")
 
 		step("2026-11-07", &feed.Retired{Slug: "a", Name: "Outil a", Category: "code", Reason: "mort", RetiredAt: "2026-11-07", Note: "Fermé."})
-		step("2026-11-08", feedtest.Tool("a", on("2026-11-08", func(t *feed.Tool) { t.Price = "5 €/mois" })))
+		step("2026-11-08", feedtest.Tool("a", updatedOn("2026-11-08", func(t *feed.Tool) { t.Price = "5 €/mois" })))
 		expect(t, "back from retirement", historyOf(t, e, "a"), want+"2026-11-08 payant 5 €/mois 7.5; ")
 	})
 }
 
-// However the books differ, the last moment is how the tool is.
-func TestHistoryEndsToday(t *testing.T) {
+// Even if the sources disagree, the last entry is the present state.
+func TestHistoryEndsWithPresentState(t *testing.T) {
 	odd := feed.PriceChange{ChangedAt: "2026-12-24", Pricing: "gratuit", Price: "0 €/mois", PreviousPricing: "payant", PreviousPrice: "20 €/mois"}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("a", func(t *feed.Tool) { t.PriceHistory = []feed.PriceChange{odd} })))
@@ -69,15 +69,15 @@ func TestHistoryEndsToday(t *testing.T) {
 	})
 }
 
-// A history asks as much of the database for 200 tools as for 10, and the
-// most that may be asked at once is within the cost limit.
-func TestHistoriesTogether(t *testing.T) {
-	data := synthetic(t, synth.Options{Tools: 300, Seed: 1})
+// The histories of 200 tools take as many statements as those of 10, and the
+// largest possible query is within the cost limit.
+func TestHistoryOfManyTools(t *testing.T) {
+	data := syntheticFeed(t, synth.Options{Tools: 300, Seed: 1})
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, data)
 		var statements atomic.Int64
 		const query = `query ($n: Int!) {tools(limit: $n) {items {slug price history {at pricing price score}}} changes(first: $n) {nodes {id tool {history {at score}}}}}`
-		ask(t, newExecutor(s), query, map[string]any{"n": 1})
+		mustExecute(t, newExecutor(s), query, map[string]any{"n": 1})
 		s.Read.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
 			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
 				statements.Add(1)
@@ -87,13 +87,13 @@ func TestHistoriesTogether(t *testing.T) {
 		var counts []int64
 		for _, n := range []int{10, 200} {
 			statements.Store(0)
-			ask(t, newExecutor(counting{s, &statements}), query, map[string]any{"n": n})
+			mustExecute(t, newExecutor(countingStore{s, &statements}), query, map[string]any{"n": n})
 			counts = append(counts, statements.Load())
 		}
 		if counts[0] != counts[1] || counts[0] > 9 {
-			t.Errorf("%v statements", counts)
+			t.Errorf("got %v statements, want as many for 200 tools as for 10", counts)
 		}
-		refusedWith(t, execute(t, newExecutor(s), auth.Developer, `{tools(limit: 200) {items {a: history {at} b: history {at score} history {at pricing price score} comparisons {toolA {slug ... on Tool {history {at}}}}}}}`),
+		wantRejected(t, execute(t, newExecutor(s), auth.Developer, `{tools(limit: 200) {items {a: history {at} b: history {at score} history {at pricing price score} comparisons {toolA {slug ... on Tool {history {at}}}}}}}`),
 			"QUERY_TOO_COMPLEX", "The operation costs 47637, more than the limit of 20000: request fewer items, fields or filtered lists at once.")
 	})
 }

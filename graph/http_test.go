@@ -82,12 +82,12 @@ func TestMediaTypes(t *testing.T) {
 		"*/*, " + modern:                  modern,
 	} {
 		if got := serve(h, post(`{"query":"{__typename}"}`, accept)); got.Header().Get("Content-Type") != want+"; charset=utf-8" {
-			t.Errorf("%q is answered as %s", accept, got.Header().Get("Content-Type"))
+			t.Errorf("%q: got %s, want %s", accept, got.Header().Get("Content-Type"), want)
 		}
 	}
 	for _, accept := range []string{"text/html", old + ";q=0", modern + "; charset=latin1", "application/json;q=2"} {
 		if got := serve(h, post(`{"query":"{__typename}"}`, accept)); got.Code != http.StatusNotAcceptable {
-			t.Errorf("%q is answered with %d", accept, got.Code)
+			t.Errorf("%q: got %d, want 406", accept, got.Code)
 		}
 	}
 	for body, statuses := range map[string][2]int{
@@ -100,7 +100,7 @@ func TestMediaTypes(t *testing.T) {
 	} {
 		for i, accept := range []string{modern, old} {
 			if got := serve(h, post(body, accept)); got.Code != statuses[i] {
-				t.Errorf("%s as %s: %d %s", body, accept, got.Code, got.Body)
+				t.Errorf("%s as %s: got %d %s, want %d", body, accept, got.Code, got.Body, statuses[i])
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func TestGet(t *testing.T) {
 	got := get(url.Values{"query": {`query A($n: Int!) {tools(limit: $n) {items {slug}}} query B {feed {release}}`}, "operationName": {"A"}, "variables": {`{"n":1}`}})
 	expect(t, "GET", got.Body.String(), `{"data":{"tools":{"items":[{"slug":"bosco-et-matelots"}]}}}`)
 	if got := get(url.Values{"query": {"{__typename}"}, "variables": {"{"}}); got.Code != 400 {
-		t.Errorf("broken variables: %d", got.Code)
+		t.Errorf("invalid variables: got %d, want 400", got.Code)
 	}
 }
 
@@ -134,35 +134,35 @@ func TestPersistedQueries(t *testing.T) {
 	const named = `{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"` + hash + `"}}}`
 	unknown := serve(h, post(named, ""))
 	if unknown.Code != 200 || !strings.Contains(unknown.Body.String(), `"PersistedQueryNotFound"`) || !strings.Contains(unknown.Body.String(), `"PERSISTED_QUERY_NOT_FOUND"`) {
-		t.Errorf("unknown: %d %s", unknown.Code, unknown.Body)
+		t.Errorf("got %d %s, want 200 PersistedQueryNotFound", unknown.Code, unknown.Body)
 	}
 	const want = `{"data":{"feed":{"release":1}}}`
-	expect(t, "told", serve(h, post(strings.Replace(named, `{"ext`, `{"query":"{feed {release}}","ext`, 1), "")).Body.String(), want)
+	expect(t, "registered", serve(h, post(strings.Replace(named, `{"ext`, `{"query":"{feed {release}}","ext`, 1), "")).Body.String(), want)
 	expect(t, "known", serve(h, post(named, "")).Body.String(), want)
 }
 
-// failing is a catalog that cannot be read.
-type failing struct {
+// failingCatalog is a catalog that cannot be read.
+type failingCatalog struct {
 	graph.Catalog
 	err error
 }
 
-func (f failing) Reading(context.Context, func(context.Context, *ent.Release) error) error {
+func (f failingCatalog) Reading(context.Context, func(context.Context, *ent.Release) error) error {
 	return f.err
 }
 
-func TestLostDatabase(t *testing.T) {
-	h := newHandler(newExecutor(failing{err: errors.New("pq: secret words of a database")}))
+func TestUnavailableDatabase(t *testing.T) {
+	h := newHandler(newExecutor(failingCatalog{err: errors.New("pq: secret words of a database")}))
 	r := post(`{"query":"{feed {release}}"}`, "")
 	got := serve(h, r.WithContext(problem.WithRequestID(r.Context(), "R1")))
-	expect(t, "answer", got.Body.String(), `{"errors":[{"message":"The catalog cannot be read at the moment.","extensions":{"code":"UNAVAILABLE","requestId":"R1"}}]}`)
+	expect(t, "response", got.Body.String(), `{"errors":[{"message":"The catalog cannot be read at the moment.","extensions":{"code":"UNAVAILABLE","requestId":"R1"}}]}`)
 	expect(t, "status", []any{got.Code, got.Header().Get("Retry-After")}, []any{503, "5"})
 	if got := serve(h, post(`{"query":"{__schema {queryType {name}}}"}`, "")); got.Code != 200 {
-		t.Errorf("the schema needs no database: %d", got.Code)
+		t.Errorf("got %d for the schema, want 200 without a database", got.Code)
 	}
 }
 
-// A statement that fails within an operation fails it whole.
+// A failed statement fails the whole operation.
 func TestDatabaseFailsDuringAnOperation(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, demo.Catalog)
@@ -170,32 +170,32 @@ func TestDatabaseFailsDuringAnOperation(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := serve(newHandler(newExecutor(s)), post(`{"query":"{feed {release} categories {slug}}"}`, ""))
-		expect(t, "answer", got.Body.String(), `{"errors":[{"message":"The catalog cannot be read at the moment.","extensions":{"code":"UNAVAILABLE"}}]}`)
+		expect(t, "response", got.Body.String(), `{"errors":[{"message":"The catalog cannot be read at the moment.","extensions":{"code":"UNAVAILABLE"}}]}`)
 		expect(t, "status", got.Code, 503)
 	})
 }
 
-// panicking gives a reader nothing to read from.
-type panicking struct{ graph.Catalog }
+// panickingCatalog returns no client, so that readers panic.
+type panickingCatalog struct{ graph.Catalog }
 
-func (panicking) Reading(ctx context.Context, read func(context.Context, *ent.Release) error) error {
+func (panickingCatalog) Reading(ctx context.Context, read func(context.Context, *ent.Release) error) error {
 	return read(ctx, &ent.Release{ID: 1})
 }
 
-func (panicking) Client() *ent.Client { return nil }
+func (panickingCatalog) Client() *ent.Client { return nil }
 
 func TestPanicIsMasked(t *testing.T) {
-	got := serve(newHandler(newExecutor(panicking{})), post(`{"query":"{categories {slug}}"}`, ""))
+	got := serve(newHandler(newExecutor(panickingCatalog{})), post(`{"query":"{categories {slug}}"}`, ""))
 	if body := got.Body.String(); !strings.Contains(body, "Something went wrong on our side.") || strings.Contains(body, "nil pointer") {
-		t.Errorf("%d: %s", got.Code, body)
+		t.Errorf("got %d %s, want a generic message", got.Code, body)
 	}
 }
 
-// An answer is of one release, while others are published as fast as they go.
-func TestOneReleaseAtATime(t *testing.T) {
+// A response is from one release, however fast others are published.
+func TestOperationsReadOneRelease(t *testing.T) {
 	var feeds [2][]byte
 	for i := range feeds {
-		feeds[i] = synthetic(t, synth.Options{Tools: 40 + 20*i, Seed: 9, Revision: i})
+		feeds[i] = syntheticFeed(t, synth.Options{Tools: 40 + 20*i, Seed: 9, Revision: i})
 	}
 	const query = `{feed {updatedAt} stats {toolsTotal} tools(limit: 200, filter: {priceMax: 100000}) {items {slug} meta {total}} again: tools(limit: 200, sort: name_asc) {items {slug}} toolGroups(by: tier) {count}}`
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
@@ -215,26 +215,26 @@ func TestOneReleaseAtATime(t *testing.T) {
 				releases.Add(1)
 			}
 		})
-		for answers := 0; answers < 20 || releases.Load() < 5; answers++ {
+		for responses := 0; responses < 20 || releases.Load() < 5; responses++ {
 			if t.Failed() {
 				return // imports have ended
 			}
-			a := decoded[struct {
+			a := decode[struct {
 				Stats struct{ ToolsTotal int }
 				Tools struct {
-					Items []slugged
+					Items []slugItem
 					Meta  struct{ Total int }
 				}
-				Again      struct{ Items []slugged }
+				Again      struct{ Items []slugItem }
 				ToolGroups []struct{ Count int }
-			}](t, ask(t, e, query))
+			}](t, mustExecute(t, e, query))
 			grouped := 0
 			for _, g := range a.ToolGroups {
 				grouped += g.Count
 			}
 			n := a.Stats.ToolsTotal
 			if got := []int{len(a.Tools.Items), a.Tools.Meta.Total, len(a.Again.Items), grouped}; got[0] != n || got[1] != n || got[2] != n || got[3] != n {
-				t.Fatalf("of %d tools: %v", n, got)
+				t.Fatalf("got %v tools, want %d everywhere", got, n)
 			}
 		}
 	})

@@ -16,9 +16,9 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-func TestObjectsLinkBothWays(t *testing.T) {
-	onDemo(t, func(t *testing.T, e *graph.Executor) {
-		expect(t, "a tool", ask(t, e, `{tool(slug: "plume") {name icp icpCode pricing price priceAmount pricePeriod
+func TestToolWithLinks(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
+		expect(t, "a tool", mustExecute(t, e, `{tool(slug: "plume") {name icp icpCode pricing price priceAmount pricePeriod
 			category {slug label avgScore tools(limit: 1) {slug}}
 			comparisons {slug winnerName toolA {slug} toolB {slug __typename}}
 			priceHistory {changedAt price previousPrice}}}`),
@@ -32,8 +32,8 @@ func TestObjectsLinkBothWays(t *testing.T) {
 }
 
 func TestRetiredToolsInComparisons(t *testing.T) {
-	onDemo(t, func(t *testing.T, e *graph.Executor) {
-		cited := decoded[struct {
+	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
+		cited := decode[struct {
 			Comparisons struct {
 				Items []struct {
 					Slug         string
@@ -44,7 +44,7 @@ func TestRetiredToolsInComparisons(t *testing.T) {
 					}
 				}
 			}
-		}](t, ask(t, e, `{comparisons {items {slug toolA {...T} toolB {...T}}}} fragment T on ComparedTool {__typename slug ... on RetiredTool {reason} ... on Tool {price}}`))
+		}](t, mustExecute(t, e, `{comparisons {items {slug toolA {...T} toolB {...T}}}} fragment T on ComparedTool {__typename slug ... on RetiredTool {reason} ... on Tool {price}}`))
 		expect(t, "published ones", len(cited.Comparisons.Items), 13)
 		retired := 0
 		for _, c := range cited.Comparisons.Items {
@@ -52,15 +52,15 @@ func TestRetiredToolsInComparisons(t *testing.T) {
 				{c.ToolA.Typename, c.ToolA.Slug, c.ToolA.Reason, c.ToolA.Price}, {c.ToolB.Typename, c.ToolB.Slug, c.ToolB.Reason, c.ToolB.Price},
 			} {
 				if (side.typename == "RetiredTool") != (side.reason != "") || (side.typename == "Tool") != (side.price != "") {
-					t.Errorf("%s: %+v", c.Slug, side)
+					t.Errorf("%s: got %+v, want a reason for a retired and a price for an active tool", c.Slug, side)
 				}
 				if side.reason == "" {
 					continue
 				}
 				retired++
-				back := ask(t, e, `query ($slug: String!) {retiredTool(slug: $slug) {comparisons {slug}} tool(slug: $slug) {slug}}`, map[string]any{"slug": side.slug})
+				back := mustExecute(t, e, `query ($slug: String!) {retiredTool(slug: $slug) {comparisons {slug}} tool(slug: $slug) {slug}}`, map[string]any{"slug": side.slug})
 				if !strings.Contains(back, `{"slug":"`+c.Slug+`"}`) || !strings.HasSuffix(back, `"tool":null}`) {
-					t.Errorf("from %s back: %s", side.slug, back)
+					t.Errorf("%s: got %s, want only a retired tool with %s", side.slug, back, c.Slug)
 				}
 			}
 		}
@@ -68,28 +68,28 @@ func TestRetiredToolsInComparisons(t *testing.T) {
 	})
 }
 
-func TestUnpublishedComparisonsAreNotSeen(t *testing.T) {
-	onDemo(t, func(t *testing.T, e *graph.Executor) {
-		expect(t, "anywhere", ask(t, e, `{comparison(slug: "lanterne-sourde-vs-glaneuse-aout") {slug} tool(slug: "glaneuse-aout") {comparisons {slug}}}`),
+func TestUnpublishedComparisonsAreHidden(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
+		expect(t, "anywhere", mustExecute(t, e, `{comparison(slug: "lanterne-sourde-vs-glaneuse-aout") {slug} tool(slug: "glaneuse-aout") {comparisons {slug}}}`),
 			`{"comparison":null,"tool":{"comparisons":[]}}`)
 	})
 }
 
-// The same list asked for twice, with other fields each time, has them all.
-func TestListsUnderSeveralAliases(t *testing.T) {
-	onDemo(t, func(t *testing.T, e *graph.Executor) {
-		expect(t, "aliases", ask(t, e, `{category(slug: "voix") {a: tools(limit: 1) {slug} b: tools(limit: 1) {name} c: tools(limit: 2, sort: name_asc) {slug}}
+// The same list with different aliases has the fields of each.
+func TestCategoryToolsWithAliases(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
+		expect(t, "aliases", mustExecute(t, e, `{category(slug: "voix") {a: tools(limit: 1) {slug} b: tools(limit: 1) {name} c: tools(limit: 2, sort: name_asc) {slug}}
 			tool(slug: "grain-de-gorge") {category {d: tools(limit: 1) {price}}}}`),
 			`{"category":{"a":[{"slug":"grain-de-gorge"}],"b":[{"name":"Grain de Gorge"}],"c":[{"slug":"echo-alcove"},{"slug":"grain-de-gorge"}]},`+
 				`"tool":{"category":{"d":[{"price":"`+priceOf(t, e, "grain-de-gorge")+`"}]}}}`)
 	})
 }
 
-// Lists of a category's tools are each cut as their own place asks, also where
-// the same objects are asked for in several places, and within each other.
-func TestListsWithArgumentsOfTheirOwn(t *testing.T) {
+// Each list of a category's tools has its own limit, also if the same category is
+// selected in several places or nested.
+func TestCategoryToolsInSeveralPlaces(t *testing.T) {
 	const first, second = `{"slug":"grain-de-gorge"}`, `{"slug":"greffier-8"}`
-	onDemo(t, func(t *testing.T, e *graph.Executor) {
+	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
 		for query, want := range map[string]string{
 			`{tool(slug: "greffier-8") {a: category {tools(limit: 1) {slug}} b: category {tools(limit: 2) {slug}}}}`: `{"tool":{"a":{"tools":[` + first + `]},"b":{"tools":[` + first + `,` + second + `]}}}`,
 			`{category(slug: "voix") {tools(limit: 1) {slug category {tools(limit: 1) {slug}}}}}`:                    `{"category":{"tools":[{"slug":"grain-de-gorge","category":{"tools":[` + first + `]}}]}}`,
@@ -98,19 +98,19 @@ func TestListsWithArgumentsOfTheirOwn(t *testing.T) {
 			`{toolConnection(first: 1, filter: {categories: ["voix"]}) {nodes {category {tools(limit: 1) {slug}}} edges {node {category {tools(limit: 2) {slug}}}}}}`: `{"toolConnection":{"nodes":[{"category":{"tools":[` +
 				first + `]}}],"edges":[{"node":{"category":{"tools":[` + first + `,` + second + `]}}}]}}`,
 		} {
-			expect(t, query, ask(t, e, query), want)
+			expect(t, query, mustExecute(t, e, query), want)
 		}
 	})
 }
 
 func priceOf(t *testing.T, e *graph.Executor, slug string) string {
-	return decoded[struct{ Tool struct{ Price string } }](t, ask(t, e, `{tool(slug: "`+slug+`") {price}}`)).Tool.Price
+	return decode[struct{ Tool struct{ Price string } }](t, mustExecute(t, e, `{tool(slug: "`+slug+`") {price}}`)).Tool.Price
 }
 
 func TestEmbeddings(t *testing.T) {
 	const query = `{embeddings(slug: "plume") {slug name canonicalUrl hash chunkCount chunks {id metadata {section position canonicalUrl tool category score}}}}`
-	onDemo(t, func(t *testing.T, e *graph.Executor) {
-		document := decoded[struct {
+	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
+		document := decode[struct {
 			Embeddings struct {
 				Slug, CanonicalURL, Hash string
 				ChunkCount               int
@@ -123,19 +123,19 @@ func TestEmbeddings(t *testing.T) {
 					}
 				}
 			}
-		}](t, ask(t, e, query)).Embeddings
+		}](t, mustExecute(t, e, query)).Embeddings
 		expect(t, "page", document.CanonicalURL, "https://palmares.example/avis/plume")
 		if document.ChunkCount < 4 || len(document.Chunks) != document.ChunkCount || !strings.HasPrefix(document.Hash, "sha256-") {
-			t.Errorf("got %+v", document)
+			t.Errorf("got %+v, want at least 4 chunks and a hash", document)
 		}
 		for i, chunk := range document.Chunks {
 			expect(t, chunk.ID, []any{chunk.Metadata.Section, chunk.Metadata.Position, chunk.Metadata.CanonicalURL, chunk.Metadata.Tool, chunk.Metadata.Category, chunk.Metadata.Score},
 				[]any{chunk.ID, i, "https://palmares.example/avis/plume#" + chunk.ID, "Plume", "redaction", 8.1})
 		}
-		expect(t, "outside the set", ask(t, e, `{embeddings(slug: "trame-72") {slug} unknown: embeddings(slug: "nobody") {slug}}`), `{"embeddings":null,"unknown":null}`)
+		expect(t, "outside the set", mustExecute(t, e, `{embeddings(slug: "trame-72") {slug} unknown: embeddings(slug: "nobody") {slug}}`), `{"embeddings":null,"unknown":null}`)
 
 		for _, q := range []string{query, `{tools {items {slug embeddings {hash}}}}`, `{tool(slug: "plume") {...F}} fragment F on Tool {embeddings {hash}}`} {
-			refusedWith(t, execute(t, e, auth.Anonymous, q), "UNAUTHENTICATED", "Embeddings require an API key.")
+			wantRejected(t, execute(t, e, auth.Anonymous, q), "UNAUTHENTICATED", "Embeddings require an API key.")
 		}
 	})
 }
@@ -143,36 +143,35 @@ func TestEmbeddings(t *testing.T) {
 func TestFeedAndStatistics(t *testing.T) {
 	const query = `{feed {release updatedAt credit} stats {toolsTotal toolsTested toolsAvgScore toolsAvgScoreOrZero toolsRetired comparisonsTotal} tools {meta {total pages}}}`
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		expect(t, "before the first import", ask(t, newExecutor(s), query),
+		expect(t, "before the first import", mustExecute(t, newExecutor(s), query),
 			`{"feed":{"release":0,"updatedAt":null,"credit":"`+credit+`"},"stats":{"toolsTotal":0,"toolsTested":0,"toolsAvgScore":null,"toolsAvgScoreOrZero":0,"toolsRetired":0,"comparisonsTotal":0},"tools":{"meta":{"total":0,"pages":0}}}`)
 	})
-	onDemo(t, func(t *testing.T, e *graph.Executor) {
-		expect(t, "demo", ask(t, e, query),
+	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
+		expect(t, "demo", mustExecute(t, e, query),
 			`{"feed":{"release":1,"updatedAt":"2026-11-10","credit":"`+credit+`"},"stats":{"toolsTotal":48,"toolsTested":42,"toolsAvgScore":6.99,"toolsAvgScoreOrZero":6.99,"toolsRetired":10,"comparisonsTotal":13},"tools":{"meta":{"total":48,"pages":1}}}`)
 	})
 }
 
-// Each place that asks for a tool's comparisons gets as many as it asked for.
-func TestSomeComparisonsOfATool(t *testing.T) {
-	onDemo(t, func(t *testing.T, e *graph.Executor) {
-		expect(t, "three places", ask(t, e, `query ($n: Int!) {tool(slug: "plume") {one: comparisons(limit: 1) {slug} two: comparisons(limit: $n) {slug} comparisons {slug}}}`, map[string]any{"n": 2.0}),
+// Each place that selects a tool's comparisons has its own limit.
+func TestComparisonsLimit(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
+		expect(t, "three places", mustExecute(t, e, `query ($n: Int!) {tool(slug: "plume") {one: comparisons(limit: 1) {slug} two: comparisons(limit: $n) {slug} comparisons {slug}}}`, map[string]any{"n": 2.0}),
 			`{"tool":{"one":[{"slug":"plume-vs-ecritoire-cie"}],"two":[{"slug":"plume-vs-ecritoire-cie"},{"slug":"plume-vs-relire-svp"}],"comparisons":[{"slug":"plume-vs-ecritoire-cie"},{"slug":"plume-vs-relire-svp"}]}}`)
-		refusedWith(t, execute(t, e, "", `{tool(slug: "plume") {comparisons(limit: 201) {slug}}}`), "BAD_USER_INPUT", "limit must be between 1 and 200 (got 201).")
-		refusedWith(t, execute(t, e, "", `{tools {items {comparisons(limit: 0) {slug}}}}`), "BAD_USER_INPUT", "limit must be between 1 and 200 (got 0).")
+		wantRejected(t, execute(t, e, "", `{tool(slug: "plume") {comparisons(limit: 201) {slug}}}`), "BAD_USER_INPUT", "limit must be between 1 and 200 (got 201).")
+		wantRejected(t, execute(t, e, "", `{tools {items {comparisons(limit: 0) {slug}}}}`), "BAD_USER_INPUT", "limit must be between 1 and 200 (got 0).")
 	})
 }
 
-// TestStatements counts what an answer asks of the database: as much for 10
-// tools as for 200.
-func TestStatements(t *testing.T) {
+// An operation takes as many statements for 10 tools as for 200.
+func TestStatementCount(t *testing.T) {
 	const query = `query ($limit: Int!) {tools(limit: $limit) {meta {total} items {slug name category {label}
 		comparisons {title toolA {name score} toolB {name score}} priceHistory {changedAt price} embeddings {chunks {id text}}}}}`
-	data := synthetic(t, synth.Options{Tools: 300, Seed: 1})
+	data := syntheticFeed(t, synth.Options{Tools: 300, Seed: 1})
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, data)
 		var statements atomic.Int64
-		catalog := counting{s, &statements}
-		ask(t, newExecutor(s), query, map[string]any{"limit": 1}) // by now the release is known
+		catalog := countingStore{s, &statements}
+		mustExecute(t, newExecutor(s), query, map[string]any{"limit": 1}) // loads the release
 		s.Read.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
 			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
 				statements.Add(1)
@@ -182,22 +181,22 @@ func TestStatements(t *testing.T) {
 		var counts []int64
 		for _, limit := range []int{10, 200} {
 			statements.Store(0)
-			ask(t, newExecutor(catalog), query, map[string]any{"limit": limit})
+			mustExecute(t, newExecutor(catalog), query, map[string]any{"limit": limit})
 			counts = append(counts, statements.Load())
 		}
 		if counts[0] != counts[1] || counts[0] > 8 || counts[0] < 6 {
-			t.Errorf("%d statements for 10 tools, %d for 200", counts[0], counts[1])
+			t.Errorf("got %v statements, want the same number for 10 and 200 tools, from 6 to 8", counts)
 		}
 	})
 }
 
-// counting counts the statements that do not go through ent's client.
-type counting struct {
+// countingStore counts the statements that bypass ent's client.
+type countingStore struct {
 	*store.Store
 	statements *atomic.Int64
 }
 
-func (c counting) Select(ctx context.Context, statement string, args ...any) (entsql.ColumnScanner, error) {
+func (c countingStore) Select(ctx context.Context, statement string, args ...any) (entsql.ColumnScanner, error) {
 	c.statements.Add(1)
 	return c.Store.Select(ctx, statement, args...)
 }

@@ -1,6 +1,8 @@
 package graph
 
 import (
+	"cmp"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"slices"
@@ -97,26 +99,25 @@ func (w *window) bounds() (start, end []any) {
 
 // list is a list of a root field, read by page or as a Relay connection.
 type list[Row, Node any] struct {
+	err    error  // why the list cannot be read
 	name   string // identifies the list and its order in cursors
 	order  order
 	count  func() (int, error)
 	rows   func(w *window, nodes selection) ([]Row, error)
-	nodes  func(rows []Row, nodes selection) ([]Node, error)
+	nodes  func(ctx context.Context, rows []Row, nodes selection) ([]Node, error)
 	cursor func(Row) string
 }
 
 // page reads a numbered page.
-func (l *list[Row, Node]) page(number, limit int, s selection) ([]Node, *model.PageInfoByNumber, error) {
-	if err := checkRange("page", number, 1, maxPage); err != nil {
-		return nil, nil, err
-	}
-	if err := checkRange("limit", limit, 1, maxPageSize); err != nil {
+func (l *list[Row, Node]) page(ctx context.Context, number, limit int) ([]Node, *model.PageInfoByNumber, error) {
+	if err := cmp.Or(checkRange("page", number, 1, maxPage), checkRange("limit", limit, 1, maxPageSize), l.err); err != nil {
 		return nil, nil, err
 	}
 	total, err := l.count()
 	if err != nil {
 		return nil, nil, err
 	}
+	s := selected(ctx)
 	meta := &model.PageInfoByNumber{Total: total, Page: number, Limit: limit, Pages: (total + limit - 1) / limit}
 	w := &window{order: l.order, limit: limit, offset: (number - 1) * limit, total: total}
 	if w.offset >= total || !s.has("items") {
@@ -134,7 +135,7 @@ func (l *list[Row, Node]) page(number, limit int, s selection) ([]Node, *model.P
 	if w.backward {
 		slices.Reverse(rows)
 	}
-	nodes, err := l.nodes(rows, s.of("items"))
+	nodes, err := l.nodes(ctx, rows, s.of("items"))
 	return nodes, meta, err
 }
 
@@ -147,34 +148,34 @@ type connection[Node any] struct {
 }
 
 // connection reads a Relay connection.
-func (l *list[Row, Node]) connection(first *int, after *string, last *int, before *string, s selection) (connection[Node], error) {
+func (l *list[Row, Node]) connection(ctx context.Context, first *int, after *string, last *int, before *string) (c connection[Node], err error) {
 	w := &window{order: l.order, limit: defaultPageSize}
 	name := "first"
 	switch {
 	case first != nil && last != nil:
-		return connection[Node]{}, problem.New(problem.BadInput, "first and last cannot be used together.")
+		return c, problem.New(problem.BadInput, "first and last cannot be used together.")
 	case first != nil:
 		w.limit = *first
 	case last != nil:
 		name, w.limit, w.backward, w.order = "last", *last, true, l.order.reversed()
 	}
-	err := checkRange(name, w.limit, 0, maxPageSize)
-	if err != nil {
-		return connection[Node]{}, err
+	if err := cmp.Or(checkRange(name, w.limit, 0, maxPageSize), l.err); err != nil {
+		return c, err
 	}
 	if w.after, err = l.decodeCursor("after", after); err != nil {
-		return connection[Node]{}, err
+		return c, err
 	}
 	if w.before, err = l.decodeCursor("before", before); err != nil {
-		return connection[Node]{}, err
+		return c, err
 	}
 	w.limit++ // the additional row shows whether more follow
-	return l.readConnection(w, w.limit-1, s)
+	return l.readConnection(ctx, w, w.limit-1)
 }
 
 // readConnection reads at most size items of a window. The total is only counted
 // if it is selected, and nodes are read once for both nodes and edges.
-func (l *list[Row, Node]) readConnection(w *window, size int, s selection) (c connection[Node], err error) {
+func (l *list[Row, Node]) readConnection(ctx context.Context, w *window, size int) (c connection[Node], err error) {
+	s := selected(ctx)
 	if s.has("totalCount") {
 		if c.total, err = l.count(); err != nil {
 			return c, err
@@ -195,15 +196,23 @@ func (l *list[Row, Node]) readConnection(w *window, size int, s selection) (c co
 	if c.cursors = mapSlice(rows, l.cursor); len(rows) > 0 {
 		c.info.StartCursor, c.info.EndCursor = &c.cursors[0], &c.cursors[len(rows)-1]
 	}
-	c.nodes, err = l.nodes(rows, nodes)
+	c.nodes, err = l.nodes(ctx, rows, nodes)
 	return c, err
 }
 
+// edge has the fields that gqlgen generates for every type of edge.
+type edge[Node any] interface {
+	~struct {
+		Cursor string `json:"cursor"`
+		Node   Node   `json:"node"`
+	}
+}
+
 // edgesOf returns the edges of a connection.
-func edgesOf[Node, Edge any](c connection[Node], edge func(cursor string, node Node) Edge) []Edge {
-	edges := make([]Edge, len(c.nodes))
+func edgesOf[Edge edge[Node], Node any](c connection[Node]) []*Edge {
+	edges := make([]*Edge, len(c.nodes))
 	for i, node := range c.nodes {
-		edges[i] = edge(c.cursors[i], node)
+		edges[i] = &Edge{Cursor: c.cursors[i], Node: node}
 	}
 	return edges
 }
@@ -252,6 +261,20 @@ func (l *list[Row, Node]) decodeCursor(argument string, text *string) ([]any, er
 		return nil, problem.New(problem.BadInput, "%s must be a cursor of this list in the same order.", argument)
 	}
 	return c.Position, nil
+}
+
+// distinct sorts values and removes duplicates.
+func distinct(values []string) []string {
+	slices.Sort(values)
+	return slices.Compact(values)
+}
+
+// first returns the only item of a lookup by slug, or nil.
+func first[T any](items []*T, err error) (*T, error) {
+	if err != nil || len(items) == 0 {
+		return nil, err
+	}
+	return items[0], nil
 }
 
 // mapSlice converts each item of a slice.

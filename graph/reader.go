@@ -10,10 +10,30 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"palmares/ent"
+	"palmares/graph/generated"
 	"palmares/graph/model"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 )
+
+// Resolver returns the resolvers of each type. They hold no state: each takes
+// the reader of its operation from the context, so that all fields of an
+// operation see the same release.
+type Resolver struct{}
+
+type (
+	queryResolver        struct{}
+	subscriptionResolver struct{}
+	toolResolver         struct{}
+	retiredToolResolver  struct{}
+	categoryResolver     struct{}
+)
+
+func (Resolver) Query() generated.QueryResolver               { return queryResolver{} }
+func (Resolver) Subscription() generated.SubscriptionResolver { return subscriptionResolver{} }
+func (Resolver) Tool() generated.ToolResolver                 { return toolResolver{} }
+func (Resolver) RetiredTool() generated.RetiredToolResolver   { return retiredToolResolver{} }
+func (Resolver) Category() generated.CategoryResolver         { return categoryResolver{} }
 
 // reader reads one release for one operation.
 type reader struct {
@@ -119,9 +139,6 @@ func (s selection) as(types ...string) selection {
 
 // fields returns the selected fields after fragments and directives.
 func (s selection) fields() []graphql.CollectedField {
-	if len(s.sets) == 1 { // the usual case, without a copy
-		return graphql.CollectFields(s.op, s.sets[0], s.types)
-	}
 	var all []graphql.CollectedField
 	for _, set := range s.sets {
 		if len(set) > 0 {
@@ -161,4 +178,32 @@ func (s selection) maxLimit(name string) (int, error) {
 		}
 	}
 	return most, nil
+}
+
+func (queryResolver) Feed(ctx context.Context) (*model.Feed, error) {
+	r := readerFrom(ctx)
+	feed := &model.Feed{Credit: r.executor.config.Credit}
+	if r.release != nil {
+		feed.Release, feed.UpdatedAt = r.release.ID, &r.release.FeedDate
+	}
+	return feed, nil
+}
+
+func (queryResolver) Stats(ctx context.Context) (*model.Statistics, error) {
+	release := readerFrom(ctx).release
+	if release == nil {
+		return &model.Statistics{}, nil
+	}
+	return &model.Statistics{
+		ToolsTotal: release.ToolsTotal, ToolsTested: release.ToolsTested,
+		ToolsAvgScore: release.ToolsAvgScore, ToolsAvgScoreOrZero: orZero(release.ToolsAvgScore),
+		ToolsRetired: release.ToolsRetired, ComparisonsTotal: release.ComparisonsTotal,
+	}, nil
+}
+
+func orZero(value *float64) float64 {
+	if value == nil {
+		return 0
+	}
+	return *value
 }

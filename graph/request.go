@@ -10,13 +10,13 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"palmares/internal/core/cache"
+	"palmares/internal/core/negotiate"
 	"palmares/internal/core/problem"
 )
 
@@ -26,44 +26,14 @@ const (
 	mediaStream   = "text/event-stream"
 )
 
-// negotiate returns the best media type for a response, or "" if none is
-// accepted, and whether server-sent events are accepted. The default is
-// application/json, for old clients; explicit types win over wildcards, which
-// do not include server-sent events.
-func negotiate(accept []string) (media string, streaming bool) {
-	quality := map[string]float64{} // by media range
-	for item := range strings.SplitSeq(strings.Join(accept, ","), ",") {
-		name, params, err := mime.ParseMediaType(strings.TrimSpace(item))
-		charset, hasCharset := params["charset"]
-		if err != nil || hasCharset && !strings.EqualFold(charset, "utf-8") && name != mediaStream {
-			continue
-		}
-		q, err := strconv.ParseFloat(params["q"], 64)
-		switch {
-		case params["q"] == "":
-			q = 1
-		case err != nil || q < 0 || q > 1:
-			q = 0
-		}
-		quality[name] = q
+// negotiateMedia returns the best media type for a response, or "" if none is
+// accepted, and whether server-sent events are, which a wildcard does not include.
+func negotiateMedia(accept []string) (media string, streaming bool) {
+	streaming = negotiate.Named(accept, mediaStream) > 0
+	if negotiate.Named(accept, mediaResponse) > 0 {
+		return negotiate.Accepts(accept, mediaResponse, mediaJSON), streaming
 	}
-	streaming = quality[mediaStream] > 0
-	if strings.TrimSpace(strings.Join(accept, "")) == "" {
-		return mediaJSON, streaming
-	}
-	best := 0.0
-	for _, offer := range []string{mediaResponse, mediaJSON} {
-		if quality[offer] > best {
-			media, best = offer, quality[offer]
-		}
-	}
-	wildcard := max(quality["*/*"], quality["application/*"])
-	for _, offer := range []string{mediaJSON, mediaResponse} {
-		if _, explicit := quality[offer]; !explicit && wildcard > best {
-			media, best = offer, wildcard
-		}
-	}
-	return media, streaming
+	return negotiate.Accepts(accept, mediaJSON, mediaResponse), streaming // the default of old clients
 }
 
 // httpRequest is a GraphQL request as HTTP carries it.
@@ -76,7 +46,6 @@ type httpRequest struct {
 type httpProblem struct {
 	status  int
 	problem *problem.Problem
-	allow   string // the Allow header
 }
 
 func httpError(status int, code problem.Code, format string, args ...any) *httpProblem {
@@ -100,9 +69,8 @@ func readRequest(w http.ResponseWriter, r *http.Request, limit int64) (string, *
 		return r.URL.RawQuery, nil
 	case http.MethodPost:
 	default:
-		p := httpError(http.StatusMethodNotAllowed, problem.BadInput, "The method is not allowed: use GET or POST.")
-		p.allow = allowedMethods
-		return "", p
+		w.Header().Set("Allow", allowedMethods)
+		return "", httpError(http.StatusMethodNotAllowed, problem.BadInput, "The method is not allowed: use GET or POST.")
 	}
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return "", httpError(http.StatusUnsupportedMediaType, problem.BadInput, "The body must not be compressed.")

@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -144,20 +143,24 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, req Request, me
 		return
 	}
 	out := newEventWriter(w, s.cost)
-	if out.start(last) != nil { // also sends the headers
+	start := retryField
+	if last > 0 { // for a client that reconnects before the first event
+		start += "id: " + (&journal.Event{Number: last}).ID() + "\n"
+	}
+	if out.send(start+"\n") != nil { // also sends the headers
 		return
 	}
-	ctx, end := context.WithCancelCause(r.Context())
+	ctx, end := context.WithCancel(r.Context())
 	supervised := make(chan struct{})
 	go func() {
 		defer close(supervised)
-		h.supervise(ctx, caller, epoch, func(cause error) {
-			end(cause)
+		if h.mustEnd(ctx, caller, epoch) {
+			end()
 			out.shortenDeadline() // a client that does not read must not delay the end
-		})
+		}
 	}()
 	h.sendReleases(ctx, s, out, last)
-	end(nil)
+	end()
 	<-supervised // which must not use the connection after the handler returns
 }
 
@@ -196,15 +199,9 @@ func (h *Handler) rejectStream(w http.ResponseWriter, r *http.Request, media str
 	h.fail(w, r, media, httpError(http.StatusTooManyRequests, problem.TooMany, "%s", message))
 }
 
-var (
-	errStreamTime  = errors.New("the stream has reached its maximum duration")
-	errNewEpoch    = errors.New("release numbers have started again")
-	errPlanChanged = errors.New("the plan of the account allows fewer streams than before")
-)
-
-// supervise ends a stream when the server closes, release numbers start again,
-// its time is up or its caller loses access.
-func (h *Handler) supervise(ctx context.Context, caller auth.Caller, epoch <-chan struct{}, end func(error)) {
+// mustEnd waits until the server closes, release numbers start again, the stream's
+// time is up or its caller loses access. It returns false if ctx ends first.
+func (h *Handler) mustEnd(ctx context.Context, caller auth.Caller, epoch <-chan struct{}) bool {
 	// The jitter keeps streams that opened together from reconnecting together.
 	longest := cmp.Or(h.streams.config.Time, defaultStreamTime)
 	lifetime := time.NewTimer(longest - rand.N(longest/10+1))
@@ -214,36 +211,29 @@ func (h *Handler) supervise(ctx context.Context, caller auth.Caller, epoch <-cha
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return false
 		case <-h.streams.ended:
-			end(errStreamsClosed)
-			return
+			return true
 		case <-epoch:
-			end(errNewEpoch)
-			return
+			return true
 		case <-lifetime.C:
-			end(errStreamTime)
-			return
+			return true
 		case <-check.C:
-			if err := h.recheck(ctx, caller); err != nil {
-				end(err)
-				return
+			if h.losesAccess(ctx, caller) {
+				return true
 			}
 		}
 	}
 }
 
-// recheck returns an error if a caller's streams must end. After a change to a
+// losesAccess reports whether a caller's streams must end. After a change to a
 // smaller plan all of them end, and as many reconnect as the plan allows.
-func (h *Handler) recheck(ctx context.Context, caller auth.Caller) error {
+func (h *Handler) losesAccess(ctx context.Context, caller auth.Caller) bool {
 	if h.streams.config.Recheck == nil || caller.Key == "" {
-		return nil
+		return false
 	}
 	now, err := h.streams.config.Recheck(ctx, caller)
-	if err == nil && now.Plan.Terms().Streams < caller.Plan.Terms().Streams {
-		return errPlanChanged
-	}
-	return err
+	return err != nil || now.Plan.Terms().Streams < caller.Plan.Terms().Streams
 }
 
 // startPosition returns the event after which a stream starts: the last one that
@@ -254,16 +244,17 @@ func (h *Handler) startPosition(r *http.Request) (int, *problem.Problem) {
 	if received != "" && !ok {
 		return 0, problem.New(problem.BadInput, "Last-Event-ID must be the id of an event, such as evt_42.")
 	}
-	newest, err := h.executor.lastPublication(r.Context())
-	if err != nil {
+	events, err := h.executor.readPublications(r.Context(), journal.Query{NewestFirst: true, Limit: 1})
+	switch {
+	case err != nil:
 		h.executor.config.Log.ErrorContext(r.Context(), "opening a stream failed", "cause", err, "request_id", problem.RequestID(r.Context()))
 		return 0, problem.New(problem.Unavailable, catalogUnavailable)
-	}
-	// A larger number is from before a backup was restored.
-	if ok && number < newest {
+	case len(events) == 0:
+		return 0, nil
+	case ok && number < events[0].Number: // a larger number is from before a backup was restored
 		return number, nil
 	}
-	return newest, nil
+	return events[0].Number, nil
 }
 
 // sendReleases sends the missed releases, and then each new one.
@@ -272,7 +263,7 @@ func (h *Handler) sendReleases(ctx context.Context, s *subscription, out *eventW
 	defer beat.Stop()
 	for ctx.Err() == nil {
 		next, _ := h.executor.releases.wait()
-		events, err := h.executor.publicationsAfter(ctx, last)
+		events, err := h.executor.readPublications(ctx, journal.Query{After: last, Limit: publicationBatch})
 		if err != nil && ctx.Err() == nil { // the heartbeat tries again
 			h.executor.config.Log.WarnContext(ctx, "reading new releases for a stream failed", "cause", err, "request_id", problem.RequestID(ctx))
 		}
@@ -282,7 +273,7 @@ func (h *Handler) sendReleases(ctx context.Context, s *subscription, out *eventW
 				h.endEarly(ctx, out, err)
 				return
 			}
-			if out.next(event.ID(), result) != nil {
+			if out.send("event: next\nid: "+event.ID()+"\ndata: "+string(encode(result))+"\n\n") != nil {
 				return
 			}
 			last = event.Number
@@ -297,7 +288,7 @@ func (h *Handler) sendReleases(ctx context.Context, s *subscription, out *eventW
 			case <-next:
 				waiting = false
 			case <-beat.C:
-				if out.comment() != nil {
+				if out.send(":\n\n") != nil { // a comment
 					return
 				}
 				waiting = err == nil
@@ -305,7 +296,7 @@ func (h *Handler) sendReleases(ctx context.Context, s *subscription, out *eventW
 		}
 	}
 	// Not "complete", which would keep the client from reconnecting.
-	_ = out.reconnect()
+	_ = out.send(retryField + ": reconnect to continue\n\n")
 }
 
 // endEarly ends a stream that cannot continue with "complete", so that the client
@@ -313,9 +304,12 @@ func (h *Handler) sendReleases(ctx context.Context, s *subscription, out *eventW
 func (h *Handler) endEarly(ctx context.Context, out *eventWriter, err error) {
 	if ctx.Err() == nil {
 		h.executor.config.Log.ErrorContext(ctx, "stream failed", "cause", err, "request_id", problem.RequestID(ctx))
-		_ = out.complete()
+		_ = out.send("event: complete\ndata:\n\n")
 	}
 }
+
+// retryField is the delay after which clients reconnect.
+var retryField = fmt.Sprintf("retry: %d\n", reconnectAfter.Milliseconds())
 
 // eventWriter writes server-sent events.
 type eventWriter struct {
@@ -332,36 +326,6 @@ func newEventWriter(w http.ResponseWriter, cost int) *eventWriter {
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Accel-Buffering", "no") // proxies must forward each event at once
 	return &eventWriter{w: w, conn: http.NewResponseController(w)}
-}
-
-// start sends the stream's first position, so that a client that reconnects
-// before the first event misses none, and the delay before reconnecting.
-func (e *eventWriter) start(last int) error {
-	text := retryField
-	if last > 0 {
-		text += "id: " + (&journal.Event{Number: last}).ID() + "\n"
-	}
-	return e.send([]byte(text + "\n"))
-}
-
-var retryField = fmt.Sprintf("retry: %d\n", reconnectAfter.Milliseconds())
-
-func (e *eventWriter) next(id string, result *Answer) error {
-	var text bytes.Buffer
-	text.WriteString("event: next\nid: " + id + "\ndata: ")
-	text.Write(encode(result)) // one line of JSON
-	text.WriteString("\n\n")
-	return e.send(text.Bytes())
-}
-
-func (e *eventWriter) complete() error { return e.send([]byte("event: complete\ndata:\n\n")) }
-
-// comment keeps the connection alive.
-func (e *eventWriter) comment() error { return e.send([]byte(":\n\n")) }
-
-// reconnect ends the stream for now: the client reconnects to continue.
-func (e *eventWriter) reconnect() error {
-	return e.send([]byte(retryField + ": reconnect to continue\n\n"))
 }
 
 // shortenDeadline limits all sending, including what is being sent, to one more
@@ -386,11 +350,11 @@ func (e *eventWriter) extendDeadline() error {
 	return err
 }
 
-func (e *eventWriter) send(text []byte) error {
+func (e *eventWriter) send(text string) error {
 	if err := e.extendDeadline(); err != nil {
 		return err
 	}
-	if _, err := e.w.Write(text); err != nil {
+	if _, err := e.w.Write([]byte(text)); err != nil {
 		return err
 	}
 	return e.conn.Flush()

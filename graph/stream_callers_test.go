@@ -22,19 +22,18 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// streaming is a server of streams that identifies callers as the real one
-// does.
-type streaming struct {
-	*listening
+// accountServer serves streams and identifies callers like the real server.
+type accountServer struct {
+	*streamServer
 	accounts *auth.Accounts
 	checks   atomic.Int64
-	upgrades atomic.Int64 // that checks have seen
+	upgrades atomic.Int64 // seen by checks
 }
 
-func newStreaming(t *testing.T, s *store.Store, config graph.StreamConfig) *streaming {
+func newAccountServer(t *testing.T, s *store.Store, config graph.StreamConfig) *accountServer {
 	t.Helper()
 	keyring := auth.NewKeyring(s, slog.New(slog.DiscardHandler))
-	l := &streaming{listening: &listening{executor: newExecutor(s), store: s}, accounts: auth.NewAccounts(s)}
+	l := &accountServer{streamServer: &streamServer{executor: newExecutor(s), store: s}, accounts: auth.NewAccounts(s)}
 	l.Handler = newHandler(l.executor)
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	config.Network = func(r *http.Request) string { return quota.Network(quota.ClientAddress(r, loopback)) }
@@ -54,7 +53,7 @@ func newStreaming(t *testing.T, s *store.Store, config graph.StreamConfig) *stre
 }
 
 // account creates an account and as many keys for it as its plan allows.
-func (l *streaming) account(t *testing.T, email string, plan auth.Plan) (keys []string) {
+func (l *accountServer) account(t *testing.T, email string, plan auth.Plan) (keys []string) {
 	t.Helper()
 	acc, err := l.accounts.Create(t.Context(), email, plan)
 	if err != nil {
@@ -70,8 +69,8 @@ func (l *streaming) account(t *testing.T, email string, plan auth.Plan) (keys []
 	return keys
 }
 
-// as opens a stream as an address, or with a key.
-func (l *streaming) as(t *testing.T, caller string) *stream {
+// openAs opens a stream from an address or with a key.
+func (l *accountServer) openAs(t *testing.T, caller string) *stream {
 	t.Helper()
 	if strings.HasPrefix(caller, "pal_") {
 		return l.open(t, "Authorization", "Bearer "+caller)
@@ -79,7 +78,7 @@ func (l *streaming) as(t *testing.T, caller string) *stream {
 	return l.open(t, "X-Forwarded-For", caller)
 }
 
-func wantRefused(t *testing.T, s *stream, retryAfter, says string) {
+func wantStreamRejected(t *testing.T, s *stream, retryAfter, says string) {
 	t.Helper()
 	if s.StatusCode != 429 {
 		t.Fatalf("got %d, want 429: %s", s.StatusCode, says)
@@ -92,13 +91,13 @@ func wantRefused(t *testing.T, s *stream, retryAfter, says string) {
 
 func TestStreamsPerCaller(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		l := newStreaming(t, s, graph.StreamConfig{})
+		l := newAccountServer(t, s, graph.StreamConfig{})
 		developer, pro := l.account(t, "developer@example.com", auth.Developer), l.account(t, "pro@example.com", auth.Pro)
 		another := l.account(t, "another@example.com", auth.Developer)
 		open := 0
 		for _, c := range []struct {
 			name    string
-			callers []string // who are counted as one
+			callers []string // counted as one
 			limit   int
 			other   string
 			says    string
@@ -110,7 +109,7 @@ func TestStreamsPerCaller(t *testing.T) {
 		} {
 			var first *stream
 			for i := range c.limit {
-				one := l.as(t, c.callers[i%len(c.callers)])
+				one := l.openAs(t, c.callers[i%len(c.callers)])
 				if one.StatusCode != 200 {
 					t.Fatalf("%s: got %d for stream %d, want 200", c.name, one.StatusCode, i+1)
 				}
@@ -119,32 +118,32 @@ func TestStreamsPerCaller(t *testing.T) {
 				}
 			}
 			for _, caller := range c.callers {
-				wantRefused(t, l.as(t, caller), "60", c.says)
+				wantStreamRejected(t, l.openAs(t, caller), "60", c.says)
 			}
-			if got := l.as(t, c.other).StatusCode; got != 200 {
+			if got := l.openAs(t, c.other).StatusCode; got != 200 {
 				t.Errorf("%s: got %d for another caller, want 200", c.name, got)
 			}
 			open += c.limit + 1
 			expect(t, "open", l.Streams(), open)
-			first.leave()
-			wait.Until(t, "the place of a stream that ended is free", func() bool { return l.Streams() == open-1 })
-			expect(t, "again", l.as(t, c.callers[0]).StatusCode, 200)
+			first.disconnect()
+			wait.Until(t, "an ended stream is no longer counted", func() bool { return l.Streams() == open-1 })
+			expect(t, "again", l.openAs(t, c.callers[0]).StatusCode, 200)
 		}
-		// The limit of the whole server comes on top.
+		// The whole server has a limit too.
 		l.MaxStreams = l.Streams()
-		wantRefused(t, l.as(t, "192.0.2.3"), "30", "The server has too many open streams")
+		wantStreamRejected(t, l.openAs(t, "192.0.2.3"), "30", "The server has too many open streams")
 		l.Handler.Close()
-		wantRefused(t, l.as(t, "192.0.2.3"), "5", "The server is restarting.")
+		wantStreamRejected(t, l.openAs(t, "192.0.2.3"), "5", "The server is restarting.")
 	})
 }
 
 func TestStreamsEndWithTheirKey(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		l := newStreaming(t, s, graph.StreamConfig{CheckEvery: 50 * time.Millisecond})
+		l := newAccountServer(t, s, graph.StreamConfig{CheckEvery: 50 * time.Millisecond})
 		l.publish(t)
 		revoked, deleted := l.account(t, "revoked@example.com", auth.Pro), l.account(t, "deleted@example.com", auth.Developer)
 		ended, upgraded := l.account(t, "ended@example.com", auth.Pro), l.account(t, "upgraded@example.com", auth.Developer)
-		goOn := []*stream{l.as(t, revoked[1]), l.as(t, upgraded[0]), l.as(t, "192.0.2.1")}
+		goOn := []*stream{l.openAs(t, revoked[1]), l.openAs(t, upgraded[0]), l.openAs(t, "192.0.2.1")}
 		find := func(email string) *ent.Account {
 			t.Helper()
 			acc, err := l.accounts.Find(t.Context(), email)
@@ -160,29 +159,29 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 			}
 		}
 
-		one, two := l.as(t, revoked[0]), l.as(t, revoked[0])
+		one, two := l.openAs(t, revoked[0]), l.openAs(t, revoked[0])
 		succeed(l.accounts.Revoke(t.Context(), revoked[0]))
-		one.ends(t)
-		two.ends(t)
-		expect(t, "with a revoked key", l.as(t, revoked[0]).StatusCode, 401)
+		one.waitForEnd(t)
+		two.waitForEnd(t)
+		expect(t, "with a revoked key", l.openAs(t, revoked[0]).StatusCode, 401)
 
-		one = l.as(t, deleted[0])
+		one = l.openAs(t, deleted[0])
 		succeed(l.accounts.Delete(t.Context(), find("deleted@example.com")))
-		one.ends(t)
-		expect(t, "with a deleted account", l.as(t, deleted[0]).StatusCode, 401)
+		one.waitForEnd(t)
+		expect(t, "with a deleted account", l.openAs(t, deleted[0]).StatusCode, 401)
 
 		var many []*stream
 		for range auth.Developer.Terms().Streams + 1 {
-			many = append(many, l.as(t, ended[0]))
+			many = append(many, l.openAs(t, ended[0]))
 		}
 		succeed(l.accounts.SetPlan(t.Context(), find("ended@example.com"), auth.Developer))
 		for _, one := range many {
-			one.ends(t)
+			one.waitForEnd(t)
 		}
 		for range auth.Developer.Terms().Streams {
-			expect(t, "under the new plan", l.as(t, ended[0]).StatusCode, 200)
+			expect(t, "under the new plan", l.openAs(t, ended[0]).StatusCode, 200)
 		}
-		wantRefused(t, l.as(t, ended[0]), "60", "your plan allows 20")
+		wantStreamRejected(t, l.openAs(t, ended[0]), "60", "your plan allows 20")
 
 		// A larger plan ends nothing.
 		succeed(l.accounts.SetPlan(t.Context(), find("upgraded@example.com"), auth.Pro))
@@ -199,11 +198,11 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 	})
 }
 
-// A stream ends after its time with a hint to reconnect, and continues there
-// without a gap.
-func TestStreamsEndInTime(t *testing.T) {
+// A stream ends after its time with a hint to reconnect, and the next one
+// continues without a gap.
+func TestStreamsEndAfterTheirTime(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		l := newStreaming(t, s, graph.StreamConfig{Time: 50 * time.Millisecond})
+		l := newAccountServer(t, s, graph.StreamConfig{Time: 50 * time.Millisecond})
 		l.publish(t)
 		l.publish(t)
 		ids := publications(t, s)
@@ -214,12 +213,12 @@ func TestStreamsEndInTime(t *testing.T) {
 			}
 			return serve(l.Handler, r).Body.String() // until it ends
 		}
-		const begin, end = "retry: 2000\nid: %s\n\n", "retry: 2000\n: reconnect to continue\n\n"
+		const start, end = "retry: 2000\nid: %s\n\n", "retry: 2000\n: reconnect to continue\n\n"
 		event := "event: next\nid: %s\ndata: {\"data\":{\"catalogPublished\":{\"release\":%d}}}\n\n"
-		expect(t, "first", read(), fmt.Sprintf(begin, ids[1])+end)
-		l.publish(t) // while nobody is connected
+		expect(t, "first", read(), fmt.Sprintf(start, ids[1])+end)
+		l.publish(t) // while no client is connected
 		ids = publications(t, s)
-		want := fmt.Sprintf(begin, ids[1]) + fmt.Sprintf(event, ids[2], 3) + end
+		want := fmt.Sprintf(start, ids[1]) + fmt.Sprintf(event, ids[2], 3) + end
 		wait.Until(t, "the stream continues", func() bool { // a slow machine needs more than one stream for it
 			got := read("Last-Event-ID", ids[1])
 			return got == want
@@ -228,9 +227,9 @@ func TestStreamsEndInTime(t *testing.T) {
 	})
 }
 
-// A client that reads nothing does not keep its stream open.
+// A client that does not read cannot delay the end of its stream.
 func TestStreamsOfClientsThatDoNotRead(t *testing.T) {
-	l := newStreaming(t, testkit.Open(t, testkit.SQLite(t)), graph.StreamConfig{})
+	l := newAccountServer(t, testkit.Open(t, testkit.SQLite(t)), graph.StreamConfig{})
 	l.Heartbeat = time.Millisecond
 	w := &stuckWriter{ResponseRecorder: httptest.NewRecorder(), stuck: make(chan struct{}), released: make(chan struct{})}
 	ended := make(chan struct{})
@@ -243,12 +242,12 @@ func TestStreamsOfClientsThatDoNotRead(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(5 * time.Minute):
-		t.Fatal("the stream does not end")
+		t.Fatal("got an open stream, want its end")
 	}
 	expect(t, "open", l.Streams(), 0)
 }
 
-// stuckWriter blocks once the headers are sent, until its deadline is moved.
+// stuckWriter blocks after the headers until its deadline changes.
 type stuckWriter struct {
 	*httptest.ResponseRecorder
 	writes          atomic.Int64

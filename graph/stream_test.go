@@ -20,10 +20,10 @@ import (
 
 func TestStream(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		l := listen(t, s)
+		l := newStreamServer(t, s)
 		early := l.open(t) // before there is a catalog
 		expect(t, "content type", early.Header.Get("Content-Type"), "text/event-stream; charset=utf-8")
-		expect(t, "not kept", early.Header.Get("Cache-Control"), "no-store")
+		expect(t, "cache control", early.Header.Get("Cache-Control"), "no-store")
 		l.publish(t)
 		l.executor.Announce()
 		id := publications(t, s)[0]
@@ -45,9 +45,9 @@ func TestStream(t *testing.T) {
 	})
 }
 
-func TestStreamTellsEverything(t *testing.T) {
+func TestStreamFields(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	l := listen(t, s)
+	l := newStreamServer(t, s)
 	query := url.QueryEscape(`subscription S {p: catalogPublished {id release updatedAt toolsTotal toolsRetired comparisonsTotal events {type count} __typename}}`)
 	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, l.server.URL+"?query="+query, nil)
 	r.Header.Set("Accept", "text/event-stream")
@@ -70,7 +70,7 @@ func TestStreamTellsEverything(t *testing.T) {
 
 func TestStreamResumes(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		l := listen(t, s)
+		l := newStreamServer(t, s)
 		for range 4 {
 			l.publish(t)
 		}
@@ -85,7 +85,7 @@ func TestStreamResumes(t *testing.T) {
 		}
 		missed := l.open(t, "Last-Event-ID", ids[0])
 		expect(t, "missed", idsOf(missed.events(t, 3)), ids[1:4])
-		between := l.open(t, "Last-Event-ID", "evt_1") // from when numbers were small
+		between := l.open(t, "Last-Event-ID", "evt_1") // older than all events
 		current := l.open(t, "Last-Event-ID", ids[3])
 		restored := l.open(t, "Last-Event-ID", "evt_9000000000000000")
 		l.publish(t)
@@ -96,35 +96,35 @@ func TestStreamResumes(t *testing.T) {
 		expect(t, "nothing missed", idsOf(current.events(t, 1)), ids[4:])
 		expect(t, "from before a backup", idsOf(restored.events(t, 1)), ids[4:])
 
-		wrong := l.open(t, "Last-Event-ID", "42")
+		invalid := l.open(t, "Last-Event-ID", "42")
 		body := ""
-		for line := range wrong.lines {
+		for line := range invalid.lines {
 			body += line
 		}
-		if wrong.StatusCode != 400 || !strings.Contains(body, "Last-Event-ID must be the id of an event, such as evt_42.") {
-			t.Errorf("%d %s", wrong.StatusCode, body)
+		if invalid.StatusCode != 400 || !strings.Contains(body, "Last-Event-ID must be the id of an event, such as evt_42.") {
+			t.Errorf("got %d %s, want 400", invalid.StatusCode, body)
 		}
 	})
 }
 
-// More missed releases than are read at once all come, in order.
+// More missed releases than one batch are all sent, in order.
 func TestManyMissedReleases(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	l := listen(t, s)
+	l := newStreamServer(t, s)
 	for i := range 230 {
 		publish(t, s, feedtest.Catalog(time.Date(2026, 1, 1+i, 0, 0, 0, 0, time.UTC).Format(time.DateOnly), feedtest.Tool("a")))
 	}
 	events := l.open(t, "Last-Event-ID", "evt_1").events(t, 230)
 	for i, event := range events {
 		if !strings.Contains(event, fmt.Sprintf(`"release":%d}`, i+1)) {
-			t.Fatalf("in place %d: %s", i, event)
+			t.Fatalf("event %d: got %s, want release %d", i, event, i+1)
 		}
 	}
 }
 
 func TestStreamHeartbeat(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	l := listen(t, s)
+	l := newStreamServer(t, s)
 	l.Heartbeat = 20 * time.Millisecond
 	one := l.open(t)
 	opened := time.Now()
@@ -132,13 +132,13 @@ func TestStreamHeartbeat(t *testing.T) {
 		select {
 		case line, ok := <-one.lines:
 			if !ok || (line != "" && line != ":") {
-				t.Fatalf("%q, %v", line, ok)
+				t.Fatalf("got %q, open: %t, want a comment", line, ok)
 			}
 			if line == ":" {
 				beats++
 			}
 		case <-time.After(wait.Limit):
-			t.Fatal("no heartbeat")
+			t.Fatal("got nothing, want a heartbeat")
 		}
 	}
 	expect(t, "streams beyond the server's limit", l.conns.extended(opened), 1)
@@ -146,7 +146,7 @@ func TestStreamHeartbeat(t *testing.T) {
 
 func TestManyStreams(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		l := listen(t, s)
+		l := newStreamServer(t, s)
 		l.publish(t)
 		var all []*stream
 		for range 50 {
@@ -159,30 +159,30 @@ func TestManyStreams(t *testing.T) {
 		for _, one := range all {
 			reading.Go(func() {
 				if got := one.events(t, 1)[0]; !strings.Contains(got, `"release":2}`) {
-					t.Error(got)
+					t.Errorf("got %s, want release 2", got)
 				}
 			})
 		}
 		reading.Wait()
 		for _, one := range all {
-			one.leave()
+			one.disconnect()
 		}
-		eventually(t, "the places of callers who left are free", func() bool { return l.Streams() == 0 })
+		eventually(t, "disconnected streams are no longer counted", func() bool { return l.Streams() == 0 })
 	})
 }
 
 func TestTooManyStreams(t *testing.T) {
-	l := listen(t, testkit.Open(t, testkit.SQLite(t)))
+	l := newStreamServer(t, testkit.Open(t, testkit.SQLite(t)))
 	l.MaxStreams = 2
 	first := l.open(t)
 	l.open(t)
 	third := l.open(t)
 	body := strings.Join(collect(third), "")
 	if third.StatusCode != 429 || third.Header.Get("Retry-After") != "30" || !strings.Contains(body, `"code":"TOO_MANY_REQUESTS"`) {
-		t.Errorf("%d %s", third.StatusCode, body)
+		t.Errorf("got %d %s, want 429", third.StatusCode, body)
 	}
-	first.leave()
-	eventually(t, "the place is free again", func() bool { return l.Streams() == 1 })
+	first.disconnect()
+	eventually(t, "the stream is no longer counted", func() bool { return l.Streams() == 1 })
 	expect(t, "now", l.open(t).StatusCode, 200)
 }
 
@@ -193,18 +193,17 @@ func collect(s *stream) (lines []string) {
 	return lines
 }
 
-// A server that ends does not wait for streams, and a restored backup ends
-// them, too.
+// A restored backup and the end of the server both end all streams.
 func TestStreamsEnd(t *testing.T) {
-	l := listen(t, testkit.Open(t, testkit.SQLite(t)))
+	l := newStreamServer(t, testkit.Open(t, testkit.SQLite(t)))
 	old := l.open(t)
 	l.executor.EndStreams()
-	old.ends(t)
+	old.waitForEnd(t)
 	one := l.open(t)
 	l.Handler.Close()
 	l.Handler.Close()
-	one.ends(t)
-	expect(t, "none begins", l.open(t).StatusCode, 429)
+	one.waitForEnd(t)
+	expect(t, "new stream", l.open(t).StatusCode, 429)
 	if err := l.server.Config.Shutdown(wait.Context(t)); err != nil {
 		t.Error(err)
 	}
@@ -212,7 +211,7 @@ func TestStreamsEnd(t *testing.T) {
 }
 
 func TestAnnounceNeverBlocks(t *testing.T) {
-	l := listen(t, testkit.Open(t, testkit.SQLite(t)))
+	l := newStreamServer(t, testkit.Open(t, testkit.SQLite(t)))
 	l.open(t)
 	done := make(chan struct{})
 	go func() {
@@ -224,7 +223,7 @@ func TestAnnounceNeverBlocks(t *testing.T) {
 	wait.Receive(t, "announcements do not block", done)
 }
 
-func TestWhatIsNoStream(t *testing.T) {
+func TestInvalidStreams(t *testing.T) {
 	h := demoHandler(t)
 	const stream, plain = "text/event-stream", "application/json"
 	for _, c := range []struct {
@@ -247,21 +246,21 @@ func TestWhatIsNoStream(t *testing.T) {
 	} {
 		got := serve(h, post(`{"query":"`+c.query+`"}`, c.accept))
 		if got.Code != c.status || !strings.Contains(got.Body.String(), c.says) {
-			t.Errorf("%s as %q: %d %s", c.query, c.accept, got.Code, got.Body)
+			t.Errorf("%s as %q: got %d %s, want %d %s", c.query, c.accept, got.Code, got.Body, c.status, c.says)
 		}
 	}
 	r := httptest.NewRequest(http.MethodHead, "/graphql?query="+url.QueryEscape(subscribe), nil)
 	r.Header.Set("Accept", stream)
 	expect(t, "HEAD", serve(h, r).Code, 405)
-	refusedWith(t, execute(t, newExecutor(testkit.Open(t, testkit.SQLite(t))), "", subscribe), "NOT_ACCEPTABLE",
+	wantRejected(t, execute(t, newExecutor(testkit.Open(t, testkit.SQLite(t))), "", subscribe), "NOT_ACCEPTABLE",
 		"Subscriptions are served as server-sent events: send Accept: text/event-stream.")
 }
 
-// A stream whose database is away begins with an error; one that runs goes on
-// once it is back.
+// Without a database, new streams get an error, and open ones continue once it is
+// back.
 func TestStreamWithoutDatabase(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	l := listen(t, s)
+	l := newStreamServer(t, s)
 	l.Heartbeat = 20 * time.Millisecond
 	l.publish(t)
 	one := l.open(t)
@@ -273,9 +272,9 @@ func TestStreamWithoutDatabase(t *testing.T) {
 	l.publish(t)
 	rename("journal_entries", "elsewhere")
 	l.executor.Announce()
-	refusedStream := l.open(t)
-	expect(t, "another", refusedStream.StatusCode, 503)
-	_, _ = io.Copy(io.Discard, refusedStream.Body)
+	rejected := l.open(t)
+	expect(t, "another", rejected.StatusCode, 503)
+	_, _ = io.Copy(io.Discard, rejected.Body)
 	rename("elsewhere", "journal_entries")
-	expect(t, "it goes on", strings.Contains(one.events(t, 1)[0], `"release":2}`), true)
+	expect(t, "continues", strings.Contains(one.events(t, 1)[0], `"release":2}`), true)
 }

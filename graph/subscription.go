@@ -22,6 +22,7 @@ var errNotAStream = problem.New(problem.NotAcceptable, "Subscriptions are served
 
 // subscription is a valid subscription operation.
 type subscription struct {
+	executor     *Executor
 	ctx          context.Context
 	publications chan *model.Publication
 	next         graphql.ResponseHandler
@@ -36,18 +37,19 @@ func (subscriptionResolver) CatalogPublished(ctx context.Context) (<-chan *model
 
 // subscribe validates a subscription, or returns why it is rejected.
 func (e *Executor) subscribe(ctx context.Context, req Request) (*subscription, *Answer) {
-	ctx, opCtx, cost, rejection := e.prepare(ctx, req)
+	op, rejection := e.prepare(ctx, req)
 	if rejection != nil {
 		return nil, rejection
 	}
 	// Validation does not see fields removed by directives or introspection
 	// within fragments.
-	fields := graphql.CollectFields(opCtx, opCtx.Operation.SelectionSet, nil)
+	fields := graphql.CollectFields(op.OperationContext, op.Operation.SelectionSet, nil)
 	if len(fields) != 1 || strings.HasPrefix(fields[0].Name, "__") {
 		return nil, e.reject(ctx, errorList(problem.New(problem.BadInput, "A subscription must select exactly one field of Subscription.")))
 	}
-	s := &subscription{publications: make(chan *model.Publication, 1), cost: cost}
-	s.next, s.ctx = e.gqlgen.DispatchOperation(context.WithValue(ctx, publicationsKey{}, s.publications), opCtx)
+	s := &subscription{executor: e, publications: make(chan *model.Publication, 1), cost: op.cost}
+	s.ctx = graphql.WithOperationContext(context.WithValue(ctx, publicationsKey{}, s.publications), op.OperationContext)
+	s.next = e.schema.Exec(e.withErrors(s.ctx))
 	return s, nil
 }
 
@@ -58,11 +60,12 @@ func (s *subscription) execute(event *journal.Event) (*Answer, error) {
 		return nil, err
 	}
 	s.publications <- publication // never blocks: the previous one was consumed
-	response := s.next(s.ctx)
+	ctx := s.executor.withErrors(s.ctx)
+	response := s.next(ctx)
 	if response == nil {
-		return nil, errors.Join(errors.New("subscription ended"), s.ctx.Err())
+		return nil, errors.Join(errors.New("subscription ended"), ctx.Err())
 	}
-	return &Answer{Data: response.Data, Errors: response.Errors, Cost: s.cost}, nil
+	return &Answer{Data: response.Data, Errors: graphql.GetErrors(ctx), Cost: s.cost}, nil
 }
 
 func newPublication(event *journal.Event) (*model.Publication, error) {
@@ -104,10 +107,8 @@ func (e *Executor) Announce() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count++
-	if s.next != nil {
-		close(s.next)
-		s.next = nil
-	}
+	close(s.next)
+	s.next = make(chan struct{})
 }
 
 // EndStreams ends all streams because release numbers start again: their
@@ -116,10 +117,8 @@ func (e *Executor) EndStreams() {
 	s := &e.releases
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.epoch != nil {
-		close(s.epoch)
-		s.epoch = nil
-	}
+	close(s.epoch)
+	s.epoch = make(chan struct{})
 }
 
 // wait returns the signals of the next announcement and the next epoch. Call it
@@ -127,12 +126,6 @@ func (e *Executor) EndStreams() {
 func (s *releaseSignal) wait() (next, epoch <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.next == nil {
-		s.next = make(chan struct{})
-	}
-	if s.epoch == nil {
-		s.epoch = make(chan struct{})
-	}
 	return s.next, s.epoch
 }
 
@@ -147,22 +140,7 @@ const (
 	journalTimeout   = 5 * time.Second
 )
 
-// publicationsAfter returns the releases after an event, oldest first.
-func (e *Executor) publicationsAfter(ctx context.Context, after int) ([]*journal.Event, error) {
-	return e.readPublications(ctx, journal.Query{After: after, Limit: publicationBatch})
-}
-
-// lastPublication returns the number of the newest release's event; 0 before the
-// first.
-func (e *Executor) lastPublication(ctx context.Context) (int, error) {
-	events, err := e.readPublications(ctx, journal.Query{NewestFirst: true, Limit: 1})
-	if err != nil || len(events) == 0 {
-		return 0, err
-	}
-	return events[0].Number, nil
-}
-
-// readPublications shares one query among all streams at the same position. It
+// readPublications reads the events of releases. It shares one query among all streams at the same position. It
 // returns after journalTimeout even if the database is frozen and ignores
 // deadlines.
 func (e *Executor) readPublications(ctx context.Context, q journal.Query) ([]*journal.Event, error) {

@@ -27,19 +27,19 @@ func TestToolFieldsAreCheckedAtStartUp(t *testing.T) {
 		copied := *definition
 		extended.Types[name] = &copied
 	}
-	licence := &ast.FieldDefinition{Name: "licence", Type: ast.NonNullNamedType("String", nil)}
-	extended.Types["Tool"].Fields = append(extended.Types["Tool"].Fields[:0:0], append(extended.Types["Tool"].Fields, licence)...)
-	wantError(t, "a field without an entry", toolFields.check(&extended), "Tool.licence")
+	unusedName := &ast.FieldDefinition{Name: "unusedName", Type: ast.NonNullNamedType("String", nil)}
+	extended.Types["Tool"].Fields = append(extended.Types["Tool"].Fields[:0:0], append(extended.Types["Tool"].Fields, unusedName)...)
+	wantError(t, "a field without an entry", toolFields.check(&extended), "Tool.unusedName")
 
 	set := func(*model.Tool, *ent.Tool) {}
 	complete := toolFields.fields
 	with := func(field toolField[model.Tool]) *fieldTable[model.Tool] {
 		return newFieldTable("Tool", append(complete[:len(complete):len(complete)], field))
 	}
-	wantError(t, "an entry without a set function", with(toolField[model.Tool]{"licence", []string{tool.FieldName}, nil}).check(&extended), "Tool.licence")
-	wantError(t, "an unknown column", with(toolField[model.Tool]{"licence", []string{"licence"}, set}).check(&extended), `Tool.licence: tools has no column "licence"`)
-	wantError(t, "an entry that is not in the schema", with(toolField[model.Tool]{"licence", []string{tool.FieldName}, set}).check(Schema()), "Tool.licence")
-	if err := with(toolField[model.Tool]{"licence", []string{tool.FieldName}, set}).check(&extended); err != nil {
+	wantError(t, "an entry without a set function", with(toolField[model.Tool]{"unusedName", []string{tool.FieldName}, nil}).check(&extended), "Tool.unusedName")
+	wantError(t, "an unknown column", with(toolField[model.Tool]{"unusedName", []string{"unusedName"}, set}).check(&extended), `Tool.unusedName: tools has no column "unusedName"`)
+	wantError(t, "an entry that is not in the schema", with(toolField[model.Tool]{"unusedName", []string{tool.FieldName}, set}).check(Schema()), "Tool.unusedName")
+	if err := with(toolField[model.Tool]{"unusedName", []string{tool.FieldName}, set}).check(&extended); err != nil {
 		t.Errorf("got %v for a complete table, want no error", err)
 	}
 }

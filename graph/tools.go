@@ -24,6 +24,8 @@ var toolOrders = map[model.ToolSort]order{
 	model.ToolSortPriceDesc:   {{tool.FieldPriceAmount, true}, {tool.FieldID, false}},
 }
 
+var retiredOrder = order{{tool.FieldRetiredAt, true}, {tool.FieldID, false}}
+
 func (queryResolver) Tool(ctx context.Context, slug string) (*model.Tool, error) {
 	if err := checkText("slug", slug, maxSlugText); err != nil {
 		return nil, err
@@ -33,35 +35,20 @@ func (queryResolver) Tool(ctx context.Context, slug string) (*model.Tool, error)
 	columns := toolFields.columnsFor(s)
 	statement := "SELECT " + strings.Join(columns, ", ") + " FROM tools WHERE slug = $1 AND retired_at IS NULL"
 	rows, err := r.scanTools(ctx, columns, 1, statement, slug)
-	if err != nil || len(rows) == 0 {
-		return nil, err
-	}
-	tools, err := r.fillTools(ctx, rows, s)
 	if err != nil {
 		return nil, err
 	}
-	return tools[0], nil
+	return first(r.fillTools(ctx, rows, s))
 }
 
 func (queryResolver) Tools(ctx context.Context, filter *model.ToolFilter, sort model.ToolSort, page int, limit int) (*model.ToolPage, error) {
-	tools, err := readerFrom(ctx).toolList(ctx, filter, sort)
-	if err != nil {
-		return nil, err
-	}
-	items, meta, err := tools.page(page, limit, selected(ctx))
+	items, meta, err := readerFrom(ctx).toolList(ctx, filter, sort).page(ctx, page, limit)
 	return &model.ToolPage{Items: items, Meta: meta}, err
 }
 
 func (queryResolver) ToolConnection(ctx context.Context, filter *model.ToolFilter, sort model.ToolSort, first *int, after *string, last *int, before *string) (*model.ToolConnection, error) {
-	tools, err := readerFrom(ctx).toolList(ctx, filter, sort)
-	if err != nil {
-		return nil, err
-	}
-	c, err := tools.connection(first, after, last, before, selected(ctx))
-	edges := edgesOf(c, func(cursor string, node *model.Tool) *model.ToolEdge {
-		return &model.ToolEdge{Cursor: cursor, Node: node}
-	})
-	return &model.ToolConnection{Edges: edges, Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total}, err
+	c, err := readerFrom(ctx).toolList(ctx, filter, sort).connection(ctx, first, after, last, before)
+	return &model.ToolConnection{Edges: edgesOf[model.ToolEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total}, err
 }
 
 // Comparisons returns the start of the list, which was read with the largest
@@ -70,12 +57,9 @@ func (toolResolver) Comparisons(_ context.Context, t *model.Tool, limit int) ([]
 	return t.Comparisons[:min(limit, len(t.Comparisons))], nil
 }
 
-func (r *reader) toolList(ctx context.Context, filter *model.ToolFilter, sort model.ToolSort) (*list[*ent.Tool, *model.Tool], error) {
+func (r *reader) toolList(ctx context.Context, filter *model.ToolFilter, sort model.ToolSort) *list[*ent.Tool, *model.Tool] {
 	where, err := r.toolsWhere(ctx, filter)
-	if err != nil {
-		return nil, err
-	}
-	tools := &list[*ent.Tool, *model.Tool]{name: "tools " + string(sort), order: toolOrders[sort]}
+	tools := &list[*ent.Tool, *model.Tool]{err: err, name: "tools " + string(sort), order: toolOrders[sort], nodes: r.fillTools}
 	tools.count = func() (int, error) { return r.countTools(ctx, filter, where) }
 	tools.rows = func(w *window, nodes selection) ([]*ent.Tool, error) {
 		where := where
@@ -85,9 +69,8 @@ func (r *reader) toolList(ctx context.Context, filter *model.ToolFilter, sort mo
 		}
 		return r.toolWindow(ctx, where, w, toolFields.columnsFor(nodes, w.order.columns()...))
 	}
-	tools.nodes = func(rows []*ent.Tool, nodes selection) ([]*model.Tool, error) { return r.fillTools(ctx, rows, nodes) }
 	tools.cursor = func(row *ent.Tool) string { return encodeCursor(tools.name, toolPosition(tools.order, row)) }
-	return tools, nil
+	return tools
 }
 
 func (r *reader) countTools(ctx context.Context, filter *model.ToolFilter, where []predicate.Tool) (int, error) {
@@ -172,6 +155,73 @@ func (r *reader) fillTools(ctx context.Context, rows []*ent.Tool, s selection) (
 		for _, t := range tools {
 			t.Embeddings = documents[t.Slug]
 		}
+	}
+	return tools, nil
+}
+
+func (queryResolver) RetiredTool(ctx context.Context, slug string) (*model.RetiredTool, error) {
+	if err := checkText("slug", slug, maxSlugText); err != nil {
+		return nil, err
+	}
+	r, s := readerFrom(ctx), selected(ctx)
+	where := []predicate.Tool{tool.ID(slug), tool.RetiredAtNotNil()}
+	rows, err := r.toolRows(ctx, toolQuery{columns: retiredFields.columnsFor(s), where: where})
+	if err != nil {
+		return nil, err
+	}
+	return first(r.fillRetired(ctx, rows, s))
+}
+
+func (queryResolver) RetiredTools(ctx context.Context, reason *model.RetirementReason, category *string, page int, limit int) (*model.RetiredToolPage, error) {
+	items, meta, err := readerFrom(ctx).retiredList(ctx, reason, category).page(ctx, page, limit)
+	return &model.RetiredToolPage{Items: items, Meta: meta}, err
+}
+
+func (queryResolver) RetiredToolConnection(ctx context.Context, reason *model.RetirementReason, category *string, first *int, after *string, last *int, before *string) (*model.RetiredToolConnection, error) {
+	c, err := readerFrom(ctx).retiredList(ctx, reason, category).connection(ctx, first, after, last, before)
+	return &model.RetiredToolConnection{Edges: edgesOf[model.RetiredToolEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total}, err
+}
+
+// Comparisons returns the start of the list, which was read with the largest
+// limit of the operation.
+func (retiredToolResolver) Comparisons(_ context.Context, t *model.RetiredTool, limit int) ([]*model.Comparison, error) {
+	return t.Comparisons[:min(limit, len(t.Comparisons))], nil
+}
+
+func (r *reader) retiredList(ctx context.Context, reason *model.RetirementReason, category *string) *list[*ent.Tool, *model.RetiredTool] {
+	tools := &list[*ent.Tool, *model.RetiredTool]{name: "retired tools", order: retiredOrder, nodes: r.fillRetired}
+	where, key := []predicate.Tool{tool.RetiredAtNotNil()}, "retired"
+	if reason != nil {
+		where = append(where, tool.RetiredReasonEQ(tool.RetiredReason(*reason)))
+		key += " for " + string(*reason)
+	}
+	if category != nil {
+		tools.err = checkText("category", *category, maxSlugText)
+		where = append(where, tool.CategorySlug(*category))
+		key += " in " + *category
+	}
+	tools.count = func() (int, error) {
+		return r.count(key, func() (int, error) { return r.client.Tool.Query().Where(where...).Count(ctx) })
+	}
+	tools.rows = func(w *window, nodes selection) ([]*ent.Tool, error) {
+		return r.toolWindow(ctx, where, w, retiredFields.columnsFor(nodes, w.order.columns()...))
+	}
+	tools.cursor = func(row *ent.Tool) string { return encodeCursor(tools.name, toolPosition(retiredOrder, row)) }
+	return tools
+}
+
+// fillRetired converts rows and reads the selected links.
+func (r *reader) fillRetired(ctx context.Context, rows []*ent.Tool, s selection) ([]*model.RetiredTool, error) {
+	tools := retiredFields.models(rows)
+	if len(rows) == 0 {
+		return tools, nil
+	}
+	categories, comparisons, err := r.toolLinks(ctx, rows, s)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range tools {
+		t.Category, t.Comparisons = categories[t.CategorySlug], comparisons[t.Slug]
 	}
 	return tools, nil
 }

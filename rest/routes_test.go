@@ -38,9 +38,9 @@ func TestEveryOperationIsUsed(t *testing.T) {
 	}
 }
 
-// FuzzArguments checks that accepted query strings have a canonical form that
+// FuzzParameters checks that accepted query strings have a canonical form that
 // means the same and is its own canonical form.
-func FuzzArguments(f *testing.F) {
+func FuzzParameters(f *testing.F) {
 	endpoints, _, err := buildEndpoints()
 	if err != nil {
 		f.Fatal(err)

@@ -48,7 +48,7 @@ func (c *serveCommand) Run(ctx context.Context, s *settings, term terminal) erro
 	}
 	slog.SetDefault(log) // net/http logs through it
 	tuneMemory(s)
-	p, err := newProgram(ctx, s, log, lines, traces, c.Demo)
+	p, err := newProgram(ctx, s, log, traces, c.Demo)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,6 @@ func (c *serveCommand) Run(ctx context.Context, s *settings, term terminal) erro
 type program struct {
 	settings  *settings
 	log       *slog.Logger
-	lines     *middleware.Lines // nil if the log goes to a terminal
 	store     *store.Store
 	listener  net.Listener
 	metrics   net.Listener // nil without metrics
@@ -79,13 +78,13 @@ type program struct {
 }
 
 // newProgram opens the database and listens.
-func newProgram(ctx context.Context, s *settings, log *slog.Logger, lines *middleware.Lines, traces *tracing.Tracing, fillDemo bool) (*program, error) {
+func newProgram(ctx context.Context, s *settings, log *slog.Logger, traces *tracing.Tracing, fillDemo bool) (*program, error) {
 	telemetry := newTelemetry(s, traces)
 	db, err := openMigrated(ctx, store.Config{DatabaseURL: s.DatabaseURL, ReadURL: s.ReadURL, DataDir: s.DataDir, Watch: telemetry.statements()})
 	if err != nil {
 		return nil, err
 	}
-	p := &program{settings: s, log: log, lines: lines, telemetry: telemetry, store: db, health: health{store: db, log: log}, minutes: status.NewRecorder(db, log)}
+	p := &program{settings: s, log: log, telemetry: telemetry, store: db, health: health{store: db, log: log}, minutes: status.NewRecorder(db, log)}
 	if err := p.open(ctx, fillDemo); err != nil {
 		p.close()
 		return nil, err
@@ -181,7 +180,7 @@ func (p *program) handler() (http.Handler, error) {
 		p.closeWhenDraining,            // outermost, so that every response of a draining server closes its connection
 		middleware.RequestID,           // before the log, which includes the id
 		p.telemetry.link(routes.label), // before the log, which includes the trace id
-		middleware.Log(p.log, p.lines, p.telemetry.observers(routes.label)...), // outside Recover, so that panics are logged with a status too
+		middleware.Log(p.log, p.telemetry.observers(routes.label)...),  // outside Recover, so that panics are logged with a status too
 		middleware.Recover(p.log),                                      // outside everything that can panic
 		middleware.When(allowsCORS, middleware.OpenToAll),              // before any rejection, so that browsers can read the error
 		middleware.When(countsTowardsQuota, p.access.keyring.Identify), // before the quota, which depends on the caller

@@ -105,7 +105,7 @@ func TestRouteLabels(t *testing.T) {
 	if _, err := kong.Must(&s).Parse([]string{"--listen", "127.0.0.1:0", "--data-dir", t.TempDir()}); err != nil {
 		t.Fatal(err)
 	}
-	p, err := newProgram(ctx, &s, slog.New(slog.DiscardHandler), nil, nil, false)
+	p, err := newProgram(ctx, &s, slog.New(slog.DiscardHandler), nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}

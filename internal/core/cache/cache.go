@@ -30,9 +30,8 @@ type Question struct {
 // needs.
 type Make func(ctx context.Context) (entry *Entry, release int, err error)
 
-// Cache holds everything that a server keeps in memory for later requests,
-// within one budget in bytes: the responses of the newest release, and the
-// tables in table.go.
+// Cache holds what a server retains in memory for later requests, within one
+// budget in bytes: the responses of the newest release, and tables.
 type Cache struct {
 	log    *slog.Logger
 	secret []byte       // signs tags
@@ -255,3 +254,29 @@ func WithCachedOnly(ctx context.Context) context.Context {
 
 // CachedOnly reports whether nothing may be executed in a context.
 func CachedOnly(ctx context.Context) bool { return ctx.Value(cachedOnlyKey{}) != nil }
+
+// Table caches values of one kind beside the responses, within the same budget:
+// parsed documents, understood requests, counts. Values are dropped when the
+// budget needs room, so a table can lose anything at any time.
+type Table[V any] struct {
+	cache *Cache
+	name  string
+}
+
+// NewTable returns the table of a name. Tables of one name share their values.
+func NewTable[V any](c *Cache, name string) *Table[V] { return &Table[V]{c, name} }
+
+// Get returns a cached value. The edition is Timeless for what no release
+// changes.
+func (t *Table[V]) Get(e Edition, q Question) (value V, ok bool) {
+	found, ok := t.cache.items.GetIfPresent(key{t.name, e, q})
+	if !ok {
+		return value, false
+	}
+	return found.value.(V), true
+}
+
+// Put caches a value that takes about so many bytes.
+func (t *Table[V]) Put(e Edition, q Question, value V, weight int) {
+	t.cache.set(key{t.name, e, q}, &item{value: value}, weight)
+}

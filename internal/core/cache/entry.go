@@ -4,15 +4,24 @@
 package cache
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"hash"
+	"io"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"palmares/internal/core/negotiate"
 	"palmares/internal/core/problem"
 )
 
@@ -158,3 +167,132 @@ func (e *Entry) Write(w http.ResponseWriter, r *http.Request) error {
 	}
 	return nil
 }
+
+// mostTags is how many tags of If-None-Match are compared: a client has one or
+// a few, and more of them only cost time.
+const mostTags = 16
+
+// AnyTag reports whether If-None-Match is "*", which matches every response
+// without knowing one.
+func AnyTag(headers []string) bool {
+	return slices.ContainsFunc(headers, func(header string) bool { return strings.TrimSpace(header) == "*" })
+}
+
+// matches reports whether If-None-Match names a tag, or any. Tags are compared
+// weakly, as that header requires: some proxies weaken what they forward.
+func matches(headers []string, tag string) bool {
+	if AnyTag(headers) {
+		return true
+	}
+	compared := 0
+	for _, header := range headers {
+		for rest := header; rest != ""; {
+			rest = strings.TrimLeft(rest, " \t,")
+			rest = strings.TrimPrefix(rest, "W/")
+			if !strings.HasPrefix(rest, `"`) {
+				break // the rest is no list of tags
+			}
+			end := strings.IndexByte(rest[1:], '"')
+			if end < 0 || compared == mostTags {
+				break
+			}
+			if rest[:end+2] == tag {
+				return true
+			}
+			rest = rest[end+2:]
+			compared++
+		}
+	}
+	return false
+}
+
+// coding is a content coding.
+type coding int
+
+// The codings that are served.
+const (
+	identity coding = iota
+	gzipped
+	brotlied
+	zstandard
+	numberOfCodings
+)
+
+var codingNames = [numberOfCodings]string{"identity", "gzip", "br", "zstd"}
+
+func (c coding) String() string { return codingNames[c] }
+
+// tiny bodies gain nothing from compression: they fit one packet.
+const tiny = 1000
+
+// Entries are encoded once and sent often, but the first caller waits for it:
+// these levels take well under a millisecond for a page of 50 tools.
+const (
+	gzipLevel   = 6
+	brotliLevel = 5
+)
+
+// zstdWriter encodes whole bodies only, which is safe concurrently.
+var zstdWriter = func() *zstd.Encoder {
+	w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(1<<20))
+	if err != nil {
+		panic(err) // the options above are wrong
+	}
+	return w
+}()
+
+func (c coding) encode(body []byte) []byte {
+	var out bytes.Buffer
+	var w io.WriteCloser
+	switch c {
+	case zstandard:
+		return zstdWriter.EncodeAll(body, nil)
+	case brotlied:
+		w = brotli.NewWriterLevel(&out, brotliLevel)
+	case gzipped:
+		w, _ = gzip.NewWriterLevel(&out, gzipLevel) // fails for levels that do not exist
+	}
+	_, _ = w.Write(body) // a buffer takes everything
+	_ = w.Close()
+	return out.Bytes()
+}
+
+// negotiate picks the coding that a caller prefers. Among equals, brotli is the
+// smallest; whether gzip or zstd comes next depends on the body. It fails where
+// even the plain body is refused.
+func (e *Entry) negotiate(headers []string) (coding, bool) {
+	wanted := qualities(headers)
+	best, found := identity, wanted[identity] > 0
+	for _, c := range [...]coding{brotlied, gzipped, zstandard} {
+		switch {
+		case wanted[c] <= 0:
+		case !found:
+			best, found = c, true
+		case len(e.forms[identity].body) <= tiny || wanted[c] < wanted[best]:
+		case wanted[c] > wanted[best] || best == identity || best == gzipped && len(e.in(c).body) < len(e.in(best).body):
+			best = c
+		}
+	}
+	return best, found
+}
+
+// qualities reads Accept-Encoding: the weight of each coding, from 0 to 1.
+func qualities(headers []string) (wanted [numberOfCodings]float64) {
+	wanted[identity] = least // unless the header mentions it
+	var named [numberOfCodings]bool
+	for item := range negotiate.Items(headers) {
+		// A malformed weight is ignored: the client can decode what it names.
+		q := item.Quality(1)
+		for c, name := range codingNames {
+			if item.Name == name || item.Name == "x-gzip" && name == "gzip" {
+				wanted[c], named[c] = q, true
+			} else if item.Name == "*" && !named[c] {
+				wanted[c] = q
+			}
+		}
+	}
+	return wanted
+}
+
+// least is the weight of a coding that is acceptable, but less than any that is named.
+const least = 0.0001

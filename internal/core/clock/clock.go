@@ -1,5 +1,4 @@
-// Package clock decides whether the system clock can be trusted with deleting
-// data.
+// Package clock notices when the system clock jumps.
 package clock
 
 import (
@@ -8,50 +7,66 @@ import (
 )
 
 const (
-	// steadyFor is longer than a wrong clock goes unnoticed: with a clock that
-	// is far off, TLS certificates are refused.
-	steadyFor = 6 * time.Hour
-	// tolerance is how far the clock may be adjusted between two readings.
-	tolerance = time.Minute
+	// trustAfter is longer than a wrong clock stays unnoticed: with a clock that
+	// is far off, TLS certificates are rejected.
+	trustAfter     = 6 * time.Hour
+	trustTolerance = time.Minute
 )
 
-// Steady reads the system clock for jobs that delete what is past its date.
-//
-// A single reading may be wrong by a year, and what is deleted stays deleted.
-// So Steady compares each reading with the time that has passed since the one
-// before, which the machine measures without its clock. A clock that jumps
-// forward and is set right within six hours therefore deletes nothing: both
-// jumps start the six hours again. A restart does so as well.
+// Steady reads the system clock. It compares each reading with the time that has
+// passed since the one before, which the machine measures without its clock.
+// Jumps are noticed when it is read, so it has to be read regularly.
 type Steady struct {
-	now    func() time.Time
-	uptime func() time.Duration
+	now               func() time.Time
+	uptime            func() time.Duration
+	tolerance, settle time.Duration
 
-	mu    sync.Mutex
-	read  bool
-	last  time.Time     // the latest reading,
-	up    time.Duration // its uptime,
-	since time.Duration // and that of the first reading it agrees with
+	mu      sync.Mutex
+	read    bool
+	last    time.Time     // the latest reading
+	up      time.Duration // its uptime
+	since   time.Duration // the uptime of the first reading that it agrees with
+	settled time.Time     // what the settled clock showed at uptime 0
 }
 
-// NewSteady reads the system clock.
-func NewSteady() *Steady {
+// NewSteady returns a clock for jobs that delete what has expired. A clock that
+// is wrong by a year and corrected within six hours must not delete anything, so
+// it has to run evenly for that long, also after a start.
+func NewSteady() *Steady { return New(trustTolerance, trustAfter) }
+
+// New returns a clock that may be adjusted by tolerance between two readings. A
+// larger jump must last for the settle time.
+func New(tolerance, settle time.Duration) *Steady {
 	start := time.Now()
-	return newSteady(time.Now, func() time.Duration { return time.Since(start) })
+	return &Steady{now: time.Now, uptime: func() time.Duration { return time.Since(start) }, tolerance: tolerance, settle: settle}
 }
 
-func newSteady(now func() time.Time, uptime func() time.Duration) *Steady {
-	return &Steady{now: now, uptime: uptime}
-}
-
-// Now returns the time, and whether the clock has run evenly for six hours. It
-// has to be called regularly: jumps are noticed when it is.
+// Now returns the time, and whether the clock has run evenly for the settle
+// time.
 func (s *Steady) Now() (now time.Time, trusted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.update()
+}
+
+// Settled returns the time without following jumps that are corrected within
+// the settle time. The first reading is taken to be right.
+func (s *Steady) Settled() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := !s.read
+	now, trusted := s.update()
+	if start := now.Add(-s.up); first || trusted || start.Sub(s.settled).Abs() <= s.tolerance {
+		s.settled = start
+	}
+	return s.settled.Add(s.up)
+}
+
+func (s *Steady) update() (now time.Time, trusted bool) {
 	now, up := s.now().Round(0), s.uptime() // without the monotonic reading, which does not jump
-	if drift := now.Sub(s.last) - (up - s.up); !s.read || drift.Abs() > tolerance {
+	if drift := now.Sub(s.last) - (up - s.up); !s.read || drift.Abs() > s.tolerance {
 		s.since = up
 	}
 	s.read, s.last, s.up = true, now, up
-	return now, up-s.since >= steadyFor
+	return now, up-s.since >= s.settle
 }

@@ -15,7 +15,9 @@ func (m *machine) pass(d time.Duration) { m.clock, m.up = m.clock.Add(d), m.up+d
 
 func newMachine() (*machine, *Steady) {
 	m := &machine{clock: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)}
-	return m, newSteady(func() time.Time { return m.clock }, func() time.Duration { return m.up })
+	s := NewSteady()
+	s.now, s.uptime = func() time.Time { return m.clock }, func() time.Duration { return m.up }
+	return m, s
 }
 
 // trustedWithin reads the clock every ten minutes, and returns how often it was
@@ -31,7 +33,7 @@ func trustedWithin(m *machine, s *Steady, d time.Duration) (times int) {
 
 func TestSteadyAfterSixHours(t *testing.T) {
 	m, s := newMachine()
-	if n := trustedWithin(m, s, steadyFor); n != 0 {
+	if n := trustedWithin(m, s, trustAfter); n != 0 {
 		t.Errorf("got %d trusted readings in the first six hours, want 0", n)
 	}
 	if n := trustedWithin(m, s, 24*time.Hour); n != 24*6 {
@@ -42,7 +44,7 @@ func TestSteadyAfterSixHours(t *testing.T) {
 func TestJumpsAreNotTrusted(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	for _, jump := range []time.Duration{2 * time.Hour, -2 * time.Hour, year, -year} {
-		for _, lasts := range []time.Duration{10 * time.Minute, time.Hour, steadyFor - 10*time.Minute} {
+		for _, lasts := range []time.Duration{10 * time.Minute, time.Hour, trustAfter - 10*time.Minute} {
 			m, s := newMachine()
 			trustedWithin(m, s, 24*time.Hour)
 			m.clock = m.clock.Add(jump)
@@ -50,7 +52,7 @@ func TestJumpsAreNotTrusted(t *testing.T) {
 				t.Errorf("%v for %v: got %d trusted readings while the clock was wrong, want 0", jump, lasts, n)
 			}
 			m.clock = m.clock.Add(-jump)
-			if n := trustedWithin(m, s, steadyFor); n != 0 {
+			if n := trustedWithin(m, s, trustAfter); n != 0 {
 				t.Errorf("%v for %v: got %d trusted readings after the clock was set right, want 0", jump, lasts, n)
 			}
 			if n := trustedWithin(m, s, time.Hour); n != 6 {
@@ -76,5 +78,36 @@ func TestSystemClock(t *testing.T) {
 	now, trusted := NewSteady().Now()
 	if trusted || time.Since(now).Abs() > time.Hour {
 		t.Errorf("got %v, trusted %t, want the time, not trusted yet", now, trusted)
+	}
+}
+
+// A settled clock follows adjustments at once, and jumps once they have lasted.
+func TestSettled(t *testing.T) {
+	m, s := newMachine()
+	s.tolerance, s.settle = 10*time.Second, 5*time.Minute
+	check := func(when string, want time.Time) {
+		t.Helper()
+		if got := s.Settled(); !got.Equal(want) {
+			t.Errorf("%s: got %v, want %v", when, got, want)
+		}
+	}
+	check("at first", m.clock)
+	m.pass(time.Minute)
+	m.clock = m.clock.Add(5 * time.Second)
+	check("after an adjustment", m.clock)
+	for _, jump := range []time.Duration{-time.Hour, 365 * 24 * time.Hour} {
+		right := m.clock
+		m.clock = m.clock.Add(jump)
+		check("after a jump", right)
+		m.pass(4 * time.Minute)
+		check("while it lasts", right.Add(4*time.Minute))
+		m.clock = m.clock.Add(-jump)
+		check("corrected", m.clock)
+		m.pass(10 * time.Minute)
+		check("afterwards", m.clock)
+		m.clock = m.clock.Add(jump)
+		s.Settled()
+		m.pass(5 * time.Minute)
+		check("after a jump that lasts", m.clock)
 	}
 }

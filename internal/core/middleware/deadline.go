@@ -14,11 +14,11 @@ import (
 // Refuse writes the response to a request that goes no further.
 type Refuse func(http.ResponseWriter, *http.Request, error)
 
-// Deadline bounds how long a handler may take to start its response: then
-// refuse writes one instead, and the request's context ends. The handler runs
-// in a goroutine of its own, because a database that is frozen heeds no
-// context; what an abandoned handler still writes is dropped. Responses are
-// not buffered: one that was started may take as long as it needs.
+// Deadline limits how long a handler may take to start its response. After
+// that, refuse writes one instead, and the request's context ends. The handler
+// runs in its own goroutine, because a database that hangs may ignore the
+// context; what an abandoned handler still writes is dropped. Responses are not
+// buffered: one that has started may take as long as it needs.
 func Deadline(limit time.Duration, log *slog.Logger, refuse Refuse) Link {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -47,13 +47,13 @@ func Deadline(limit time.Duration, log *slog.Logger, refuse Refuse) Link {
 			if aborted != nil {
 				panic(aborted) // http.ErrAbortHandler, which Recover passes on
 			}
-			gate.finish()
+			gate.start() // sends the headers of handlers that wrote nothing
 		})
 	}
 }
 
-// timedOut is what the caller is shown. A handler that is waiting for the
-// database's confirmation may have changed something.
+// timedOut returns the error for the caller. A handler that waits for a commit
+// may have changed something.
 func timedOut(r *http.Request) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return problem.New(problem.Timeout, "The server took too long to respond. Try again in a minute.")
@@ -61,8 +61,8 @@ func timedOut(r *http.Request) error {
 	return problem.New(problem.Timeout, "The server took too long to respond, and your change may or may not have been saved. Check before you try again in a minute.")
 }
 
-// PauseDeadline stops the clock of Deadline until resume is called, for a wait
-// on somebody else's server that has a limit of its own.
+// PauseDeadline stops the timer of Deadline until resume is called, while a
+// third-party server is called with a timeout of its own.
 func PauseDeadline(ctx context.Context) (resume func()) {
 	timer, found := ctx.Value(timerKey{}).(*pausableTimer)
 	if !found {
@@ -72,11 +72,10 @@ func PauseDeadline(ctx context.Context) (resume func()) {
 	return sync.OnceFunc(timer.resume)
 }
 
-// PausingTransport makes requests during which the clock of Deadline stands
-// still.
+// PausingTransport makes requests that do not count towards Deadline.
 type PausingTransport struct{ http.RoundTripper }
 
-// RoundTrip sends a request.
+// RoundTrip implements http.RoundTripper.
 func (t PausingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer PauseDeadline(r.Context())()
 	return t.RoundTripper.RoundTrip(r)
@@ -173,6 +172,3 @@ func (g *gatedWriter) close() bool {
 	g.closed = !g.started
 	return g.closed
 }
-
-// finish is for handlers that wrote nothing: their headers are sent still.
-func (g *gatedWriter) finish() { g.start() }

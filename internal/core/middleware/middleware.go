@@ -1,5 +1,5 @@
-// Package middleware holds the links of the chain that know nothing of the
-// catalog: a request's id, its log line, and what a panic answers.
+// Package middleware holds the links of the HTTP chain that know nothing of the
+// catalog: request ids, the request log, CORS, limits and panics.
 package middleware
 
 import (
@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"slices"
+	"strings"
 
 	"palmares/internal/core/problem"
 )
@@ -17,8 +19,8 @@ type Link func(http.Handler) http.Handler
 
 // Chain puts links around a handler, the first outermost.
 func Chain(handler http.Handler, links ...Link) http.Handler {
-	for i := len(links) - 1; i >= 0; i-- {
-		handler = links[i](handler)
+	for _, link := range slices.Backward(links) {
+		handler = link(handler)
 	}
 	return handler
 }
@@ -37,7 +39,7 @@ func When(applies func(*http.Request) bool, link Link) Link {
 	}
 }
 
-// RequestID names each request, for the log and for its errors.
+// RequestID gives each request an id, for the log and for error responses.
 func RequestID(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := rand.Text()
@@ -46,7 +48,7 @@ func RequestID(next http.Handler) http.Handler {
 	})
 }
 
-// Recover turns a panic into an answer that shows nothing of it.
+// Recover turns a panic into an error response that shows nothing of it.
 func Recover(log *slog.Logger) Link {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -56,12 +58,78 @@ func Recover(log *slog.Logger) Link {
 					return
 				}
 				if caught == http.ErrAbortHandler {
-					panic(caught) // the server's own way to drop a connection
+					panic(caught) // net/http's way to drop a connection
 				}
-				log.ErrorContext(r.Context(), "a handler panicked", "panic", caught, "stack", string(debug.Stack()), "request_id", problem.RequestID(r.Context()))
+				log.ErrorContext(r.Context(), "handler panicked", "panic", caught, "stack", string(debug.Stack()), "request_id", problem.RequestID(r.Context()))
 				problem.Write(w, fmt.Errorf("panic: %v", caught))
 			}()
 			next.ServeHTTP(w, r)
 		})
 	}
+}
+
+// LimitBody rejects a request whose declared body is larger than its path
+// allows, before anything reads it: the first read makes net/http send "100
+// Continue", which invites the client to send all of it. If limit returns 0, the
+// path allows no body; if it is negative, the handler decides. The handler has
+// to limit bodies of unknown length.
+func LimitBody(limit func(*http.Request) int64, refuse Refuse) Link {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.ContentLength == 0 { // nearly always
+				next.ServeHTTP(w, r)
+				return
+			}
+			switch most := limit(r); {
+			case most == 0:
+				refuse(w, r, problem.New(problem.TooLarge, "This path takes no request body. Send the request without one."))
+			case most > 0 && r.ContentLength > most:
+				refuse(w, r, problem.New(problem.TooLarge, "The request body has %d bytes. At most %d are allowed.", r.ContentLength, most))
+			default:
+				next.ServeHTTP(w, r)
+			}
+		})
+	}
+}
+
+// Values of the CORS headers. They are shared by all responses: never modify
+// them.
+var (
+	everyone = []string{"*"}
+	// exposed lists the response headers that scripts of other origins may
+	// read, beside those that browsers always let them read (such as
+	// Cache-Control and Last-Modified).
+	exposed = []string{strings.Join([]string{
+		"Allow", "Content-Disposition", "Content-Location", "ETag", "Link", "Retry-After", "WWW-Authenticate",
+		"X-GraphQL-Cost", "X-GraphQL-Cost-Limit",
+		"X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Tier",
+		"X-Request-Id", "X-Service-Release", "X-Service-Updated-At", "X-Total-Count",
+	}, ", ")}
+	// accepted lists the request headers that scripts of other origins may
+	// send. Tracing libraries, Apollo Client and clients that resume an event
+	// stream add theirs to every request; a browser drops the whole request
+	// when one of them is missing here.
+	accepted = strings.Join([]string{
+		"Authorization", "Content-Type", "If-None-Match", "Last-Event-ID", "traceparent",
+		"apollographql-client-name", "apollographql-client-version",
+	}, ", ")
+)
+
+// OpenToAll lets pages of every origin read responses, and handles preflight
+// requests. It sets the headers on all responses, because a shared cache may
+// reuse one for another origin.
+func OpenToAll(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header["Access-Control-Allow-Origin"] = everyone
+		header["Access-Control-Expose-Headers"] = exposed
+		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
+			header.Set("Access-Control-Allow-Methods", "GET, HEAD, POST")
+			header.Set("Access-Control-Allow-Headers", accepted)
+			header.Set("Access-Control-Max-Age", "86400")
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }

@@ -6,41 +6,44 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"testing"
 
 	"palmares/internal/core/problem"
 )
 
-// The line that is made by hand has what slog's own has.
 func TestRequestLine(t *testing.T) {
-	for _, path := range []string{"/api/v1/tools", `/"quoted"\`, "/caf%C3%A9/%0a%00", "/x/pal_0123456789abcdef"} {
-		var byHand, bySlog bytes.Buffer
-		lines := NewLines(&byHand)
-		answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("four")) })
+	for path, want := range map[string]string{
+		"/api/v1/tools":           "/api/v1/tools",
+		`/"quoted"\`:              `/"quoted"\`,
+		"/caf%C3%A9/%0a%00":       "/café/\n\x00",
+		"/x/pal_0123456789abcdef": "/x/pal_…",
+		"/x?q=secret":             "/x",
+	} {
+		var out bytes.Buffer
+		lines := NewLines(&out)
+		handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("four")) })
 		r := httptest.NewRequest(http.MethodGet, path, nil)
 		r = r.WithContext(problem.WithRequestID(r.Context(), "R1"))
-		Log(nil, lines)(answer).ServeHTTP(httptest.NewRecorder(), r)
+		var observed Observed
+		Log(slog.New(slog.NewJSONHandler(lines, nil)), func(o Observed) { observed = o })(handler).ServeHTTP(httptest.NewRecorder(), r)
 		lines.Flush()
-		Log(slog.New(slog.NewJSONHandler(&bySlog, nil)), nil)(answer).ServeHTTP(httptest.NewRecorder(), r)
-		if got, want := decode(t, byHand.Bytes()), decode(t, bySlog.Bytes()); !reflect.DeepEqual(got, want) || got["bytes"] != 4.0 {
-			t.Errorf("%v\nslog has %v", got, want)
+		var fields map[string]any
+		if err := json.Unmarshal(out.Bytes(), &fields); err != nil {
+			t.Fatalf("%v in %s", err, out.String())
+		}
+		if fields["time"] == nil || fields["took"] != float64(observed.Took) || observed.Status != 200 {
+			t.Errorf("got %s, want a time and the duration of %+v", out.String(), observed)
+		}
+		delete(fields, "time")
+		delete(fields, "took")
+		for name, value := range map[string]any{"level": "INFO", "msg": "request", "method": "GET", "path": want, "status": 200.0, "bytes": 4.0, "request_id": "R1"} {
+			if fields[name] != value {
+				t.Errorf("%s: got %s %v, want %v", path, name, fields[name], value)
+			}
+			delete(fields, name)
+		}
+		if len(fields) > 0 {
+			t.Errorf("got unexpected fields %v", fields)
 		}
 	}
-}
-
-// decode reads a line, but for what no two have alike.
-func decode(t *testing.T, line []byte) map[string]any {
-	t.Helper()
-	var fields map[string]any
-	if err := json.Unmarshal(line, &fields); err != nil {
-		t.Fatalf("%v in %s", err, line)
-	}
-	for _, name := range []string{"time", "took"} {
-		if fields[name] == nil {
-			t.Errorf("no %s in %s", name, line)
-		}
-		delete(fields, name)
-	}
-	return fields
 }

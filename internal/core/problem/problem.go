@@ -1,20 +1,22 @@
-// Package problem is what can go wrong for a caller: a few codes, each with
-// one HTTP status, and an error that keeps its public sentence apart from the
-// cause that only the log may show. REST and GraphQL share it, so they cannot
-// disagree.
+// Package problem defines the errors that callers see: a few codes, each with
+// one HTTP status, and a public message that is separate from the cause, which
+// only the log shows. REST and GraphQL share it, so they cannot disagree.
 package problem
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 )
 
-// Code names a kind of problem to programs.
+// Code identifies a kind of problem.
 type Code string
 
-// The codes there are.
 const (
 	BadInput         Code = "BAD_USER_INPUT"
 	Unauthenticated  Code = "UNAUTHENTICATED"
@@ -53,31 +55,28 @@ var statuses = map[Code]int{
 	Internal:         http.StatusInternalServerError,
 }
 
-// Status is the HTTP status of a code; unknown codes are our own mistakes.
+// Status returns the HTTP status of a code, which is 500 for unknown ones.
 func (c Code) Status() int {
-	if status, known := statuses[c]; known {
-		return status
-	}
-	return http.StatusInternalServerError
+	return cmp.Or(statuses[c], http.StatusInternalServerError)
 }
 
-// Problem is an error with a sentence for the caller.
+// Problem is an error with a message for the caller.
 type Problem struct {
 	Code    Code
 	Message string
-	Cause   error // for the log alone
+	Cause   error // for the log only
 }
 
 func (p *Problem) Error() string { return p.Message }
 func (p *Problem) Unwrap() error { return p.Cause }
 
-// New makes a problem out of a code and a sentence.
+// New returns a problem with a formatted message.
 func New(code Code, format string, args ...any) *Problem {
 	return &Problem{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Of finds the problem in an error. What is none is our own mistake, and says
-// nothing of itself.
+// Of returns the problem in an error. Other errors are internal, and show
+// nothing of themselves.
 func Of(err error) *Problem {
 	var p *Problem
 	switch {
@@ -91,13 +90,66 @@ func Of(err error) *Problem {
 
 type requestIDKey struct{}
 
-// WithRequestID gives a request the id by which its errors are found in the log.
+// WithRequestID returns a context with the id by which a request is found in the
+// log.
 func WithRequestID(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, requestIDKey{}, id)
 }
 
-// RequestID is the request's id, or "".
+// RequestID returns the request's id, or "".
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id
+}
+
+// retryAfter is when to try an unavailable service again, in seconds.
+const retryAfter = "5"
+
+// Write sends an error as JSON, in the form of everything but GraphQL. It
+// removes headers that belong to a successful response.
+func Write(w http.ResponseWriter, err error) {
+	p := Of(err)
+	write(w, p, map[string]any{"error": p.Message})
+}
+
+// Refuse sends an error for a request that does not reach its handler, so that
+// a GraphQL client finds it in the GraphQL form too.
+func Refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if r.URL.Path != "/graphql" {
+		Write(w, err)
+		return
+	}
+	p := Of(err)
+	extensions := map[string]any{"code": p.Code}
+	if id := RequestID(r.Context()); id != "" {
+		extensions["requestId"] = id
+	}
+	write(w, p, map[string]any{"error": p.Message, "errors": []any{map[string]any{"message": p.Message, "extensions": extensions}}})
+}
+
+func write(w http.ResponseWriter, p *Problem, content map[string]any) {
+	header := w.Header()
+	for _, name := range []string{"ETag", "Content-Encoding", "X-Total-Count", "Link"} {
+		header.Del(name)
+	}
+	header.Set("Content-Type", "application/json")
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	status := p.Code.Status()
+	switch status {
+	case http.StatusUnauthorized:
+		header.Set("WWW-Authenticate", "Bearer")
+	case http.StatusServiceUnavailable:
+		header.Set("Retry-After", retryAfter)
+	}
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(content); err != nil {
+		panic(err) // strings can always be encoded
+	}
+	body := bytes.TrimRight(buffer.Bytes(), "\n")
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
 }

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// LeaveReplica does without the replica for a while, as after a failure.
+// LeaveReplica skips the replica for a while, as after a failure.
 func (s *Store) LeaveReplica(d time.Duration) {
-	s.replica.awayUntil.Store(time.Now().Add(d).UnixNano())
+	s.replica.skipUntil.Store(time.Now().Add(d).UnixNano())
 }
 
-// MigrateTo applies migrations up to one, as a program of its time did.
+// MigrateTo applies migrations up to a version, as an older program did.
 func (s *Store) MigrateTo(ctx context.Context, version int) error {
 	steps, err := embedded(s.dialect)
 	if err != nil {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -17,20 +18,20 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Fault is what went wrong with the database in our own words. Its cause, in
-// the database's words, is for the log alone.
+// Fault is a failure of the database in words of our own. Its cause, in the
+// database's words, is for the log only.
 type Fault struct {
 	Message string
 	Cause   error
-	Unsure  bool // whether what was being written is in
+	Unsure  bool // whether the transaction was committed
 
-	newer bool // the database is, than this program
+	newer bool // the database is newer than this program
 }
 
 func (f *Fault) Error() string { return f.Message }
 func (f *Fault) Unwrap() error { return f.Cause }
 
-// LogValue is how a log tells it.
+// LogValue implements slog.LogValuer.
 func (f *Fault) LogValue() slog.Value {
 	if f.Cause == nil {
 		return slog.StringValue(f.Message)
@@ -39,104 +40,91 @@ func (f *Fault) LogValue() slog.Value {
 }
 
 const (
-	saidBusy     = "another import or migration is still running: try again when it has ended"
-	saidFull     = "the database's disk is full"
-	saidLost     = "the database cannot be reached"
-	saidRefused  = "the database refused the user name or password"
-	saidMissing  = "the database that DATABASE_URL names does not exist"
-	saidReadOnly = "the database cannot be written to"
-	saidDenied   = "the database does not allow this user to do that"
-	saidSlow     = "the database took too long"
-	saidNoTLS    = "the database does not offer TLS, which DATABASE_URL asks for"
-	saidWrongURL = "DATABASE_URL has a part that is not understood"
-	saidEncoding = "the database does not keep text as UTF-8: make it with ENCODING 'UTF8'"
-	saidUnsure   = "the database was lost just as it confirmed"
-	saidReplaced = "the database file was moved or replaced: restart the server"
-	saidFile     = "the database file cannot be opened or read"
-	saidBroken   = "the database file is damaged, or is not a palmares database"
-	saidOther    = "the database failed unexpectedly"
+	messageBusy     = "another import or migration is still running: try again when it has ended"
+	messageFull     = "the database's disk is full"
+	messageLost     = "the database cannot be reached"
+	messageRefused  = "the database refused the user name or password"
+	messageMissing  = "the database that DATABASE_URL names does not exist"
+	messageReadOnly = "the database cannot be written to"
+	messageDenied   = "the database does not allow this user to do that"
+	messageSlow     = "the database took too long"
+	messageNoTLS    = "the database does not offer TLS, which DATABASE_URL requires"
+	messageWrongURL = "DATABASE_URL has a part that is not understood"
+	messageEncoding = "the database does not store text as UTF-8: create it with ENCODING 'UTF8'"
+	messageUnsure   = "the connection to the database was lost during the commit"
+	messageReplaced = "the database file was moved or replaced: restart the server"
+	messageFile     = "the database file cannot be opened or read"
+	messageBroken   = "the database file is damaged, or is not a palmares database"
+	messageOther    = "the database failed unexpectedly"
 )
 
-// Explain is for those who use a client themselves.
+// Explain turns a driver's error into a Fault; other errors pass unchanged. It
+// is for callers that use a client directly.
 func Explain(err error) error { return explain(err) }
 
-// explain turns a driver's error into a Fault; errors that are not a
-// database's pass unchanged.
 func explain(err error) error {
 	var fault *Fault
 	if err == nil || errors.As(err, &fault) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	if said := meaning(err); said != "" {
-		return &Fault{Message: said, Cause: err}
+	if message := meaning(err); message != "" {
+		return &Fault{Message: message, Cause: err}
 	}
 	return err
 }
 
+// meaning returns the message for a driver's error, or "" for other errors.
 func meaning(err error) string {
 	var fromPostgres *pq.Error
 	if errors.As(err, &fromPostgres) {
-		return postgresMeaning(fromPostgres.Code)
+		class := pqerror.Code(fromPostgres.Code.Class())
+		return cmp.Or(postgresMessages[fromPostgres.Code], postgresMessages[class], messageOther)
 	}
 	var fromSQLite *sqlite.Error
 	if errors.As(err, &fromSQLite) {
-		return sqliteMeaning(fromSQLite.Code())
+		return cmp.Or(sqliteMessages[fromSQLite.Code()&0xff], messageOther)
 	}
 	var fromNetwork *net.OpError
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
-		return saidFull
+		return messageFull
 	case errors.Is(err, pq.ErrSSLNotSupported):
-		return saidNoTLS
+		return messageNoTLS
 	case errors.As(err, &fromNetwork), errors.Is(err, os.ErrDeadlineExceeded),
 		errors.Is(err, driver.ErrBadConn), errors.Is(err, sql.ErrConnDone), errors.Is(err, sql.ErrTxDone),
 		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.ECONNREFUSED):
-		return saidLost
+		return messageLost
 	}
 	return ""
 }
 
-// postgresMeaning reads an SQLSTATE, its class being the first two characters.
-func postgresMeaning(code pqerror.Code) string {
-	switch code {
-	case "55P03":
-		return saidBusy
-	case "53100":
-		return saidFull
-	case "3D000":
-		return saidMissing
-	case "25006":
-		return saidReadOnly
-	case "42501":
-		return saidDenied
-	case "57014":
-		return saidSlow
-	case "22P05", "22021":
-		return saidEncoding
-	}
-	switch code.Class() {
-	case "08", "57", "53":
-		return saidLost
-	case "28":
-		return saidRefused
-	}
-	return saidOther
+// postgresMessages has messages by SQLSTATE, or by its class, which is its
+// first two characters.
+var postgresMessages = map[pqerror.Code]string{
+	"55P03": messageBusy,
+	"53100": messageFull,
+	"3D000": messageMissing,
+	"25006": messageReadOnly,
+	"42501": messageDenied,
+	"57014": messageSlow,
+	"22P05": messageEncoding,
+	"22021": messageEncoding,
+	"08":    messageLost,
+	"57":    messageLost,
+	"53":    messageLost,
+	"28":    messageRefused,
 }
 
-// sqliteMeaning reads a result code, the primary one being the low byte.
-func sqliteMeaning(code int) string {
-	switch code & 0xff {
-	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
-		return saidBusy
-	case sqlite3.SQLITE_FULL:
-		return saidFull
-	case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR:
-		return saidFile
-	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
-		return saidReadOnly
-	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
-		return saidBroken
-	}
-	return saidOther
+// sqliteMessages has messages by primary result code.
+var sqliteMessages = map[int]string{
+	sqlite3.SQLITE_BUSY:     messageBusy,
+	sqlite3.SQLITE_LOCKED:   messageBusy,
+	sqlite3.SQLITE_FULL:     messageFull,
+	sqlite3.SQLITE_CANTOPEN: messageFile,
+	sqlite3.SQLITE_IOERR:    messageFile,
+	sqlite3.SQLITE_READONLY: messageReadOnly,
+	sqlite3.SQLITE_PERM:     messageReadOnly,
+	sqlite3.SQLITE_CORRUPT:  messageBroken,
+	sqlite3.SQLITE_NOTADB:   messageBroken,
 }

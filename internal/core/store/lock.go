@@ -23,9 +23,9 @@ const (
 // releaseChannel carries a notification for each published release.
 const releaseChannel = "palmares_release"
 
-// Exclusive runs write in a transaction that no other Exclusive, in this or
-// another process, runs beside. It waits a while for its turn. The transaction
-// comes twice: for ent, and for who knows only database/sql.
+// Exclusive runs write in a transaction while no other Exclusive runs, in this
+// or another process; it waits for them for a while. The transaction is passed
+// twice: for ent, and for database/sql.
 func (s *Store) Exclusive(ctx context.Context, write func(*ent.Tx, *sql.Tx) error) error {
 	// What a statement sees must not be older than the lock it waited for.
 	opts := &sql.TxOptions{Isolation: s.isolation(sql.LevelReadCommitted)}
@@ -33,39 +33,34 @@ func (s *Store) Exclusive(ctx context.Context, write func(*ent.Tx, *sql.Tx) erro
 	if err != nil {
 		return explain(err)
 	}
-	defer func() { _ = plain.Rollback() }() // does nothing once it is committed
-	client := ent.NewClient(ent.Driver(begun{entsql.NewDriver(s.dialect, entsql.Conn{ExecQuerier: plain}), plain}))
+	defer func() { _ = plain.Rollback() }() // no effect once committed
+	client := ent.NewClient(ent.Driver(txDriver{entsql.NewDriver(s.dialect, entsql.Conn{ExecQuerier: plain}), plain}))
 	return explain(inTx(ctx, client, nil, func(tx *ent.Tx) error {
-		if err := s.waitForTurn(ctx, tx, importLock); err != nil {
+		if err := s.lock(ctx, tx, importLock); err != nil {
 			return err
 		}
 		return write(tx, plain)
 	}))
 }
 
-// begun is a driver whose one transaction has begun already.
-type begun struct {
+// txDriver is a driver whose only transaction has started already.
+type txDriver struct {
 	*entsql.Driver
 	tx *sql.Tx
 }
 
-// BeginTx is what ent calls for a transaction.
-func (b begun) BeginTx(context.Context, *sql.TxOptions) (dialect.Tx, error) {
-	return &entsql.Tx{Conn: b.Conn, Tx: b.tx}, nil
+// BeginTx is called by ent.
+func (d txDriver) BeginTx(context.Context, *sql.TxOptions) (dialect.Tx, error) {
+	return &entsql.Tx{Conn: d.Conn, Tx: d.tx}, nil
 }
 
-// Tx is the same, for who has no wishes.
-func (b begun) Tx(ctx context.Context) (dialect.Tx, error) { return b.BeginTx(ctx, nil) }
+// Tx implements dialect.Driver.
+func (d txDriver) Tx(ctx context.Context) (dialect.Tx, error) { return d.BeginTx(ctx, nil) }
 
-// waitForTurn takes a lock that goes with the transaction. A SQLite write
-// transaction is immediate: it is the lock.
-func (s *Store) waitForTurn(ctx context.Context, tx executor, lock int) error {
-	if s.dialect != dialect.Postgres {
-		return nil
-	}
-	statement := fmt.Sprintf("SET LOCAL lock_timeout = %d; SELECT pg_advisory_xact_lock(%d)", s.lockWait.Milliseconds(), lock)
-	_, err := tx.ExecContext(ctx, statement)
-	return err
+// lock takes an advisory lock until the transaction ends. A SQLite write
+// transaction is immediate, so it has the lock already.
+func (s *Store) lock(ctx context.Context, tx executor, lock int) error {
+	return s.onPostgres(ctx, tx, fmt.Sprintf("SET LOCAL lock_timeout = %d; SELECT pg_advisory_xact_lock(%d)", s.lockWait.Milliseconds(), lock))
 }
 
 // executor is what transactions of ent and of database/sql have in common.
@@ -73,45 +68,39 @@ type executor interface {
 	ExecContext(ctx context.Context, statement string, args ...any) (sql.Result, error)
 }
 
-// Analyze tells PostgreSQL's planner what an import has just changed: until it
-// finds out by itself, it may sort whole tables where an index is at hand.
-// SQLite picks the same indexes without.
+// onPostgres runs a statement that SQLite does not need.
+func (s *Store) onPostgres(ctx context.Context, on executor, statement string, args ...any) error {
+	if s.dialect != dialect.Postgres {
+		return nil
+	}
+	_, err := on.ExecContext(ctx, statement, args...)
+	return err
+}
+
+// Analyze updates the statistics of PostgreSQL's planner after an import.
+// Until it does so by itself, it may sort whole tables instead of using an
+// index.
 func (s *Store) Analyze(ctx context.Context, tx *ent.Tx) error {
-	if s.dialect != dialect.Postgres {
-		return nil
-	}
-	_, err := tx.ExecContext(ctx, "ANALYZE categories, tools, sections, price_changes, comparisons, comparison_categories, journal_entries")
-	return err
+	return s.onPostgres(ctx, tx, "ANALYZE categories, tools, sections, price_changes, comparisons, comparison_categories, journal_entries")
 }
 
-// Tidy lets PostgreSQL read from its indexes alone what an import has changed;
-// it would come to that by itself, a minute later. What is not done now is
-// done then.
+// Tidy lets PostgreSQL use index-only scans right after an import. It would do
+// so by itself a minute later, so errors do not matter.
 func (s *Store) Tidy(ctx context.Context) {
-	if s.dialect == dialect.Postgres {
-		_, _ = s.writer.ExecContext(ctx, "VACUUM tools, comparisons")
-	}
+	_ = s.onPostgres(ctx, s.writer, "VACUUM tools, comparisons")
 }
 
-// Announce tells the watching servers of a release when tx commits. On SQLite
-// they find out by themselves.
+// Announce notifies watching servers of a release when tx commits. On SQLite
+// they poll.
 func (s *Store) Announce(ctx context.Context, tx *ent.Tx, release int) error {
-	if s.dialect != dialect.Postgres {
-		return nil
-	}
-	_, err := tx.ExecContext(ctx, "SELECT pg_notify($1, $2)", releaseChannel, fmt.Sprint(release))
-	return err
+	return s.onPostgres(ctx, tx, "SELECT pg_notify($1, $2)", releaseChannel, fmt.Sprint(release))
 }
 
-// CountOn makes PostgreSQL number on from the newest row of a table whose rows
-// were given numbers: a program of before, which lets the database number, must
-// not begin below. SQLite does so by itself.
+// CountOn makes PostgreSQL continue after the highest id of a table whose rows
+// were inserted with ids, as SQLite does by itself: an older program, which
+// lets the database assign ids, must not get used ones.
 func (s *Store) CountOn(ctx context.Context, tx *ent.Tx, table string) error {
-	if s.dialect != dialect.Postgres {
-		return nil
-	}
-	_, err := tx.ExecContext(ctx, "SELECT setval(pg_get_serial_sequence($1, 'id'), max(id)) FROM "+pq.QuoteIdentifier(table), table)
-	return err
+	return s.onPostgres(ctx, tx, "SELECT setval(pg_get_serial_sequence($1, 'id'), max(id)) FROM "+pq.QuoteIdentifier(table), table)
 }
 
 // Update runs write in a transaction.
@@ -120,25 +109,23 @@ func (s *Store) Update(ctx context.Context, write func(*ent.Tx) error) error {
 	return explain(inTx(ctx, s.Write, opts, write))
 }
 
-// OneByOne runs write in a transaction that no other OneByOne, in this or
-// another process, runs beside: what it counts stays true until its end.
+// OneByOne runs write in a transaction while no other OneByOne runs, in this or
+// another process: what it counts stays true until its end.
 func (s *Store) OneByOne(ctx context.Context, write func(*ent.Tx) error) error {
 	return s.Update(ctx, func(tx *ent.Tx) error {
-		if err := s.waitForTurn(ctx, tx, orderLock); err != nil {
+		if err := s.lock(ctx, tx, orderLock); err != nil {
 			return err
 		}
 		return write(tx)
 	})
 }
 
-// InTurn runs write in a transaction in which a row is locked: others that
-// want its turn wait. On SQLite every write waits for every other.
+// InTurn runs write in a transaction that locks a row. On SQLite all writes are
+// sequential.
 func (s *Store) InTurn(ctx context.Context, table string, id int, write func(*ent.Tx) error) error {
 	return s.Update(ctx, func(tx *ent.Tx) error {
-		if s.dialect == dialect.Postgres {
-			if _, err := tx.ExecContext(ctx, fmt.Sprintf("SELECT 1 FROM %s WHERE id = $1 FOR UPDATE", table), id); err != nil {
-				return err
-			}
+		if err := s.onPostgres(ctx, tx, fmt.Sprintf("SELECT 1 FROM %s WHERE id = $1 FOR UPDATE", table), id); err != nil {
+			return err
 		}
 		return write(tx)
 	})

@@ -14,14 +14,19 @@ import (
 	"time"
 
 	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
+	"entgo.io/ent/dialect/sql/schema"
+	"entgo.io/ent/schema/field"
+
+	"palmares/ent/migrate"
 )
 
 // The migrations of both databases: NNNN_name.sql, applied in order, never
 // edited once released. `make migration` writes new ones.
 //
-// The runner is our own because all that is missing must go in as one
-// transaction under one lock, on SQLite as on PostgreSQL: ten processes that
-// start at once then migrate once, and a failure leaves nothing half done.
+// The runner is our own because all pending migrations must be applied in one
+// transaction under one lock, on both databases: several processes that start
+// together then migrate once, and a failure changes nothing.
 //
 //go:embed migrations
 var migrationFiles embed.FS
@@ -34,7 +39,7 @@ type Migration struct {
 	sql       string
 }
 
-// Migrations lists every step this program knows, with when it was applied.
+// Migrations returns every migration that this program knows, oldest first.
 func (s *Store) Migrations(ctx context.Context) ([]Migration, error) {
 	applied, err := s.applied(ctx, s.Current())
 	if err != nil {
@@ -43,8 +48,8 @@ func (s *Store) Migrations(ctx context.Context) ([]Migration, error) {
 	return s.known(applied)
 }
 
-// CheckMigrated fails when migrations are missing or the database is newer
-// than this program.
+// CheckMigrated returns an error if migrations are pending or the database is
+// newer than this program.
 func (s *Store) CheckMigrated(ctx context.Context) error {
 	steps, err := s.Migrations(ctx)
 	if err != nil {
@@ -60,9 +65,9 @@ func (s *Store) CheckMigrated(ctx context.Context) error {
 	return explain(err)
 }
 
-// stillFits is CheckMigrated for who serves already. A newer palmares may have
-// taken the database further since: that is how an upgrade begins, and what it
-// does must suit the one before it until that is replaced, too.
+// stillFits is CheckMigrated for a running server. A newer palmares may have
+// migrated the database since: an upgrade starts like that, and the older
+// servers keep working until they are replaced.
 func (s *Store) stillFits(ctx context.Context) error {
 	err := s.CheckMigrated(ctx)
 	var fault *Fault
@@ -72,9 +77,9 @@ func (s *Store) stillFits(ctx context.Context) error {
 	return err
 }
 
-// Migrate applies what is missing and returns it.
+// Migrate applies pending migrations and returns them.
 func (s *Store) Migrate(ctx context.Context) ([]Migration, error) {
-	// Most starts find nothing to do, and must not wait for an import to see it.
+	// Most starts find nothing to do, and should not wait for an import.
 	steps, err := s.Migrations(ctx)
 	if err != nil {
 		return nil, err
@@ -118,11 +123,11 @@ func (s *Store) Migrate(ctx context.Context) ([]Migration, error) {
 	return done, nil
 }
 
-// migrating runs do in a transaction that no other migration runs beside.
+// migrating runs do in a transaction while no other migration runs.
 //
-// SQLite changes a table by building it anew and dropping the old one, which
-// must not take along the rows that refer to it: foreign keys are off
-// meanwhile, which only works outside of a transaction, and checked at its end.
+// SQLite changes a table by building a new one and dropping the old one, which
+// must not delete the rows that refer to it. So foreign keys are turned off,
+// which only works outside a transaction, and checked at the end.
 func (s *Store) migrating(ctx context.Context, do func(*sql.Tx) error) error {
 	conn, err := s.writer.Conn(ctx)
 	if err != nil {
@@ -139,8 +144,8 @@ func (s *Store) migrating(ctx context.Context, do func(*sql.Tx) error) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // does nothing once it is committed
-	if err := s.waitForTurn(ctx, tx, migrationLock); err != nil {
+	defer func() { _ = tx.Rollback() }() // no effect once committed
+	if err := s.lock(ctx, tx, migrationLock); err != nil {
 		return err
 	}
 	if err := do(tx); err != nil {
@@ -162,7 +167,7 @@ const (
 	listMigrations       = `SELECT version, applied_at FROM schema_migrations`
 )
 
-// known joins the embedded steps with what was applied.
+// known returns the embedded migrations with the times when they were applied.
 func (s *Store) known(applied map[int]string) ([]Migration, error) {
 	steps, err := embedded(s.dialect)
 	if err != nil {
@@ -181,19 +186,19 @@ func (s *Store) known(applied map[int]string) ([]Migration, error) {
 	return steps, nil
 }
 
-// embedded reads the migration files of one dialect, oldest first.
+// embedded returns the migrations of a dialect, oldest first.
 func embedded(dialectName string) ([]Migration, error) {
-	files, err := fs.Glob(migrationFiles, path.Join("migrations", migrationFolder(dialectName), "*.sql"))
+	folder := map[string]string{dialect.SQLite: "sqlite", dialect.Postgres: "postgres"}[dialectName]
+	files, err := fs.Glob(migrationFiles, path.Join("migrations", folder, "*.sql"))
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(files)
 	steps := make([]Migration, 0, len(files))
 	for _, file := range files {
 		number, name, _ := strings.Cut(strings.TrimSuffix(path.Base(file), ".sql"), "_")
 		version, err := strconv.Atoi(number)
 		if err != nil {
-			return nil, fmt.Errorf("migration file %s has no number", file)
+			return nil, fmt.Errorf("migration file %s must start with a number", file)
 		}
 		text, err := migrationFiles.ReadFile(file)
 		if err != nil {
@@ -204,23 +209,16 @@ func embedded(dialectName string) ([]Migration, error) {
 	return steps, nil
 }
 
-func migrationFolder(dialectName string) string {
-	if dialectName == dialect.SQLite {
-		return "sqlite"
-	}
-	return "postgres"
-}
-
 func pending(steps []Migration) []Migration {
 	return slices.DeleteFunc(slices.Clone(steps), func(m Migration) bool { return m.AppliedAt != "" })
 }
 
-// applied maps each applied version to its time; empty on a new database.
+// applied returns when each version was applied.
 func (s *Store) applied(ctx context.Context, db querier) (map[int]string, error) {
 	exists := `SELECT count(*) FROM sqlite_master WHERE name = 'schema_migrations'`
 	if s.dialect == dialect.Postgres {
-		// Read as a table, the system catalog is as fresh as the statement;
-		// to_regclass may answer from a cache older than the lock we waited for.
+		// The system catalog is as fresh as the statement; to_regclass may use a
+		// cache that is older than the lock.
 		exists = `SELECT count(*) FROM pg_tables WHERE tablename = 'schema_migrations' AND schemaname = ANY (current_schemas(false))`
 	}
 	applied := map[int]string{}
@@ -240,7 +238,8 @@ func (s *Store) applied(ctx context.Context, db querier) (map[int]string, error)
 	return applied, err
 }
 
-// checkEncoding refuses a PostgreSQL database that cannot hold every text.
+// checkEncoding returns an error for a PostgreSQL database that cannot store
+// every text.
 func (s *Store) checkEncoding(ctx context.Context, db querier) error {
 	if s.dialect != dialect.Postgres {
 		return nil
@@ -248,7 +247,7 @@ func (s *Store) checkEncoding(ctx context.Context, db querier) error {
 	var encoding string
 	err := scanAll(ctx, db, "SHOW server_encoding", func(rows *sql.Rows) error { return rows.Scan(&encoding) })
 	if err == nil && encoding != "UTF8" {
-		return &Fault{Message: saidEncoding}
+		return &Fault{Message: messageEncoding}
 	}
 	return err
 }
@@ -270,4 +269,42 @@ func scanAll(ctx context.Context, db querier, query string, scan func(*sql.Rows)
 		}
 	}
 	return rows.Err()
+}
+
+// Drift returns the statements that would change the database from its
+// migrations to the ent schema: none when they agree. It changes nothing.
+func (s *Store) Drift(ctx context.Context) (string, error) {
+	var statements strings.Builder
+	err := migrate.NewSchema(entsql.OpenDB(s.dialect, s.writer)).WriteTo(ctx, &statements,
+		schema.WithDropColumn(true), schema.WithDropIndex(true), schema.WithHooks(s.byteCollation))
+	if err != nil {
+		return "", err
+	}
+	// Migrations run in a transaction, in which the pragma has no effect.
+	var lines []string
+	for line := range strings.Lines(statements.String()) {
+		switch line = strings.TrimSpace(line); {
+		case line == "", line == "BEGIN;", line == "COMMIT;", strings.HasPrefix(line, "PRAGMA "):
+		default:
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+// byteCollation gives every text column of PostgreSQL the "C" collation, so that
+// both databases sort text alike, whatever the server's locale.
+func (s *Store) byteCollation(next schema.Creator) schema.Creator {
+	return schema.CreateFunc(func(ctx context.Context, tables ...*schema.Table) error {
+		if s.dialect == dialect.Postgres {
+			for _, table := range tables {
+				for _, column := range table.Columns {
+					if column.Type == field.TypeString || column.Type == field.TypeEnum {
+						column.Collation = "C"
+					}
+				}
+			}
+		}
+		return next.Create(ctx, tables...)
+	})
 }

@@ -14,143 +14,135 @@ import (
 )
 
 const (
-	// postgresReaders and postgresWriters bound what one process asks of a
-	// server that others share.
+	// The pools limit what one process takes from a server that others share.
 	postgresReaders = 16
 	postgresWriters = 4
 	postgresKeys    = 2
 
-	// MostConnections is what a server takes at most from the database that it
-	// writes to: those, and one to hear of new releases.
+	// MostConnections is the most that a server takes from the database that it
+	// writes to, with one to listen for new releases.
 	MostConnections = postgresReaders + postgresWriters + postgresKeys + 1
 
-	// A server that is there but silent, frozen or cut off, must not hold us
-	// for ever: no read is as long as this, and no statement of an import.
-	readSilence  = 10 * time.Second
-	writeSilence = 2 * time.Minute
-	connectTime  = 5 * time.Second
-	// A replica that is silent has somebody to stand in for it, who must still
-	// have time for the answer.
+	// A database that hangs must not block us for ever: no query takes as long as
+	// this, and no statement of an import.
+	readSilence    = 10 * time.Second
+	writeSilence   = 2 * time.Minute
+	connectTimeout = 5 * time.Second
+	// A replica that hangs must leave time to query the primary.
 	replicaSilence = 2 * time.Second
 )
 
 func openPostgres(cfg Config) (*Store, error) {
+	listen, err := postgresURL(cfg.DatabaseURL, connectTimeout)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{dialect: dialect.Postgres, url: listen, pollEvery: cfg.PollEvery}
 	readURL, silence := cfg.DatabaseURL, readSilence
 	if cfg.ReadURL != "" {
 		readURL, silence = cfg.ReadURL, replicaSilence
 	}
-	reader, err := postgresPool(readURL, silence, postgresReaders)
-	if err != nil {
+	if s.reader, err = postgresPool(readURL, poolReader, cfg.Watch, silence, postgresReaders); err != nil {
 		return nil, err
 	}
-	writer, err := postgresPool(cfg.DatabaseURL, writeSilence, postgresWriters)
-	if err != nil {
+	if s.writer, err = postgresPool(cfg.DatabaseURL, poolWriter, cfg.Watch, writeSilence, postgresWriters); err != nil {
 		return nil, err
 	}
-	keys, err := postgresPool(cfg.DatabaseURL, readSilence, postgresKeys)
-	if err != nil {
+	if s.keys, err = postgresPool(cfg.DatabaseURL, poolKeys, cfg.Watch, readSilence, postgresKeys); err != nil {
 		return nil, err
 	}
-	listen, err := postgresURL(cfg.DatabaseURL, connectTime)
-	if err != nil {
-		return nil, err
-	}
-	s := &Store{dialect: dialect.Postgres, url: listen, reader: reader, writer: writer, keys: keys, pollEvery: cfg.PollEvery}
 	if cfg.ReadURL != "" {
-		primary, err := postgresPool(cfg.DatabaseURL, readSilence, postgresReaders)
+		primary, err := postgresPool(cfg.DatabaseURL, poolPrimary, cfg.Watch, readSilence, postgresReaders)
 		if err != nil {
 			return nil, err
 		}
-		s.followWith(primary, cfg.Watch)
+		s.setPrimary(primary)
 	}
 	return s, nil
 }
 
-func postgresPool(address string, silence time.Duration, size int) (*sql.DB, error) {
-	dsn, err := postgresURL(address, min(silence, connectTime))
+func postgresPool(url, pool string, watch Watch, silence time.Duration, size int) (*sql.DB, error) {
+	dsn, err := postgresURL(url, min(silence, connectTimeout))
 	if err != nil {
 		return nil, err
 	}
 	connector, err := pq.NewConnector(dsn)
 	if err != nil {
-		// The driver's own error repeats what it does not understand.
-		return nil, &Fault{Message: saidWrongURL, Cause: err}
+		// The driver's error repeats what it does not understand.
+		return nil, &Fault{Message: messageWrongURL, Cause: err}
 	}
-	connector.Dialer(impatient{silence})
-	db := sql.OpenDB(connector)
-	db.SetMaxOpenConns(size)
-	db.SetMaxIdleConns(size)
-	return db, nil
+	connector.Dialer(dialer{silence})
+	return openPool(connector, pool, watch, size), nil
 }
 
-// CheckURL tells whether an address of a database can be used at all.
-func CheckURL(address string) error {
-	pool, err := postgresPool(address, readSilence, 1)
+// CheckURL returns an error if a database URL cannot be used at all.
+func CheckURL(url string) error {
+	pool, err := postgresPool(url, "", nil, readSilence, 1)
 	if err != nil {
 		return err
 	}
-	return pool.Close() // nothing was connected
+	return pool.Close() // it has no connections yet
 }
 
-// postgresURL fills in what the operator left open; what is spelled out stays.
-func postgresURL(raw string, connect time.Duration) (string, error) {
+// postgresURL adds defaults for parameters that the operator did not set.
+func postgresURL(raw string, timeout time.Duration) (string, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		// The parser's own error would repeat the address, password and all.
-		return "", &Fault{Message: saidWrongURL}
+		// The parser's error would repeat the URL with its password.
+		return "", &Fault{Message: messageWrongURL}
 	}
 	if port := u.Port(); port != "" {
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return "", &Fault{Message: saidWrongURL}
+			return "", &Fault{Message: messageWrongURL}
 		}
 	}
 	q := u.Query()
 	for _, param := range []struct{ key, variable, value string }{
-		{"sslmode", "PGSSLMODE", "prefer"}, // as psql does; the driver alone would insist on TLS
-		{"connect_timeout", "PGCONNECT_TIMEOUT", strconv.Itoa(int(connect.Seconds()))},
+		{"sslmode", "PGSSLMODE", "prefer"}, // as psql does; the driver would require TLS
+		{"connect_timeout", "PGCONNECT_TIMEOUT", strconv.Itoa(int(timeout.Seconds()))},
 		{"application_name", "PGAPPNAME", "palmares"},
-		{"binary_parameters", "", "yes"}, // saves a round trip for each statement
+		{"binary_parameters", "", "yes"}, // saves a round trip per statement
 	} {
 		if !q.Has(param.key) && os.Getenv(param.variable) == "" {
 			q.Set(param.key, param.value)
 		}
 	}
-	// Whatever the server's default: a score is read as it was written.
+	// Scores are read as they were written, whatever the server's default.
 	q.Set("extra_float_digits", "3")
 	u.RawQuery = q.Encode()
 	return u.String(), nil
 }
 
-// impatient makes connections on which no answer may take longer than silence.
-type impatient struct{ silence time.Duration }
+// dialer opens connections on which each read fails after a time of silence.
+type dialer struct{ silence time.Duration }
 
-// Dial is called by the driver.
-func (d impatient) Dial(network, address string) (net.Conn, error) {
+// Dial implements pq.Dialer.
+func (d dialer) Dial(network, address string) (net.Conn, error) {
 	return d.DialContext(context.Background(), network, address)
 }
 
-// DialTimeout is called by the driver.
-func (d impatient) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
+// DialTimeout implements pq.Dialer.
+func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	return d.DialContext(ctx, network, address)
 }
 
-// DialContext is called by the driver.
-func (d impatient) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+// DialContext implements pq.DialerContext.
+func (d dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	return &impatientConn{conn, d.silence}, nil
+	return &timeoutConn{conn, d.silence}, nil
 }
 
-type impatientConn struct {
+type timeoutConn struct {
 	net.Conn
 	silence time.Duration
 }
 
-func (c *impatientConn) Read(p []byte) (int, error) {
+func (c *timeoutConn) Read(p []byte) (int, error) {
 	if err := c.SetReadDeadline(time.Now().Add(c.silence)); err != nil {
 		return 0, err
 	}

@@ -5,30 +5,33 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	entsql "entgo.io/ent/dialect/sql"
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"palmares/ent"
+	"palmares/ent/release"
 )
 
-// Reading runs read on one release of the catalog; nil before the first
-// import. What is read with the context that it gets, through the Read client
-// or Select, is of that release.
+// Reading runs read on one release of the catalog, or nil before the first
+// import. All that read queries with its context, through the Read client or
+// Select, belongs to that release.
 //
-// A transaction costs more than most answers do. So the first attempt goes
-// without one, in the belief that the release known from before is still the
-// newest; only where a statement saw another one, read is run again, from its
-// start, in a transaction.
+// A transaction costs more than most queries do. So the first attempt runs
+// without one, assuming that the newest known release still is the newest. If a
+// statement saw another one, read runs again from the start, in a transaction.
 func (s *Store) Reading(ctx context.Context, read func(context.Context, *ent.Release) error) error {
-	if known := s.newest.Load(); known != nil && !s.replica.away() {
+	if known := s.newest.Load(); known != nil && !s.replica.skipped() {
 		w := &witness{want: known.ID, same: true}
 		err := read(context.WithValue(ctx, readingKey{}, &readingState{witness: w}), known)
-		switch { // after an error, too: two releases may be its reason
+		switch { // also after an error, which may come from mixing two releases
 		case !w.same:
-		case s.replica != nil && w.silent > 0:
+		case s.replica != nil && w.withoutRows > 0:
 			w.same = false // it may have lagged then, and caught up since
-		case !w.sure:
-			err = errors.Join(err, s.makeSure(ctx, w))
+		case !w.lastHadRows:
+			err = errors.Join(err, s.checkRelease(ctx, w))
 		}
 		if w.same && !errors.Is(err, errNoWitness) && !s.replica.failed(ctx, err) {
 			return explain(err)
@@ -37,7 +40,7 @@ func (s *Store) Reading(ctx context.Context, read func(context.Context, *ent.Rel
 	if s.replica == nil {
 		return explain(s.readingIn(ctx, s.reader, s.readDriver.statements, read))
 	}
-	if !s.replica.away() {
+	if !s.replica.skipped() {
 		err := s.readingIn(ctx, s.reader, s.readDriver.statements, read)
 		if !errors.Is(err, errLags) && !s.replica.failed(ctx, err) {
 			return explain(err)
@@ -48,11 +51,10 @@ func (s *Store) Reading(ctx context.Context, read func(context.Context, *ent.Rel
 
 var errLags = errors.New("the replica does not have the release yet")
 
-// readingIn runs read in a transaction of one of the databases.
+// readingIn runs read in a transaction.
 func (s *Store) readingIn(ctx context.Context, db *sql.DB, statements *statements, read func(context.Context, *ent.Release) error) error {
-	opts := &sql.TxOptions{ReadOnly: true, Isolation: s.isolation(sql.LevelRepeatableRead)}
 	before := s.newest.Load()
-	tx, err := db.BeginTx(ctx, opts)
+	tx, err := db.BeginTx(ctx, s.snapshotOptions())
 	if err != nil {
 		return err
 	}
@@ -64,25 +66,29 @@ func (s *Store) readingIn(ctx context.Context, db *sql.DB, statements *statement
 	}
 	if s.replica == nil || db != s.reader {
 		s.saw(before, newest)
-	} else if !s.follow(newest) {
+	} else if !s.sawOnReplica(newest) {
 		return errLags
 	}
 	return read(ctx, newest)
 }
 
-// Snapshot runs read in a transaction that sees one release of the catalog
-// from its first statement to its last; nil before the first import.
+func (s *Store) snapshotOptions() *sql.TxOptions {
+	return &sql.TxOptions{ReadOnly: true, Isolation: s.isolation(sql.LevelRepeatableRead)}
+}
+
+// Snapshot runs read in a transaction that sees one release of the catalog, or
+// nil before the first import.
 func (s *Store) Snapshot(ctx context.Context, read func(*ent.Tx, *ent.Release) error) error {
-	if s.replica != nil && !s.replica.away() {
-		begun := false // what read has done already, another one would do again
+	if s.replica != nil && !s.replica.skipped() {
+		started := false // read may have had effects, and must not run again
 		err := s.snapshotOf(ctx, s.Read, func(tx *ent.Tx, release *ent.Release) error {
-			if !s.follow(release) {
+			if !s.sawOnReplica(release) {
 				return errLags
 			}
-			begun = true
+			started = true
 			return read(tx, release)
 		})
-		if failed := s.replica.failed(ctx, err); begun || !failed && !errors.Is(err, errLags) {
+		if failed := s.replica.failed(ctx, err); started || !failed && !errors.Is(err, errLags) {
 			return explain(err)
 		}
 	}
@@ -94,8 +100,7 @@ func (s *Store) Snapshot(ctx context.Context, read func(*ent.Tx, *ent.Release) e
 }
 
 func (s *Store) snapshotOf(ctx context.Context, client *ent.Client, read func(*ent.Tx, *ent.Release) error) error {
-	opts := &sql.TxOptions{ReadOnly: true, Isolation: s.isolation(sql.LevelRepeatableRead)}
-	return inTx(ctx, client, opts, func(tx *ent.Tx) error {
+	return inTx(ctx, client, s.snapshotOptions(), func(tx *ent.Tx) error {
 		release, err := NewestRelease(ctx, tx.Release)
 		if err != nil {
 			return err
@@ -104,23 +109,18 @@ func (s *Store) snapshotOf(ctx context.Context, client *ent.Client, read func(*e
 	})
 }
 
-// Select runs a statement of one's own in a reading.
+// Select runs a statement in a reading.
 func (s *Store) Select(ctx context.Context, text string, args ...any) (entsql.ColumnScanner, error) {
 	var rows entsql.Rows
-	err := s.reading.Query(ctx, text, args, &rows)
+	err := s.readDriver.Query(ctx, text, args, &rows)
 	return rows, err
 }
 
-// makeSure asks for the release where the last statement had no row to tell.
-// Releases only grow: if it is still the one known before the first
-// statement, it was for all of them.
-func (s *Store) makeSure(ctx context.Context, w *witness) (err error) {
-	const text = "SELECT " + newestNumber
-	if s.told != nil {
-		ended := s.told(ctx, poolReader, text)
-		defer func() { ended(err) }()
-	}
-	rows, err := s.readDriver.statements.query(ctx, text, nil)
+// checkRelease reads the newest release where the last statement had no rows.
+// Releases only grow: if it is still the one known before the first statement,
+// it was for all of them.
+func (s *Store) checkRelease(ctx context.Context, w *witness) error {
+	rows, err := s.readDriver.statements.query(ctx, "SELECT "+newestNumber, nil)
 	if err != nil {
 		return err
 	}
@@ -139,13 +139,13 @@ func (s *Store) makeSure(ctx context.Context, w *witness) (err error) {
 // transaction, or with a witness.
 type readingState struct {
 	tx         *sql.Tx
-	statements *statements // prepared where tx is
+	statements *statements // of the database that tx is on
 	witness    *witness
 }
 
 type readingKey struct{}
 
-// readDriver is ent's way to the readers' connections.
+// readDriver runs the queries of ent's Read client.
 type readDriver struct {
 	*entsql.Driver
 	statements *statements
@@ -155,7 +155,7 @@ func newReadDriver(dialect string, db *sql.DB) *readDriver {
 	return &readDriver{entsql.OpenDB(dialect, db), newStatements(db)}
 }
 
-// Query is called by ent for every read.
+// Query implements dialect.Driver.
 func (d *readDriver) Query(ctx context.Context, text string, args, v any) error {
 	reading, _ := ctx.Value(readingKey{}).(*readingState)
 	if reading == nil {
@@ -171,7 +171,7 @@ func (d *readDriver) Query(ctx context.Context, text string, args, v any) error 
 		*rows = entsql.Rows{ColumnScanner: found}
 		return err
 	}
-	text, err := reading.witness.ask(text)
+	text, err := reading.witness.rewrite(text)
 	if err != nil {
 		return err
 	}
@@ -179,6 +179,143 @@ func (d *readDriver) Query(ctx context.Context, text string, args, v any) error 
 	if err != nil {
 		return err
 	}
-	*rows = entsql.Rows{ColumnScanner: reading.witness.hear(found)}
+	*rows = entsql.Rows{ColumnScanner: reading.witness.observe(found)}
 	return nil
+}
+
+// witness finds out which release the statements of a reading saw without a
+// transaction: each statement reads the newest number beside its own columns,
+// and sees one state of the data.
+type witness struct {
+	want        int
+	same        bool // all rows so far were of the wanted release
+	lastHadRows bool // the last statement
+	withoutRows int  // statements that had none
+}
+
+const newestNumber = `(SELECT max(` + release.FieldID + `) FROM ` + release.Table + `)`
+
+var errNoWitness = errors.New("a release column cannot be added to this statement")
+
+// rewrite adds the release as the first column of a statement.
+func (w *witness) rewrite(text string) (string, error) {
+	columns, ok := strings.CutPrefix(text, "SELECT ")
+	if !ok || strings.HasPrefix(columns, "DISTINCT ") {
+		return "", errNoWitness
+	}
+	return "SELECT " + newestNumber + ", " + columns, nil
+}
+
+// observe returns rows without that column.
+func (w *witness) observe(rows *sql.Rows) entsql.ColumnScanner {
+	w.lastHadRows = false
+	w.withoutRows++
+	return &witnessedRows{Rows: rows, witness: w}
+}
+
+type witnessedRows struct {
+	*sql.Rows
+	witness *witness
+	hadRow  bool
+	number  sql.NullInt64
+	all     []any
+}
+
+// Columns returns the names of the other columns.
+func (r *witnessedRows) Columns() ([]string, error) {
+	columns, err := r.Rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	return columns[1:], nil
+}
+
+// ColumnTypes returns the types of the other columns.
+func (r *witnessedRows) ColumnTypes() ([]*sql.ColumnType, error) {
+	types, err := r.Rows.ColumnTypes()
+	if err != nil {
+		return nil, err
+	}
+	return types[1:], nil
+}
+
+// Scan reads the other columns.
+func (r *witnessedRows) Scan(dest ...any) error {
+	r.all = append(append(r.all[:0], &r.number), dest...)
+	if err := r.Rows.Scan(r.all...); err != nil {
+		return err
+	}
+	if !r.hadRow {
+		r.hadRow, r.witness.lastHadRows = true, true
+		r.witness.withoutRows--
+	}
+	r.witness.same = r.witness.same && int(r.number.Int64) == r.witness.want
+	return nil
+}
+
+const (
+	maxPrepared = 200
+	maxSeen     = 2_000
+	// closeAfter is longer than any reading may take, so that no reader is about
+	// to run a statement that is closed.
+	closeAfter = time.Minute
+)
+
+// statements prepares statements when they are run for the second time:
+// preparing one that is run once would cost more.
+type statements struct {
+	db       *sql.DB
+	prepared *lru.Cache[string, *sql.Stmt]
+	seen     *lru.Cache[string, struct{}]
+}
+
+func newStatements(db *sql.DB) *statements {
+	prepared, err := lru.NewWithEvict(maxPrepared, func(_ string, evicted *sql.Stmt) {
+		time.AfterFunc(closeAfter, func() { _ = evicted.Close() })
+	})
+	seen, err2 := lru.New[string, struct{}](maxSeen)
+	if err := errors.Join(err, err2); err != nil {
+		panic(err) // the sizes above are wrong
+	}
+	return &statements{db: db, prepared: prepared, seen: seen}
+}
+
+// prepare returns the prepared statement of a text, or nil for the first time.
+func (s *statements) prepare(ctx context.Context, text string) (*sql.Stmt, error) {
+	if stmt, ok := s.prepared.Get(text); ok {
+		return stmt, nil
+	}
+	if again, _ := s.seen.ContainsOrAdd(text, struct{}{}); !again {
+		return nil, nil
+	}
+	stmt, err := s.db.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	if first, exists, _ := s.prepared.PeekOrAdd(text, stmt); exists {
+		_ = stmt.Close() // another reader was faster
+		return first, nil
+	}
+	return stmt, nil
+}
+
+// query runs a text outside any transaction.
+func (s *statements) query(ctx context.Context, text string, args []any) (*sql.Rows, error) {
+	stmt, err := s.prepare(ctx, text)
+	switch {
+	case err != nil:
+		return nil, err
+	case stmt == nil:
+		return s.db.QueryContext(ctx, text, args...)
+	}
+	return stmt.QueryContext(ctx, args...)
+}
+
+// queryIn runs a text in a transaction. It prepares nothing, which would take
+// a second connection while others may wait for their first.
+func (s *statements) queryIn(ctx context.Context, tx *sql.Tx, text string, args []any) (*sql.Rows, error) {
+	if stmt, ok := s.prepared.Get(text); ok {
+		return tx.StmtContext(ctx, stmt).QueryContext(ctx, args...)
+	}
+	return tx.QueryContext(ctx, text, args...)
 }

@@ -1,31 +1,32 @@
 package store
 
 import (
+	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
-	"time"
 
 	"entgo.io/ent/dialect"
-	_ "modernc.org/sqlite" // the SQLite driver, pure Go: nothing to install
+	_ "modernc.org/sqlite" // a driver in pure Go: nothing to install
 )
 
 const (
 	databaseFile = "palmares.db"
-	sqliteKeys   = 2 // connections to look keys up
+	sqliteKeys   = 2 // connections to look up API keys
 
-	// An import touches pages over and over, and should not write and read them
-	// each time; a server writes little. It is only taken as it is needed.
+	// An import changes pages repeatedly, and should not write them each time; a
+	// server writes little. The memory is only taken when needed.
 	importCacheKB = 64 << 10
 	writerCacheKB = 4 << 10
-	// walLimit is what the write-ahead log shrinks back to after a large import.
+	// walLimit is what the write-ahead log shrinks to after a large import.
 	walLimit = 64 << 20
 )
 
-// File is where the embedded database of a folder is.
+// File returns the path of the embedded database in a folder.
 func File(dataDir string) string { return filepath.Join(dataDir, databaseFile) }
 
 func openSQLite(cfg Config) (*Store, error) {
@@ -41,49 +42,54 @@ func openSQLite(cfg Config) (*Store, error) {
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
 		return nil, &Fault{Message: fmt.Sprintf("cannot create the data directory %s", cfg.DataDir), Cause: err}
 	}
-
 	createPrivate(path)
 
 	cacheKB := writerCacheKB
 	if cfg.ForImport {
 		cacheKB = importCacheKB
 	}
-	// One writer: SQLite has one write lock, and a queue in the process is
-	// fairer than connections that poll for it. Its transactions are
-	// immediate, since a read that turns into a write cannot wait for the lock.
-	writer, err := sql.Open("sqlite", sqliteDSN(path, cfg.LockWait, url.Values{"_txlock": {"immediate"}},
-		"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
-		fmt.Sprintf("cache_size(-%d)", cacheKB), fmt.Sprintf("journal_size_limit(%d)", walLimit)))
-	if err != nil {
-		return nil, err
+	pool := func(name string, size int, params url.Values, pragmas ...string) *sql.DB {
+		// In the DSN, pragmas apply to every connection of a pool.
+		params["_pragma"] = append([]string{fmt.Sprintf("busy_timeout(%d)", cfg.LockWait.Milliseconds())}, pragmas...)
+		dsn := &url.URL{Scheme: "file", Path: path, RawQuery: params.Encode()}
+		return openPool(sqliteConnector(dsn.String()), name, cfg.Watch, size)
 	}
-	writer.SetMaxOpenConns(1)
-
-	reader, err := sqliteReaders(path, cfg.LockWait, max(4, runtime.NumCPU()))
-	if err != nil {
-		return nil, err
-	}
-	keys, err := sqliteReaders(path, cfg.LockWait, sqliteKeys)
-	if err != nil {
-		return nil, err
-	}
-	return &Store{dialect: dialect.SQLite, path: path, reader: reader, writer: writer, keys: keys, pollEvery: cfg.PollEvery}, nil
+	readers := max(4, runtime.NumCPU())
+	return &Store{
+		dialect: dialect.SQLite, path: path, pollEvery: cfg.PollEvery,
+		// SQLite has one write lock, and one connection is a fairer queue than
+		// several that poll for it. Its transactions are immediate, because a read
+		// that turns into a write cannot wait for the lock.
+		writer: pool(poolWriter, 1, url.Values{"_txlock": {"immediate"}},
+			"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
+			fmt.Sprintf("cache_size(-%d)", cacheKB), fmt.Sprintf("journal_size_limit(%d)", walLimit)),
+		reader: pool(poolReader, readers, url.Values{}, "query_only(1)"),
+		keys:   pool(poolKeys, sqliteKeys, url.Values{}, "query_only(1)"),
+	}, nil
 }
 
-func sqliteReaders(path string, wait time.Duration, size int) (*sql.DB, error) {
-	db, err := sql.Open("sqlite", sqliteDSN(path, wait, url.Values{}, "query_only(1)"))
-	if err != nil {
-		return nil, err
-	}
-	db.SetMaxOpenConns(size)
-	db.SetMaxIdleConns(size)
-	return db, nil
+// sqliteConnector connects to a DSN.
+type sqliteConnector string
+
+func (c sqliteConnector) Connect(context.Context) (driver.Conn, error) {
+	return c.Driver().Open(string(c))
 }
 
-// createPrivate makes a new database's file for its owner alone, as the driver
-// would not; the files beside it take its mode. Where there is one, it is not
-// touched: to close it again would end the locks that this process has on it.
-// Why it cannot be made is for the driver to find out.
+func (c sqliteConnector) Driver() driver.Driver { return sqliteDriver }
+
+// sqliteDriver is the registered driver; opening it does not connect.
+var sqliteDriver = func() driver.Driver {
+	db, err := sql.Open("sqlite", "")
+	if err != nil {
+		panic(err) // the import above is missing
+	}
+	return db.Driver()
+}()
+
+// createPrivate creates a new database file for its owner only, which the
+// driver would not do; the files beside it inherit its mode. It does not open
+// an existing one: closing it would release this process's locks on it. The
+// driver reports errors.
 func createPrivate(path string) {
 	if file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
 		_ = file.Close()
@@ -96,26 +102,19 @@ func (s *Store) rememberFile() error {
 	}
 	var err error
 	if s.file, err = os.Stat(s.path); err != nil {
-		return &Fault{Message: saidFile, Cause: err}
+		return &Fault{Message: messageFile, Cause: err}
 	}
 	return nil
 }
 
-// sameFile fails when another file took the place of the one we have open:
-// what others import would never be seen.
+// sameFile returns an error if another file has replaced the open one, since
+// later imports would not be visible.
 func (s *Store) sameFile() error {
 	if s.path == "" {
 		return nil
 	}
 	if now, err := os.Stat(s.path); err != nil || !os.SameFile(now, s.file) {
-		return &Fault{Message: saidReplaced, Cause: err}
+		return &Fault{Message: messageReplaced, Cause: err}
 	}
 	return nil
-}
-
-// sqliteDSN puts the pragmas into the name, so that every connection of a
-// pool has them, not only the first.
-func sqliteDSN(path string, wait time.Duration, params url.Values, pragmas ...string) string {
-	params["_pragma"] = append([]string{fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds())}, pragmas...)
-	return (&url.URL{Scheme: "file", Path: path, RawQuery: params.Encode()}).String()
 }

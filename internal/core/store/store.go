@@ -1,6 +1,6 @@
-// Package store opens the one database of palmares, PostgreSQL or embedded
-// SQLite, migrates it and tells when its catalog changes. It knows nothing of
-// feeds, requests or pages: what to read and write is its callers' business.
+// Package store opens the database, PostgreSQL or embedded SQLite, migrates it
+// and reports new releases of its catalog. It knows nothing of feeds, requests
+// or pages.
 package store
 
 import (
@@ -17,50 +17,45 @@ import (
 	entsql "entgo.io/ent/dialect/sql"
 
 	"palmares/ent"
-	"palmares/ent/release"
 )
 
-// Config says where the data lives.
+// Config selects the database.
 type Config struct {
 	DatabaseURL string // postgres://…; empty for SQLite in DataDir
-	ReadURL     string // a replica to read the catalog from; empty for none
+	ReadURL     string // of a replica to read the catalog from; empty for none
 	DataDir     string
-	MustExist   bool          // do not make a new embedded database
-	ForImport   bool          // much is going to be written: take the memory for it
+	MustExist   bool          // do not create a new embedded database
+	ForImport   bool          // use more memory for many writes
 	LockWait    time.Duration // for another process's import or migration; 10 s if zero
-	PollEvery   time.Duration // for new releases where no notification comes; 1 s if zero
-	Watch       Watch         // hears of statements; nil for nobody
+	PollEvery   time.Duration // for new releases without notifications; 1 s if zero
+	Watch       Watch         // observes statements; nil for none
 }
 
 const (
 	defaultLockWait  = 10 * time.Second
-	defaultPollEvery = time.Second // one indexed row is read each time
+	defaultPollEvery = time.Second // each poll reads one indexed row
 )
 
-// Store is an open database. Reads and writes have clients of their own:
-// SQLite wants a single writer beside its readers, and PostgreSQL's readers may
-// sit on a replica.
+// Store is an open database. Reads and writes have separate clients, because
+// SQLite needs a single writer and PostgreSQL's readers may use a replica.
 type Store struct {
 	Read  *ent.Client
 	Write *ent.Client
-	// Keys is for looking up who calls: long questions, which take all the
-	// readers' connections, must not keep a key from being refused.
+	// Keys looks up API keys on connections of its own, so that slow queries
+	// which take all connections of Read do not delay authentication.
 	Keys *ent.Client
 
 	dialect string
 	url     string      // PostgreSQL only, for the listener
 	path    string      // SQLite only
-	file    os.FileInfo // SQLite only: what path named when it was opened
+	file    os.FileInfo // SQLite only: of path when it was opened
 	reader  *sql.DB
 	writer  *sql.DB
 	keys    *sql.DB
 
-	replica *replica // nil where readers read what is written to
-
+	replica    *replica // nil if reader is the primary
 	readDriver *readDriver
-	reading    dialect.Driver              // the same, watched if anybody does
-	told       Watch                       // nil for nobody
-	newest     atomic.Pointer[ent.Release] // the newest that was seen
+	newest     atomic.Pointer[ent.Release] // the newest known
 
 	lockWait, pollEvery time.Duration
 }
@@ -79,17 +74,15 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s.lockWait = cfg.LockWait
 	s.readDriver = newReadDriver(s.dialect, s.reader)
-	s.told = cfg.Watch
-	s.reading = watch(s.readDriver, poolReader, cfg.Watch)
-	s.Read = ent.NewClient(ent.Driver(s.reading))
-	s.Write = ent.NewClient(ent.Driver(watch(entsql.OpenDB(s.dialect, s.writer), poolWriter, cfg.Watch)))
-	s.Keys = ent.NewClient(ent.Driver(watch(entsql.OpenDB(s.dialect, s.keys), poolKeys, cfg.Watch)))
+	s.Read = ent.NewClient(ent.Driver(s.readDriver))
+	s.Write = ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, s.writer)))
+	s.Keys = ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, s.keys)))
 	if err := s.connect(ctx); err != nil {
 		s.Close()
-		if said := explain(err); said != err || ctx.Err() != nil {
-			return nil, said
+		if explained := explain(err); explained != err || ctx.Err() != nil {
+			return nil, explained
 		}
-		return nil, &Fault{Message: saidOther, Cause: err}
+		return nil, &Fault{Message: messageOther, Cause: err}
 	}
 	if err := s.rememberFile(); err != nil {
 		s.Close()
@@ -98,25 +91,25 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// connect tries to, for as long as another process makes the same new SQLite
-// database: that does not wait by itself where two could wait for each other.
+// connect retries while another process creates the same SQLite database, for
+// which SQLite itself does not wait if that could deadlock.
 func (s *Store) connect(ctx context.Context) error {
 	for deadline := time.Now().Add(s.lockWait); ; {
 		err := s.writer.PingContext(ctx)
-		if meaning(err) != saidBusy || time.Now().After(deadline) {
+		if meaning(err) != messageBusy || time.Now().After(deadline) {
 			return err
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
 }
 
-// Client is the Read client, for those who know a store by an interface.
+// Client returns the Read client, for interfaces.
 func (s *Store) Client() *ent.Client { return s.Read }
 
-// Dialect names the database's kind of SQL, as ent does.
+// Dialect returns the SQL dialect, as ent names it.
 func (s *Store) Dialect() string { return s.dialect }
 
-// Close releases every connection.
+// Close closes every connection.
 func (s *Store) Close() error {
 	err := errors.Join(s.reader.Close(), s.writer.Close(), s.keys.Close())
 	if s.replica != nil {
@@ -125,7 +118,7 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Describe names the kind of database, without its address or credentials.
+// Describe returns the kind of database, without its address or credentials.
 func (s *Store) Describe() string {
 	if s.dialect == dialect.Postgres {
 		return "PostgreSQL"
@@ -133,32 +126,23 @@ func (s *Store) Describe() string {
 	return "embedded SQLite"
 }
 
-// Ready answers whether the database can be reached and fits this program. It
-// answers when ctx ends, also where the database does not.
+// Ready returns an error unless the database can be reached and fits this
+// program. It returns when ctx ends, even if the database hangs.
 func (s *Store) Ready(ctx context.Context) error {
-	answered := make(chan error, 1)
-	go func() { answered <- errors.Join(s.sameFile(), s.stillFits(ctx)) }()
+	result := make(chan error, 1)
+	go func() { result <- errors.Join(s.sameFile(), s.stillFits(ctx)) }()
 	select {
-	case err := <-answered:
+	case err := <-result:
 		if ctx.Err() == nil {
 			return err
 		}
 	case <-ctx.Done():
 	}
-	return &Fault{Message: saidLost, Cause: ctx.Err()}
+	return &Fault{Message: messageLost, Cause: ctx.Err()}
 }
 
-// NewestRelease reads it through any client, a transaction's too.
-func NewestRelease(ctx context.Context, releases *ent.ReleaseClient) (*ent.Release, error) {
-	rel, err := releases.Query().Order(release.ByID(entsql.OrderDesc())).First(ctx)
-	if ent.IsNotFound(err) {
-		return nil, nil
-	}
-	return rel, err
-}
-
-// isolation must be asked of PostgreSQL, whose default an operator may have
-// changed; a SQLite transaction has only the one.
+// isolation returns a level for PostgreSQL, whose default an operator may have
+// changed. SQLite transactions have only one.
 func (s *Store) isolation(level sql.IsolationLevel) sql.IsolationLevel {
 	if s.dialect == dialect.Postgres {
 		return level
@@ -171,24 +155,24 @@ func inTx(ctx context.Context, client *ent.Client, opts *sql.TxOptions, do func(
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // also after a panic; does nothing once it is committed
+	defer func() { _ = tx.Rollback() }() // also after a panic; no effect once committed
 	if err := do(tx); err != nil {
 		return interrupted(ctx, err)
 	}
 	err = tx.Commit()
-	if gaveUp := interrupted(ctx, err); gaveUp != err {
-		return gaveUp
+	if cancelled := interrupted(ctx, err); cancelled != err {
+		return cancelled
 	}
-	if meaning(err) == saidLost {
-		return &Fault{Message: saidUnsure, Cause: err, Unsure: true}
+	if meaning(err) == messageLost {
+		return &Fault{Message: messageUnsure, Cause: err, Unsure: true}
 	}
 	return err
 }
 
-// interrupted is the reason of who gave up, where the driver only tells what
-// became of it: a statement that was cancelled, a transaction rolled back.
+// interrupted adds the context's error, where the driver only reports its
+// consequence: a cancelled statement or a transaction that is rolled back.
 func interrupted(ctx context.Context, err error) error {
-	if ctx.Err() != nil && (meaning(err) == saidSlow || errors.Is(err, sql.ErrTxDone)) {
+	if ctx.Err() != nil && (meaning(err) == messageSlow || errors.Is(err, sql.ErrTxDone)) {
 		return fmt.Errorf("%w: %w", ctx.Err(), err)
 	}
 	return err
@@ -201,4 +185,30 @@ func (s *Store) Secret(ctx context.Context, name string) ([]byte, error) {
 		return nil, fmt.Errorf("read the secret %s: %w", name, err)
 	}
 	return row.Value, nil
+}
+
+// ErrNotEmbedded is the error of a backup of PostgreSQL.
+var ErrNotEmbedded = errors.New("PostgreSQL has its own tools for backups: use pg_dump, as deploy/README.md says")
+
+// Backup writes a consistent copy of the embedded database to a file that is
+// new or empty, while others may read and write.
+func (s *Store) Backup(ctx context.Context, file string) error {
+	if s.dialect != dialect.SQLite {
+		return ErrNotEmbedded
+	}
+	_, err := s.writer.ExecContext(ctx, "VACUUM INTO $1", file)
+	return explain(err)
+}
+
+// ClockOffset returns how far the database server's clock is ahead of now; 0
+// for SQLite, which has no clock of its own.
+func (s *Store) ClockOffset(ctx context.Context, now time.Time) (time.Duration, error) {
+	if s.dialect != dialect.Postgres {
+		return 0, nil
+	}
+	var seconds float64
+	if err := s.writer.QueryRowContext(ctx, "SELECT extract(epoch FROM clock_timestamp())::float8").Scan(&seconds); err != nil {
+		return 0, explain(err)
+	}
+	return time.UnixMicro(int64(seconds * 1e6)).Sub(now), nil
 }

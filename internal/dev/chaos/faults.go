@@ -121,7 +121,7 @@ func sharedFaults(ctx context.Context, p load.Program, logs string, o options) (
 			defer s.stop()
 		}
 		fmt.Fprintln(os.Stderr, f.name)
-		result, err := s.suffer(ctx, f, o.short)
+		result, err := s.measure(ctx, f, o.short)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.name, err)
 		}
@@ -130,9 +130,9 @@ func sharedFaults(ctx context.Context, p load.Program, logs string, o options) (
 	return outcomes, nil
 }
 
-// suffer measures one fault, with an import while it lasts, until everything
+// measure runs one fault, with an import while it lasts, until everything
 // has recovered.
-func (s *system) suffer(ctx context.Context, f fault, short bool) (*outcome, error) {
+func (s *system) measure(ctx context.Context, f fault, short bool) (*outcome, error) {
 	length, calm := f.long, 3*time.Second
 	if short {
 		length, calm = f.short, 700*time.Millisecond
@@ -222,7 +222,7 @@ func diskFull(ctx context.Context, p load.Program, logs string, o options) ([]*o
 	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
-	result, err := s.suffer(ctx, diskFault, o.short)
+	result, err := s.measure(ctx, diskFault, o.short)
 	return []*outcome{result}, err
 }
 

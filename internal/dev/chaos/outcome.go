@@ -125,7 +125,7 @@ func (s *system) counts(ctx context.Context) (c counts, err error) {
 func (s *system) compareCounts(ctx context.Context, o *outcome, before counts) error {
 	answered, unsure := keyedRequests(o.samples)
 	var grown counts
-	for deadline := time.Now().Add(4 * time.Second); time.Now().Before(deadline); time.Sleep(250 * time.Millisecond) {
+	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(250 * time.Millisecond) {
 		now, err := s.counts(ctx)
 		if err != nil {
 			return err

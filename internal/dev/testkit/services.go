@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -144,9 +145,6 @@ func StartListening(cmd *exec.Cmd, pattern *regexp.Regexp) (address string, err 
 	return "", fmt.Errorf("%s printed no address", filepath.Base(cmd.Path))
 }
 
-// stripeMockVersion is the version in stripemock/go.mod.
-const stripeMockVersion = "v0.203.0"
-
 var stripeMockListening = regexp.MustCompile(`^Listening for HTTP at address: (\S+)`)
 
 // StartStripeMock starts Stripe's mock of its API for the length of a test, and
@@ -171,40 +169,18 @@ func StartStripeMock(t testing.TB) string {
 	return "http://" + address
 }
 
-// stripeMock builds the program once per machine. It is a module of its own, so
-// that its dependencies do not become ours.
+// stripeMock builds the program, or finds it in Go's build cache. It is a module
+// of its own, so that its dependencies do not become ours.
 var stripeMock = sync.OnceValues(func() (string, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = os.TempDir()
-	}
-	dir := filepath.Join(cache, "palmares-tests")
-	path := filepath.Join(dir, "stripe-mock-"+stripeMockVersion)
-	if _, err := os.Stat(path); err == nil {
-		return path, nil
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	// Tests of several packages may build it at once: the rename is atomic.
-	building, err := os.MkdirTemp(dir, "building-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(building)
-	built := filepath.Join(building, "stripe-mock")
-	cmd := exec.Command("go", "build", "-C", stripeMockModule(), "-o", built, "github.com/stripe/stripe-mock")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-	if output, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build stripe-mock: %w\n%s", err, output)
-	}
-	return path, os.Rename(built, path)
-})
-
-func stripeMockModule() string {
 	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "stripemock")
-}
+	cmd := exec.Command("go", "tool", "-C", filepath.Join(filepath.Dir(file), "stripemock"), "-n", "stripe-mock")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	path, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("build stripe-mock: %w", err)
+	}
+	return strings.TrimSpace(string(path)), nil
+})
 
 // Line is a TCP proxy in front of a database, to simulate network failures.
 type Line struct {

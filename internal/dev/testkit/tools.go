@@ -14,33 +14,32 @@ import (
 	"time"
 )
 
+// managers are the package managers that can install programs.
+var managers = [4]struct{ name, install string }{{"apt-get", "install -y"}, {"dnf", "install -y"}, {"apk", "add"}, {"brew", "install"}}
+
 // Need is a program that the tests require.
 type Need struct {
 	name     string
-	find     func() string       // returns its path, or ""
-	packages map[string][]string // by package manager
+	find     func() string // returns its path, or ""
+	packages [4]string     // by package manager
 }
 
 // The programs that tests and development tools require. PostgreSQL's path is
 // the directory of its server programs, and CCompiler is for the race detector.
 var (
-	PostgreSQL = Need{"PostgreSQL", findPostgreSQL, packages("postgresql", "postgresql-server", "postgresql", "postgresql")}
-	CCompiler  = Need{"a C compiler", firstInPath(os.Getenv("CC"), "gcc", "cc", "clang"), packages("gcc libc6-dev", "gcc", "gcc musl-dev", "gcc")}
-	Node       = Need{"Node.js with npm", findNode, packages("nodejs npm", "nodejs npm", "nodejs npm", "node")}
-	Redis      = Need{"Redis", firstInPath("redis-server"), packages("redis-server", "redis", "redis", "redis")}
-	Nginx      = Need{"nginx", firstInPath("nginx"), packages("nginx-light", "nginx", "nginx", "nginx")}
-	Chromium   = Need{"Chromium", firstInPath("chromium", "chromium-browser", "google-chrome"), packages("chromium", "chromium", "chromium", "chromium")}
-	Curl       = Need{"curl", firstInPath("curl"), packages("curl", "curl", "curl", "curl")}
-	Bash       = Need{"bash", firstInPath("bash"), packages("bash", "bash", "bash", "bash")}
-	Python     = Need{"Python 3", firstInPath("python3"), packages("python3", "python3", "python3", "python")}
+	PostgreSQL = Need{"PostgreSQL", findPostgreSQL, [4]string{"postgresql", "postgresql-server", "postgresql", "postgresql"}}
+	CCompiler  = Need{"a C compiler", firstInPath(os.Getenv("CC"), "gcc", "cc", "clang"), [4]string{"gcc libc6-dev", "gcc", "gcc musl-dev", "gcc"}}
+	Node       = Need{"Node.js with npm", findNode, [4]string{"nodejs npm", "nodejs npm", "nodejs npm", "node"}}
+	Redis      = Need{"Redis", firstInPath("redis-server"), [4]string{"redis-server", "redis", "redis", "redis"}}
+	Nginx      = Need{"nginx", firstInPath("nginx"), [4]string{"nginx-light", "nginx", "nginx", "nginx"}}
+	Chromium   = Need{"Chromium", firstInPath("chromium", "chromium-browser", "google-chrome"), [4]string{"chromium", "chromium", "chromium", "chromium"}}
+	Curl       = Need{"curl", firstInPath("curl"), [4]string{"curl", "curl", "curl", "curl"}}
+	Bash       = Need{"bash", firstInPath("bash"), [4]string{"bash", "bash", "bash", "bash"}}
+	Python     = Need{"Python 3", firstInPath("python3"), [4]string{"python3", "python3", "python3", "python"}}
 )
 
 // Needs are all programs but PostgreSQL.
 var Needs = []Need{CCompiler, Node, Redis, Nginx, Chromium, Curl, Bash, Python}
-
-func packages(apt, dnf, apk, brew string) map[string][]string {
-	return map[string][]string{"apt-get": strings.Fields(apt), "dnf": strings.Fields(dnf), "apk": strings.Fields(apk), "brew": strings.Fields(brew)}
-}
 
 // firstInPath looks in PATH, and in /usr/sbin, where servers are.
 func firstInPath(names ...string) func() string {
@@ -96,45 +95,28 @@ func (n Need) Ensure() (string, error) {
 	if path := n.find(); path != "" {
 		return path, nil
 	}
-	manager := packageManager()
-	if manager == "" {
-		return "", fmt.Errorf("the tests need %s: install it with your system's package manager", n.name)
-	}
-	install := append([]string{manager, "install", "-y"}, n.packages[manager]...)
-	switch manager {
-	case "apk":
-		install = append([]string{"apk", "add"}, n.packages[manager]...)
-	case "brew":
-		install = append([]string{"brew", "install"}, n.packages[manager]...)
-	}
-	advice := fmt.Errorf("the tests need %s: run %s", n.name, strings.Join(install, " "))
-	if os.Geteuid() != 0 && manager != "brew" {
-		return "", advice
-	}
-	fmt.Fprintf(os.Stderr, "installing %s: %s\n", n.name, strings.Join(install, " "))
-	if manager == "apt-get" {
-		_ = run("apt-get", "update", "-q") // an old list may do
-	}
-	if err := run(install...); err != nil {
-		return "", advice
-	}
-	if path := n.find(); path != "" {
-		return path, nil
-	}
-	return "", advice
-}
-
-func packageManager() string {
-	for _, name := range []string{"apt-get", "dnf", "apk", "brew"} {
-		if _, err := exec.LookPath(name); err == nil {
-			return name
+	for i, manager := range managers {
+		if _, err := exec.LookPath(manager.name); err != nil {
+			continue
 		}
+		command := manager.name + " " + manager.install + " " + n.packages[i]
+		if os.Geteuid() == 0 || manager.name == "brew" {
+			fmt.Fprintf(os.Stderr, "installing %s: %s\n", n.name, command)
+			if manager.name == "apt-get" {
+				_ = run("apt-get update -q") // an old list may do
+			}
+			if err := run(command); err == nil && n.find() != "" {
+				return n.find(), nil
+			}
+		}
+		return "", fmt.Errorf("the tests need %s: run %s", n.name, command)
 	}
-	return ""
+	return "", fmt.Errorf("the tests need %s: install it with your system's package manager", n.name)
 }
 
-func run(command ...string) error {
-	cmd := exec.Command(command[0], command[1:]...)
+func run(command string) error {
+	words := strings.Fields(command)
+	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	return cmd.Run()

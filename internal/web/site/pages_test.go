@@ -170,7 +170,7 @@ func TestHTMLInTheCatalog(t *testing.T) {
 	))
 	handler := newSite(t, s)
 	for _, target := range []string{
-		"/", "/tools", "/tools/evil", "/tools?q=" + url.QueryEscape(evil), "/tools/" + url.PathEscape(evil), "/tools/evli",
+		"/", "/tools", "/tools/evil", "/tools?q=" + url.QueryEscape(evil), "/tools/" + url.PathEscape(evil), "/tools/evill",
 		"/comparatifs", "/comparatifs/evil-vs-gone", "/comparatifs/evil-vs-gnoe", "/cimetiere", "/cimetiere/gone", "/categories",
 	} {
 		body := visit(handler, http.MethodGet, target).Body.String()

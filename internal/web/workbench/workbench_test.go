@@ -60,7 +60,7 @@ func newHandlerWithSamples(files fstest.MapFS, key string, responses *cache.Cach
 			case "/broken":
 				return "", nil, errors.New("secret cause")
 			}
-			return "", nil, problem.New(problem.BadInput, "limit: \"<b>\" is not an integer.")
+			return "", nil, problem.New(problem.BadInput, "limit must be an integer (got \"<b>\").")
 		},
 		Key: func(*http.Request) string { return key },
 		Log: slog.New(slog.DiscardHandler),
@@ -104,7 +104,7 @@ func TestExplorerOpensQueryFromURL(t *testing.T) {
 	for _, c := range []struct{ name, query, wantQuery, wantVariables, wantNote string }{
 		{"nothing", "", "", "", ""},
 		{"a path", "path=" + url.QueryEscape("/api/v1/tools/plume"), "query tool { a }", "{\n  \"slug\": \"<plume> & co\"\n}", ""},
-		{"a bad path", "path=%2Fapi%2Fv1%2Ftools%3Flimit%3Dx", "", "", `This path cannot be opened in the explorer. limit: "<b>" is not an integer.`},
+		{"a bad path", "path=%2Fapi%2Fv1%2Ftools%3Flimit%3Dx", "", "", `This path cannot be opened in the explorer. limit must be an integer (got "<b>").`},
 		{"a broken one", "path=%2Fbroken", "", "", "This path cannot be opened in the explorer."},
 		{"a query", "query=" + url.QueryEscape("{ stats { toolsTotal } }") + "&variables=" + url.QueryEscape(`{"a":1}`), "{ stats { toolsTotal } }", "{\n  \"a\": 1\n}", ""},
 		{"bad variables", "query=%7Ba%7D&variables=%7Boops", "{a}", "{oops", "The variables in the URL are not valid JSON."},

@@ -83,19 +83,19 @@ func TestSiteByKeyboard(t *testing.T) {
 	to("sort")
 	p.Press("ArrowDown")
 	p.Press("ArrowDown")
-	to("Show")
+	to("Find tools")
 	p.Press("Enter")
 	if got := p.URL(); !strings.HasPrefix(got, base+"/tools?") || !strings.Contains(got, "score_min=5") || !strings.Contains(got, "sort=name_asc") {
 		t.Fatalf("filtered and sorted: got %s", got)
 	}
-	if said := p.Text("[role=status]"); !strings.HasPrefix(said, "1 to 50 of ") {
-		t.Fatalf("got the heading %s", said)
+	if text := p.Text("[role=status]"); !strings.HasPrefix(text, "1–50 of ") {
+		t.Fatalf("got the status %s, want 1–50", text)
 	}
 	first := p.Text("tbody th a")
 	to("Next")
 	p.Press("Enter")
-	if said := p.Text("[role=status]"); !strings.HasPrefix(said, "51 to 100 of ") {
-		t.Errorf("next page: got %s at %s", said, p.URL())
+	if text := p.Text("[role=status]"); !strings.HasPrefix(text, "51–100 of ") {
+		t.Errorf("next page: got %s at %s, want 51–100", text, p.URL())
 	}
 	if second := p.Text("tbody th a"); strings.ToLower(second) <= strings.ToLower(first) {
 		t.Errorf("got %s after %s, want the tools in order", second, first)

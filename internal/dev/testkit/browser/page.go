@@ -49,7 +49,9 @@ func newPage(t testing.TB, ctx context.Context, end context.CancelFunc, look Loo
 		_, err := p.try(p.evaluate("0"))
 		failed := t.Failed()
 		if failed && err == nil {
-			p.saveFailure()
+			if image, err := p.try(chromedp.FullScreenshot(100)); err == nil {
+				p.saveFailure("screenshot", ".png", image)
+			}
 		}
 		end()
 		if err != nil {
@@ -57,7 +59,7 @@ func newPage(t testing.TB, ctx context.Context, end context.CancelFunc, look Loo
 		}
 		complaints := p.watch.complaints()
 		if failed {
-			p.saveConsole(complaints)
+			p.saveFailure("console log", ".txt", []byte(strings.Join(complaints, "\n")+"\n"))
 		}
 		for _, complaint := range complaints {
 			t.Error(complaint)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,59 +70,31 @@ func (p *Page) violations() (found []violation) {
 // by default test-output in the repository.
 func (p *Page) Screenshot(name string) {
 	p.t.Helper()
-	image, err := p.screenshot()
+	image, err := p.try(chromedp.FullScreenshot(100))
 	if err != nil {
 		p.fatal("take a screenshot", err)
 	}
-	if _, err := p.save(filepath.Join("screenshots", name+".png"), image); err != nil {
+	if _, err := p.save("screenshots", name+".png", image); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
-func (p *Page) screenshot() (image []byte, err error) {
-	ctx, cancel := context.WithTimeout(p.ctx, limit)
-	defer cancel()
-	err = chromedp.Do(ctx, chromedp.Func(func(ctx context.Context, t *chromedp.Target) (err error) {
-		image, err = chromedp.FullScreenshot(100)(ctx, t)
-		return err
-	}))
-	return image, err
-}
-
-func (p *Page) save(name string, data []byte) (file string, err error) {
-	file = filepath.Join(cmp.Or(os.Getenv("TEST_OUTPUT"), filepath.Join(testkit.Root(p.t), "test-output")), name)
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+func (p *Page) save(dir, name string, data []byte) (file string, err error) {
+	dir = filepath.Join(cmp.Or(os.Getenv("TEST_OUTPUT"), filepath.Join(testkit.Root(p.t), "test-output")), dir)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
+	file = filepath.Join(dir, name)
 	return file, os.WriteFile(file, data, 0o644)
 }
 
-// failureFile names a file about a failed test.
-func (p *Page) failureFile(suffix string) string {
+// saveFailure saves something about a failed test, and logs where.
+func (p *Page) saveFailure(what, suffix string, data []byte) {
 	name := strings.NewReplacer("/", "-", " ", "_").Replace(p.t.Name())
-	return filepath.Join("failures", fmt.Sprintf("%s-%s%s", name, p.id, suffix))
-}
-
-// saveFailure saves a screenshot of a failed test.
-func (p *Page) saveFailure() {
-	image, err := p.screenshot()
-	if err == nil {
-		var file string
-		if file, err = p.save(p.failureFile(".png"), image); err == nil {
-			p.t.Logf("screenshot: %s", file)
-		}
-	}
+	file, err := p.save("failures", name+"-"+p.id+suffix, data)
 	if err != nil {
-		p.t.Logf("no screenshot: %v", err)
+		p.t.Logf("no %s: %v", what, err)
+		return
 	}
-}
-
-// saveConsole saves the complaints of the browser next to the screenshot.
-func (p *Page) saveConsole(complaints []string) {
-	text := strings.Join(complaints, "\n") + "\n"
-	if file, err := p.save(p.failureFile(".txt"), []byte(text)); err != nil {
-		p.t.Logf("no console log: %v", err)
-	} else {
-		p.t.Logf("console log: %s", file)
-	}
+	p.t.Logf("%s: %s", what, file)
 }

@@ -31,7 +31,7 @@ func main() {
 
 func run(durable, tools bool, command []string) (int, error) {
 	if len(command) == 0 {
-		return 2, errors.New("usage: withpostgres [-durable] [-tools] COMMAND [ARGUMENT]...")
+		return 2, errors.New("usage: withpostgres [-durable] [-tools] COMMAND [ARGUMENTS]")
 	}
 	if tools {
 		for _, need := range testkit.Needs {

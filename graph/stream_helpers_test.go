@@ -19,11 +19,11 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// serverLimit is how long the server itself lets a request take.
+// serverLimit is the server's own time limit for a request.
 const serverLimit = 10 * time.Second
 
-// listening is a server of streams, with limits as the real one has.
-type listening struct {
+// streamServer serves streams with the time limits of the real server.
+type streamServer struct {
 	*graph.Handler
 	conns    *connections
 	executor *graph.Executor
@@ -32,9 +32,9 @@ type listening struct {
 	releases int
 }
 
-func listen(t *testing.T, s *store.Store) *listening {
+func newStreamServer(t *testing.T, s *store.Store) *streamServer {
 	t.Helper()
-	l := &listening{executor: newExecutor(s), store: s}
+	l := &streamServer{executor: newExecutor(s), store: s}
 	l.Handler = newHandler(l.executor)
 	l.server = httptest.NewUnstartedServer(l.Handler)
 	l.server.Config.ReadTimeout, l.server.Config.WriteTimeout = serverLimit, serverLimit
@@ -46,7 +46,7 @@ func listen(t *testing.T, s *store.Store) *listening {
 	return l
 }
 
-// connections records until when each connection may be written to.
+// connections records the write deadline of each connection.
 type connections struct {
 	net.Listener
 	mu  sync.Mutex
@@ -77,14 +77,14 @@ func (c *trackedConn) SetWriteDeadline(until time.Time) error {
 	return c.Conn.SetWriteDeadline(until)
 }
 
-// extended counts the connections that may be written to for longer than the
-// server allows for a request that began before a time.
-func (c *connections) extended(began time.Time) (n int) {
+// extended counts the connections with a later write deadline than the server's
+// for a request that started at the given time.
+func (c *connections) extended(started time.Time) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, conn := range c.all {
 		conn.mu.Lock()
-		if conn.until.After(began.Add(serverLimit)) {
+		if conn.until.After(started.Add(serverLimit)) {
 			n++
 		}
 		conn.mu.Unlock()
@@ -92,8 +92,8 @@ func (c *connections) extended(began time.Time) (n int) {
 	return n
 }
 
-// publish brings out one more release, without telling streams.
-func (l *listening) publish(t *testing.T) {
+// publish imports a new release without announcing it.
+func (l *streamServer) publish(t *testing.T) {
 	t.Helper()
 	l.releases++
 	publish(t, l.store, bytes.Replace(demo.Catalog, []byte("2026-11-10"), fmt.Appendf(nil, "2026-12-%02d", l.releases), 1))
@@ -101,16 +101,16 @@ func (l *listening) publish(t *testing.T) {
 
 const subscribe = `subscription {catalogPublished {release}}`
 
-// stream is one open stream, line by line.
+// stream is an open stream, read line by line.
 type stream struct {
 	*http.Response
-	lines chan string // closed at the end
-	leave context.CancelFunc
+	lines      chan string // closed at the end
+	disconnect context.CancelFunc
 }
 
-func (l *listening) open(t *testing.T, headers ...string) *stream {
+func (l *streamServer) open(t *testing.T, headers ...string) *stream {
 	t.Helper()
-	ctx, leave := context.WithCancel(t.Context())
+	ctx, disconnect := context.WithCancel(t.Context())
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, l.server.URL, strings.NewReader(`{"query":"`+subscribe+`"}`))
 	if err != nil {
 		t.Fatal(err)
@@ -124,12 +124,12 @@ func (l *listening) open(t *testing.T, headers ...string) *stream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stream{response, make(chan string, 10_000), leave}
-	t.Cleanup(leave)
+	s := &stream{response, make(chan string, 10_000), disconnect}
+	t.Cleanup(disconnect)
 	go func() {
 		defer close(s.lines)
 		defer response.Body.Close()
-		hint := false // of when and where to reconnect, which is no event
+		hint := false // the block with the retry field, which is not an event
 		for scanner := bufio.NewScanner(response.Body); scanner.Scan(); {
 			line := scanner.Text()
 			if hint = hint && line != "" || strings.HasPrefix(line, "retry: "); !hint {
@@ -140,7 +140,7 @@ func (l *listening) open(t *testing.T, headers ...string) *stream {
 	return s
 }
 
-// events are the next so many, comments apart.
+// events returns the next n events without comments.
 func (s *stream) events(t *testing.T, n int) []string {
 	t.Helper()
 	var events []string
@@ -150,7 +150,7 @@ func (s *stream) events(t *testing.T, n int) []string {
 		case line, ok := <-s.lines:
 			switch {
 			case !ok:
-				t.Fatalf("the stream ended after %q", events)
+				t.Fatalf("got the end of the stream after %q, want %d events", events, n)
 			case strings.HasPrefix(line, ":"):
 			case line == "" && event != "":
 				events, event = append(events, event), ""
@@ -158,13 +158,13 @@ func (s *stream) events(t *testing.T, n int) []string {
 				event += line + "|"
 			}
 		case <-deadline:
-			t.Fatalf("only %q came", events)
+			t.Fatalf("got %q, want %d events", events, n)
 		}
 	}
 	return events
 }
 
-func (s *stream) ends(t *testing.T) {
+func (s *stream) waitForEnd(t *testing.T) {
 	t.Helper()
 	deadline := time.After(wait.Limit)
 	for {
@@ -174,15 +174,15 @@ func (s *stream) ends(t *testing.T) {
 				return
 			}
 			if strings.HasPrefix(line, "event: complete") {
-				t.Error("it says that there is no reason to come again")
+				t.Errorf("got %q, want no event that keeps clients from reconnecting", line)
 			}
 		case <-deadline:
-			t.Fatal("the stream does not end")
+			t.Fatal("got an open stream, want its end")
 		}
 	}
 }
 
-// ids are those of the events that tell of releases.
+// publications returns the ids of the events of releases.
 func publications(t *testing.T, s *store.Store) []string {
 	return storedEvents(t, s, "catalog.published")
 }

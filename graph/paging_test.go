@@ -2,6 +2,7 @@ package graph_test
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,17 +16,18 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// onMany runs test over a catalog with many ties, with all its active tools.
-func onMany(t *testing.T, test func(t *testing.T, e *graph.Executor, all []*ent.Tool)) {
+// onSyntheticCatalog runs test with a catalog that has many ties, and all its
+// active tools.
+func onSyntheticCatalog(t *testing.T, test func(t *testing.T, e *graph.Executor, all []*ent.Tool)) {
 	t.Helper()
-	data := synthetic(t, synth.Options{Tools: 330, Seed: 3})
+	data := syntheticFeed(t, synth.Options{Tools: 330, Seed: 3})
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, data)
 		test(t, newExecutor(s), s.Read.Tool.Query().Where(tool.RetiredAtIsNil()).AllX(t.Context()))
 	})
 }
 
-// sorts are the orders as a person would write them down.
+// sorts are independent implementations of the orders.
 var sorts = map[string]func(a, b *ent.Tool) int{
 	"score_desc":   func(a, b *ent.Tool) int { return scores(a, b, -1) },
 	"score_asc":    func(a, b *ent.Tool) int { return scores(a, b, 1) },
@@ -37,7 +39,7 @@ var sorts = map[string]func(a, b *ent.Tool) int{
 	"price_desc":   func(a, b *ent.Tool) int { return cmp.Compare(b.PriceAmount, a.PriceAmount) },
 }
 
-// scores puts tools without one last in both directions.
+// scores orders tools without a score last in both directions.
 func scores(a, b *ent.Tool, direction int) int {
 	switch {
 	case a.Score == nil && b.Score == nil:
@@ -50,7 +52,7 @@ func scores(a, b *ent.Tool, direction int) int {
 	return direction * cmp.Compare(*a.Score, *b.Score)
 }
 
-// sorted is every tool's slug in an order, ties by slug.
+// sorted returns the slugs of all tools in an order, with ties by slug.
 func sorted(all []*ent.Tool, by func(a, b *ent.Tool) int) []string {
 	tools := slices.Clone(all)
 	slices.SortFunc(tools, func(a, b *ent.Tool) int { return cmp.Or(by(a, b), strings.Compare(a.ID, b.ID)) })
@@ -61,9 +63,9 @@ func sorted(all []*ent.Tool, by func(a, b *ent.Tool) int) []string {
 	return slugs
 }
 
-type slugged struct{ Slug string }
+type slugItem struct{ Slug string }
 
-func slugsOf(items []slugged) []string {
+func slugsOf(items []slugItem) []string {
 	var slugs []string
 	for _, item := range items {
 		slugs = append(slugs, item.Slug)
@@ -72,32 +74,32 @@ func slugsOf(items []slugged) []string {
 }
 
 func TestEveryOrderByPage(t *testing.T) {
-	onMany(t, func(t *testing.T, e *graph.Executor, all []*ent.Tool) {
+	onSyntheticCatalog(t, func(t *testing.T, e *graph.Executor, all []*ent.Tool) {
 		for sort, by := range sorts {
 			var got []string
 			for page := 1; page <= 8; page++ {
-				answer := decoded[struct {
+				result := decode[struct {
 					Tools struct {
-						Items []slugged
+						Items []slugItem
 						Meta  struct{ Total, Page, Limit, Pages int }
 					}
-				}](t, ask(t, e, fmt.Sprintf(`{tools(sort: %s, page: %d, limit: 50) {items {slug} meta {total page limit pages}}}`, sort, page)))
-				expect(t, sort, answer.Tools.Meta, struct{ Total, Page, Limit, Pages int }{330, page, 50, 7})
-				got = append(got, slugsOf(answer.Tools.Items)...)
+				}](t, mustExecute(t, e, fmt.Sprintf(`{tools(sort: %s, page: %d, limit: 50) {items {slug} meta {total page limit pages}}}`, sort, page)))
+				expect(t, sort, result.Tools.Meta, struct{ Total, Page, Limit, Pages int }{330, page, 50, 7})
+				got = append(got, slugsOf(result.Tools.Items)...)
 			}
 			expect(t, sort, got, sorted(all, by))
 		}
 	})
 }
 
-// connection is a slice of tools as a client sees it.
+// connection is a Relay connection as a client sees it.
 type connection struct {
 	ToolConnection struct {
 		TotalCount int
-		Nodes      []slugged
+		Nodes      []slugItem
 		Edges      []struct {
 			Cursor string
-			Node   slugged
+			Node   slugItem
 		}
 		PageInfo struct {
 			HasNextPage, HasPreviousPage bool
@@ -109,13 +111,13 @@ type connection struct {
 const connectionFields = `{totalCount nodes {slug} edges {cursor node {slug}} pageInfo {hasNextPage hasPreviousPage startCursor endCursor}}`
 
 func TestEveryOrderByCursor(t *testing.T) {
-	onMany(t, func(t *testing.T, e *graph.Executor, all []*ent.Tool) {
+	onSyntheticCatalog(t, func(t *testing.T, e *graph.Executor, all []*ent.Tool) {
 		for sort, by := range sorts {
 			want := sorted(all, by)
 			var forward []string
 			after := ""
 			for more := true; more; {
-				c := decoded[connection](t, ask(t, e, fmt.Sprintf(`{toolConnection(sort: %s, first: 47%s) %s}`, sort, after, connectionFields))).ToolConnection
+				c := decode[connection](t, mustExecute(t, e, fmt.Sprintf(`{toolConnection(sort: %s, first: 47%s) %s}`, sort, after, connectionFields))).ToolConnection
 				forward = append(forward, slugsOf(c.Nodes)...)
 				expect(t, "total", c.TotalCount, 330)
 				expect(t, "previous", c.PageInfo.HasPreviousPage, after != "")
@@ -127,7 +129,7 @@ func TestEveryOrderByCursor(t *testing.T) {
 			var backward []string
 			before := ""
 			for more := true; more; {
-				c := decoded[connection](t, ask(t, e, fmt.Sprintf(`{toolConnection(sort: %s, last: 47%s) %s}`, sort, before, connectionFields))).ToolConnection
+				c := decode[connection](t, mustExecute(t, e, fmt.Sprintf(`{toolConnection(sort: %s, last: 47%s) %s}`, sort, before, connectionFields))).ToolConnection
 				backward = append(slugsOf(c.Nodes), backward...)
 				before, more = fmt.Sprintf(`, before: "%s"`, c.PageInfo.StartCursor), c.PageInfo.HasPreviousPage
 			}
@@ -139,8 +141,8 @@ func TestEveryOrderByCursor(t *testing.T) {
 func TestFilters(t *testing.T) {
 	over := func(value *float64, least float64) bool { return value != nil && *value >= least }
 	under := func(value *float64, most float64) bool { return value != nil && *value <= most }
-	onMany(t, func(t *testing.T, e *graph.Executor, all []*ent.Tool) {
-		for filter, keeps := range map[string]func(*ent.Tool) bool{
+	onSyntheticCatalog(t, func(t *testing.T, e *graph.Executor, all []*ent.Tool) {
+		for filter, matches := range map[string]func(*ent.Tool) bool{
 			`{}`:                                           func(*ent.Tool) bool { return true },
 			`{categories: ["code", "chat"]}`:               func(t *ent.Tool) bool { return t.CategorySlug == "code" || t.CategorySlug == "chat" },
 			`{categories: ["unknown"]}`:                    func(*ent.Tool) bool { return false },
@@ -160,28 +162,28 @@ func TestFilters(t *testing.T) {
 				return t.Pricing == tool.PricingPayant && t.CategorySlug == "voix" && over(t.Score, 5)
 			},
 		} {
-			var kept []*ent.Tool
+			var matching []*ent.Tool
 			for _, t := range all {
-				if keeps(t) {
-					kept = append(kept, t)
+				if matches(t) {
+					matching = append(matching, t)
 				}
 			}
 			for range 2 { // the second time, the count is known
-				answer := decoded[struct {
+				result := decode[struct {
 					Tools struct {
-						Items []slugged
+						Items []slugItem
 						Meta  struct{ Total int }
 					}
-				}](t, ask(t, e, `{tools(limit: 200, sort: name_asc, filter: `+filter+`) {items {slug} meta {total}}}`))
-				expect(t, filter+" total", answer.Tools.Meta.Total, len(kept))
-				expect(t, filter, slugsOf(answer.Tools.Items), sorted(kept, sorts["name_asc"])[:min(200, len(kept))])
+				}](t, mustExecute(t, e, `{tools(limit: 200, sort: name_asc, filter: `+filter+`) {items {slug} meta {total}}}`))
+				expect(t, filter+" total", result.Tools.Meta.Total, len(matching))
+				expect(t, filter, slugsOf(result.Tools.Items), sorted(matching, sorts["name_asc"])[:min(200, len(matching))])
 			}
 		}
 	})
 }
 
 func TestAggregates(t *testing.T) {
-	onMany(t, func(t *testing.T, e *graph.Executor, all []*ent.Tool) {
+	onSyntheticCatalog(t, func(t *testing.T, e *graph.Executor, all []*ent.Tool) {
 		type group struct {
 			Key                string
 			Count, Tested      int
@@ -205,17 +207,108 @@ func TestAggregates(t *testing.T) {
 				bins[min(int(*row.Score), 9)]++
 			}
 		}
-		answer := decoded[struct {
+		result := decode[struct {
 			ToolGroups     []group
 			ScoreHistogram []struct{ Count int }
-		}](t, ask(t, e, `{toolGroups(by: pricing, filter: {priceMax: 100}) {key count tested minScore maxScore} scoreHistogram(filter: {priceMax: 100}) {count}}`))
-		expect(t, "groups", answer.ToolGroups, []group{*want["freemium"], *want["gratuit"], *want["payant"]})
-		for i, bin := range answer.ScoreHistogram {
+		}](t, mustExecute(t, e, `{toolGroups(by: pricing, filter: {priceMax: 100}) {key count tested minScore maxScore} scoreHistogram(filter: {priceMax: 100}) {count}}`))
+		expect(t, "groups", result.ToolGroups, []group{*want["freemium"], *want["gratuit"], *want["payant"]})
+		for i, bin := range result.ScoreHistogram {
 			expect(t, fmt.Sprintf("bin %d", i), bin.Count, bins[i])
 		}
 		for by, first := range map[string]string{"category": "agents", "icp": "agentic-engineer", "tier": "1"} {
-			keys := decoded[struct{ ToolGroups []group }](t, ask(t, e, `{toolGroups(by: `+by+`) {key count}}`)).ToolGroups
+			keys := decode[struct{ ToolGroups []group }](t, mustExecute(t, e, `{toolGroups(by: `+by+`) {key count}}`)).ToolGroups
 			expect(t, by, keys[0].Key, first)
 		}
 	})
+}
+
+// Connections have the same items as pages, read from either end.
+func TestConnectionsMatchPages(t *testing.T) {
+	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
+		for pages, connection := range map[string]string{
+			`comparisons(limit: 200)`:                   `comparisonConnection(%s)`,
+			`comparisons(limit: 200, category: "code")`: `comparisonConnection(category: "code", %s)`,
+			`retiredTools(limit: 200)`:                  `retiredToolConnection(%s)`,
+			`retiredTools(limit: 200, reason: mort)`:    `retiredToolConnection(reason: mort, %s)`,
+		} {
+			want := slugsOf(decode[map[string]struct{ Items []slugItem }](t, mustExecute(t, e, `{list: `+pages+` {items {slug}}}`))["list"].Items)
+			expect(t, pages+" forward", walk(t, e, connection, "first", "after"), want)
+			expect(t, pages+" backward", walk(t, e, connection, "last", "before"), want)
+		}
+	})
+}
+
+// walk reads a connection two items at a time, in its own order.
+func walk(t *testing.T, e *graph.Executor, connection, size, from string) []string {
+	t.Helper()
+	var all []string
+	arguments := size + ": 2"
+	for {
+		var result map[string]struct {
+			TotalCount int
+			Edges      []struct{ Node slugItem }
+			PageInfo   struct {
+				HasNextPage, HasPreviousPage bool
+				StartCursor, EndCursor       *string
+			}
+		}
+		data := mustExecute(t, e, `{list: `+fmt.Sprintf(connection, arguments)+` {totalCount edges {node {slug}} pageInfo {hasNextPage hasPreviousPage startCursor endCursor}}}`)
+		if err := json.Unmarshal([]byte(data), &result); err != nil {
+			t.Fatal(err)
+		}
+		list := result["list"]
+		var slugs []string
+		for _, edge := range list.Edges {
+			slugs = append(slugs, edge.Node.Slug)
+		}
+		more, cursor := list.PageInfo.HasNextPage, list.PageInfo.EndCursor
+		if all = append(all, slugs...); from == "before" {
+			all = append(slugs, all[:len(all)-len(slugs)]...)
+			more, cursor = list.PageInfo.HasPreviousPage, list.PageInfo.StartCursor
+		}
+		if !more {
+			if list.TotalCount != len(all) {
+				t.Errorf("%s: got %d items, want totalCount %d", connection, len(all), list.TotalCount)
+			}
+			return all
+		}
+		arguments = fmt.Sprintf(`%s: 2, %s: "%s"`, size, from, *cursor)
+	}
+}
+
+// deepPages checks that the pages of a long list have the same tools as its
+// connection.
+func deepPages(t *testing.T, e *graph.Executor) {
+	for _, list := range []string{"sort: score_desc", "sort: score_asc", "sort: name_desc", "sort: price_asc", "sort: updated_desc", `sort: name_asc, filter: {verifiabilityMin: 1}`} {
+		var want []string
+		for after := "null"; after != ""; {
+			part := decode[struct {
+				ToolConnection struct {
+					Nodes    []slugItem
+					PageInfo struct {
+						HasNextPage bool
+						EndCursor   string
+					}
+				}
+			}](t, mustExecute(t, e, fmt.Sprintf(`{toolConnection(%s, first: 200, after: %s) {nodes {slug} pageInfo {hasNextPage endCursor}}}`, list, after))).ToolConnection
+			want = append(want, slugsOf(part.Nodes)...)
+			after = ""
+			if part.PageInfo.HasNextPage {
+				after = fmt.Sprintf("%q", part.PageInfo.EndCursor)
+			}
+		}
+		if len(want) < 2200 {
+			t.Fatalf("%s: got %d tools, want at least 2200", list, len(want))
+		}
+		for _, limit := range []int{200, 73} {
+			var got []string
+			for page := 1; (page-1)*limit < len(want); page++ {
+				got = append(got, slugsOf(decode[struct{ Tools struct{ Items []slugItem } }](t,
+					mustExecute(t, e, fmt.Sprintf(`{tools(%s, page: %d, limit: %d) {items {slug}}}`, list, page, limit))).Tools.Items)...)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s, limit %d: got %d tools by page, want the same %d as by cursor", list, limit, len(got), len(want))
+			}
+		}
+	}
 }

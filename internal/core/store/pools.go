@@ -1,0 +1,121 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"io"
+
+	"github.com/ngrok/sqlmw"
+)
+
+// Watch is called when a statement starts, and returns what is called when it
+// ends: after its last row was read, because SQLite works until then. It gets
+// the statement's text, and never its arguments.
+type Watch func(ctx context.Context, pool, text string) (ended func(error))
+
+// The names of the connection pools.
+const (
+	poolReader  = "reader"
+	poolWriter  = "writer"
+	poolKeys    = "keys"
+	poolPrimary = "primary" // read if the replica cannot be
+)
+
+// Pools returns the connection pools by name.
+func (s *Store) Pools() map[string]*sql.DB {
+	pools := map[string]*sql.DB{poolReader: s.reader, poolWriter: s.writer, poolKeys: s.keys}
+	if s.replica != nil {
+		pools[poolPrimary] = s.replica.primary
+	}
+	return pools
+}
+
+// openPool opens a pool of up to size connections. A Watch is put into the
+// driver, where it sees every statement; without one, nothing is in the way.
+func openPool(connector driver.Connector, pool string, watch Watch, size int) *sql.DB {
+	if watch != nil {
+		wrapped := sqlmw.Driver(connectorDriver{connector}, &interceptor{pool: pool, watch: watch})
+		connector, _ = wrapped.(driver.DriverContext).OpenConnector("") // ours never fails
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(size)
+	db.SetMaxIdleConns(size)
+	return db
+}
+
+// connectorDriver is a driver whose connections all come from one connector.
+type connectorDriver struct{ driver.Connector }
+
+func (d connectorDriver) Open(string) (driver.Conn, error) { return d.Connect(context.Background()) }
+
+func (d connectorDriver) OpenConnector(string) (driver.Connector, error) { return d.Connector, nil }
+
+// interceptor calls a Watch for the statements of a pool.
+type interceptor struct {
+	sqlmw.NullInterceptor
+	pool  string
+	watch Watch
+}
+
+func (i *interceptor) ConnExecContext(ctx context.Context, conn driver.ExecerContext, text string, args []driver.NamedValue) (driver.Result, error) {
+	ended := i.watch(ctx, i.pool, text)
+	result, err := conn.ExecContext(ctx, text, args)
+	ended(err)
+	return result, err
+}
+
+func (i *interceptor) StmtExecContext(ctx context.Context, stmt driver.StmtExecContext, text string, args []driver.NamedValue) (driver.Result, error) {
+	ended := i.watch(ctx, i.pool, text)
+	result, err := stmt.ExecContext(ctx, args)
+	ended(err)
+	return result, err
+}
+
+func (i *interceptor) ConnQueryContext(ctx context.Context, conn driver.QueryerContext, text string, args []driver.NamedValue) (context.Context, driver.Rows, error) {
+	return i.query(ctx, text, func() (driver.Rows, error) { return conn.QueryContext(ctx, text, args) })
+}
+
+func (i *interceptor) StmtQueryContext(ctx context.Context, stmt driver.StmtQueryContext, text string, args []driver.NamedValue) (context.Context, driver.Rows, error) {
+	return i.query(ctx, text, func() (driver.Rows, error) { return stmt.QueryContext(ctx, args) })
+}
+
+func (i *interceptor) TxCommit(ctx context.Context, tx driver.Tx) error {
+	ended := i.watch(ctx, i.pool, "COMMIT")
+	err := tx.Commit()
+	ended(err)
+	return err
+}
+
+// query returns a context that carries the query to RowsNext and RowsClose.
+func (i *interceptor) query(ctx context.Context, text string, run func() (driver.Rows, error)) (context.Context, driver.Rows, error) {
+	query := &openQuery{ended: i.watch(ctx, i.pool, text)}
+	rows, err := run()
+	if err != nil {
+		query.ended(err)
+	}
+	return context.WithValue(ctx, openQueryKey{}, query), rows, err
+}
+
+// openQuery is a query whose rows are being read.
+type openQuery struct {
+	ended func(error)
+	err   error
+}
+
+type openQueryKey struct{}
+
+func (i *interceptor) RowsNext(ctx context.Context, rows driver.Rows, dest []driver.Value) error {
+	err := rows.Next(dest)
+	if err != nil && err != io.EOF {
+		ctx.Value(openQueryKey{}).(*openQuery).err = err
+	}
+	return err
+}
+
+func (i *interceptor) RowsClose(ctx context.Context, rows driver.Rows) error {
+	err := rows.Close()
+	query := ctx.Value(openQueryKey{}).(*openQuery)
+	query.ended(query.err)
+	return err
+}

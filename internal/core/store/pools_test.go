@@ -1,0 +1,107 @@
+package store_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"palmares/ent"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+// recorder is a Watch that records statements.
+type recorder struct {
+	mu             sync.Mutex
+	statements     []string
+	started, ended int
+	failed         error
+}
+
+func (r *recorder) watch(_ context.Context, pool, text string) func(error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.started++
+	r.statements = append(r.statements, pool+": "+text)
+	return func(err error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.ended++
+		r.failed = err
+	}
+}
+
+// has checks that a statement was seen and has ended, and clears the recorder.
+func (r *recorder) has(t *testing.T, pool, text string) {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := strings.Join(r.statements, "\n")
+	if !strings.Contains(all, pool+": "+text) || r.started != r.ended {
+		t.Errorf("got %d open statements and no %s: %s, want 0 and this one:\n%s", r.started-r.ended, pool, text, all)
+	}
+	if strings.Contains(all, "geheim") {
+		t.Errorf("got arguments in %s", all)
+	}
+	r.statements = nil
+}
+
+func TestWatchSeesEveryStatement(t *testing.T) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		r := &recorder{}
+		cfg.Watch = r.watch
+		s := testkit.Open(t, cfg)
+		r.statements = nil
+		err := s.Update(t.Context(), func(tx *ent.Tx) error {
+			if err := tx.Category.Create().SetID("geheim").SetLabel("geheim").SetFingerprint("geheim").Exec(t.Context()); err != nil {
+				return err
+			}
+			_, err := tx.ExecContext(t.Context(), "UPDATE categories SET label = label")
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.has(t, "writer", "COMMIT")
+		if _, err := s.Read.Category.Get(t.Context(), "geheim"); err != nil {
+			t.Fatal(err)
+		}
+		r.has(t, "reader", "SELECT ")
+		err = s.Reading(t.Context(), func(ctx context.Context, _ *ent.Release) error {
+			rows, err := s.Select(ctx, "SELECT slug FROM categories")
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			return rows.Err()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.has(t, "reader", "SELECT slug FROM categories")
+		rows, err := s.Current().QueryContext(t.Context(), "SELECT 7")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = rows.Close()
+		r.has(t, "reader", "SELECT 7")
+		if _, err := s.Read.QueryContext(t.Context(), "SELECT FROM nowhere"); err == nil || fmt.Sprint(r.failed) != fmt.Sprint(err) {
+			t.Errorf("got %v, want the failure %v", r.failed, err)
+		}
+		// Also those that do not go through ent.
+		err = s.Exclusive(t.Context(), func(_ *ent.Tx, plain *sql.Tx) error {
+			_, err := plain.ExecContext(t.Context(), "UPDATE tools SET name = name")
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.has(t, "writer", "UPDATE tools")
+		if pools := s.Pools(); len(pools) != 3 || pools["keys"] == nil || pools["reader"] == nil || pools["writer"] == nil {
+			t.Errorf("got pools %v, want reader, writer and keys", pools)
+		}
+	})
+}

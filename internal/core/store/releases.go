@@ -1,0 +1,183 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
+	"github.com/lib/pq"
+
+	"palmares/ent"
+	"palmares/ent/release"
+)
+
+// NewestRelease reads the newest release with any client or transaction. It is
+// nil before the first import.
+func NewestRelease(ctx context.Context, releases *ent.ReleaseClient) (*ent.Release, error) {
+	rel, err := releases.Query().Order(release.ByID(entsql.OrderDesc())).First(ctx)
+	if ent.IsNotFound(err) {
+		return nil, nil
+	}
+	return rel, err
+}
+
+// pollTimeout keeps a hanging database from stopping the watch.
+const pollTimeout = 5 * time.Second
+
+// Watch calls seen with the current release and each newer one, from this
+// process or another, until ctx ends. It repeats releases that seen returns
+// false for. An outage of the database is logged once.
+func (s *Store) Watch(ctx context.Context, log *slog.Logger, seen func(*ent.Release) bool) {
+	wake, stop := s.listen()
+	defer stop()
+	ticker := time.NewTicker(s.pollEvery)
+	defer ticker.Stop()
+
+	var last *ent.Release // numbers grow, but a restored backup goes back
+	healthy := true
+	for {
+		rel, err := s.poll(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && healthy:
+			log.Warn("polling for new releases failed, will retry", "cause", err)
+		case err == nil && !healthy:
+			log.Info("polling for new releases works again")
+		}
+		if healthy = err == nil; healthy && rel != nil && !same(rel, last) && seen(rel) {
+			last = rel
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-wake:
+		case <-ticker.C:
+		}
+	}
+}
+
+// same reports whether two releases are one; restored backups reuse numbers.
+func same(a, b *ent.Release) bool {
+	return a != nil && b != nil && a.ID == b.ID && a.ImportedAt.Equal(b.ImportedAt)
+}
+
+func (s *Store) poll(ctx context.Context) (*ent.Release, error) {
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	return s.CurrentRelease(ctx)
+}
+
+// listen subscribes to the notifications of Announce. SQLite has none, so it is
+// only polled.
+func (s *Store) listen() (<-chan *pq.Notification, func()) {
+	if s.dialect != dialect.Postgres {
+		return nil, func() {}
+	}
+	// The listener reconnects in the background, and each reconnection wakes the
+	// watch too, because notifications may have been missed.
+	listener := pq.NewListener(s.url, 100*time.Millisecond, 5*time.Second, nil)
+	// Listen waits for the first connection, and the first poll should not.
+	go func() { _ = listener.Listen(releaseChannel) }()
+	return listener.Notify, func() { _ = listener.Close() }
+}
+
+// replica is a database that follows the primary. It may lag behind, be one of
+// several that lag differently, or be unavailable: then the primary is read.
+// This process never shows an older release than it has shown before.
+type replica struct {
+	current    *ent.Client // reads from the primary
+	primary    *sql.DB
+	statements *statements
+	skipUntil  atomic.Int64 // nanoseconds
+}
+
+const (
+	// replicaPause is how long a replica that failed is not used.
+	replicaPause = 5 * time.Second
+	// replicaPoll is how often a replica is polled for new releases, which it
+	// has a little later than the notification arrives.
+	replicaPoll = 250 * time.Millisecond
+)
+
+func (s *Store) setPrimary(primary *sql.DB) {
+	client := ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, primary)))
+	s.replica = &replica{primary: primary, statements: newStatements(primary), current: client}
+	s.pollEvery = min(s.pollEvery, replicaPoll)
+}
+
+// skipped reports whether the replica is not to be used for now.
+func (r *replica) skipped() bool { return r != nil && time.Now().UnixNano() < r.skipUntil.Load() }
+
+// failed reports whether an error is the replica's own, so that the primary may
+// succeed, and pauses the replica if so.
+func (r *replica) failed(ctx context.Context, err error) bool {
+	if r == nil || ctx.Err() != nil || meaning(err) == "" {
+		return false
+	}
+	r.skipUntil.Store(time.Now().Add(replicaPause).UnixNano())
+	return true
+}
+
+// sawOnReplica makes a release of the replica the newest known one, unless the
+// replica lags.
+func (s *Store) sawOnReplica(release *ent.Release) bool {
+	for {
+		known := s.newest.Load()
+		if older(release, known) {
+			return false
+		}
+		if s.newest.CompareAndSwap(known, release) {
+			return true
+		}
+	}
+}
+
+// saw makes a release of the primary the newest known one. Before is what was
+// known when it was read. An older release means that a backup was restored,
+// unless another reader has seen a newer one meanwhile.
+func (s *Store) saw(before, release *ent.Release) bool {
+	for {
+		known := s.newest.Load()
+		if older(release, known) && !same(known, before) {
+			return false
+		}
+		if s.newest.CompareAndSwap(known, release) {
+			return true
+		}
+	}
+}
+
+func older(release, known *ent.Release) bool {
+	return known != nil && (release == nil || release.ID < known.ID)
+}
+
+// Current returns a client that reads what was just written.
+func (s *Store) Current() *ent.Client {
+	if s.replica != nil {
+		return s.replica.current
+	}
+	return s.Read
+}
+
+// CurrentRelease returns the newest release that readers see, or nil before the
+// first import. A replica with an older release than before lags, unless the
+// primary has the same: then a backup was restored.
+func (s *Store) CurrentRelease(ctx context.Context) (*ent.Release, error) {
+	if s.replica != nil && !s.replica.skipped() {
+		release, err := NewestRelease(ctx, s.Read.Release)
+		if !s.replica.failed(ctx, err) && (err != nil || s.sawOnReplica(release)) {
+			return release, explain(err)
+		}
+	}
+	before := s.newest.Load()
+	release, err := NewestRelease(ctx, s.Current().Release)
+	if err == nil && !s.saw(before, release) {
+		release = s.newest.Load()
+	}
+	return release, explain(err)
+}
