@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"palmares/auth"
@@ -15,7 +16,6 @@ import (
 	"palmares/internal/account/billing"
 	"palmares/internal/account/portal"
 	"palmares/internal/catalog/journal"
-	"palmares/internal/core/middleware"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
@@ -71,8 +71,8 @@ func (a *access) caller(r *http.Request) quota.Caller {
 	return counted
 }
 
-// countsTowardsQuota reports whether a request is for catalog data.
-func countsTowardsQuota(r *http.Request) bool {
+// usesQuota reports whether a request is for catalog data.
+func usesQuota(r *http.Request) bool {
 	path := r.URL.Path
 	return path == "/graphql" || strings.HasPrefix(path, "/api/embeddings/") ||
 		strings.HasPrefix(path, "/api/v1/") && path != rest.DocumentPath
@@ -100,11 +100,8 @@ const keyUseInterval = 5 * time.Second
 
 // run saves counts and key uses until ctx ends, and once more at the end.
 func (a *access) run(ctx context.Context) {
-	ledgerDone := make(chan struct{})
-	go func() {
-		defer close(ledgerDone)
-		a.ledger.Run(ctx)
-	}()
+	var ledger sync.WaitGroup
+	ledger.Go(func() { a.ledger.Run(ctx) })
 	ticker := time.NewTicker(keyUseInterval)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
@@ -116,7 +113,7 @@ func (a *access) run(ctx context.Context) {
 			a.log.Warn("saving key uses failed", "cause", err)
 		}
 	}
-	<-ledgerDone
+	ledger.Wait()
 	if a.redis != nil {
 		_ = a.redis.Close()
 	}
@@ -125,14 +122,6 @@ func (a *access) run(ctx context.Context) {
 // responseTimeout is how long a page may take to start its response. Every
 // client must get a response within 10 seconds, even if the database hangs.
 const responseTimeout = 8 * time.Second
-
-// limit bounds the body size and the duration of requests.
-func (p *program) limit(next http.Handler) http.Handler {
-	return middleware.Chain(next,
-		middleware.LimitBody(maxBody, p.writeError),
-		middleware.When(hasDeadline, middleware.Deadline(responseTimeout, p.log, p.writeError)),
-	)
-}
 
 // hasDeadline reports whether responseTimeout applies: not to the API, which
 // has its own limits and streams, nor to assets, which are in memory.
@@ -165,7 +154,7 @@ func inPortal(path string) bool {
 
 // writeError writes an HTML page to browsers and JSON to programs.
 func (p *program) writeError(w http.ResponseWriter, r *http.Request, err error) {
-	if inPortal(r.URL.Path) || strings.Contains(r.Header.Get("Accept"), "text/html") && !countsTowardsQuota(r) {
+	if inPortal(r.URL.Path) || strings.Contains(r.Header.Get("Accept"), "text/html") && !usesQuota(r) {
 		p.services.portal.Refuse(w, r, err)
 		return
 	}

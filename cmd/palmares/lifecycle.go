@@ -166,11 +166,11 @@ func (p *program) drain() error {
 		p.log.Info("shutdown delayed", "delay", delay)
 		time.Sleep(delay)
 	}
-	p.log.Info("draining requests", "connections", p.conns.open.Load())
+	p.log.Info("draining requests", "connections", p.connections.Load())
 	p.closing.Store(true)
 	_ = p.listener.Close()
 	p.graphql.Close() // streams would not end on their own
-	for deadline := time.Now().Add(lastRequestTimeout); p.conns.open.Load() > 0 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(lastRequestTimeout); p.connections.Load() > 0 && time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
@@ -191,14 +191,12 @@ func (p *program) closeWhenDraining(next http.Handler) http.Handler {
 	})
 }
 
-// connCounter counts open connections.
-type connCounter struct{ open atomic.Int64 }
-
-func (c *connCounter) track(_ net.Conn, state http.ConnState) {
+// countConnection is called whenever a connection changes its state.
+func (p *program) countConnection(_ net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
-		c.open.Add(1)
+		p.connections.Add(1)
 	case http.StateClosed, http.StateHijacked:
-		c.open.Add(-1)
+		p.connections.Add(-1)
 	}
 }

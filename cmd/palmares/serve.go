@@ -59,22 +59,22 @@ func (c *serveCommand) Run(ctx context.Context, s *settings, term terminal) erro
 
 // program is a server with everything it uses.
 type program struct {
-	settings  *settings
-	log       *slog.Logger
-	store     *store.Store
-	listener  net.Listener
-	metrics   net.Listener // nil without metrics
-	server    *http.Server
-	health    health
-	conns     connCounter
-	closing   atomic.Bool // responses close their connection
-	access    *access
-	executor  *graph.Executor
-	graphql   *graph.Handler
-	cache     *cache.Cache
-	services  *services
-	minutes   *status.Recorder
-	telemetry telemetry
+	settings    *settings
+	log         *slog.Logger
+	store       *store.Store
+	listener    net.Listener
+	metrics     net.Listener // nil without metrics
+	server      *http.Server
+	health      health
+	connections atomic.Int64
+	closing     atomic.Bool // responses close their connection
+	access      *access
+	executor    *graph.Executor
+	graphql     *graph.Handler
+	cache       *cache.Cache
+	services    *services
+	minutes     *status.Recorder
+	telemetry   telemetry
 }
 
 // newProgram opens the database and listens.
@@ -140,7 +140,7 @@ func (p *program) open(ctx context.Context, fillDemo bool) (err error) {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
-		ConnState:         p.conns.track,
+		ConnState:         p.countConnection,
 		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
 	}
 	return nil
@@ -176,16 +176,18 @@ func (p *program) handler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	observers := p.telemetry.observers(routes.label)
 	return middleware.Chain(routes,
-		p.closeWhenDraining,            // outermost, so that every response of a draining server closes its connection
-		middleware.RequestID,           // before the log, which includes the id
-		p.telemetry.link(routes.label), // before the log, which includes the trace id
-		middleware.Log(p.log, p.telemetry.observers(routes.label)...),  // outside Recover, so that panics are logged with a status too
-		middleware.Recover(p.log),                                      // outside everything that can panic
-		middleware.When(allowsCORS, middleware.OpenToAll),              // before any rejection, so that browsers can read the error
-		middleware.When(countsTowardsQuota, p.access.keyring.Identify), // before the quota, which depends on the caller
-		middleware.When(countsTowardsQuota, p.access.quota.Count),      // before any work, so that over-quota requests cost nothing
-		p.limit, // innermost, so that requests rejected for their size or duration count too
+		p.closeWhenDraining,                                   // outermost, so that every response of a draining server closes its connection
+		middleware.RequestID,                                  // before the log, which includes the id
+		p.telemetry.link(routes.label),                        // before the log, which includes the trace id
+		middleware.Log(p.log, observers...),                   // outside Recover, so that panics are logged with a status too
+		middleware.Recover(p.log),                             // outside everything that can panic
+		middleware.When(allowsCORS, middleware.OpenToAll),     // before any rejection, so that browsers can read the error
+		middleware.When(usesQuota, p.access.keyring.Identify), // before the quota, which depends on the caller
+		middleware.When(usesQuota, p.access.quota.Count),      // before any work, so that over-quota requests cost nothing
+		middleware.LimitBody(maxBody, p.writeError),           // after the quota, so that rejected requests count too
+		middleware.When(hasDeadline, middleware.Deadline(responseTimeout, p.log, p.writeError)), // innermost, so that it covers only the handler
 	), nil
 }
 

@@ -122,31 +122,24 @@ func (v *services) run(ctx context.Context) {
 // cleanUp deletes data that has expired at the given time.
 func (v *services) cleanUp(ctx context.Context, now time.Time) {
 	offset, err := v.store.ClockOffset(ctx, now)
-	if err != nil {
-		v.warn(ctx, "reading the database clock failed", err)
+	switch {
+	case ctx.Err() != nil:
 		return
-	}
-	if offset.Abs() > maxClockOffset {
+	case err != nil:
+		v.log.Warn("reading the database clock failed", "cause", err)
+		return
+	case offset.Abs() > maxClockOffset:
 		v.log.Warn("cleanup skipped: the clocks of server and database differ", "database_ahead_by", offset.Round(time.Second))
 		return
 	}
-	if err := auth.Tidy(ctx, v.store, now); err != nil {
-		v.warn(ctx, "deleting expired sessions and messages failed", err)
-	}
-	if err := quota.Tidy(ctx, v.store, quota.DayOf(now)); err != nil {
-		v.warn(ctx, "deleting old request counts failed", err)
-	}
-	if err := billing.DeleteOldEvents(ctx, v.store, now); err != nil {
-		v.warn(ctx, "deleting old billing events failed", err)
-	}
-	if err := v.hooks.Tidy(ctx); err != nil {
-		v.warn(ctx, "deleting old webhook attempts failed", err)
-	}
-}
-
-// warn logs an error, unless the server is shutting down.
-func (v *services) warn(ctx context.Context, message string, err error) {
-	if ctx.Err() == nil {
-		v.log.Warn(message, "cause", err)
+	for data, remove := range map[string]func() error{
+		"sessions and messages": func() error { return auth.Tidy(ctx, v.store, now) },
+		"request counts":        func() error { return quota.Tidy(ctx, v.store, quota.DayOf(now)) },
+		"billing events":        func() error { return billing.DeleteOldEvents(ctx, v.store, now) },
+		"webhook attempts":      func() error { return v.hooks.Tidy(ctx) },
+	} {
+		if err := remove(); err != nil && ctx.Err() == nil {
+			v.log.Warn("cleanup failed", "data", data, "cause", err)
+		}
 	}
 }

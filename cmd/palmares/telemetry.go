@@ -139,7 +139,7 @@ func (p *program) addMetrics(m *metrics.Metrics) {
 		return 0
 	})
 	m.Gauge("palmares_draining", "1 while the server shuts down.", readBool(p.health.draining.Load))
-	m.Gauge("palmares_connections", "Open connections.", read(p.conns.open.Load))
+	m.Gauge("palmares_connections", "Open connections.", read(p.connections.Load))
 	m.Gauge("palmares_streams", "Open GraphQL subscriptions.", read(p.graphql.Streams))
 	newSamples(p.store, p.services.hooks, p.log).addTo(m)
 }

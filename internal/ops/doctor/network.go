@@ -114,7 +114,7 @@ type Status struct {
 // NotReady is the error of a server that responds but is not ready.
 type NotReady struct {
 	Ours   bool   // it is a palmares server
-	Reason string // what it says
+	Reason string // its own error message
 }
 
 func (e *NotReady) Error() string {

@@ -148,14 +148,14 @@ func TestGuidesAfterARelease(t *testing.T) {
 	dashboards := newReader(t, cfg, s, "dashboards").saveAll("live.mjs")
 	webhooks := newReader(t, cfg, s, "webhooks").saveAll("catchup.py")
 	caching := newReader(t, cfg, s, "caching").saveAll("cached.mjs")
-	says := func(r *reader, command, until, want string) {
+	prints := func(r *reader, command, until, want string) {
 		t.Helper()
 		if got := r.shell(command, until); strings.TrimSpace(got) != want {
 			t.Errorf("%s: got %q, want %q", command, got, want)
 		}
 	}
 	const sync = "API_KEY=YOUR_KEY python3 sync.py"
-	says(embeddings, sync, "", "18 embedded, 0 deleted, 0 unchanged")
+	prints(embeddings, sync, "", "18 embedded, 0 deleted, 0 unchanged")
 	listening := dashboards.start("node live.mjs")
 	if err := listening.waitFor("release 1 of 2026-11-10: 48 tools"); err != nil {
 		t.Fatal(err)
@@ -163,22 +163,22 @@ func TestGuidesAfterARelease(t *testing.T) {
 	waitForFile(t, filepath.Join(dashboards.dir, "last-release.txt")) // else the release is reported again
 	listening.stop()
 	webhooks.shell("python3 catchup.py", "")
-	says(caching, "node cached.mjs", "", "8 categories, updated")
+	prints(caching, "node cached.mjs", "", "8 categories, updated")
 
 	blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "feed.ndjson", revised(t))))
 	wait.Until(t, "the release is served", func() bool {
 		_, body := s.Get(t, "/readyz")
 		return body["release"] == 2.0
 	})
-	says(embeddings, sync, "", "1 embedded, 1 deleted, 16 unchanged")
-	says(embeddings, sync, "", "0 embedded, 0 deleted, 17 unchanged")
-	says(dashboards, "node live.mjs", "tools", "release 2 of 2026-11-11: 47 tools")
+	prints(embeddings, sync, "", "1 embedded, 1 deleted, 16 unchanged")
+	prints(embeddings, sync, "", "0 embedded, 0 deleted, 17 unchanged")
+	prints(dashboards, "node live.mjs", "tools", "release 2 of 2026-11-11: 47 tools")
 	if got := webhooks.shell("python3 catchup.py", ""); got == "0 events\n" {
 		t.Error("got no new events, want some")
 	}
-	says(webhooks, "python3 catchup.py", "", "0 events")
-	says(caching, "node cached.mjs", "", "8 categories, updated")
-	says(caching, "node cached.mjs", "", "8 categories, unchanged")
+	prints(webhooks, "python3 catchup.py", "", "0 events")
+	prints(caching, "node cached.mjs", "", "8 categories, updated")
+	prints(caching, "node cached.mjs", "", "8 categories, unchanged")
 }
 
 func waitForFile(t *testing.T, path string) {

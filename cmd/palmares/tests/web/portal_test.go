@@ -65,8 +65,8 @@ func TestNewUser(t *testing.T) {
 		shot(p, "5-key")
 		p.Click("[data-copy=key]")
 		wait.Until(t, "the copy button confirms the copy", func() bool {
-			said := p.Text("[data-copy=key]")
-			return said == "Copied" || said == "Selected"
+			text := p.Text("[data-copy=key]")
+			return text == "Copied" || text == "Selected"
 		})
 
 		document := strings.TrimSpace(p.Text("#curl")[strings.LastIndex(p.Text("#curl"), " ")+1:])
