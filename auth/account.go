@@ -2,10 +2,10 @@ package auth
 
 import (
 	"context"
-	"strings"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	entsql "entgo.io/ent/dialect/sql"
 
@@ -15,20 +15,10 @@ import (
 	"palmares/ent/confirmation"
 	"palmares/ent/customer"
 	"palmares/ent/formerusage"
-	"palmares/ent/predicate"
 	"palmares/ent/session"
 	"palmares/ent/usage"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
-)
-
-const (
-	// MaxKeyName is the maximum length of a key's name, in characters.
-	MaxKeyName = 80
-	// maxKeysPerDay also counts revoked keys, which are stored for a while.
-	maxKeysPerDay = 30
-	// revokedKeyRetention is how long owners can see that a key was revoked.
-	revokedKeyRetention = 90 * 24 * time.Hour
 )
 
 // Accounts manages the accounts and keys of a database.
@@ -86,8 +76,8 @@ func (a *Accounts) SetPlan(ctx context.Context, acc *ent.Account, plan Plan) err
 	return store.Explain(a.store.Write.Account.UpdateOne(acc).SetPlan(account.Plan(plan)).SetPlanByHand(true).Exec(ctx))
 }
 
-// Usage returns an account's requests on its latest days, newest first. Days
-// after today were counted while a clock was wrong and are left out.
+// Usage returns an account's latest days, newest first. Days after today were
+// counted while a clock was wrong and are left out.
 func (a *Accounts) Usage(ctx context.Context, acc *ent.Account, days int) ([]*ent.Usage, error) {
 	rows, err := a.store.Current().Usage.Query().Where(usage.AccountID(acc.ID), usage.DayLTE(dayOf(a.now()))).
 		Order(usage.ByDay(entsql.OrderDesc())).Limit(days).All(ctx)
@@ -140,11 +130,9 @@ func (a *Accounts) Delete(ctx context.Context, acc *ent.Account) error {
 	})
 }
 
-// Tidy deletes expired confirmations and sessions, keys that were revoked long
-// ago, the usage of deleted accounts on earlier days, and the email addresses
-// of deleted accounts. It also deletes records dated in the future: a clock
-// was wrong when they were stored. Callers must check the clock first, see
-// clock.Steady.
+// Tidy deletes expired data, keys that were revoked long ago, and the email
+// addresses of deleted accounts. It also deletes records that a wrong clock has
+// dated in the future. Callers must check the clock first, see clock.Steady.
 func Tidy(ctx context.Context, s *store.Store, now time.Time) error {
 	now = now.UTC()
 	today, tomorrow := dayOf(now), dayOf(now.AddDate(0, 0, 1))
@@ -159,108 +147,98 @@ func Tidy(ctx context.Context, s *store.Store, now time.Time) error {
 	return store.Explain(s.Write.Customer.Update().Where(customer.AccountIDIsNil(), customer.EmailNEQ("")).SetEmail("").Exec(ctx))
 }
 
-// Keys returns an account's keys, oldest first, including revoked ones.
-func (a *Accounts) Keys(ctx context.Context, acc *ent.Account) ([]*ent.APIKey, error) {
-	return a.keys(ctx, apikey.AccountID(acc.ID))
-}
+// The daily quota belongs to an email address, however often its account is
+// deleted and created again. An account's usage is therefore stored under a
+// hash of its address when it is deleted, and also under the first address it
+// had that day. Otherwise two addresses that are changed back and forth would
+// get a new quota with every deletion.
 
-// UnrevokedKeys returns an account's keys that were not revoked, oldest first.
-func (a *Accounts) UnrevokedKeys(ctx context.Context, acc *ent.Account) ([]*ent.APIKey, error) {
-	return a.keys(ctx, apikey.AccountID(acc.ID), apikey.RevokedAtIsNil())
-}
+func dayOf(now time.Time) string { return now.UTC().Format(time.DateOnly) }
 
-func (a *Accounts) keys(ctx context.Context, where ...predicate.APIKey) ([]*ent.APIKey, error) {
-	keys, err := a.store.Current().APIKey.Query().Where(where...).Order(apikey.ByCreatedAt(), apikey.ByID()).All(ctx)
-	return keys, store.Explain(err)
-}
-
-// HasRevokedKeys reports whether a key of the account was revoked.
-func (a *Accounts) HasRevokedKeys(ctx context.Context, acc *ent.Account) (bool, error) {
-	exist, err := a.store.Current().APIKey.Query().Where(apikey.AccountID(acc.ID), apikey.RevokedAtNotNil()).Exist(ctx)
-	return exist, store.Explain(err)
-}
-
-// Suspended returns the ids of the keys that exceed the plan. The oldest keys
-// remain active. The keys must be in the order of Accounts.Keys.
-func Suspended(plan Plan, keys []*ent.APIKey) map[string]bool {
-	suspended, older := map[string]bool{}, 0
-	for _, key := range keys {
-		if key.RevokedAt != nil {
-			continue
-		}
-		if older >= plan.Terms().Keys {
-			suspended[key.ID] = true
-		}
-		older++
-	}
-	return suspended
-}
-
-// olderThan matches the keys that come before key in Accounts.Keys.
-func olderThan(key *ent.APIKey) predicate.APIKey {
-	return apikey.Or(
-		apikey.CreatedAtLT(key.CreatedAt),
-		apikey.And(apikey.CreatedAt(key.CreatedAt), apikey.IDLT(key.ID)),
-	)
-}
-
-// CreateKey creates a key and returns its text, which is not stored.
-func (a *Accounts) CreateKey(ctx context.Context, acc *ent.Account, name string) (string, *ent.APIKey, error) {
-	name = strings.TrimSpace(name)
-	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > MaxKeyName || strings.ContainsFunc(name, unicode.IsControl) {
-		return "", nil, problem.New(problem.BadInput, "The name of a key must be a single line of at most %d characters.", MaxKeyName)
-	}
-	key := NewKey()
-	now := a.now().UTC()
-	var created *ent.APIKey
-	// The account's row is locked, so that concurrent calls cannot exceed the limits.
-	err := a.store.InTurn(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
-		owner, err := tx.Account.Get(ctx, acc.ID)
-		if err != nil {
-			return err
-		}
-		count, err := tx.APIKey.Query().Where(apikey.AccountID(acc.ID), apikey.RevokedAtIsNil()).Count(ctx)
-		if err != nil {
-			return err
-		}
-		if limit := Plan(owner.Plan).Terms().Keys; count >= limit {
-			return problem.New(problem.BadInput, "The %s plan includes %d keys, and all of them are in use. Revoke one first.", owner.Plan, limit)
-		}
-		// A clock may have been ahead when a key was created, so dates have two limits.
-		recent, err := tx.APIKey.Query().Where(apikey.AccountID(acc.ID),
-			apikey.CreatedAtGT(now.Add(-24*time.Hour)), apikey.CreatedAtLT(now.Add(24*time.Hour))).Count(ctx)
-		if err != nil {
-			return err
-		}
-		if recent >= maxKeysPerDay {
-			return problem.New(problem.TooMany, "An account can create at most %d keys within 24 hours. Try again later.", maxKeysPerDay)
-		}
-		created, err = tx.APIKey.Create().SetID(key.ID).SetAccountID(acc.ID).SetName(name).SetSecretHash(key.Hash()).SetCreatedAt(now).Save(ctx)
-		return err
-	})
+// emailHash returns what is stored of the address of a deleted account. The
+// secret key prevents finding addresses by trial and error.
+func emailHash(ctx context.Context, tx *ent.Tx, email string) (string, error) {
+	key, err := tx.Secret.Get(ctx, "email")
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
-	return key.Text(), created, nil
+	mac := hmac.New(sha256.New, key.Value)
+	mac.Write([]byte(email))
+	return hex.EncodeToString(mac.Sum(nil)), nil
 }
 
-// RevokeOwned revokes a key if it belongs to the account.
-func (a *Accounts) RevokeOwned(ctx context.Context, acc *ent.Account, id string) error {
-	return a.revoke(ctx, apikey.ID(id), apikey.AccountID(acc.ID))
+// Carried returns how many requests of deleted accounts with the same address
+// count against an account's quota on a day (YYYY-MM-DD).
+func Carried(acc *ent.Account, day string) int {
+	if acc.CarriedDay != day {
+		return 0
+	}
+	return acc.CarriedRequests
 }
 
-// Revoke revokes a key, given its public id or its complete text.
-func (a *Accounts) Revoke(ctx context.Context, id string) error {
-	if key, ok := ParseKey(id); ok {
-		id = key.ID
+// storeFirstAddress stores an account's usage before its address changes. The
+// first address of the day is enough: an account created with one in between
+// uses up the quota of that address.
+func storeFirstAddress(ctx context.Context, tx *ent.Tx, acc *ent.Account, day string) error {
+	stored, err := tx.FormerUsage.Query().Where(formerusage.AccountID(acc.ID), formerusage.Day(day)).Exist(ctx)
+	if err != nil || stored {
+		return err
 	}
-	return a.revoke(ctx, apikey.ID(id))
+	return storeFormerUsage(ctx, tx, acc, day)
 }
 
-func (a *Accounts) revoke(ctx context.Context, where ...predicate.APIKey) error {
-	n, err := a.store.Write.APIKey.Update().Where(where...).Where(apikey.RevokedAtIsNil()).SetRevokedAt(a.now().UTC()).Save(ctx)
-	if err == nil && n == 0 {
-		return problem.New(problem.NotFound, "There is no active key with this id.")
+// storeFormerUsage stores an account's usage on a day under its current
+// address, and updates what is stored under an earlier one. Requests that the
+// account carries have rows of their own and are not included.
+func storeFormerUsage(ctx context.Context, tx *ent.Tx, acc *ent.Account, day string) error {
+	requests := 0
+	row, err := tx.Usage.Query().Where(usage.AccountID(acc.ID), usage.Day(day)).Only(ctx)
+	if err == nil {
+		requests = row.Requests
+	} else if !ent.IsNotFound(err) {
+		return err
 	}
-	return store.Explain(err)
+	hash, err := emailHash(ctx, tx, acc.Email)
+	if err != nil {
+		return err
+	}
+	if err := tx.FormerUsage.Update().Where(formerusage.AccountID(acc.ID), formerusage.Day(day)).SetRequests(requests).Exec(ctx); err != nil {
+		return err
+	}
+	return tx.FormerUsage.Create().SetAccountID(acc.ID).SetEmailHash(hash).SetDay(day).SetRequests(requests).
+		OnConflictColumns(formerusage.FieldAccountID, formerusage.FieldDay, formerusage.FieldEmailHash).
+		Update(func(u *ent.FormerUsageUpsert) { u.SetRequests(requests) }).Exec(ctx)
+}
+
+// AddFormerUsage adds requests that are saved after their account was deleted.
+func AddFormerUsage(ctx context.Context, tx *ent.Tx, accountID int, day string, requests int) error {
+	return tx.FormerUsage.Update().Where(formerusage.AccountID(accountID), formerusage.Day(day)).AddRequests(requests).Exec(ctx)
+}
+
+// newAccount prepares an account that carries today's usage of its address. If
+// the address already has an account, its row is locked until tx ends.
+func newAccount(ctx context.Context, tx *ent.Tx, email string, plan Plan, now time.Time) (*ent.AccountCreate, error) {
+	create := tx.Account.Create().SetEmail(email).SetPlan(account.Plan(plan)).SetCreatedAt(now)
+	// The update waits for a concurrent deletion, so that its usage is found below.
+	existing, err := tx.Account.Update().Where(account.Email(email)).SetEmail(email).Save(ctx)
+	if err != nil || existing > 0 {
+		return create, err
+	}
+	hash, err := emailHash(ctx, tx, email)
+	if err != nil {
+		return nil, err
+	}
+	day := dayOf(now)
+	rows, err := tx.FormerUsage.Query().Where(formerusage.Day(day), formerusage.EmailHash(hash)).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	carried := 0
+	for _, row := range rows {
+		carried += row.Requests
+	}
+	if carried > 0 {
+		create.SetCarriedDay(day).SetCarriedRequests(carried)
+	}
+	return create, nil
 }

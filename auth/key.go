@@ -1,12 +1,24 @@
 package auth
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"hash/crc32"
 	"io"
+	"slices"
 	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"palmares/ent"
+	"palmares/ent/account"
+	"palmares/ent/apikey"
+	"palmares/ent/predicate"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/store"
 )
 
 // A key consists of a prefix, a public id, a secret of 190 bits, and a checksum
@@ -19,6 +31,13 @@ const (
 	keyLength    = len(keyPrefix) + idLength + secretLength + checkLength
 
 	base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+	// MaxKeyName is the maximum length of a key's name, in characters.
+	MaxKeyName = 80
+	// maxKeysPerDay also counts revoked keys, which are stored for a while.
+	maxKeysPerDay = 30
+	// revokedKeyRetention is how long owners can see that a key was revoked.
+	revokedKeyRetention = 90 * 24 * time.Hour
 )
 
 // Key is a well-formed API key. The Keyring decides whether it is valid.
@@ -91,4 +110,105 @@ func readText(random io.Reader, length int) string {
 		}
 	}
 	return string(text)
+}
+
+// Keys returns an account's keys, oldest first, including revoked ones.
+func (a *Accounts) Keys(ctx context.Context, acc *ent.Account) ([]*ent.APIKey, error) {
+	return a.keys(ctx, apikey.AccountID(acc.ID))
+}
+
+// UnrevokedKeys returns an account's keys that were not revoked, oldest first.
+func (a *Accounts) UnrevokedKeys(ctx context.Context, acc *ent.Account) ([]*ent.APIKey, error) {
+	return a.keys(ctx, apikey.AccountID(acc.ID), apikey.RevokedAtIsNil())
+}
+
+func (a *Accounts) keys(ctx context.Context, where ...predicate.APIKey) ([]*ent.APIKey, error) {
+	keys, err := a.store.Current().APIKey.Query().Where(where...).Order(apikey.ByCreatedAt(), apikey.ByID()).All(ctx)
+	return keys, store.Explain(err)
+}
+
+// HasRevokedKeys reports whether a key of the account was revoked.
+func (a *Accounts) HasRevokedKeys(ctx context.Context, acc *ent.Account) (bool, error) {
+	exist, err := a.store.Current().APIKey.Query().Where(apikey.AccountID(acc.ID), apikey.RevokedAtNotNil()).Exist(ctx)
+	return exist, store.Explain(err)
+}
+
+// Suspended returns the ids of the keys that exceed the plan. The oldest keys
+// remain active. The keys must be in the order of Accounts.Keys.
+func Suspended(plan Plan, keys []*ent.APIKey) map[string]bool {
+	unrevoked := slices.DeleteFunc(slices.Clone(keys), func(key *ent.APIKey) bool { return key.RevokedAt != nil })
+	suspended := map[string]bool{}
+	for _, key := range unrevoked[min(plan.Terms().Keys, len(unrevoked)):] {
+		suspended[key.ID] = true
+	}
+	return suspended
+}
+
+// olderThan matches the keys that come before key in Accounts.Keys.
+func olderThan(key *ent.APIKey) predicate.APIKey {
+	return apikey.Or(
+		apikey.CreatedAtLT(key.CreatedAt),
+		apikey.And(apikey.CreatedAt(key.CreatedAt), apikey.IDLT(key.ID)),
+	)
+}
+
+// CreateKey creates a key and returns its text, which is not stored.
+func (a *Accounts) CreateKey(ctx context.Context, acc *ent.Account, name string) (string, *ent.APIKey, error) {
+	name = strings.TrimSpace(name)
+	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > MaxKeyName || strings.ContainsFunc(name, unicode.IsControl) {
+		return "", nil, problem.New(problem.BadInput, "The name of a key must be a single line of at most %d characters.", MaxKeyName)
+	}
+	key := NewKey()
+	now := a.now().UTC()
+	var created *ent.APIKey
+	// The account's row is locked, so that concurrent calls cannot exceed the limits.
+	err := a.store.InTurn(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
+		owner, err := tx.Account.Get(ctx, acc.ID)
+		if err != nil {
+			return err
+		}
+		count, err := tx.APIKey.Query().Where(apikey.AccountID(acc.ID), apikey.RevokedAtIsNil()).Count(ctx)
+		if err != nil {
+			return err
+		}
+		if limit := Plan(owner.Plan).Terms().Keys; count >= limit {
+			return problem.New(problem.BadInput, "The %s plan includes %d keys, and all of them are in use. Revoke one first.", owner.Plan, limit)
+		}
+		// A clock may have been ahead when a key was created, so dates have two limits.
+		recent, err := tx.APIKey.Query().Where(apikey.AccountID(acc.ID),
+			apikey.CreatedAtGT(now.Add(-24*time.Hour)), apikey.CreatedAtLT(now.Add(24*time.Hour))).Count(ctx)
+		if err != nil {
+			return err
+		}
+		if recent >= maxKeysPerDay {
+			return problem.New(problem.TooMany, "An account can create at most %d keys within 24 hours. Try again later.", maxKeysPerDay)
+		}
+		created, err = tx.APIKey.Create().SetID(key.ID).SetAccountID(acc.ID).SetName(name).SetSecretHash(key.Hash()).SetCreatedAt(now).Save(ctx)
+		return err
+	})
+	if err != nil {
+		return "", nil, err
+	}
+	return key.Text(), created, nil
+}
+
+// RevokeOwned revokes a key if it belongs to the account.
+func (a *Accounts) RevokeOwned(ctx context.Context, acc *ent.Account, id string) error {
+	return a.revoke(ctx, apikey.ID(id), apikey.AccountID(acc.ID))
+}
+
+// Revoke revokes a key, given its public id or its complete text.
+func (a *Accounts) Revoke(ctx context.Context, id string) error {
+	if key, ok := ParseKey(id); ok {
+		id = key.ID
+	}
+	return a.revoke(ctx, apikey.ID(id))
+}
+
+func (a *Accounts) revoke(ctx context.Context, where ...predicate.APIKey) error {
+	n, err := a.store.Write.APIKey.Update().Where(where...).Where(apikey.RevokedAtIsNil()).SetRevokedAt(a.now().UTC()).Save(ctx)
+	if err == nil && n == 0 {
+		return problem.New(problem.NotFound, "There is no active key with this id.")
+	}
+	return store.Explain(err)
 }

@@ -25,15 +25,11 @@ const (
 	// A cached key is refreshed after freshFor: in the background at first, and
 	// by a request that waits after staleFor, because every server must refuse
 	// a revoked key within 2 seconds.
-	freshFor = time.Second
-	staleFor = 1900 * time.Millisecond
-	// lookupTimeout bounds the wait for an unresponsive database. Cached keys
-	// remain valid after it.
-	lookupTimeout = 800 * time.Millisecond
+	freshFor      = time.Second
+	staleFor      = 1900 * time.Millisecond
+	lookupTimeout = 800 * time.Millisecond // after which cached keys remain valid
 	maxKeys       = 10_000
-	// Ids without a key are cached separately, so that a flood of them evicts
-	// no key. They use about 1 MB at most.
-	maxUnknown    = 10_000
+	maxUnknown    = 10_000 // ids without a key, cached separately so that they evict no key
 	lastUsedEvery = time.Minute
 )
 
@@ -90,12 +86,11 @@ func (k *Keyring) Identify(next http.Handler) http.Handler {
 			problem.Refuse(w, r, err)
 			return
 		}
-		if caller.Key == "" { // anonymous, as CallerFrom returns by default
-			next.ServeHTTP(w, r)
-			return
+		if caller.Key != "" { // otherwise CallerFrom returns an anonymous caller
+			w.Header()["Cdn-Cache-Control"] = notShared // the response is this caller's own
+			r = r.WithContext(WithCaller(r.Context(), caller))
 		}
-		w.Header()["Cdn-Cache-Control"] = notShared // the response is this caller's own
-		next.ServeHTTP(w, r.WithContext(WithCaller(r.Context(), caller)))
+		next.ServeHTTP(w, r)
 	})
 }
 
@@ -104,18 +99,28 @@ func (k *Keyring) caller(r *http.Request) (Caller, error) {
 	if err != nil || !sent {
 		return Caller{Plan: Anonymous}, err
 	}
-	found, err := k.find(r.Context(), key.ID)
+	found, err := k.find(r.Context(), key.ID, true)
 	if err != nil {
 		return Caller{}, err
 	}
-	if found.hash == nil || !key.matches(found.hash) {
+	if !key.matches(found.hash) {
 		return Caller{}, errUnknown
 	}
-	if found.refusal != nil {
-		return Caller{}, found.refusal
+	caller, err := found.identify()
+	if err == nil {
+		k.recordUse(key.ID, found)
 	}
-	k.recordUse(key.ID, found)
-	return found.caller, nil
+	return caller, err
+}
+
+func (c *cachedKey) identify() (Caller, error) {
+	switch {
+	case c.hash == nil:
+		return Caller{}, errUnknown
+	case c.refusal != nil:
+		return Caller{}, c.refusal
+	}
+	return c.caller, nil
 }
 
 // Recheck identifies the caller of an earlier request again, for responses that
@@ -125,22 +130,11 @@ func (k *Keyring) Recheck(ctx context.Context, caller Caller) (Caller, error) {
 	if caller.Key == "" {
 		return caller, nil
 	}
-	found, cached := k.keys.Get(caller.Key)
-	if !cached {
-		var err error
-		if found, err = k.find(ctx, caller.Key); err != nil {
-			return caller, nil
-		}
-	} else if k.age(found.checked.Load()) >= freshFor {
-		found = k.refresh(ctx, caller.Key, found)
+	found, err := k.find(ctx, caller.Key, false)
+	if err != nil {
+		return caller, nil
 	}
-	switch {
-	case found.hash == nil:
-		return Caller{}, errUnknown
-	case found.refusal != nil:
-		return Caller{}, found.refusal
-	}
-	return found.caller, nil
+	return found.identify()
 }
 
 // Forget drops keys from the cache, so that a change to them takes effect on
@@ -153,8 +147,9 @@ func (k *Keyring) Forget(ids ...string) {
 }
 
 // find returns a key from the cache or the database. If a cached key cannot be
-// refreshed, it remains valid.
-func (k *Keyring) find(ctx context.Context, id string) (*cachedKey, error) {
+// refreshed, it remains valid. With background, a key that is not yet stale is
+// refreshed without waiting.
+func (k *Keyring) find(ctx context.Context, id string, background bool) (*cachedKey, error) {
 	cached, ok := k.keys.Get(id)
 	if !ok {
 		// Peek keeps the order of arrival: repeating an id does not keep it cached.
@@ -172,7 +167,7 @@ func (k *Keyring) find(ctx context.Context, id string) (*cachedKey, error) {
 	switch age := k.age(cached.checked.Load()); {
 	case age < freshFor:
 		return cached, nil
-	case age < staleFor:
+	case background && age < staleFor:
 		if cached.refreshing.CompareAndSwap(false, true) {
 			go k.refresh(context.WithoutCancel(ctx), id, cached)
 		}
@@ -192,8 +187,7 @@ func (k *Keyring) cache(id string, found *cachedKey) {
 	k.keys.Add(id, found)
 }
 
-// age returns the time since a lookup. If the clock was set back since, the
-// result of the lookup is stale.
+// age returns the time since a lookup, or staleFor if the clock was set back.
 func (k *Keyring) age(checked int64) time.Duration {
 	age := time.Duration(k.now().UnixNano() - checked)
 	if age < 0 {
@@ -278,8 +272,7 @@ func (k *Keyring) query(ctx context.Context, id string) (*cachedKey, error) {
 	return found, nil
 }
 
-// set fills in a key that was found, unless its account was deleted between
-// two statements.
+// set fills in a key, unless its account was deleted between two statements.
 func (c *cachedKey) set(id string, hash []byte, acc *ent.Account) {
 	if acc != nil {
 		c.hash = hash
@@ -299,8 +292,7 @@ func (k *Keyring) recordUse(id string, found *cachedKey) {
 	k.used[id] = now
 }
 
-// WriteUsed saves when keys were last used. What it cannot save remains for
-// the next call.
+// WriteUsed saves when keys were last used. After an error, it can be repeated.
 func (k *Keyring) WriteUsed(ctx context.Context) error {
 	k.usedMu.Lock()
 	used := k.used

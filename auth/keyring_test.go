@@ -324,7 +324,7 @@ func TestUnknownKeysEvictNoKnownKey(t *testing.T) {
 		t.Fatalf("got %q, want it accepted", got)
 	}
 	for range maxKeys + 100 {
-		if _, err := keyring.find(t.Context(), readText(rand.Reader, idLength)); err != nil {
+		if _, err := keyring.find(t.Context(), readText(rand.Reader, idLength), true); err != nil {
 			t.Fatal(err)
 		}
 	}

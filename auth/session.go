@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/hkdf"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"time"
@@ -18,8 +17,7 @@ import (
 const (
 	// SessionLifetime is how long a browser stays signed in.
 	SessionLifetime = 30 * 24 * time.Hour
-	// clockTolerance is how far in the future a session may have started: the
-	// clock may have been set back since.
+	// clockTolerance applies to sessions that started before the clock was set back.
 	clockTolerance = 24 * time.Hour
 )
 
@@ -71,8 +69,7 @@ func (s *Sessions) End(ctx context.Context, token string) error {
 	return store.Explain(err)
 }
 
-// EndAll ends all sessions of an account, and invalidates the emails that
-// could start new ones.
+// EndAll ends all sessions of an account and invalidates its sign-in emails.
 func (s *Sessions) EndAll(ctx context.Context, acc *ent.Account) error {
 	return s.store.Update(ctx, func(tx *ent.Tx) error {
 		if _, err := tx.Session.Delete().Where(session.AccountID(acc.ID)).Exec(ctx); err != nil {
@@ -110,13 +107,6 @@ func sessionKey(token string) Key {
 		panic(err) // only for an invalid length
 	}
 	return readKey(bytes.NewReader(derived))
-}
-
-// startSession returns the token of a new session, which is not stored.
-func startSession(ctx context.Context, sessions *ent.SessionClient, account int, now time.Time) (string, error) {
-	token := rand.Text()
-	return token, sessions.Create().SetID(hashToken(token)).SetAccountID(account).
-		SetCreatedAt(now).SetExpiresAt(now.Add(SessionLifetime)).Exec(ctx)
 }
 
 // hashToken needs no salt, because tokens are long and random.

@@ -71,9 +71,7 @@ type Confirmations struct {
 }
 
 // NewConfirmations returns the confirmations of a database.
-func NewConfirmations(s *store.Store) *Confirmations {
-	return &Confirmations{store: s, now: time.Now}
-}
+func NewConfirmations(s *store.Store) *Confirmations { return &Confirmations{store: s, now: time.Now} }
 
 // Sender is the network that an email was requested from, and the network
 // around it: many people with an IPv6 address have several networks.
@@ -156,15 +154,13 @@ func sentWithin(window time.Duration, now time.Time) predicate.Confirmation {
 	return confirmation.And(confirmation.CreatedAtGT(now.Add(-window)), confirmation.CreatedAtLT(now.Add(window)))
 }
 
-// Withdraw deletes a challenge whose email could not be sent, so that it does
-// not count towards the limits.
+// Withdraw deletes a challenge that was not sent and must not count.
 func (c *Confirmations) Withdraw(ctx context.Context, challenge Challenge) error {
 	_, err := c.store.Write.Confirmation.Delete().Where(confirmation.LinkHash(hashToken(challenge.Link))).Exec(ctx)
 	return store.Explain(err)
 }
 
-// FindByLink returns the confirmation of a link without using it up, because
-// mail scanners open links too.
+// FindByLink does not use a link up, because mail scanners open links too.
 func (c *Confirmations) FindByLink(ctx context.Context, link string) (*ent.Confirmation, error) {
 	return c.find(ctx, confirmation.LinkHash(hashToken(link)))
 }
@@ -196,8 +192,7 @@ func (c *Confirmations) List(ctx context.Context, acc *ent.Account) ([]*ent.Conf
 	return all, store.Explain(err)
 }
 
-// concerning matches emails that were sent to an account's address or
-// requested by the account.
+// concerning matches emails to an account's address or requested by the account.
 func concerning(acc *ent.Account) predicate.Confirmation {
 	return confirmation.Or(confirmation.AccountID(acc.ID), confirmation.Email(acc.Email))
 }
@@ -248,8 +243,7 @@ func (c *Confirmations) Locked(ctx context.Context, found *ent.Confirmation) (bo
 	return left <= 0, store.Explain(err)
 }
 
-// attemptsLeft returns how many more wrong codes the limits of a confirmation
-// and of its mailbox allow.
+// attemptsLeft applies the limits of the confirmation and of its mailbox.
 func (c *Confirmations) attemptsLeft(ctx context.Context, client *ent.ConfirmationClient, found *ent.Confirmation) (int, error) {
 	attempted, err := client.Query().Where(
 		confirmation.Mailbox(found.Mailbox), sentWithin(confirmationRetention, c.now().UTC()), confirmation.TriesGT(0),
@@ -274,7 +268,8 @@ func (c *Confirmations) SignIn(ctx context.Context, found *ent.Confirmation) (to
 		return "", ErrUnknownLink
 	}
 	now := c.now().UTC()
-	err = c.store.Update(ctx, func(tx *ent.Tx) error {
+	token = rand.Text() // only its hash is stored
+	return token, c.store.Update(ctx, func(tx *ent.Tx) error {
 		// Locks the account first, like Accounts.Delete, to prevent deadlocks.
 		create, err := newAccount(ctx, tx, found.Email, Developer, now)
 		if err != nil {
@@ -287,10 +282,8 @@ func (c *Confirmations) SignIn(ctx context.Context, found *ent.Confirmation) (to
 		if err != nil {
 			return err
 		}
-		token, err = startSession(ctx, tx.Session, id, now)
-		return err
+		return tx.Session.Create().SetID(hashToken(token)).SetAccountID(id).SetCreatedAt(now).SetExpiresAt(now.Add(SessionLifetime)).Exec(ctx)
 	})
-	return token, err
 }
 
 // ChangeEmail uses a confirmation to change the address of the signed-in
@@ -344,8 +337,7 @@ func newCode() string {
 	return fmt.Sprintf("%06d", n)
 }
 
-// hashCode uses the browser's token as the key: without it, all codes could be
-// tried against the stored hash.
+// hashCode uses a key that is not stored, so that codes cannot be tried offline.
 func hashCode(browser, code string) string {
 	mac := hmac.New(sha256.New, []byte(browser))
 	mac.Write([]byte(code))

@@ -18,11 +18,11 @@ type Account struct {
 	config `json:"-"`
 	// ID of the ent.
 	ID int `json:"id,omitempty"`
-	// In lower case: one account for each address.
+	// In lower case: there is one account for each address.
 	Email string `json:"email,omitempty"`
 	// Plan holds the value of the "plan" field.
 	Plan account.Plan `json:"plan,omitempty"`
-	// An operator has set the plan: billing leaves it alone.
+	// An operator set the plan manually: billing does not change it.
 	PlanByHand bool `json:"plan_by_hand,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt time.Time `json:"created_at,omitempty"`

@@ -20,7 +20,7 @@ type Attempt struct {
 	ID int `json:"id,omitempty"`
 	// EndpointID holds the value of the "endpoint_id" field.
 	EndpointID int `json:"endpoint_id,omitempty"`
-	// The journal's number; 0 for a test.
+	// The event's number in the journal; 0 for a test event.
 	Event int `json:"event,omitempty"`
 	// Type holds the value of the "type" field.
 	Type string `json:"type,omitempty"`
@@ -28,11 +28,11 @@ type Attempt struct {
 	Number int `json:"number,omitempty"`
 	// At holds the value of the "at" field.
 	At time.Time `json:"at,omitempty"`
-	// The answer's; 0 for none.
+	// Status of the response; 0 if there was none.
 	Status int `json:"status,omitempty"`
 	// TookMs holds the value of the "took_ms" field.
 	TookMs int `json:"took_ms,omitempty"`
-	// Its first bytes, or in our words why there is none.
+	// The first bytes of the response, or why there is none.
 	Answer string `json:"answer,omitempty"`
 	// Delivered holds the value of the "delivered" field.
 	Delivered bool `json:"delivered,omitempty"`

@@ -16,7 +16,7 @@ import (
 type BillingEvent struct {
 	config `json:"-"`
 	// ID of the ent.
-	// The provider's.
+	// The provider's identifier.
 	ID string `json:"id,omitempty"`
 	// Type holds the value of the "type" field.
 	Type string `json:"type,omitempty"`

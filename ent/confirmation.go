@@ -22,21 +22,21 @@ type Confirmation struct {
 	Purpose confirmation.Purpose `json:"purpose,omitempty"`
 	// Email holds the value of the "email" field.
 	Email string `json:"email,omitempty"`
-	// The address without its +tag: where the message arrives.
+	// The address without its +tag: where the email arrives.
 	Mailbox string `json:"mailbox,omitempty"`
-	// The network that asked for it.
+	// The network that requested it.
 	Sender string `json:"sender,omitempty"`
-	// The network around it: who has an IPv6 address often has many.
+	// The larger network around it: IPv6 users often have many addresses.
 	WiderSender string `json:"wider_sender,omitempty"`
-	// Whose address changes.
+	// The account whose address changes.
 	AccountID *int `json:"account_id,omitempty"`
 	// LinkHash holds the value of the "link_hash" field.
 	LinkHash string `json:"-"`
 	// BrowserHash holds the value of the "browser_hash" field.
 	BrowserHash string `json:"-"`
-	// Keyed with what only the browser knows: six digits alone are soon guessed.
+	// Keyed with a secret of the browser: a hash of six digits alone is easy to guess.
 	CodeHash string `json:"-"`
-	// Codes that were tried.
+	// How many codes were tried.
 	Tries int `json:"tries,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt time.Time `json:"created_at,omitempty"`

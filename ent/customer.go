@@ -17,31 +17,31 @@ import (
 type Customer struct {
 	config `json:"-"`
 	// ID of the ent.
-	// The provider's.
+	// The provider's identifier.
 	ID string `json:"id,omitempty"`
-	// None once the account is deleted.
+	// Null once the account is deleted.
 	AccountID *int `json:"account_id,omitempty"`
-	// As the provider knows it; forgotten with the account.
+	// The address at the provider; deleted with the account.
 	Email string `json:"email,omitempty"`
-	// The provider's id of it.
+	// The provider's identifier of the subscription.
 	Subscription string `json:"subscription,omitempty"`
-	// The provider's word for it.
+	// The provider's status of the subscription.
 	Status string `json:"status,omitempty"`
 	// PeriodEnd holds the value of the "period_end" field.
 	PeriodEnd *time.Time `json:"period_end,omitempty"`
-	// It ends with its period.
+	// The subscription ends with its period.
 	Cancels bool `json:"cancels,omitempty"`
 	// PastDueSince holds the value of the "past_due_since" field.
 	PastDueSince *time.Time `json:"past_due_since,omitempty"`
-	// When the owner was told that a payment failed.
+	// When the owner was notified of a failed payment.
 	NoticedAt *time.Time `json:"noticed_at,omitempty"`
-	// When a page to pay on was last opened.
+	// When a checkout page was last opened.
 	CheckoutAt *time.Time `json:"checkout_at,omitempty"`
-	// Goes up with each change, so that nothing older is written over it.
+	// Increases with each change, so that nothing older overwrites it.
 	Revision int `json:"revision,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt time.Time `json:"created_at,omitempty"`
-	// When the provider was last asked.
+	// When the subscription was last read from the provider.
 	ReadAt *time.Time `json:"read_at,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the CustomerQuery when eager-loading is set.

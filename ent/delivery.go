@@ -20,7 +20,7 @@ type Delivery struct {
 	ID int `json:"id,omitempty"`
 	// EndpointID holds the value of the "endpoint_id" field.
 	EndpointID int `json:"endpoint_id,omitempty"`
-	// The journal's number.
+	// Number of the event in the journal.
 	Event int `json:"event,omitempty"`
 	// Attempts holds the value of the "attempts" field.
 	Attempts int `json:"attempts,omitempty"`

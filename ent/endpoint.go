@@ -23,30 +23,34 @@ type Endpoint struct {
 	AccountID int `json:"account_id,omitempty"`
 	// URL holds the value of the "url" field.
 	URL string `json:"url,omitempty"`
-	// Of events that are wanted; all if empty.
+	// Event types to send; all if empty.
 	Types []string `json:"types,omitempty"`
-	// That are wanted; all if empty.
+	// Categories to send events of; all if empty.
 	Categories []string `json:"categories,omitempty"`
-	// What events are signed with. It has to be known to sign, so it is kept as it is.
+	// Key that signs events. Signing needs the key itself, so it cannot be stored as a hash.
 	Secret string `json:"-"`
 	// FormerSecret holds the value of the "former_secret" field.
 	FormerSecret string `json:"-"`
-	// Until then both sign.
+	// Until then, events are signed with both secrets.
 	FormerUntil *time.Time `json:"former_until,omitempty"`
 	// State holds the value of the "state" field.
 	State endpoint.State `json:"state,omitempty"`
-	// Why it was disabled.
+	// Why the endpoint was disabled.
 	Why string `json:"why,omitempty"`
-	// The newest event that was begun with.
+	// Number of the newest event that was attempted.
 	Position int `json:"position,omitempty"`
-	// In a row.
+	// Failed attempts since the last success.
 	Failures int `json:"failures,omitempty"`
 	// FailingSince holds the value of the "failing_since" field.
 	FailingSince *time.Time `json:"failing_since,omitempty"`
-	// Its receiver asked to be left alone until then.
+	// Earliest time of the next attempt, as the receiver requested.
 	NotBefore *time.Time `json:"not_before,omitempty"`
-	// Its owner is still to be told that it was disabled.
-	Untold bool `json:"untold,omitempty"`
+	// The email about the disabled endpoint is still to be sent.
+	NotifyOwner bool `json:"notify_owner,omitempty"`
+	// Server that is delivering to the endpoint; empty if none.
+	LeasedBy string `json:"leased_by,omitempty"`
+	// When other servers may take over.
+	LeasedUntil time.Time `json:"leased_until,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
@@ -104,13 +108,13 @@ func (*Endpoint) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case endpoint.FieldTypes, endpoint.FieldCategories:
 			values[i] = new([]byte)
-		case endpoint.FieldUntold:
+		case endpoint.FieldNotifyOwner:
 			values[i] = new(sql.NullBool)
 		case endpoint.FieldID, endpoint.FieldAccountID, endpoint.FieldPosition, endpoint.FieldFailures:
 			values[i] = new(sql.NullInt64)
-		case endpoint.FieldURL, endpoint.FieldSecret, endpoint.FieldFormerSecret, endpoint.FieldState, endpoint.FieldWhy:
+		case endpoint.FieldURL, endpoint.FieldSecret, endpoint.FieldFormerSecret, endpoint.FieldState, endpoint.FieldWhy, endpoint.FieldLeasedBy:
 			values[i] = new(sql.NullString)
-		case endpoint.FieldFormerUntil, endpoint.FieldFailingSince, endpoint.FieldNotBefore, endpoint.FieldCreatedAt:
+		case endpoint.FieldFormerUntil, endpoint.FieldFailingSince, endpoint.FieldNotBefore, endpoint.FieldLeasedUntil, endpoint.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -218,11 +222,23 @@ func (_m *Endpoint) assignValues(columns []string, values []any) error {
 				_m.NotBefore = new(time.Time)
 				*_m.NotBefore = value.Time
 			}
-		case endpoint.FieldUntold:
+		case endpoint.FieldNotifyOwner:
 			if value, ok := values[i].(*sql.NullBool); !ok {
-				return fmt.Errorf("unexpected type %T for field untold", values[i])
+				return fmt.Errorf("unexpected type %T for field notify_owner", values[i])
 			} else if value.Valid {
-				_m.Untold = value.Bool
+				_m.NotifyOwner = value.Bool
+			}
+		case endpoint.FieldLeasedBy:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field leased_by", values[i])
+			} else if value.Valid {
+				_m.LeasedBy = value.String
+			}
+		case endpoint.FieldLeasedUntil:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field leased_until", values[i])
+			} else if value.Valid {
+				_m.LeasedUntil = value.Time
 			}
 		case endpoint.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -324,8 +340,14 @@ func (_m *Endpoint) String() string {
 		builder.WriteString(v.Format(time.ANSIC))
 	}
 	builder.WriteString(", ")
-	builder.WriteString("untold=")
-	builder.WriteString(fmt.Sprintf("%v", _m.Untold))
+	builder.WriteString("notify_owner=")
+	builder.WriteString(fmt.Sprintf("%v", _m.NotifyOwner))
+	builder.WriteString(", ")
+	builder.WriteString("leased_by=")
+	builder.WriteString(_m.LeasedBy)
+	builder.WriteString(", ")
+	builder.WriteString("leased_until=")
+	builder.WriteString(_m.LeasedUntil.Format(time.ANSIC))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

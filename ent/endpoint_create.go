@@ -159,16 +159,44 @@ func (_c *EndpointCreate) SetNillableNotBefore(v *time.Time) *EndpointCreate {
 	return _c
 }
 
-// SetUntold sets the "untold" field.
-func (_c *EndpointCreate) SetUntold(v bool) *EndpointCreate {
-	_c.mutation.SetUntold(v)
+// SetNotifyOwner sets the "notify_owner" field.
+func (_c *EndpointCreate) SetNotifyOwner(v bool) *EndpointCreate {
+	_c.mutation.SetNotifyOwner(v)
 	return _c
 }
 
-// SetNillableUntold sets the "untold" field if the given value is not nil.
-func (_c *EndpointCreate) SetNillableUntold(v *bool) *EndpointCreate {
+// SetNillableNotifyOwner sets the "notify_owner" field if the given value is not nil.
+func (_c *EndpointCreate) SetNillableNotifyOwner(v *bool) *EndpointCreate {
 	if v != nil {
-		_c.SetUntold(*v)
+		_c.SetNotifyOwner(*v)
+	}
+	return _c
+}
+
+// SetLeasedBy sets the "leased_by" field.
+func (_c *EndpointCreate) SetLeasedBy(v string) *EndpointCreate {
+	_c.mutation.SetLeasedBy(v)
+	return _c
+}
+
+// SetNillableLeasedBy sets the "leased_by" field if the given value is not nil.
+func (_c *EndpointCreate) SetNillableLeasedBy(v *string) *EndpointCreate {
+	if v != nil {
+		_c.SetLeasedBy(*v)
+	}
+	return _c
+}
+
+// SetLeasedUntil sets the "leased_until" field.
+func (_c *EndpointCreate) SetLeasedUntil(v time.Time) *EndpointCreate {
+	_c.mutation.SetLeasedUntil(v)
+	return _c
+}
+
+// SetNillableLeasedUntil sets the "leased_until" field if the given value is not nil.
+func (_c *EndpointCreate) SetNillableLeasedUntil(v *time.Time) *EndpointCreate {
+	if v != nil {
+		_c.SetLeasedUntil(*v)
 	}
 	return _c
 }
@@ -273,9 +301,13 @@ func (_c *EndpointCreate) defaults() {
 		v := endpoint.DefaultFailures
 		_c.mutation.SetFailures(v)
 	}
-	if _, ok := _c.mutation.Untold(); !ok {
-		v := endpoint.DefaultUntold
-		_c.mutation.SetUntold(v)
+	if _, ok := _c.mutation.NotifyOwner(); !ok {
+		v := endpoint.DefaultNotifyOwner
+		_c.mutation.SetNotifyOwner(v)
+	}
+	if _, ok := _c.mutation.LeasedBy(); !ok {
+		v := endpoint.DefaultLeasedBy
+		_c.mutation.SetLeasedBy(v)
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		v := endpoint.DefaultCreatedAt()
@@ -330,8 +362,11 @@ func (_c *EndpointCreate) check() error {
 	if _, ok := _c.mutation.Failures(); !ok {
 		return &ValidationError{Name: "failures", err: errors.New(`ent: missing required field "Endpoint.failures"`)}
 	}
-	if _, ok := _c.mutation.Untold(); !ok {
-		return &ValidationError{Name: "untold", err: errors.New(`ent: missing required field "Endpoint.untold"`)}
+	if _, ok := _c.mutation.NotifyOwner(); !ok {
+		return &ValidationError{Name: "notify_owner", err: errors.New(`ent: missing required field "Endpoint.notify_owner"`)}
+	}
+	if _, ok := _c.mutation.LeasedBy(); !ok {
+		return &ValidationError{Name: "leased_by", err: errors.New(`ent: missing required field "Endpoint.leased_by"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`ent: missing required field "Endpoint.created_at"`)}
@@ -414,9 +449,17 @@ func (_c *EndpointCreate) createSpec() (*Endpoint, *sqlgraph.CreateSpec) {
 		_spec.SetField(endpoint.FieldNotBefore, field.TypeTime, value)
 		_node.NotBefore = &value
 	}
-	if value, ok := _c.mutation.Untold(); ok {
-		_spec.SetField(endpoint.FieldUntold, field.TypeBool, value)
-		_node.Untold = value
+	if value, ok := _c.mutation.NotifyOwner(); ok {
+		_spec.SetField(endpoint.FieldNotifyOwner, field.TypeBool, value)
+		_node.NotifyOwner = value
+	}
+	if value, ok := _c.mutation.LeasedBy(); ok {
+		_spec.SetField(endpoint.FieldLeasedBy, field.TypeString, value)
+		_node.LeasedBy = value
+	}
+	if value, ok := _c.mutation.LeasedUntil(); ok {
+		_spec.SetField(endpoint.FieldLeasedUntil, field.TypeTime, value)
+		_node.LeasedUntil = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(endpoint.FieldCreatedAt, field.TypeTime, value)
@@ -697,15 +740,45 @@ func (u *EndpointUpsert) ClearNotBefore() *EndpointUpsert {
 	return u
 }
 
-// SetUntold sets the "untold" field.
-func (u *EndpointUpsert) SetUntold(v bool) *EndpointUpsert {
-	u.Set(endpoint.FieldUntold, v)
+// SetNotifyOwner sets the "notify_owner" field.
+func (u *EndpointUpsert) SetNotifyOwner(v bool) *EndpointUpsert {
+	u.Set(endpoint.FieldNotifyOwner, v)
 	return u
 }
 
-// UpdateUntold sets the "untold" field to the value that was provided on create.
-func (u *EndpointUpsert) UpdateUntold() *EndpointUpsert {
-	u.SetExcluded(endpoint.FieldUntold)
+// UpdateNotifyOwner sets the "notify_owner" field to the value that was provided on create.
+func (u *EndpointUpsert) UpdateNotifyOwner() *EndpointUpsert {
+	u.SetExcluded(endpoint.FieldNotifyOwner)
+	return u
+}
+
+// SetLeasedBy sets the "leased_by" field.
+func (u *EndpointUpsert) SetLeasedBy(v string) *EndpointUpsert {
+	u.Set(endpoint.FieldLeasedBy, v)
+	return u
+}
+
+// UpdateLeasedBy sets the "leased_by" field to the value that was provided on create.
+func (u *EndpointUpsert) UpdateLeasedBy() *EndpointUpsert {
+	u.SetExcluded(endpoint.FieldLeasedBy)
+	return u
+}
+
+// SetLeasedUntil sets the "leased_until" field.
+func (u *EndpointUpsert) SetLeasedUntil(v time.Time) *EndpointUpsert {
+	u.Set(endpoint.FieldLeasedUntil, v)
+	return u
+}
+
+// UpdateLeasedUntil sets the "leased_until" field to the value that was provided on create.
+func (u *EndpointUpsert) UpdateLeasedUntil() *EndpointUpsert {
+	u.SetExcluded(endpoint.FieldLeasedUntil)
+	return u
+}
+
+// ClearLeasedUntil clears the value of the "leased_until" field.
+func (u *EndpointUpsert) ClearLeasedUntil() *EndpointUpsert {
+	u.SetNull(endpoint.FieldLeasedUntil)
 	return u
 }
 
@@ -960,17 +1033,52 @@ func (u *EndpointUpsertOne) ClearNotBefore() *EndpointUpsertOne {
 	})
 }
 
-// SetUntold sets the "untold" field.
-func (u *EndpointUpsertOne) SetUntold(v bool) *EndpointUpsertOne {
+// SetNotifyOwner sets the "notify_owner" field.
+func (u *EndpointUpsertOne) SetNotifyOwner(v bool) *EndpointUpsertOne {
 	return u.Update(func(s *EndpointUpsert) {
-		s.SetUntold(v)
+		s.SetNotifyOwner(v)
 	})
 }
 
-// UpdateUntold sets the "untold" field to the value that was provided on create.
-func (u *EndpointUpsertOne) UpdateUntold() *EndpointUpsertOne {
+// UpdateNotifyOwner sets the "notify_owner" field to the value that was provided on create.
+func (u *EndpointUpsertOne) UpdateNotifyOwner() *EndpointUpsertOne {
 	return u.Update(func(s *EndpointUpsert) {
-		s.UpdateUntold()
+		s.UpdateNotifyOwner()
+	})
+}
+
+// SetLeasedBy sets the "leased_by" field.
+func (u *EndpointUpsertOne) SetLeasedBy(v string) *EndpointUpsertOne {
+	return u.Update(func(s *EndpointUpsert) {
+		s.SetLeasedBy(v)
+	})
+}
+
+// UpdateLeasedBy sets the "leased_by" field to the value that was provided on create.
+func (u *EndpointUpsertOne) UpdateLeasedBy() *EndpointUpsertOne {
+	return u.Update(func(s *EndpointUpsert) {
+		s.UpdateLeasedBy()
+	})
+}
+
+// SetLeasedUntil sets the "leased_until" field.
+func (u *EndpointUpsertOne) SetLeasedUntil(v time.Time) *EndpointUpsertOne {
+	return u.Update(func(s *EndpointUpsert) {
+		s.SetLeasedUntil(v)
+	})
+}
+
+// UpdateLeasedUntil sets the "leased_until" field to the value that was provided on create.
+func (u *EndpointUpsertOne) UpdateLeasedUntil() *EndpointUpsertOne {
+	return u.Update(func(s *EndpointUpsert) {
+		s.UpdateLeasedUntil()
+	})
+}
+
+// ClearLeasedUntil clears the value of the "leased_until" field.
+func (u *EndpointUpsertOne) ClearLeasedUntil() *EndpointUpsertOne {
+	return u.Update(func(s *EndpointUpsert) {
+		s.ClearLeasedUntil()
 	})
 }
 
@@ -1391,17 +1499,52 @@ func (u *EndpointUpsertBulk) ClearNotBefore() *EndpointUpsertBulk {
 	})
 }
 
-// SetUntold sets the "untold" field.
-func (u *EndpointUpsertBulk) SetUntold(v bool) *EndpointUpsertBulk {
+// SetNotifyOwner sets the "notify_owner" field.
+func (u *EndpointUpsertBulk) SetNotifyOwner(v bool) *EndpointUpsertBulk {
 	return u.Update(func(s *EndpointUpsert) {
-		s.SetUntold(v)
+		s.SetNotifyOwner(v)
 	})
 }
 
-// UpdateUntold sets the "untold" field to the value that was provided on create.
-func (u *EndpointUpsertBulk) UpdateUntold() *EndpointUpsertBulk {
+// UpdateNotifyOwner sets the "notify_owner" field to the value that was provided on create.
+func (u *EndpointUpsertBulk) UpdateNotifyOwner() *EndpointUpsertBulk {
 	return u.Update(func(s *EndpointUpsert) {
-		s.UpdateUntold()
+		s.UpdateNotifyOwner()
+	})
+}
+
+// SetLeasedBy sets the "leased_by" field.
+func (u *EndpointUpsertBulk) SetLeasedBy(v string) *EndpointUpsertBulk {
+	return u.Update(func(s *EndpointUpsert) {
+		s.SetLeasedBy(v)
+	})
+}
+
+// UpdateLeasedBy sets the "leased_by" field to the value that was provided on create.
+func (u *EndpointUpsertBulk) UpdateLeasedBy() *EndpointUpsertBulk {
+	return u.Update(func(s *EndpointUpsert) {
+		s.UpdateLeasedBy()
+	})
+}
+
+// SetLeasedUntil sets the "leased_until" field.
+func (u *EndpointUpsertBulk) SetLeasedUntil(v time.Time) *EndpointUpsertBulk {
+	return u.Update(func(s *EndpointUpsert) {
+		s.SetLeasedUntil(v)
+	})
+}
+
+// UpdateLeasedUntil sets the "leased_until" field to the value that was provided on create.
+func (u *EndpointUpsertBulk) UpdateLeasedUntil() *EndpointUpsertBulk {
+	return u.Update(func(s *EndpointUpsert) {
+		s.UpdateLeasedUntil()
+	})
+}
+
+// ClearLeasedUntil clears the value of the "leased_until" field.
+func (u *EndpointUpsertBulk) ClearLeasedUntil() *EndpointUpsertBulk {
+	return u.Update(func(s *EndpointUpsert) {
+		s.ClearLeasedUntil()
 	})
 }
 

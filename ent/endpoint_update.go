@@ -227,17 +227,51 @@ func (_u *EndpointUpdate) ClearNotBefore() *EndpointUpdate {
 	return _u
 }
 
-// SetUntold sets the "untold" field.
-func (_u *EndpointUpdate) SetUntold(v bool) *EndpointUpdate {
-	_u.mutation.SetUntold(v)
+// SetNotifyOwner sets the "notify_owner" field.
+func (_u *EndpointUpdate) SetNotifyOwner(v bool) *EndpointUpdate {
+	_u.mutation.SetNotifyOwner(v)
 	return _u
 }
 
-// SetNillableUntold sets the "untold" field if the given value is not nil.
-func (_u *EndpointUpdate) SetNillableUntold(v *bool) *EndpointUpdate {
+// SetNillableNotifyOwner sets the "notify_owner" field if the given value is not nil.
+func (_u *EndpointUpdate) SetNillableNotifyOwner(v *bool) *EndpointUpdate {
 	if v != nil {
-		_u.SetUntold(*v)
+		_u.SetNotifyOwner(*v)
 	}
+	return _u
+}
+
+// SetLeasedBy sets the "leased_by" field.
+func (_u *EndpointUpdate) SetLeasedBy(v string) *EndpointUpdate {
+	_u.mutation.SetLeasedBy(v)
+	return _u
+}
+
+// SetNillableLeasedBy sets the "leased_by" field if the given value is not nil.
+func (_u *EndpointUpdate) SetNillableLeasedBy(v *string) *EndpointUpdate {
+	if v != nil {
+		_u.SetLeasedBy(*v)
+	}
+	return _u
+}
+
+// SetLeasedUntil sets the "leased_until" field.
+func (_u *EndpointUpdate) SetLeasedUntil(v time.Time) *EndpointUpdate {
+	_u.mutation.SetLeasedUntil(v)
+	return _u
+}
+
+// SetNillableLeasedUntil sets the "leased_until" field if the given value is not nil.
+func (_u *EndpointUpdate) SetNillableLeasedUntil(v *time.Time) *EndpointUpdate {
+	if v != nil {
+		_u.SetLeasedUntil(*v)
+	}
+	return _u
+}
+
+// ClearLeasedUntil clears the value of the "leased_until" field.
+func (_u *EndpointUpdate) ClearLeasedUntil() *EndpointUpdate {
+	_u.mutation.ClearLeasedUntil()
 	return _u
 }
 
@@ -441,8 +475,17 @@ func (_u *EndpointUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if _u.mutation.NotBeforeCleared() {
 		_spec.ClearField(endpoint.FieldNotBefore, field.TypeTime)
 	}
-	if value, ok := _u.mutation.Untold(); ok {
-		_spec.SetField(endpoint.FieldUntold, field.TypeBool, value)
+	if value, ok := _u.mutation.NotifyOwner(); ok {
+		_spec.SetField(endpoint.FieldNotifyOwner, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.LeasedBy(); ok {
+		_spec.SetField(endpoint.FieldLeasedBy, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.LeasedUntil(); ok {
+		_spec.SetField(endpoint.FieldLeasedUntil, field.TypeTime, value)
+	}
+	if _u.mutation.LeasedUntilCleared() {
+		_spec.ClearField(endpoint.FieldLeasedUntil, field.TypeTime)
 	}
 	if _u.mutation.DeliveriesCleared() {
 		edge := &sqlgraph.EdgeSpec{
@@ -750,17 +793,51 @@ func (_u *EndpointUpdateOne) ClearNotBefore() *EndpointUpdateOne {
 	return _u
 }
 
-// SetUntold sets the "untold" field.
-func (_u *EndpointUpdateOne) SetUntold(v bool) *EndpointUpdateOne {
-	_u.mutation.SetUntold(v)
+// SetNotifyOwner sets the "notify_owner" field.
+func (_u *EndpointUpdateOne) SetNotifyOwner(v bool) *EndpointUpdateOne {
+	_u.mutation.SetNotifyOwner(v)
 	return _u
 }
 
-// SetNillableUntold sets the "untold" field if the given value is not nil.
-func (_u *EndpointUpdateOne) SetNillableUntold(v *bool) *EndpointUpdateOne {
+// SetNillableNotifyOwner sets the "notify_owner" field if the given value is not nil.
+func (_u *EndpointUpdateOne) SetNillableNotifyOwner(v *bool) *EndpointUpdateOne {
 	if v != nil {
-		_u.SetUntold(*v)
+		_u.SetNotifyOwner(*v)
 	}
+	return _u
+}
+
+// SetLeasedBy sets the "leased_by" field.
+func (_u *EndpointUpdateOne) SetLeasedBy(v string) *EndpointUpdateOne {
+	_u.mutation.SetLeasedBy(v)
+	return _u
+}
+
+// SetNillableLeasedBy sets the "leased_by" field if the given value is not nil.
+func (_u *EndpointUpdateOne) SetNillableLeasedBy(v *string) *EndpointUpdateOne {
+	if v != nil {
+		_u.SetLeasedBy(*v)
+	}
+	return _u
+}
+
+// SetLeasedUntil sets the "leased_until" field.
+func (_u *EndpointUpdateOne) SetLeasedUntil(v time.Time) *EndpointUpdateOne {
+	_u.mutation.SetLeasedUntil(v)
+	return _u
+}
+
+// SetNillableLeasedUntil sets the "leased_until" field if the given value is not nil.
+func (_u *EndpointUpdateOne) SetNillableLeasedUntil(v *time.Time) *EndpointUpdateOne {
+	if v != nil {
+		_u.SetLeasedUntil(*v)
+	}
+	return _u
+}
+
+// ClearLeasedUntil clears the value of the "leased_until" field.
+func (_u *EndpointUpdateOne) ClearLeasedUntil() *EndpointUpdateOne {
+	_u.mutation.ClearLeasedUntil()
 	return _u
 }
 
@@ -994,8 +1071,17 @@ func (_u *EndpointUpdateOne) sqlSave(ctx context.Context) (_node *Endpoint, err 
 	if _u.mutation.NotBeforeCleared() {
 		_spec.ClearField(endpoint.FieldNotBefore, field.TypeTime)
 	}
-	if value, ok := _u.mutation.Untold(); ok {
-		_spec.SetField(endpoint.FieldUntold, field.TypeBool, value)
+	if value, ok := _u.mutation.NotifyOwner(); ok {
+		_spec.SetField(endpoint.FieldNotifyOwner, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.LeasedBy(); ok {
+		_spec.SetField(endpoint.FieldLeasedBy, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.LeasedUntil(); ok {
+		_spec.SetField(endpoint.FieldLeasedUntil, field.TypeTime, value)
+	}
+	if _u.mutation.LeasedUntilCleared() {
+		_spec.ClearField(endpoint.FieldLeasedUntil, field.TypeTime)
 	}
 	if _u.mutation.DeliveriesCleared() {
 		edge := &sqlgraph.EdgeSpec{

@@ -16,23 +16,23 @@ import (
 type JournalEntry struct {
 	config `json:"-"`
 	// ID of the ent.
-	// Given by the import, never used twice: see internal/catalog/journal.
+	// Set by the import and never reused: see internal/catalog/journal.
 	ID int `json:"id,omitempty"`
 	// ReleaseNumber holds the value of the "release_number" field.
 	ReleaseNumber int `json:"release_number,omitempty"`
-	// As in internal/catalog/journal, for example tool.updated.
+	// One of the kinds in internal/catalog/journal, for example tool.updated.
 	Kind string `json:"kind,omitempty"`
-	// Of the record that changed.
+	// Slug of the record that changed.
 	Slug string `json:"slug,omitempty"`
-	// What readers are told it is, as in internal/catalog/journal; null for what they are not told.
+	// Type of the event, as in internal/catalog/journal; null if readers do not notice the change.
 	Event *string `json:"event,omitempty"`
-	// Of the tool it is about.
+	// Category of the tool that changed.
 	Category string `json:"category,omitempty"`
-	// Of the other tool of a comparison, or where a tool was before.
+	// Category of the second tool of a comparison, or the former category of a tool.
 	OtherCategory string `json:"other_category,omitempty"`
-	// JSON; null for what is new.
+	// JSON; null if the record is new.
 	Before *string `json:"before,omitempty"`
-	// JSON; null for what is gone.
+	// JSON; null if the record was removed.
 	After *string `json:"after,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the JournalEntryQuery when eager-loading is set.

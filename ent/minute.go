@@ -17,9 +17,9 @@ type Minute struct {
 	// ID of the ent.
 	// Minutes since 1970.
 	ID int `json:"id,omitempty"`
-	// Answered by all servers together.
+	// Requests that all servers handled.
 	Requests int `json:"requests,omitempty"`
-	// Those of them that failed on our side.
+	// Requests that failed with a server error.
 	Failed       int `json:"failed,omitempty"`
 	selectValues sql.SelectValues
 }

@@ -8505,7 +8505,9 @@ type EndpointMutation struct {
 	addfailures       *int
 	failing_since     *time.Time
 	not_before        *time.Time
-	untold            *bool
+	notify_owner      *bool
+	leased_by         *string
+	leased_until      *time.Time
 	created_at        *time.Time
 	clearedFields     map[string]struct{}
 	account           *int
@@ -9196,40 +9198,125 @@ func (m *EndpointMutation) ResetNotBefore() {
 	delete(m.clearedFields, endpoint.FieldNotBefore)
 }
 
-// SetUntold sets the "untold" field.
-func (m *EndpointMutation) SetUntold(b bool) {
-	m.untold = &b
+// SetNotifyOwner sets the "notify_owner" field.
+func (m *EndpointMutation) SetNotifyOwner(b bool) {
+	m.notify_owner = &b
 }
 
-// Untold returns the value of the "untold" field in the mutation.
-func (m *EndpointMutation) Untold() (r bool, exists bool) {
-	v := m.untold
+// NotifyOwner returns the value of the "notify_owner" field in the mutation.
+func (m *EndpointMutation) NotifyOwner() (r bool, exists bool) {
+	v := m.notify_owner
 	if v == nil {
 		return
 	}
 	return *v, true
 }
 
-// OldUntold returns the old "untold" field's value of the Endpoint entity.
+// OldNotifyOwner returns the old "notify_owner" field's value of the Endpoint entity.
 // If the Endpoint object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *EndpointMutation) OldUntold(ctx context.Context) (v bool, err error) {
+func (m *EndpointMutation) OldNotifyOwner(ctx context.Context) (v bool, err error) {
 	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldUntold is only allowed on UpdateOne operations")
+		return v, errors.New("OldNotifyOwner is only allowed on UpdateOne operations")
 	}
 	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldUntold requires an ID field in the mutation")
+		return v, errors.New("OldNotifyOwner requires an ID field in the mutation")
 	}
 	oldValue, err := m.oldValue(ctx)
 	if err != nil {
-		return v, fmt.Errorf("querying old value for OldUntold: %w", err)
+		return v, fmt.Errorf("querying old value for OldNotifyOwner: %w", err)
 	}
-	return oldValue.Untold, nil
+	return oldValue.NotifyOwner, nil
 }
 
-// ResetUntold resets all changes to the "untold" field.
-func (m *EndpointMutation) ResetUntold() {
-	m.untold = nil
+// ResetNotifyOwner resets all changes to the "notify_owner" field.
+func (m *EndpointMutation) ResetNotifyOwner() {
+	m.notify_owner = nil
+}
+
+// SetLeasedBy sets the "leased_by" field.
+func (m *EndpointMutation) SetLeasedBy(s string) {
+	m.leased_by = &s
+}
+
+// LeasedBy returns the value of the "leased_by" field in the mutation.
+func (m *EndpointMutation) LeasedBy() (r string, exists bool) {
+	v := m.leased_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLeasedBy returns the old "leased_by" field's value of the Endpoint entity.
+// If the Endpoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EndpointMutation) OldLeasedBy(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLeasedBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLeasedBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLeasedBy: %w", err)
+	}
+	return oldValue.LeasedBy, nil
+}
+
+// ResetLeasedBy resets all changes to the "leased_by" field.
+func (m *EndpointMutation) ResetLeasedBy() {
+	m.leased_by = nil
+}
+
+// SetLeasedUntil sets the "leased_until" field.
+func (m *EndpointMutation) SetLeasedUntil(t time.Time) {
+	m.leased_until = &t
+}
+
+// LeasedUntil returns the value of the "leased_until" field in the mutation.
+func (m *EndpointMutation) LeasedUntil() (r time.Time, exists bool) {
+	v := m.leased_until
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLeasedUntil returns the old "leased_until" field's value of the Endpoint entity.
+// If the Endpoint object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EndpointMutation) OldLeasedUntil(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLeasedUntil is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLeasedUntil requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLeasedUntil: %w", err)
+	}
+	return oldValue.LeasedUntil, nil
+}
+
+// ClearLeasedUntil clears the value of the "leased_until" field.
+func (m *EndpointMutation) ClearLeasedUntil() {
+	m.leased_until = nil
+	m.clearedFields[endpoint.FieldLeasedUntil] = struct{}{}
+}
+
+// LeasedUntilCleared returns if the "leased_until" field was cleared in this mutation.
+func (m *EndpointMutation) LeasedUntilCleared() bool {
+	_, ok := m.clearedFields[endpoint.FieldLeasedUntil]
+	return ok
+}
+
+// ResetLeasedUntil resets all changes to the "leased_until" field.
+func (m *EndpointMutation) ResetLeasedUntil() {
+	m.leased_until = nil
+	delete(m.clearedFields, endpoint.FieldLeasedUntil)
 }
 
 // SetCreatedAt sets the "created_at" field.
@@ -9437,7 +9524,7 @@ func (m *EndpointMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *EndpointMutation) Fields() []string {
-	fields := make([]string, 0, 15)
+	fields := make([]string, 0, 17)
 	if m.account != nil {
 		fields = append(fields, endpoint.FieldAccountID)
 	}
@@ -9477,8 +9564,14 @@ func (m *EndpointMutation) Fields() []string {
 	if m.not_before != nil {
 		fields = append(fields, endpoint.FieldNotBefore)
 	}
-	if m.untold != nil {
-		fields = append(fields, endpoint.FieldUntold)
+	if m.notify_owner != nil {
+		fields = append(fields, endpoint.FieldNotifyOwner)
+	}
+	if m.leased_by != nil {
+		fields = append(fields, endpoint.FieldLeasedBy)
+	}
+	if m.leased_until != nil {
+		fields = append(fields, endpoint.FieldLeasedUntil)
 	}
 	if m.created_at != nil {
 		fields = append(fields, endpoint.FieldCreatedAt)
@@ -9517,8 +9610,12 @@ func (m *EndpointMutation) Field(name string) (ent.Value, bool) {
 		return m.FailingSince()
 	case endpoint.FieldNotBefore:
 		return m.NotBefore()
-	case endpoint.FieldUntold:
-		return m.Untold()
+	case endpoint.FieldNotifyOwner:
+		return m.NotifyOwner()
+	case endpoint.FieldLeasedBy:
+		return m.LeasedBy()
+	case endpoint.FieldLeasedUntil:
+		return m.LeasedUntil()
 	case endpoint.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -9556,8 +9653,12 @@ func (m *EndpointMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldFailingSince(ctx)
 	case endpoint.FieldNotBefore:
 		return m.OldNotBefore(ctx)
-	case endpoint.FieldUntold:
-		return m.OldUntold(ctx)
+	case endpoint.FieldNotifyOwner:
+		return m.OldNotifyOwner(ctx)
+	case endpoint.FieldLeasedBy:
+		return m.OldLeasedBy(ctx)
+	case endpoint.FieldLeasedUntil:
+		return m.OldLeasedUntil(ctx)
 	case endpoint.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -9660,12 +9761,26 @@ func (m *EndpointMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetNotBefore(v)
 		return nil
-	case endpoint.FieldUntold:
+	case endpoint.FieldNotifyOwner:
 		v, ok := value.(bool)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
-		m.SetUntold(v)
+		m.SetNotifyOwner(v)
+		return nil
+	case endpoint.FieldLeasedBy:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLeasedBy(v)
+		return nil
+	case endpoint.FieldLeasedUntil:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLeasedUntil(v)
 		return nil
 	case endpoint.FieldCreatedAt:
 		v, ok := value.(time.Time)
@@ -9740,6 +9855,9 @@ func (m *EndpointMutation) ClearedFields() []string {
 	if m.FieldCleared(endpoint.FieldNotBefore) {
 		fields = append(fields, endpoint.FieldNotBefore)
 	}
+	if m.FieldCleared(endpoint.FieldLeasedUntil) {
+		fields = append(fields, endpoint.FieldLeasedUntil)
+	}
 	return fields
 }
 
@@ -9762,6 +9880,9 @@ func (m *EndpointMutation) ClearField(name string) error {
 		return nil
 	case endpoint.FieldNotBefore:
 		m.ClearNotBefore()
+		return nil
+	case endpoint.FieldLeasedUntil:
+		m.ClearLeasedUntil()
 		return nil
 	}
 	return fmt.Errorf("unknown Endpoint nullable field %s", name)
@@ -9810,8 +9931,14 @@ func (m *EndpointMutation) ResetField(name string) error {
 	case endpoint.FieldNotBefore:
 		m.ResetNotBefore()
 		return nil
-	case endpoint.FieldUntold:
-		m.ResetUntold()
+	case endpoint.FieldNotifyOwner:
+		m.ResetNotifyOwner()
+		return nil
+	case endpoint.FieldLeasedBy:
+		m.ResetLeasedBy()
+		return nil
+	case endpoint.FieldLeasedUntil:
+		m.ResetLeasedUntil()
 		return nil
 	case endpoint.FieldCreatedAt:
 		m.ResetCreatedAt()

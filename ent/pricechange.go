@@ -29,7 +29,7 @@ type PriceChange struct {
 	PreviousPricing pricechange.PreviousPricing `json:"previous_pricing,omitempty"`
 	// PreviousPrice holds the value of the "previous_price" field.
 	PreviousPrice string `json:"previous_price,omitempty"`
-	// Hash of the entry: what makes it one of a kind within its tool.
+	// Hash of the change, unique within its tool.
 	Digest string `json:"digest,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the PriceChangeQuery when eager-loading is set.

@@ -16,7 +16,7 @@ import (
 type Release struct {
 	config `json:"-"`
 	// ID of the ent.
-	// 1 for the first import, then one more each time, without gaps.
+	// 1 for the first release, increasing without gaps.
 	ID int `json:"id,omitempty"`
 	// The feed's own updated_at.
 	FeedDate string `json:"feed_date,omitempty"`

@@ -223,12 +223,16 @@ func init() {
 	endpointDescFailures := endpointFields[10].Descriptor()
 	// endpoint.DefaultFailures holds the default value on creation for the failures field.
 	endpoint.DefaultFailures = endpointDescFailures.Default.(int)
-	// endpointDescUntold is the schema descriptor for untold field.
-	endpointDescUntold := endpointFields[13].Descriptor()
-	// endpoint.DefaultUntold holds the default value on creation for the untold field.
-	endpoint.DefaultUntold = endpointDescUntold.Default.(bool)
+	// endpointDescNotifyOwner is the schema descriptor for notify_owner field.
+	endpointDescNotifyOwner := endpointFields[13].Descriptor()
+	// endpoint.DefaultNotifyOwner holds the default value on creation for the notify_owner field.
+	endpoint.DefaultNotifyOwner = endpointDescNotifyOwner.Default.(bool)
+	// endpointDescLeasedBy is the schema descriptor for leased_by field.
+	endpointDescLeasedBy := endpointFields[14].Descriptor()
+	// endpoint.DefaultLeasedBy holds the default value on creation for the leased_by field.
+	endpoint.DefaultLeasedBy = endpointDescLeasedBy.Default.(string)
 	// endpointDescCreatedAt is the schema descriptor for created_at field.
-	endpointDescCreatedAt := endpointFields[14].Descriptor()
+	endpointDescCreatedAt := endpointFields[16].Descriptor()
 	// endpoint.DefaultCreatedAt holds the default value on creation for the created_at field.
 	endpoint.DefaultCreatedAt = endpointDescCreatedAt.Default.(func() time.Time)
 	formerusageFields := schema.FormerUsage{}.Fields()

@@ -17,7 +17,7 @@ import (
 type Session struct {
 	config `json:"-"`
 	// ID of the ent.
-	// SHA-256 of what the cookie holds, in hexadecimal.
+	// SHA-256 of the cookie's value, in hexadecimal.
 	ID string `json:"id,omitempty"`
 	// AccountID holds the value of the "account_id" field.
 	AccountID int `json:"account_id,omitempty"`
@@ -25,7 +25,7 @@ type Session struct {
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// ExpiresAt holds the value of the "expires_at" field.
 	ExpiresAt time.Time `json:"expires_at,omitempty"`
-	// The public part of the key that this browser calls the API with, once it has one.
+	// The public part of the key that this browser uses to call the API; null until it has one.
 	KeyID *string `json:"key_id,omitempty"`
 	// SHA-256 of that key's secret part.
 	KeyHash []byte `json:"-"`

@@ -19,13 +19,13 @@ type Tool struct {
 	ID string `json:"id,omitempty"`
 	// Name holds the value of the "name" field.
 	Name string `json:"name,omitempty"`
-	// The name in lower case without accents, cut to what an index takes: what name orders compare.
+	// The name in lower case without accents, shortened for the index: orders by name use it.
 	NameKey string `json:"name_key,omitempty"`
 	// CategorySlug holds the value of the "category_slug" field.
 	CategorySlug string `json:"category_slug,omitempty"`
 	// Score holds the value of the "score" field.
 	Score *float64 `json:"score,omitempty"`
-	// True without a score: sorts those tools last in both score orders.
+	// True without a score: both orders by score sort these tools last.
 	Untested bool `json:"untested,omitempty"`
 	// Domain holds the value of the "domain" field.
 	Domain string `json:"domain,omitempty"`
@@ -37,11 +37,11 @@ type Tool struct {
 	Price string `json:"price,omitempty"`
 	// The number in price, in euros.
 	PriceAmount float64 `json:"price_amount,omitempty"`
-	// What follows the slash in price.
+	// The part of price after the slash.
 	PricePeriod string `json:"price_period,omitempty"`
 	// Verifiability holds the value of the "verifiability" field.
 	Verifiability *float64 `json:"verifiability,omitempty"`
-	// 0 (current) to 10 (obsolete), as the editors judge it.
+	// From 0 (current) to 10 (obsolete), as the editors judge it.
 	Obsolescence *float64 `json:"obsolescence,omitempty"`
 	// Tagline holds the value of the "tagline" field.
 	Tagline string `json:"tagline,omitempty"`
@@ -53,17 +53,17 @@ type Tool struct {
 	AlternativesURL string `json:"alternatives_url,omitempty"`
 	// UpdatedAt holds the value of the "updated_at" field.
 	UpdatedAt string `json:"updated_at,omitempty"`
-	// Name and tagline, folded as name_key is: what a search looks through.
+	// Name and tagline in lower case without accents, for the search.
 	SearchText string `json:"search_text,omitempty"`
 	// 1 is the highest, 3 the lowest.
 	Tier int `json:"tier,omitempty"`
 	// Mainstream holds the value of the "mainstream" field.
 	Mainstream bool `json:"mainstream,omitempty"`
-	// The embeddings document's hash, over the review's sections.
+	// Hash of the embeddings document, over the review's sections.
 	SectionsHash string `json:"sections_hash,omitempty"`
-	// Hash of the stored price changes: tells an import that it has nothing to merge.
+	// Hash of the stored price changes, which lets an import skip tools with nothing to merge.
 	HistoryHash string `json:"history_hash,omitempty"`
-	// Member of the embeddings set, worked out by each import.
+	// Member of the embeddings set, as each import derives it.
 	InEmbeddings bool `json:"in_embeddings,omitempty"`
 	// RetiredReason holds the value of the "retired_reason" field.
 	RetiredReason tool.RetiredReason `json:"retired_reason,omitempty"`

@@ -18,7 +18,6 @@ import (
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
-	"palmares/internal/notify/webhook"
 )
 
 type importCommand struct {
@@ -43,7 +42,7 @@ func (c *importCommand) Run(ctx context.Context, s *settings, term terminal) err
 	defer db.Close()
 
 	bar := newProgress(term.err)
-	report, err := feed.Import(ctx, db, source, feed.Options{Force: c.Force, DryRun: c.DryRun, Progress: bar.update, Published: webhook.Announce(db)})
+	report, err := feed.Import(ctx, db, source, feed.Options{Force: c.Force, DryRun: c.DryRun, Progress: bar.update})
 	bar.end(err == nil)
 	if err != nil {
 		return importError(err, term.err)

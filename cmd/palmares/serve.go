@@ -18,7 +18,6 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/store"
-	"palmares/internal/notify/webhook"
 	"palmares/internal/ops/tracing"
 	"palmares/internal/web/status"
 )
@@ -161,7 +160,7 @@ func (p *program) fillDemo(ctx context.Context) error {
 	if err != nil || release != nil {
 		return err
 	}
-	_, err = feed.Import(ctx, p.store, bytes.NewReader(demo.Catalog), feed.Options{Published: webhook.Announce(p.store)})
+	_, err = feed.Import(ctx, p.store, bytes.NewReader(demo.Catalog), feed.Options{})
 	return err
 }
 

@@ -41,8 +41,12 @@ const (
 	FieldFailingSince = "failing_since"
 	// FieldNotBefore holds the string denoting the not_before field in the database.
 	FieldNotBefore = "not_before"
-	// FieldUntold holds the string denoting the untold field in the database.
-	FieldUntold = "untold"
+	// FieldNotifyOwner holds the string denoting the notify_owner field in the database.
+	FieldNotifyOwner = "untold"
+	// FieldLeasedBy holds the string denoting the leased_by field in the database.
+	FieldLeasedBy = "leased_by"
+	// FieldLeasedUntil holds the string denoting the leased_until field in the database.
+	FieldLeasedUntil = "leased_until"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// EdgeAccount holds the string denoting the account edge name in mutations.
@@ -92,7 +96,9 @@ var Columns = []string{
 	FieldFailures,
 	FieldFailingSince,
 	FieldNotBefore,
-	FieldUntold,
+	FieldNotifyOwner,
+	FieldLeasedBy,
+	FieldLeasedUntil,
 	FieldCreatedAt,
 }
 
@@ -117,8 +123,10 @@ var (
 	DefaultWhy string
 	// DefaultFailures holds the default value on creation for the "failures" field.
 	DefaultFailures int
-	// DefaultUntold holds the default value on creation for the "untold" field.
-	DefaultUntold bool
+	// DefaultNotifyOwner holds the default value on creation for the "notify_owner" field.
+	DefaultNotifyOwner bool
+	// DefaultLeasedBy holds the default value on creation for the "leased_by" field.
+	DefaultLeasedBy string
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
 	DefaultCreatedAt func() time.Time
 )
@@ -213,9 +221,19 @@ func ByNotBefore(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldNotBefore, opts...).ToFunc()
 }
 
-// ByUntold orders the results by the untold field.
-func ByUntold(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldUntold, opts...).ToFunc()
+// ByNotifyOwner orders the results by the notify_owner field.
+func ByNotifyOwner(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldNotifyOwner, opts...).ToFunc()
+}
+
+// ByLeasedBy orders the results by the leased_by field.
+func ByLeasedBy(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldLeasedBy, opts...).ToFunc()
+}
+
+// ByLeasedUntil orders the results by the leased_until field.
+func ByLeasedUntil(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldLeasedUntil, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

@@ -105,9 +105,19 @@ func NotBefore(v time.Time) predicate.Endpoint {
 	return predicate.Endpoint(sql.FieldEQ(FieldNotBefore, v))
 }
 
-// Untold applies equality check predicate on the "untold" field. It's identical to UntoldEQ.
-func Untold(v bool) predicate.Endpoint {
-	return predicate.Endpoint(sql.FieldEQ(FieldUntold, v))
+// NotifyOwner applies equality check predicate on the "notify_owner" field. It's identical to NotifyOwnerEQ.
+func NotifyOwner(v bool) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldEQ(FieldNotifyOwner, v))
+}
+
+// LeasedBy applies equality check predicate on the "leased_by" field. It's identical to LeasedByEQ.
+func LeasedBy(v string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldEQ(FieldLeasedBy, v))
+}
+
+// LeasedUntil applies equality check predicate on the "leased_until" field. It's identical to LeasedUntilEQ.
+func LeasedUntil(v time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldEQ(FieldLeasedUntil, v))
 }
 
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
@@ -645,14 +655,129 @@ func NotBeforeNotNil() predicate.Endpoint {
 	return predicate.Endpoint(sql.FieldNotNull(FieldNotBefore))
 }
 
-// UntoldEQ applies the EQ predicate on the "untold" field.
-func UntoldEQ(v bool) predicate.Endpoint {
-	return predicate.Endpoint(sql.FieldEQ(FieldUntold, v))
+// NotifyOwnerEQ applies the EQ predicate on the "notify_owner" field.
+func NotifyOwnerEQ(v bool) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldEQ(FieldNotifyOwner, v))
 }
 
-// UntoldNEQ applies the NEQ predicate on the "untold" field.
-func UntoldNEQ(v bool) predicate.Endpoint {
-	return predicate.Endpoint(sql.FieldNEQ(FieldUntold, v))
+// NotifyOwnerNEQ applies the NEQ predicate on the "notify_owner" field.
+func NotifyOwnerNEQ(v bool) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldNEQ(FieldNotifyOwner, v))
+}
+
+// LeasedByEQ applies the EQ predicate on the "leased_by" field.
+func LeasedByEQ(v string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldEQ(FieldLeasedBy, v))
+}
+
+// LeasedByNEQ applies the NEQ predicate on the "leased_by" field.
+func LeasedByNEQ(v string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldNEQ(FieldLeasedBy, v))
+}
+
+// LeasedByIn applies the In predicate on the "leased_by" field.
+func LeasedByIn(vs ...string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldIn(FieldLeasedBy, vs...))
+}
+
+// LeasedByNotIn applies the NotIn predicate on the "leased_by" field.
+func LeasedByNotIn(vs ...string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldNotIn(FieldLeasedBy, vs...))
+}
+
+// LeasedByGT applies the GT predicate on the "leased_by" field.
+func LeasedByGT(v string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldGT(FieldLeasedBy, v))
+}
+
+// LeasedByGTE applies the GTE predicate on the "leased_by" field.
+func LeasedByGTE(v string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldGTE(FieldLeasedBy, v))
+}
+
+// LeasedByLT applies the LT predicate on the "leased_by" field.
+func LeasedByLT(v string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldLT(FieldLeasedBy, v))
+}
+
+// LeasedByLTE applies the LTE predicate on the "leased_by" field.
+func LeasedByLTE(v string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldLTE(FieldLeasedBy, v))
+}
+
+// LeasedByContains applies the Contains predicate on the "leased_by" field.
+func LeasedByContains(v string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldContains(FieldLeasedBy, v))
+}
+
+// LeasedByHasPrefix applies the HasPrefix predicate on the "leased_by" field.
+func LeasedByHasPrefix(v string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldHasPrefix(FieldLeasedBy, v))
+}
+
+// LeasedByHasSuffix applies the HasSuffix predicate on the "leased_by" field.
+func LeasedByHasSuffix(v string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldHasSuffix(FieldLeasedBy, v))
+}
+
+// LeasedByEqualFold applies the EqualFold predicate on the "leased_by" field.
+func LeasedByEqualFold(v string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldEqualFold(FieldLeasedBy, v))
+}
+
+// LeasedByContainsFold applies the ContainsFold predicate on the "leased_by" field.
+func LeasedByContainsFold(v string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldContainsFold(FieldLeasedBy, v))
+}
+
+// LeasedUntilEQ applies the EQ predicate on the "leased_until" field.
+func LeasedUntilEQ(v time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldEQ(FieldLeasedUntil, v))
+}
+
+// LeasedUntilNEQ applies the NEQ predicate on the "leased_until" field.
+func LeasedUntilNEQ(v time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldNEQ(FieldLeasedUntil, v))
+}
+
+// LeasedUntilIn applies the In predicate on the "leased_until" field.
+func LeasedUntilIn(vs ...time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldIn(FieldLeasedUntil, vs...))
+}
+
+// LeasedUntilNotIn applies the NotIn predicate on the "leased_until" field.
+func LeasedUntilNotIn(vs ...time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldNotIn(FieldLeasedUntil, vs...))
+}
+
+// LeasedUntilGT applies the GT predicate on the "leased_until" field.
+func LeasedUntilGT(v time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldGT(FieldLeasedUntil, v))
+}
+
+// LeasedUntilGTE applies the GTE predicate on the "leased_until" field.
+func LeasedUntilGTE(v time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldGTE(FieldLeasedUntil, v))
+}
+
+// LeasedUntilLT applies the LT predicate on the "leased_until" field.
+func LeasedUntilLT(v time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldLT(FieldLeasedUntil, v))
+}
+
+// LeasedUntilLTE applies the LTE predicate on the "leased_until" field.
+func LeasedUntilLTE(v time.Time) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldLTE(FieldLeasedUntil, v))
+}
+
+// LeasedUntilIsNil applies the IsNil predicate on the "leased_until" field.
+func LeasedUntilIsNil() predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldIsNull(FieldLeasedUntil))
+}
+
+// LeasedUntilNotNil applies the NotNil predicate on the "leased_until" field.
+func LeasedUntilNotNil() predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldNotNull(FieldLeasedUntil))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

@@ -386,6 +386,8 @@ var (
 		{Name: "failing_since", Type: field.TypeTime, Nullable: true},
 		{Name: "not_before", Type: field.TypeTime, Nullable: true},
 		{Name: "untold", Type: field.TypeBool, Default: false},
+		{Name: "leased_by", Type: field.TypeString, Default: ""},
+		{Name: "leased_until", Type: field.TypeTime, Nullable: true},
 		{Name: "created_at", Type: field.TypeTime},
 		{Name: "account_id", Type: field.TypeInt},
 	}
@@ -397,7 +399,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "endpoints_accounts_endpoints",
-				Columns:    []*schema.Column{EndpointsColumns[15]},
+				Columns:    []*schema.Column{EndpointsColumns[17]},
 				RefColumns: []*schema.Column{AccountsColumns[0]},
 				OnDelete:   schema.Cascade,
 			},
@@ -406,7 +408,7 @@ var (
 			{
 				Name:    "endpoint_account_id",
 				Unique:  false,
-				Columns: []*schema.Column{EndpointsColumns[15]},
+				Columns: []*schema.Column{EndpointsColumns[17]},
 			},
 			{
 				Name:    "endpoint_state_position",

@@ -16,10 +16,10 @@ type Account struct{ ent.Schema }
 func (Account) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("email").NotEmpty().Unique().
-			Comment("In lower case: one account for each address."),
+			Comment("In lower case: there is one account for each address."),
 		field.Enum("plan").Values("developer", "pro"),
 		field.Bool("plan_by_hand").Default(false).
-			Comment("An operator has set the plan: billing leaves it alone."),
+			Comment("An operator set the plan manually: billing does not change it."),
 		field.Time("created_at").Default(time.Now).Immutable(),
 		field.String("carried_day").Optional().Immutable().
 			Comment("The UTC day, YYYY-MM-DD, on which carried_requests reduces the quota."),

@@ -9,7 +9,8 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// APIKey is a key as we know it: who has our database has no key.
+// APIKey is an API key. Only a hash of its secret part is stored, so the
+// database does not give access to anything.
 type APIKey struct{ ent.Schema }
 
 // Fields of a key.

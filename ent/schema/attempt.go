@@ -10,20 +10,20 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// Attempt is one time that an event was sent to an endpoint.
+// Attempt is one attempt to deliver an event to an endpoint.
 type Attempt struct{ ent.Schema }
 
 // Fields of an attempt.
 func (Attempt) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int("endpoint_id").Immutable(),
-		field.Int("event").Immutable().Comment("The journal's number; 0 for a test."),
+		field.Int("event").Immutable().Comment("The event's number in the journal; 0 for a test event."),
 		field.String("type").Immutable(),
 		field.Int("number").Immutable().Comment("1 for the first."),
 		field.Time("at").Default(time.Now).Immutable(),
-		field.Int("status").Immutable().Comment("The answer's; 0 for none."),
+		field.Int("status").Immutable().Comment("Status of the response; 0 if there was none."),
 		field.Int("took_ms").Immutable(),
-		field.String("answer").Immutable().Comment("Its first bytes, or in our words why there is none."),
+		field.String("answer").Immutable().Comment("The first bytes of the response, or why there is none."),
 		field.Bool("delivered").Immutable(),
 	}
 }
@@ -39,7 +39,7 @@ func (Attempt) Edges() []ent.Edge {
 func (Attempt) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("endpoint_id", "at"), index.Fields("at"),
-		// Few fail, and those are looked for among all others.
+		// Failed attempts are few, and queried separately.
 		index.Fields("endpoint_id", "at").Annotations(entsql.IndexWhere("NOT delivered")).StorageKey("attempt_failed"),
 	}
 }

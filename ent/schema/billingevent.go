@@ -8,20 +8,20 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// BillingEvent is news of the payment provider that was acted on, so that it
-// is not acted on again.
+// BillingEvent is an event of the payment provider that was processed, so that
+// it is not processed again.
 type BillingEvent struct{ ent.Schema }
 
-// Fields of an event.
+// Fields of a billing event.
 func (BillingEvent) Fields() []ent.Field {
 	return []ent.Field{
-		field.String("id").NotEmpty().Immutable().Comment("The provider's."),
+		field.String("id").NotEmpty().Immutable().Comment("The provider's identifier."),
 		field.String("type").Immutable(),
 		field.Time("applied_at").Default(time.Now).Immutable(),
 	}
 }
 
-// Indexes of an event are for forgetting it in time.
+// Indexes of a billing event serve the deletion of old ones.
 func (BillingEvent) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("applied_at")}
 }

@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/field"
 )
 
-// Category groups tools; its numbers are worked out by each import.
+// Category groups tools. Each import derives its figures.
 type Category struct{ ent.Schema }
 
 // Fields of a category.

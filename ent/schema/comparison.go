@@ -8,7 +8,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// Comparison sets two tools, active or retired, against each other.
+// Comparison compares two tools, active or retired.
 type Comparison struct{ ent.Schema }
 
 // Fields of a comparison.
@@ -36,7 +36,7 @@ func (Comparison) Edges() []ent.Edge {
 	}
 }
 
-// Indexes of a comparison: the list's order, and both ways in from a tool.
+// Indexes of a comparison: the order of the list, and lookups by tool.
 func (Comparison) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("updated_at", "id").StorageKey("comparisons_by_update").

@@ -9,11 +9,11 @@ import (
 )
 
 // ComparisonCategory lists the published comparisons of each category: those
-// with either tool in it. Every import writes the list anew; without it, a
-// category's page would look at every tool.
+// with either tool in it. Every import rewrites the list; without it, reading a
+// category's comparisons would scan every tool.
 type ComparisonCategory struct{ ent.Schema }
 
-// Fields of a line of the list.
+// Fields of an item of the list.
 func (ComparisonCategory) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("category_slug").Immutable(),
@@ -26,7 +26,7 @@ func (ComparisonCategory) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("category_slug", "comparison_slug").Unique().StorageKey("comparisons_by_category")}
 }
 
-// Annotations name its table.
+// Annotations of the list: the name of its table.
 func (ComparisonCategory) Annotations() []schema.Annotation {
 	return []schema.Annotation{entsql.Annotation{Table: "comparison_categories"}}
 }

@@ -9,8 +9,8 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// Confirmation is a message by which somebody is to show that an address is
-// theirs: with its link, or with its code in the browser that asked for it.
+// Confirmation is an email that proves the ownership of an address: by its
+// link, or by its code in the browser that requested it.
 type Confirmation struct{ ent.Schema }
 
 // Fields of a confirmation.
@@ -19,18 +19,18 @@ func (Confirmation) Fields() []ent.Field {
 		field.Enum("purpose").Values("sign_in", "change_email").Immutable(),
 		field.String("email").NotEmpty().Immutable(),
 		field.String("mailbox").NotEmpty().Immutable().
-			Comment("The address without its +tag: where the message arrives."),
+			Comment("The address without its +tag: where the email arrives."),
 		field.String("sender").Immutable().
-			Comment("The network that asked for it."),
+			Comment("The network that requested it."),
 		field.String("wider_sender").Default("").Immutable().
-			Comment("The network around it: who has an IPv6 address often has many."),
+			Comment("The larger network around it: IPv6 users often have many addresses."),
 		field.Int("account_id").Optional().Nillable().Immutable().
-			Comment("Whose address changes."),
+			Comment("The account whose address changes."),
 		field.String("link_hash").NotEmpty().Unique().Immutable().Sensitive(),
 		field.String("browser_hash").NotEmpty().Unique().Immutable().Sensitive(),
 		field.String("code_hash").NotEmpty().Immutable().Sensitive().
-			Comment("Keyed with what only the browser knows: six digits alone are soon guessed."),
-		field.Int("tries").Default(0).Comment("Codes that were tried."),
+			Comment("Keyed with a secret of the browser: a hash of six digits alone is easy to guess."),
+		field.Int("tries").Default(0).Comment("How many codes were tried."),
 		field.Time("created_at").Default(time.Now).Immutable(),
 		field.Time("expires_at").Immutable(),
 		field.Time("used_at").Optional().Nillable(),
@@ -44,7 +44,7 @@ func (Confirmation) Edges() []ent.Edge {
 	}
 }
 
-// Indexes of a confirmation are for the bounds on messages.
+// Indexes of a confirmation serve the limits on emails.
 func (Confirmation) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("mailbox", "created_at"),

@@ -9,31 +9,31 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// Customer is an account as the payment provider knows it, and the state of
-// its subscription as it was last read there. It outlives the account, since
-// its invoices must be kept.
+// Customer is an account at the payment provider, with the state of its
+// subscription as last read there. It outlives the account, because its
+// invoices must be retained.
 type Customer struct{ ent.Schema }
 
 // Fields of a customer.
 func (Customer) Fields() []ent.Field {
 	return []ent.Field{
-		field.String("id").NotEmpty().Immutable().Comment("The provider's."),
+		field.String("id").NotEmpty().Immutable().Comment("The provider's identifier."),
 		field.Int("account_id").Optional().Nillable().Unique().
-			Comment("None once the account is deleted."),
-		field.String("email").Default("").Comment("As the provider knows it; forgotten with the account."),
-		field.String("subscription").Default("").Comment("The provider's id of it."),
-		field.String("status").Default("").Comment("The provider's word for it."),
+			Comment("Null once the account is deleted."),
+		field.String("email").Default("").Comment("The address at the provider; deleted with the account."),
+		field.String("subscription").Default("").Comment("The provider's identifier of the subscription."),
+		field.String("status").Default("").Comment("The provider's status of the subscription."),
 		field.Time("period_end").Optional().Nillable(),
-		field.Bool("cancels").Default(false).Comment("It ends with its period."),
+		field.Bool("cancels").Default(false).Comment("The subscription ends with its period."),
 		field.Time("past_due_since").Optional().Nillable(),
 		field.Time("noticed_at").Optional().Nillable().
-			Comment("When the owner was told that a payment failed."),
+			Comment("When the owner was notified of a failed payment."),
 		field.Time("checkout_at").Optional().Nillable().
-			Comment("When a page to pay on was last opened."),
+			Comment("When a checkout page was last opened."),
 		field.Int("revision").Default(0).
-			Comment("Goes up with each change, so that nothing older is written over it."),
+			Comment("Increases with each change, so that nothing older overwrites it."),
 		field.Time("created_at").Default(time.Now).Immutable(),
-		field.Time("read_at").Optional().Nillable().Comment("When the provider was last asked."),
+		field.Time("read_at").Optional().Nillable().Comment("When the subscription was last read from the provider."),
 	}
 }
 
@@ -44,7 +44,7 @@ func (Customer) Edges() []ent.Edge {
 	}
 }
 
-// Indexes of a customer are for those who look for what time alone changes.
+// Indexes of a customer serve the periodic check of subscriptions.
 func (Customer) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("status")}
 }

@@ -7,15 +7,15 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// Delivery is an event that an endpoint is still to get, at a certain time. One
-// that arrived at once has never been here.
+// Delivery is an event to send to an endpoint again at a certain time. Events
+// that arrive at the first attempt never have one.
 type Delivery struct{ ent.Schema }
 
 // Fields of a delivery.
 func (Delivery) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int("endpoint_id").Immutable(),
-		field.Int("event").Immutable().Comment("The journal's number."),
+		field.Int("event").Immutable().Comment("Number of the event in the journal."),
 		field.Int("attempts").Default(0),
 		field.Time("next_at"),
 	}

@@ -11,10 +11,10 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// Endpoint is an address that an account wants events sent to.
+// Endpoint is a URL that an account wants events sent to.
 type Endpoint struct{ ent.Schema }
 
-// asText keeps JSON as text: PostgreSQL's jsonb cannot be sent as it comes.
+// asText stores JSON as text: the driver cannot send JSON to a jsonb column.
 var asText = map[string]string{dialect.Postgres: "text"}
 
 // Fields of an endpoint.
@@ -22,19 +22,21 @@ func (Endpoint) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int("account_id").Immutable(),
 		field.String("url").NotEmpty(),
-		field.JSON("types", []string{}).SchemaType(asText).Comment("Of events that are wanted; all if empty."),
-		field.JSON("categories", []string{}).SchemaType(asText).Comment("That are wanted; all if empty."),
+		field.JSON("types", []string{}).SchemaType(asText).Comment("Event types to send; all if empty."),
+		field.JSON("categories", []string{}).SchemaType(asText).Comment("Categories to send events of; all if empty."),
 		field.String("secret").NotEmpty().Sensitive().
-			Comment("What events are signed with. It has to be known to sign, so it is kept as it is."),
+			Comment("Key that signs events. Signing needs the key itself, so it cannot be stored as a hash."),
 		field.String("former_secret").Default("").Sensitive(),
-		field.Time("former_until").Optional().Nillable().Comment("Until then both sign."),
+		field.Time("former_until").Optional().Nillable().Comment("Until then, events are signed with both secrets."),
 		field.Enum("state").Values("active", "paused", "disabled").Default("active"),
-		field.String("why").Default("").Comment("Why it was disabled."),
-		field.Int("position").Comment("The newest event that was begun with."),
-		field.Int("failures").Default(0).Comment("In a row."),
+		field.String("why").Default("").Comment("Why the endpoint was disabled."),
+		field.Int("position").Comment("Number of the newest event that was attempted."),
+		field.Int("failures").Default(0).Comment("Failed attempts since the last success."),
 		field.Time("failing_since").Optional().Nillable(),
-		field.Time("not_before").Optional().Nillable().Comment("Its receiver asked to be left alone until then."),
-		field.Bool("untold").Default(false).Comment("Its owner is still to be told that it was disabled."),
+		field.Time("not_before").Optional().Nillable().Comment("Earliest time of the next attempt, as the receiver requested."),
+		field.Bool("notify_owner").StorageKey("untold").Default(false).Comment("The email about the disabled endpoint is still to be sent."),
+		field.String("leased_by").Default("").Comment("Server that is delivering to the endpoint; empty if none."),
+		field.Time("leased_until").Optional().Comment("When other servers may take over."),
 		field.Time("created_at").Default(time.Now).Immutable(),
 	}
 }

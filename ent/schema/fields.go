@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/field"
 )
 
-// pricingModels are the interface's spellings, shared by tools and price changes.
+// pricingModels are shared by tools and price changes.
 var pricingModels = []string{"gratuit", "freemium", "payant"}
 
 // slugID makes the slug the primary key.
@@ -14,7 +14,7 @@ func slugID() ent.Field {
 	return field.String("id").StorageKey("slug").NotEmpty().MaxLen(80).Immutable()
 }
 
-// fingerprint lets an import tell an unchanged record without reading it.
+// fingerprint lets an import recognize unchanged records.
 func fingerprint() ent.Field {
 	return field.String("fingerprint").
 		Comment("Hash of the feed record that this row was last written from.")

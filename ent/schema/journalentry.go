@@ -7,23 +7,24 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// JournalEntry tells one change that a release made: what it was, what it is.
+// JournalEntry is one change that a release made, with the states before and
+// after.
 type JournalEntry struct{ ent.Schema }
 
 // Fields of a journal entry.
 func (JournalEntry) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int("id").Positive().Immutable().
-			Comment("Given by the import, never used twice: see internal/catalog/journal."),
+			Comment("Set by the import and never reused: see internal/catalog/journal."),
 		field.Int("release_number"),
-		field.String("kind").NotEmpty().Comment("As in internal/catalog/journal, for example tool.updated."),
-		field.String("slug").Comment("Of the record that changed."),
+		field.String("kind").NotEmpty().Comment("One of the kinds in internal/catalog/journal, for example tool.updated."),
+		field.String("slug").Comment("Slug of the record that changed."),
 		field.String("event").Optional().Nillable().
-			Comment("What readers are told it is, as in internal/catalog/journal; null for what they are not told."),
-		field.String("category").Default("").Comment("Of the tool it is about."),
-		field.String("other_category").Default("").Comment("Of the other tool of a comparison, or where a tool was before."),
-		field.Text("before").Optional().Nillable().Comment("JSON; null for what is new."),
-		field.Text("after").Optional().Nillable().Comment("JSON; null for what is gone."),
+			Comment("Type of the event, as in internal/catalog/journal; null if readers do not notice the change."),
+		field.String("category").Default("").Comment("Category of the tool that changed."),
+		field.String("other_category").Default("").Comment("Category of the second tool of a comparison, or the former category of a tool."),
+		field.Text("before").Optional().Nillable().Comment("JSON; null if the record is new."),
+		field.Text("after").Optional().Nillable().Comment("JSON; null if the record was removed."),
 	}
 }
 

@@ -6,16 +6,16 @@ import (
 	"entgo.io/ent/schema/field"
 )
 
-// Minute is one in which a server was up. One that has no row had none.
+// Minute is a minute in which a server was up; other minutes have no row.
 type Minute struct{ ent.Schema }
 
 // Fields of a minute.
 func (Minute) Fields() []ent.Field {
-	numbered := false // by nobody but the clock
+	numbered := false // the clock sets the number
 	return []ent.Field{
 		field.Int("id").Immutable().Annotations(entsql.Annotation{Incremental: &numbered}).
 			Comment("Minutes since 1970."),
-		field.Int("requests").Comment("Answered by all servers together."),
-		field.Int("failed").Comment("Those of them that failed on our side."),
+		field.Int("requests").Comment("Requests that all servers handled."),
+		field.Int("failed").Comment("Requests that failed with a server error."),
 	}
 }

@@ -20,7 +20,7 @@ func (PriceChange) Fields() []ent.Field {
 		field.String("price"),
 		field.Enum("previous_pricing").Values(pricingModels...),
 		field.String("previous_price"),
-		field.String("digest").Comment("Hash of the entry: what makes it one of a kind within its tool."),
+		field.String("digest").Comment("Hash of the change, unique within its tool."),
 	}
 }
 
@@ -31,7 +31,7 @@ func (PriceChange) Edges() []ent.Edge {
 	}
 }
 
-// Indexes of a price change: no entry twice, whatever a feed repeats.
+// Indexes of a price change: a feed may repeat a change, which is stored once.
 func (PriceChange) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("tool_slug", "digest").Unique().StorageKey("price_changes_once"),

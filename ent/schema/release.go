@@ -8,15 +8,15 @@ import (
 	"entgo.io/ent/schema/field"
 )
 
-// Release is one published state of the whole catalog. The newest row is the
-// catalog that readers see, with the statistics that hold for it.
+// Release is one published state of the whole catalog, with its statistics.
+// Readers see the newest.
 type Release struct{ ent.Schema }
 
 // Fields of a release.
 func (Release) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int("id").StorageKey("number").Positive().Immutable().
-			Comment("1 for the first import, then one more each time, without gaps."),
+			Comment("1 for the first release, increasing without gaps."),
 		field.String("feed_date").Comment("The feed's own updated_at."),
 		field.Time("imported_at").Default(time.Now).Immutable(),
 		field.Int("tools_total"),

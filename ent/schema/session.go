@@ -9,20 +9,20 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// Session is a browser in which somebody has signed in. Who has our database
-// has no session.
+// Session is a browser that is signed in. Only hashes are stored, so the
+// database does not give access to a session.
 type Session struct{ ent.Schema }
 
 // Fields of a session.
 func (Session) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("id").NotEmpty().Immutable().Sensitive().
-			Comment("SHA-256 of what the cookie holds, in hexadecimal."),
+			Comment("SHA-256 of the cookie's value, in hexadecimal."),
 		field.Int("account_id").Immutable(),
 		field.Time("created_at").Default(time.Now).Immutable(),
 		field.Time("expires_at").Immutable(),
 		field.String("key_id").Optional().Nillable().Unique().
-			Comment("The public part of the key that this browser calls the API with, once it has one."),
+			Comment("The public part of the key that this browser uses to call the API; null until it has one."),
 		field.Bytes("key_hash").Optional().Sensitive().
 			Comment("SHA-256 of that key's secret part."),
 	}

@@ -10,9 +10,8 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// Tool is active or retired: retirement is a state of the tool. A retired
-// tool has what the graveyard shows and nothing more; the columns of an
-// active tool are then null.
+// Tool is an active or retired tool. The columns that only active tools have
+// are null for a retired one.
 type Tool struct{ ent.Schema }
 
 // Fields of a tool.
@@ -21,36 +20,36 @@ func (Tool) Fields() []ent.Field {
 		slugID(),
 		field.String("name").NotEmpty(),
 		field.String("name_key").
-			Comment("The name in lower case without accents, cut to what an index takes: what name orders compare."),
+			Comment("The name in lower case without accents, shortened for the index: orders by name use it."),
 		field.String("category_slug"),
 		field.Float("score").Optional().Nillable(),
 		field.Bool("untested").
-			Comment("True without a score: sorts those tools last in both score orders."),
+			Comment("True without a score: both orders by score sort these tools last."),
 
 		field.String("domain").Optional(),
 		field.Enum("icp").Values("vibe-coder", "agentic-engineer", "mixte").Optional(),
 		field.Enum("pricing").Values(pricingModels...).Optional(),
 		field.String("price").Optional(),
 		field.Float("price_amount").Optional().Comment("The number in price, in euros."),
-		field.String("price_period").Optional().Comment("What follows the slash in price."),
+		field.String("price_period").Optional().Comment("The part of price after the slash."),
 		field.Float("verifiability").Optional().Nillable(),
 		field.Float("obsolescence").Optional().Nillable().
-			Comment("0 (current) to 10 (obsolete), as the editors judge it."),
+			Comment("From 0 (current) to 10 (obsolete), as the editors judge it."),
 		field.String("tagline").Optional(),
 		field.String("canonical_url").Optional(),
 		field.String("avis_url").Optional().Nillable(),
 		field.String("alternatives_url").Optional(),
 		field.String("updated_at").Optional(),
 		field.Text("search_text").Optional().
-			Comment("Name and tagline, folded as name_key is: what a search looks through."),
+			Comment("Name and tagline in lower case without accents, for the search."),
 		field.Int("tier").Optional().Comment("1 is the highest, 3 the lowest."),
 		field.Bool("mainstream").Default(false),
 		field.String("sections_hash").Optional().
-			Comment("The embeddings document's hash, over the review's sections."),
+			Comment("Hash of the embeddings document, over the review's sections."),
 		field.String("history_hash").Optional().
-			Comment("Hash of the stored price changes: tells an import that it has nothing to merge."),
+			Comment("Hash of the stored price changes, which lets an import skip tools with nothing to merge."),
 		field.Bool("in_embeddings").Default(false).
-			Comment("Member of the embeddings set, worked out by each import."),
+			Comment("Member of the embeddings set, as each import derives it."),
 
 		field.Enum("retired_reason").Values("mort", "acquis", "deprecie", "pivot", "absorbe").Optional(),
 		field.String("retired_at").Optional(),
@@ -75,8 +74,8 @@ func (Tool) Edges() []ent.Edge {
 	}
 }
 
-// Indexes of a tool: one for each order the interface promises, alone and
-// within a category, each ending in the slug that breaks ties.
+// Indexes of a tool: one for each order of the API, alone and within a
+// category. Each ends in the slug, which breaks ties.
 func (Tool) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("untested", "score", "id").StorageKey("tools_by_score_desc").
@@ -107,8 +106,8 @@ func (Tool) Indexes() []ent.Index {
 			Annotations(activeOnly(), entsql.DescColumns("updated_at")),
 		index.Fields("updated_at", "id").StorageKey("tools_by_update_asc").
 			Annotations(activeOnly()),
-		// A search looks through this instead of the whole table. PostgreSQL
-		// does not need it, and its trees refuse long texts: there it is a hash.
+		// SQLite searches this index instead of the table. PostgreSQL does not
+		// need it, and its B-trees reject long texts, so there it is a hash.
 		index.Fields("search_text").StorageKey("tools_by_search_text").
 			Annotations(activeOnly(), entsql.IndexTypes(map[string]string{dialect.Postgres: "HASH"})),
 		index.Fields("price_amount", "id").StorageKey("tools_by_price_desc").
@@ -126,7 +125,8 @@ func (Tool) Indexes() []ent.Index {
 	}
 }
 
-// Annotations of a tool: the databases themselves refuse a half-retired one.
+// Annotations of a tool: the database rejects one that is neither active nor
+// retired.
 func (Tool) Annotations() []schema.Annotation {
 	return []schema.Annotation{
 		entsql.Checks(map[string]string{

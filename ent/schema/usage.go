@@ -7,7 +7,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// Usage is how many requests of an account were counted on a day.
+// Usage is the number of requests of an account on a day.
 type Usage struct{ ent.Schema }
 
 // Fields of a day's usage.

@@ -5,6 +5,7 @@
 package billing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -30,11 +31,9 @@ const (
 	// BackPath is where Stripe's billing portal returns to.
 	BackPath = PlanPath + "/back"
 
-	callTimeout = 10 * time.Second
-	callRetries = 2
-	// maxCallsPerMinute limits how often an account can make us call Stripe,
-	// which limits our requests.
-	maxCallsPerMinute = 10
+	callTimeout       = 10 * time.Second
+	callRetries       = 2
+	maxCallsPerMinute = 10 // per account, because Stripe limits our requests
 )
 
 var (
@@ -102,30 +101,18 @@ func explain(err error) error {
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
+	explained := problem.New(problem.Unavailable, "The payment service is unavailable. Nothing was changed. Try again in a minute.")
 	if rejected(err) {
-		return &problem.Problem{
-			Code:    problem.Internal,
-			Message: "The payment service rejected our request. Nothing was changed. Trying again will not help: we have to fix this.",
-			Cause:   err,
-		}
+		explained = problem.New(problem.Internal, "The payment service rejected our request. Nothing was changed. Trying again will not help: we have to fix this.")
 	}
-	return &problem.Problem{
-		Code:    problem.Unavailable,
-		Message: "The payment service is unavailable. Nothing was changed. Try again in a minute.",
-		Cause:   err,
-	}
+	explained.Cause = err
+	return explained
 }
 
 // cause returns the error to log, which may say more than its message for users.
-func cause(err error) error {
-	if inner := errors.Unwrap(err); inner != nil {
-		return inner
-	}
-	return err
-}
+func cause(err error) error { return cmp.Or(errors.Unwrap(err), err) }
 
-// Names of the parameter with which Stripe reports a missing object: in a
-// form, or in the path.
+// Parameters with which Stripe reports a missing object.
 const (
 	customerParam = "customer"
 	pathParam     = "id"

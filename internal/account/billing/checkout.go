@@ -40,8 +40,7 @@ func (b *Billing) Subscribe(ctx context.Context, acc *ent.Account) (address stri
 	return "", explain(errors.New("a new customer is missing at Stripe"))
 }
 
-// ensureCustomer returns the account's customer. It creates only one, even if
-// it is called concurrently.
+// ensureCustomer creates at most one customer, even if it is called concurrently.
 func (b *Billing) ensureCustomer(ctx context.Context, acc *ent.Account) (*ent.Customer, error) {
 	row, err := b.Customer(ctx, acc)
 	if err != nil || row != nil {
@@ -127,8 +126,6 @@ func (b *Billing) openCheckouts(ctx context.Context, customer string) (open []*s
 	return open, nil
 }
 
-// checkoutParams describes a subscription with tax on top, which Stripe
-// computes from the billing address and the tax id.
 func (b *Billing) checkoutParams(customer, price string, acc *ent.Account) *stripe.CheckoutSessionCreateParams {
 	account := strconv.Itoa(acc.ID)
 	return &stripe.CheckoutSessionCreateParams{
@@ -146,8 +143,7 @@ func (b *Billing) checkoutParams(customer, price string, acc *ent.Account) *stri
 	}
 }
 
-// Manage returns the address of Stripe's billing portal, where the owner
-// changes the card, reads invoices and cancels.
+// Manage returns the address of Stripe's portal for cards, invoices and canceling.
 func (b *Billing) Manage(ctx context.Context, acc *ent.Account) (address string, err error) {
 	if !b.Enabled() {
 		return "", errDisabled

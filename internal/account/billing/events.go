@@ -2,7 +2,6 @@ package billing
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -46,8 +45,7 @@ const (
 	eventRetention     = 90 * 24 * time.Hour // Stripe repeats events for days
 )
 
-// ServeHTTP receives an event from Stripe, which repeats it unless the
-// response is a success.
+// ServeHTTP receives an event. After a failure, Stripe repeats it.
 func (b *Billing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !b.Enabled() || b.WebhookSecret == "" { // an event could not be verified
 		problem.Write(w, errDisabled)
@@ -124,34 +122,23 @@ func customerOf(event *stripe.Event) string {
 	if event.Data == nil {
 		return ""
 	}
-	var object struct {
-		Object   string
-		ID       string
-		Customer json.RawMessage
+	object := event.Data.Object
+	if object["object"] != "customer" {
+		if id, ok := object["customer"].(string); ok {
+			return id
+		}
+		object, _ = object["customer"].(map[string]any) // expanded
 	}
-	if json.Unmarshal(event.Data.Raw, &object) != nil {
-		return ""
-	}
-	if object.Object == "customer" {
-		return object.ID
-	}
-	var id string
-	if json.Unmarshal(object.Customer, &id) == nil {
-		return id
-	}
-	var expanded struct{ ID string }
-	_ = json.Unmarshal(object.Customer, &expanded)
-	return expanded.ID
+	id, _ := object["id"].(string)
+	return id
 }
 
-// unlink separates a customer that was deleted at Stripe from its account. The
-// next subscription creates a new customer.
+// unlink lets the next subscription of the account create a new customer.
 func (b *Billing) unlink(ctx context.Context, id string) error {
 	return store.Explain(b.Store.Write.Customer.Update().Where(customer.ID(id)).ClearAccountID().SetEmail("").Exec(ctx))
 }
 
-// unlinkDeleted is for a customer that was deleted without an event. The
-// account loses Pro first.
+// unlinkDeleted also takes Pro away, for a customer that was deleted without an event.
 func (b *Billing) unlinkDeleted(ctx context.Context, id string) error {
 	if err := b.refresh(ctx, id, nil); err != nil {
 		return err

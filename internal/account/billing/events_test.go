@@ -12,6 +12,7 @@ import (
 	"github.com/stripe/stripe-go/v86"
 
 	"palmares/auth"
+	"palmares/ent"
 )
 
 // An event without a valid, recent signature changes nothing.
@@ -220,7 +221,7 @@ func TestConcurrentEvents(t *testing.T) {
 				time.Sleep(2 * time.Millisecond)
 			}
 			all.Wait()
-			want := planOf(string(sub.status), nil, s.clock())
+			want := PlanOf(&ent.Customer{Status: string(sub.status)}, s.clock())
 			s.wantPlan(want)
 		}
 		if n := s.applied(); n != 31 {

@@ -23,13 +23,9 @@ const (
 	// Grace is how long a customer retains Pro after a failed payment.
 	Grace = 7 * 24 * time.Hour
 
-	// freshFor is how long a subscription is not read again, so that reloading
-	// a page does not call Stripe each time.
-	freshFor    = 3 * time.Second
+	freshFor    = 3 * time.Second // so that reloading a page does not call Stripe each time
 	syncTimeout = 20 * time.Second
-	// maxUpdates is more than the number of servers that may update a customer
-	// at the same time.
-	maxUpdates = 10
+	maxUpdates  = 10 // more than the number of concurrent updates of a customer
 )
 
 // States of a subscription at Stripe.
@@ -51,12 +47,8 @@ func PlanOf(row *ent.Customer, now time.Time) auth.Plan {
 	if row == nil {
 		return auth.Developer
 	}
-	return planOf(row.Status, row.PastDueSince, now)
-}
-
-func planOf(status string, pastDueSince *time.Time, now time.Time) auth.Plan {
-	inGrace := status == StatusPastDue && (pastDueSince == nil || now.Before(pastDueSince.Add(Grace)))
-	if paid(status) || inGrace {
+	inGrace := row.Status == StatusPastDue && (row.PastDueSince == nil || now.Before(row.PastDueSince.Add(Grace)))
+	if paid(row.Status) || inGrace {
 		return auth.Pro
 	}
 	return auth.Developer
@@ -224,7 +216,7 @@ func (b *Billing) save(ctx context.Context, row *ent.Customer, current state, ev
 		if row.AccountID == nil {
 			return nil
 		}
-		demoted, err = setPlan(ctx, tx, *row.AccountID, planOf(current.status, current.pastDueSince, now))
+		demoted, err = setPlan(ctx, tx, *row.AccountID, PlanOf(&ent.Customer{Status: current.status, PastDueSince: current.pastDueSince}, now))
 		return err
 	})
 	if ent.IsConstraintError(err) {
@@ -233,8 +225,7 @@ func (b *Billing) save(ctx context.Context, row *ent.Customer, current state, ev
 	return demoted, err
 }
 
-// setPlan changes an account's plan, unless an operator has set it. It returns
-// the account if it has lost Pro.
+// setPlan does not change a manual plan. It returns an account that has lost Pro.
 func setPlan(ctx context.Context, tx *ent.Tx, id int, plan auth.Plan) (demoted *ent.Account, err error) {
 	acc, err := tx.Account.Get(ctx, id)
 	if ent.IsNotFound(err) || err == nil && (acc.PlanByHand || auth.Plan(acc.Plan) == plan) {

@@ -22,8 +22,7 @@ const (
 // errNoPrice is for users; the log says what is wrong.
 var errNoPrice = problem.New(problem.Unavailable, "Subscriptions are not available at the moment.")
 
-// findPrice returns the configured price, or the one with the lookup key if it
-// is as advertised.
+// findPrice returns the configured price, or looks it up.
 func (b *Billing) findPrice(ctx context.Context) (string, error) {
 	if b.Price != "" {
 		return b.Price, nil
@@ -46,8 +45,7 @@ func (b *Billing) findPrice(ctx context.Context) (string, error) {
 	return found.ID, nil
 }
 
-// forgetPrice handles a price that Stripe has rejected. Unless it is
-// configured, it is looked up again next time.
+// forgetPrice lets a rejected price be looked up again, unless it is configured.
 func (b *Billing) forgetPrice(id string) error {
 	if b.Price != "" {
 		b.Log.Error("Stripe rejects the price in STRIPE_PRICE: set another, or remove it and run palmares billing setup", "price", id)

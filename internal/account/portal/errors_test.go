@@ -28,7 +28,7 @@ func TestInvalidForms(t *testing.T) {
 		"not UTF-8":  {strings.NewReader("name=%ff%fe"), 400, "a single line"},
 		"many lines": {strings.NewReader("name=a%0Ab"), 400, "a single line"},
 		"long":       {strings.NewReader("name=" + strings.Repeat("n", 81)), 400, "80 characters"},
-		"a nul":      {strings.NewReader("name=%00"), 400, "a single line"},
+		"NUL byte":   {strings.NewReader("name=%00"), 400, "a single line"},
 	} {
 		t.Run(name, func(t *testing.T) { wantPage(t, b.send("POST", "/account/keys", c.body), c.status, c.says) })
 	}

@@ -9,8 +9,7 @@ import (
 	"palmares/internal/notify/webhook"
 )
 
-// maxExportedAttempts limits the attempts per endpoint, newest first, so that
-// an export fits into the server's memory.
+// maxExportedAttempts per endpoint makes an export fit into the server's memory.
 const maxExportedAttempts = 2_000
 
 // exported is all data that is stored about an account, for its owner.

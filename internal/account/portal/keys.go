@@ -10,9 +10,9 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// keysPage is the data of templates/keys.html.
 type keysPage struct {
-	Keys           []keyRow
+	Keys           []*ent.APIKey
+	Suspended      map[string]bool // by id
 	Limit          int
 	MaxName        int
 	Name           string // as typed in a rejected form
@@ -24,11 +24,6 @@ type keysPage struct {
 	Newest         int64 // see createKeyOnce
 }
 
-type keyRow struct {
-	*ent.APIKey
-	Suspended bool
-}
-
 func (p *Portal) showKeys(v *visit) error {
 	keys, err := p.accounts.UnrevokedKeys(v.Context(), v.account)
 	if err != nil {
@@ -37,11 +32,7 @@ func (p *Portal) showKeys(v *visit) error {
 	plan := auth.Plan(v.account.Plan)
 	data := keysPage{
 		Limit: plan.Terms().Keys, MaxName: auth.MaxKeyName, Name: v.PostFormValue("name"), CanUpgrade: plan == auth.Developer,
-		ProKeys: auth.Pro.Terms().Keys, Newest: newestKey(keys),
-	}
-	suspended := auth.Suspended(plan, keys)
-	for _, key := range keys {
-		data.Keys = append(data.Keys, keyRow{key, suspended[key.ID]})
+		ProKeys: auth.Pro.Terms().Keys, Newest: newestKey(keys), Keys: keys, Suspended: auth.Suspended(plan, keys),
 	}
 	if len(keys) == 0 {
 		if data.HasRevokedKeys, err = p.accounts.HasRevokedKeys(v.Context(), v.account); err != nil {
@@ -61,7 +52,6 @@ func (p *Portal) showKeys(v *visit) error {
 	return p.show(v, "keys", data)
 }
 
-// newKeyPage is the data of templates/newkey.html.
 type newKeyPage struct{ Name, Key, Curl string }
 
 func (p *Portal) createKey(v *visit) error {
@@ -100,7 +90,7 @@ func newestKey(keys []*ent.APIKey) int64 {
 	return keys[len(keys)-1].CreatedAt.UnixMicro()
 }
 
-// withKey adds the key in the path to a handler, if it belongs to the visitor.
+// withKey passes the key in the path, if it belongs to the visitor.
 func withKey(handle func(*Portal, *visit, *ent.APIKey) error) handler {
 	return func(p *Portal, v *visit) error {
 		keys, err := p.accounts.UnrevokedKeys(v.Context(), v.account)

@@ -14,6 +14,8 @@ import (
 	"palmares/internal/web/page"
 )
 
+// The data of a template is the type whose name ends in Page beside its handler.
+//
 //go:embed templates
 var templateFiles embed.FS
 
@@ -72,7 +74,6 @@ var errorTitles = []struct {
 	{auth.ErrSameAddress, "This is already your email address"},
 }
 
-// errorPage is the data of templates/error.html.
 type errorPage struct {
 	Title, Text string
 	OfferEmail  bool   // a new email would help

@@ -13,7 +13,6 @@ import (
 	"palmares/internal/core/store"
 )
 
-// planPage is the data of templates/plan.html.
 type planPage struct {
 	Pro        bool
 	Manual     bool // the plan was set by an operator

@@ -38,7 +38,7 @@ func TestPlanPage(t *testing.T) {
 		"not paid in a week":   {"developer", "past_due", 8 * 24 * time.Hour, false, []string{"Your subscription is unpaid", "<strong>Developer</strong>", "Manage billing"}, []string{"You have Pro until", "Subscribe to Pro"}},
 		"unpaid":               {"developer", "unpaid", 0, false, []string{"Your subscription is unpaid", "<strong>Developer</strong>", "Manage billing"}, []string{"Subscribe to Pro"}},
 		"first payment":        {"developer", "incomplete", 0, false, []string{"first payment is not complete"}, []string{"Subscribe to Pro", "is unpaid"}},
-		"closed":               {"developer", "canceled", 0, true, []string{"<strong>Developer</strong>", "Subscribe to Pro", "Manage billing"}, []string{"It ends", "is unpaid"}},
+		"canceled":             {"developer", "canceled", 0, true, []string{"<strong>Developer</strong>", "Subscribe to Pro", "Manage billing"}, []string{"It ends", "is unpaid"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			update := s.db.Write.Customer.Update().SetStatus(c.status).SetCancels(c.cancels).SetPeriodEnd(time.Date(2026, 4, 1, 9, 0, 0, 0, time.UTC)).ClearPastDueSince()
@@ -74,12 +74,12 @@ func TestManualPlan(t *testing.T) {
 		says, not    []string
 		refused      string
 	}{
-		"Pro":                          {"pro", "canceled", []string{"We set it manually, at no cost to you"}, []string{"also have", "Contact us"}, "there is nothing to pay"},
-		"Pro beside a subscription":    {"pro", "active", []string{"We set it manually. You also have a subscription, which renews on 1 April 2026", "Manage billing"}, []string{"at no cost", "Contact us"}, "there is nothing to pay"},
-		"Pro beside a failed payment":  {"pro", "past_due", []string{"You also have a subscription", "Manage billing"}, []string{"You have Pro until", "at no cost"}, "there is nothing to pay"},
-		"Developer":                    {"developer", "canceled", []string{"We set it manually. Contact us to upgrade to Pro"}, []string{"at no cost", "also have"}, "Contact us"},
-		"Developer beside one":         {"developer", "active", []string{"You also have a subscription", "Contact us to upgrade to Pro", "Manage billing"}, []string{"at no cost", "is unpaid"}, "Contact us"},
-		"Developer beside a first one": {"developer", "incomplete", []string{"Contact us"}, []string{"Pro starts as soon as it is"}, "Contact us"},
+		"Pro":                            {"pro", "canceled", []string{"We set it manually, at no cost to you"}, []string{"also have", "Contact us"}, "there is nothing to pay"},
+		"Pro with a subscription":        {"pro", "active", []string{"We set it manually. You also have a subscription, which renews on 1 April 2026", "Manage billing"}, []string{"at no cost", "Contact us"}, "there is nothing to pay"},
+		"Pro with a failed payment":      {"pro", "past_due", []string{"You also have a subscription", "Manage billing"}, []string{"You have Pro until", "at no cost"}, "there is nothing to pay"},
+		"Developer":                      {"developer", "canceled", []string{"We set it manually. Contact us to upgrade to Pro"}, []string{"at no cost", "also have"}, "Contact us"},
+		"Developer with a subscription":  {"developer", "active", []string{"You also have a subscription", "Contact us to upgrade to Pro", "Manage billing"}, []string{"at no cost", "is unpaid"}, "Contact us"},
+		"Developer with a first payment": {"developer", "incomplete", []string{"Contact us"}, []string{"Pro starts as soon as it is"}, "Contact us"},
 	} {
 		s.db.Write.Customer.Update().SetStatus(c.status).SetPastDueSince(noon.Add(-time.Hour)).ExecX(t.Context())
 		s.db.Write.Account.UpdateOne(ana).SetPlan(planOf(c.plan)).SetPlanByHand(true).ExecX(t.Context())

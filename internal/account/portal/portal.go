@@ -93,9 +93,9 @@ var routes = []struct {
 	{"POST /account/webhooks/{id}/test", signedIn, withEndpoint((*Portal).testEndpoint)},
 	{"POST /account/webhooks/{id}/replay", signedIn, withEndpoint((*Portal).replayEvents)},
 	{"POST /account/webhooks/{id}/rotate", signedIn, withEndpoint((*Portal).rotateSecret)},
-	{"POST /account/webhooks/{id}/pause", signedIn, withEndpoint((*Portal).pauseEndpoint)},
-	{"POST /account/webhooks/{id}/resume", signedIn, withEndpoint((*Portal).resumeEndpoint)},
-	{"POST /account/webhooks/{id}/remove", signedIn, withEndpoint((*Portal).removeEndpoint)},
+	{"POST /account/webhooks/{id}/pause", signedIn, changeEndpoint((*webhook.Webhooks).Pause, "/account/webhooks/{id}?done=paused")},
+	{"POST /account/webhooks/{id}/resume", signedIn, changeEndpoint((*webhook.Webhooks).Resume, "/account/webhooks/{id}?done=resumed")},
+	{"POST /account/webhooks/{id}/remove", signedIn, changeEndpoint((*webhook.Webhooks).Remove, "/account/webhooks?done=removed")},
 
 	{"GET /account/settings", signedIn, (*Portal).showSettings},
 	{"POST /account/email", signedIn, (*Portal).startEmailChange},
@@ -209,8 +209,7 @@ func (p *Portal) serve(w http.ResponseWriter, r *http.Request, needsSession bool
 	}
 }
 
-// prepare reads the session before the form, so that the error page of an
-// invalid form shows who is signed in.
+// prepare reads the session before the form, for the error page of an invalid form.
 func (p *Portal) prepare(v *visit) (err error) {
 	if v.account, err = p.sessions.Find(v.Context(), p.cookie(v.Request, sessionCookie)); err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 	"palmares/internal/notify/mail"
 )
 
-// settingsPage is the data of templates/settings.html.
 type settingsPage struct {
 	Email    string // as typed in a rejected form
 	Sessions []*ent.Session
@@ -24,8 +23,6 @@ func (p *Portal) showSettings(v *visit) error {
 	return p.show(v, "settings", settingsPage{strings.TrimSpace(v.PostFormValue("email")), sessions})
 }
 
-// startEmailChange sends an email to the new address, whether or not it
-// already has an account.
 func (p *Portal) startEmailChange(v *visit) error {
 	if p.Closed {
 		return v.reject(problem.New(problem.Forbidden, "Emails cannot be sent at the moment."), p.showSettings)
@@ -37,8 +34,7 @@ func (p *Portal) startEmailChange(v *visit) error {
 	return emailChangeFlow.send(p, v, challenge, home)
 }
 
-// finishEmailChange also notifies the old address, whose owner may not have
-// requested the change.
+// finishEmailChange also notifies the old address, in case of an attack.
 func (p *Portal) finishEmailChange(v *visit, found *ent.Confirmation) error {
 	err := p.endSessions(v, func() error {
 		return p.confirmations.ChangeEmail(v.Context(), found, v.account, p.cookie(v.Request, sessionCookie))
@@ -59,7 +55,6 @@ func (p *Portal) signOutEverywhere(v *visit) error {
 	return p.redirect(v, "/login?done=everyone")
 }
 
-// deletePage is the data of templates/delete.html.
 type deletePage struct {
 	Keys, Endpoints int
 	Subscribed      bool

@@ -36,7 +36,7 @@ func TestChangeEmail(t *testing.T) {
 		changed := b.post("/account/email/confirm", "token", sent.token(t))
 		wantGo(t, changed, "/account/settings")
 		wantPage(t, b.get(changed.to()), 200, "Your email address was changed", "anna@example.com")
-		if email := s.emailTo("ana@example.com").text; !strings.Contains(email, "was changed to a…@example.com") || strings.Contains(email, "anna@") || !strings.Contains(email, "no longer signs in to it") {
+		if email := s.emailTo("ana@example.com").text; !strings.Contains(email, "was changed to a…@example.com") || strings.Contains(email, "anna@") || !strings.Contains(email, "no longer sign in with this address") {
 			t.Errorf("got email %s to the old address, want the new one in it", email)
 		}
 		if !s.accepts(key) {
@@ -66,7 +66,7 @@ func TestExport(t *testing.T) {
 	t.Parallel()
 	s := onSQLite(t)
 	b, phone := s.signIn("ana@example.com"), s.signIn("ana@example.com")
-	s.signIn("ben@example.com").makeKey("of another")
+	s.signIn("ben@example.com").makeKey("another key")
 	key, revoked := b.makeKey("laptop \"é\" </script>"), b.makeKey("old")
 	wantGo(t, b.post("/account/keys/"+idOf(t, revoked)+"/revoke"), home)
 	s.accepts(key)
@@ -115,7 +115,7 @@ func TestExport(t *testing.T) {
 		len(data.Webhooks[0].Attempts) != 1 || data.Webhooks[0].Attempts[0]["answer"] != "oh no" || data.Webhooks[0].Attempts[0]["status"] != 500.0 || data.Webhooks[0].Attempts[0]["event"] != eventID(7) {
 		t.Errorf("got webhooks %v", data.Webhooks)
 	}
-	wantNot(t, got, "of another", "ben@", "whsec_", "hash", key, key[16:48], b.session(), phone.session())
+	wantNot(t, got, "another key", "ben@", "whsec_", "hash", key, key[16:48], b.session(), phone.session())
 	for _, row := range s.db.Write.Confirmation.Query().AllX(t.Context()) {
 		wantNot(t, got, row.LinkHash, row.BrowserHash, row.CodeHash)
 	}
@@ -167,7 +167,7 @@ func TestDeleteAccount(t *testing.T) {
 		if row := db.Write.Customer.GetX(t.Context(), "cus_1"); row.AccountID != nil || row.Email != "" {
 			t.Error("got a customer with an account or an address, want neither")
 		}
-		if email := s.emailTo("ana@example.com").text; !strings.Contains(email, "was deleted") || !strings.Contains(email, "If it was not you") {
+		if email := s.emailTo("ana@example.com").text; !strings.Contains(email, "was deleted") || !strings.Contains(email, "If you did not delete it") {
 			t.Errorf("got email %s, want that the account was deleted", email)
 		}
 		wantPage(t, s.signIn("ana@example.com").get(home), 200, "You have no keys yet")

@@ -38,6 +38,16 @@ var (
 	}
 )
 
+// signInPage is the data of login.html, code.html and confirm.html.
+type signInPage struct {
+	Email, Next, Token string
+	Action, StartPath  string
+	Closed             bool
+	Printed            bool // the email is in the server's log
+	Locked             bool // no more codes are accepted
+	ChangesEmail       bool // otherwise it signs in
+}
+
 // send queues the email and redirects to the page for its code.
 func (f flow) send(p *Portal, v *visit, challenge auth.Challenge, next string) error {
 	codePath, query := f.codePath, url.Values{"token": {challenge.Link}}
@@ -59,14 +69,6 @@ func (f flow) send(p *Portal, v *visit, challenge auth.Challenge, next string) e
 	return p.redirect(v, codePath)
 }
 
-// codePage is the data of templates/code.html.
-type codePage struct {
-	Email, Next       string
-	Action, StartPath string
-	Printed           bool // the email is in the server's log
-	Locked            bool
-}
-
 func (f flow) showCode(p *Portal, v *visit) error {
 	pending, err := p.confirmations.FindByBrowser(v.Context(), f.purpose, p.cookie(v.Request, browserCookie))
 	switch {
@@ -82,7 +84,7 @@ func (f flow) showCode(p *Portal, v *visit) error {
 	if locked {
 		v.invalid = auth.ErrLocked
 	}
-	return p.show(v, "code", codePage{
+	return p.show(v, "code", signInPage{
 		Email: pending.Email, Next: nextPath(v), Action: f.codePath, StartPath: f.startPath, Printed: p.Mail.Prints(), Locked: locked,
 	})
 }
@@ -100,19 +102,13 @@ func (f flow) submitCode(p *Portal, v *visit) error {
 	return f.finish(p, v, found)
 }
 
-// linkPage is the data of templates/confirm.html.
-type linkPage struct {
-	Email, Token, Next, Action string
-	ChangesEmail               bool // otherwise it signs in
-}
-
 // showLink shows a button, because mail scanners open links but submit no forms.
 func (f flow) showLink(p *Portal, v *visit) error {
 	found, err := f.findByLink(p, v)
 	if err != nil {
 		return err
 	}
-	return p.show(v, "confirm", linkPage{
+	return p.show(v, "confirm", signInPage{
 		Email: found.Email, Token: v.FormValue("token"), Next: nextPath(v), Action: f.linkPath, ChangesEmail: f.purpose == confirmation.PurposeChangeEmail,
 	})
 }
@@ -145,17 +141,11 @@ func (p *Portal) sender(v *visit) auth.Sender {
 	return auth.Sender{Network: quota.Network(address), Wider: quota.WiderNetwork(address)}
 }
 
-// loginPage is the data of templates/login.html.
-type loginPage struct {
-	Email, Next string
-	Closed      bool
-}
-
 func (p *Portal) showLogin(v *visit) error {
 	if v.account != nil && v.invalid == nil {
 		return p.redirect(v, nextPath(v))
 	}
-	return p.show(v, "login", loginPage{Email: strings.TrimSpace(v.PostFormValue("email")), Next: nextPath(v), Closed: p.Closed})
+	return p.show(v, "login", signInPage{Email: strings.TrimSpace(v.PostFormValue("email")), Next: nextPath(v), Closed: p.Closed})
 }
 
 // startSignIn sends an email to any address. The response does not depend on

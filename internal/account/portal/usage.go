@@ -35,7 +35,6 @@ func allowanceOn(day dayUsage, acc *ent.Account) allowance {
 	return allowance{Requests: day.Requests + carried, Carried: carried, Quota: auth.Plan(acc.Plan).Terms().DailyQuota, ResetsAt: day.Day.AddDate(0, 0, 1)}
 }
 
-// usagePage is the data of templates/usage.html.
 type usagePage struct {
 	Today allowance
 	Days  []dayUsage // newest first
@@ -75,24 +74,21 @@ func (p *Portal) lastDays(v *visit) ([]dayUsage, error) {
 	return days, nil
 }
 
-// chart is a bar chart in units of its own, which the browser scales.
+// chart is a bar chart in the units of the template, which the browser scales.
 type chart struct {
-	Width, Height, Base int
-	Max                 int // value at the upper edge
-	Bars                []bar
+	Width, Max int // Max is the value at the upper edge
+	Bars       []bar
 }
 
 type bar struct {
-	X, Y, Width, Height float64
-	Day                 dayUsage
+	X, Y, Height float64
+	Day          dayUsage
 }
 
 const (
-	barWidth    = 16
-	barGap      = 5
+	barDistance = 21
+	chartTop    = 12
 	chartHeight = 160
-	topMargin   = 12
-	labelHeight = 20
 )
 
 // newChart draws a bar for each day. A single request is visible beside thousands.
@@ -101,14 +97,14 @@ func newChart(days []dayUsage) chart {
 	for _, day := range days {
 		highest = max(highest, day.Requests)
 	}
-	c := chart{Width: len(days) * (barWidth + barGap), Height: topMargin + chartHeight + labelHeight, Base: topMargin + chartHeight, Max: roundUp(highest)}
+	c := chart{Width: len(days) * barDistance, Max: roundUp(highest)}
 	for i, day := range days {
 		height := float64(day.Requests) / float64(c.Max) * chartHeight
 		if day.Requests > 0 {
 			height = max(height, 2)
 		}
 		height = math.Round(height*10) / 10
-		c.Bars = append(c.Bars, bar{X: float64(i * (barWidth + barGap)), Y: float64(c.Base) - height, Width: barWidth, Height: height, Day: day})
+		c.Bars = append(c.Bars, bar{X: float64(i * barDistance), Y: chartTop + chartHeight - height, Height: height, Day: day})
 	}
 	return c
 }

@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,7 +16,6 @@ import (
 	"palmares/internal/notify/webhook"
 )
 
-// endpointsPage is the data of templates/webhooks.html.
 type endpointsPage struct {
 	Endpoints  []*ent.Endpoint
 	Limit      int
@@ -47,7 +47,6 @@ func (p *Portal) showEndpoints(v *visit) error {
 
 func includesWebhooks(acc *ent.Account) bool { return auth.Plan(acc.Plan).Terms().Webhooks }
 
-// secretPage is the data of templates/secret.html.
 type secretPage struct {
 	Endpoint *ent.Endpoint
 	Secret   string
@@ -65,8 +64,7 @@ func (p *Portal) addEndpoint(v *visit) error {
 	return p.show(v, "secret", secretPage{Endpoint: added, Secret: added.Secret})
 }
 
-// withEndpoint adds the endpoint in the path to a handler, if it belongs to
-// the visitor.
+// withEndpoint passes the endpoint in the path, if it belongs to the visitor.
 func withEndpoint(handle func(*Portal, *visit, *ent.Endpoint) error) handler {
 	return func(p *Portal, v *visit) error {
 		id, err := strconv.Atoi(v.PathValue("id"))
@@ -83,7 +81,6 @@ func withEndpoint(handle func(*Portal, *visit, *ent.Endpoint) error) handler {
 
 func endpointPath(e *ent.Endpoint) string { return fmt.Sprintf("/account/webhooks/%d", e.ID) }
 
-// endpointPage is the data of templates/webhook.html.
 type endpointPage struct {
 	*ent.Endpoint
 	Pro       bool
@@ -146,9 +143,7 @@ func (p *Portal) testEndpoint(v *visit, e *ent.Endpoint) error {
 	if errors.As(err, &limit) {
 		v.w.Header().Set("Retry-After", strconv.Itoa(limit.Seconds()))
 		v.invalid = err
-		return p.showEndpoint(v, e)
-	}
-	if err != nil {
+	} else if err != nil {
 		return err
 	}
 	return p.showTested(v, e, tested)
@@ -178,21 +173,12 @@ func (p *Portal) replayEvents(v *visit, e *ent.Endpoint) (err error) {
 	return p.redirect(v, endpointPath(e)+"?done=replayed")
 }
 
-func (p *Portal) pauseEndpoint(v *visit, e *ent.Endpoint) error {
-	return p.redirectAfter(v, p.Hooks.Pause(v.Context(), e), endpointPath(e)+"?done=paused")
-}
-
-func (p *Portal) resumeEndpoint(v *visit, e *ent.Endpoint) error {
-	return p.redirectAfter(v, p.Hooks.Resume(v.Context(), e), endpointPath(e)+"?done=resumed")
-}
-
-func (p *Portal) removeEndpoint(v *visit, e *ent.Endpoint) error {
-	return p.redirectAfter(v, p.Hooks.Remove(v.Context(), e), "/account/webhooks?done=removed")
-}
-
-func (p *Portal) redirectAfter(v *visit, err error, path string) error {
-	if err != nil {
-		return err
-	}
-	return p.redirect(v, path)
+// changeEndpoint returns a handler that changes an endpoint and redirects.
+func changeEndpoint(change func(*webhook.Webhooks, context.Context, *ent.Endpoint) error, to string) handler {
+	return withEndpoint(func(p *Portal, v *visit, e *ent.Endpoint) error {
+		if err := change(p.Hooks, v.Context(), e); err != nil {
+			return err
+		}
+		return p.redirect(v, strings.ReplaceAll(to, "{id}", strconv.Itoa(e.ID)))
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"palmares/ent"
-	"palmares/ent/category"
 	"palmares/ent/comparison"
 	"palmares/ent/tool"
 	"palmares/internal/core/store"
@@ -15,28 +14,21 @@ import (
 // needs.
 type catalog struct {
 	release     *ent.Release // nil before the first import
-	categories  map[string]*storedCategory
+	categories  map[string]*ent.Category
 	tools       map[string]storedTool // active and retired
 	comparisons map[string]string     // fingerprints
 	active      int                   // tools
 }
 
-type storedCategory struct {
-	slug        string // shared by its tools to save memory
-	fingerprint string
-	toolCount   int
-	avgScore    *float64
-}
-
 type storedTool struct {
 	fingerprint, historyHash, sectionsHash string
 	retired, inEmbeddings                  bool
-	category                               string
+	category                               string // shares the text of the category's row
 }
 
 func readCatalog(ctx context.Context, tx *ent.Tx) (*catalog, error) {
 	c := &catalog{
-		categories:  map[string]*storedCategory{},
+		categories:  map[string]*ent.Category{},
 		tools:       map[string]storedTool{},
 		comparisons: map[string]string{},
 	}
@@ -44,22 +36,19 @@ func readCatalog(ctx context.Context, tx *ent.Tx) (*catalog, error) {
 	if c.release, err = store.NewestRelease(ctx, tx.Release); err != nil {
 		return nil, err
 	}
-	err = inPages(func(after string) ([]*ent.Category, error) {
-		return tx.Category.Query().Where(category.IDGT(after)).Order(category.ByID()).Limit(pageSize).
-			Select(category.FieldID, category.FieldFingerprint, category.FieldToolCount, category.FieldAvgScore).All(ctx)
-	}, func(row *ent.Category) string {
-		c.categories[row.ID] = &storedCategory{row.ID, row.Fingerprint, row.ToolCount, row.AvgScore}
-		return row.ID
-	})
+	categories, err := tx.Category.Query().All(ctx)
 	if err != nil {
 		return nil, err
+	}
+	for _, row := range categories {
+		c.categories[row.ID] = row
 	}
 	err = inPages(func(after string) ([]*ent.Tool, error) {
 		return tx.Tool.Query().Where(tool.IDGT(after)).Order(tool.ByID()).Limit(pageSize).
 			Select(tool.FieldID, tool.FieldFingerprint, tool.FieldHistoryHash,
 				tool.FieldSectionsHash, tool.FieldRetiredAt, tool.FieldInEmbeddings, tool.FieldCategorySlug).All(ctx)
 	}, func(row *ent.Tool) string {
-		c.tools[row.ID] = storedTool{row.Fingerprint, row.HistoryHash, row.SectionsHash, isRetired(row), row.InEmbeddings, c.categories[row.CategorySlug].slug}
+		c.tools[row.ID] = storedTool{row.Fingerprint, row.HistoryHash, row.SectionsHash, isRetired(row), row.InEmbeddings, c.categories[row.CategorySlug].ID}
 		if !isRetired(row) {
 			c.active++
 		}

@@ -9,7 +9,6 @@ package feed
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -32,8 +31,6 @@ type Options struct {
 	// Progress, if set, is called with the number of the feed's bytes that a
 	// stage has read.
 	Progress func(stage string, done, total int64)
-	// Published, if set, runs in the transaction that publishes a release.
-	Published func(ctx context.Context, tx *sql.Tx, release int) error
 }
 
 // errDryRun rolls back the transaction of a dry run.
@@ -52,7 +49,7 @@ func Import(ctx context.Context, s *store.Store, feed io.ReadSeeker, opts Option
 		return nil, err
 	}
 	report := &Report{FeedDate: snap.header.UpdatedAt, DryRun: opts.DryRun}
-	err = s.Exclusive(ctx, func(tx *ent.Tx, plain *sql.Tx) error {
+	err = s.Exclusive(ctx, func(tx *ent.Tx) error {
 		stored, err := readCatalog(ctx, tx)
 		if err != nil {
 			return err
@@ -77,11 +74,6 @@ func Import(ctx context.Context, s *store.Store, feed io.ReadSeeker, opts Option
 		}
 		if err := s.Analyze(ctx, tx); err != nil {
 			return err
-		}
-		if opts.Published != nil {
-			if err := opts.Published(ctx, plain, report.Release); err != nil {
-				return err
-			}
 		}
 		if err := s.CountOn(ctx, tx, journalentry.Table); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -15,12 +16,12 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// catalogOf writes a feed of the given date with one category and these records.
+// catalogOf returns a feed with one category and these records.
 func catalogOf(date string, records ...any) []byte {
 	return feedtest.Of(date, append([]any{&feed.Category{Slug: "code", Label: "Code"}}, records...)...)
 }
 
-// aTool is a tool with everything that a tool must have.
+// aTool returns a tool with all required fields.
 func aTool(slug string, change ...func(*feed.Tool)) *feed.Tool { return feedtest.Tool(slug, change...) }
 
 func priced(price, updatedAt string) func(*feed.Tool) {
@@ -38,7 +39,7 @@ func aComparison(slug, a, b string) *feed.Comparison {
 	}
 }
 
-// publish imports a feed that must be taken.
+// publish imports a feed that must be accepted.
 func publish(t *testing.T, s *store.Store, data []byte, opts ...feed.Options) *feed.Report {
 	t.Helper()
 	var o feed.Options
@@ -61,7 +62,7 @@ func export(t *testing.T, s *store.Store) string {
 	return buf.String()
 }
 
-// journalOf tells the entries of a release as "kind slug", but for the last,
+// journalOf returns the entries of a release as "kind slug", without the last,
 // which is the release's own.
 func journalOf(t *testing.T, s *store.Store, release int) []string {
 	t.Helper()
@@ -69,18 +70,18 @@ func journalOf(t *testing.T, s *store.Store, release int) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told []string
+	var lines []string
 	for _, e := range entries {
-		told = append(told, e.Kind+" "+e.Slug)
+		lines = append(lines, e.Kind+" "+e.Slug)
 	}
-	if len(told) == 0 {
+	if len(lines) == 0 {
 		return nil
 	}
-	if told[len(told)-1] != "catalog.published " {
-		t.Errorf("release %d ends with %v", release, told)
-		return told
+	last := len(lines) - 1
+	if lines[last] != "catalog.published " {
+		t.Errorf("last entry of release %d: got %q, want catalog.published", release, lines[last])
 	}
-	return told[:len(told)-1]
+	return lines[:last]
 }
 
 func expect[T any](t *testing.T, what string, got, want T) {
@@ -90,7 +91,7 @@ func expect[T any](t *testing.T, what string, got, want T) {
 	}
 }
 
-func TestImportTellsWhatItDid(t *testing.T) {
+func TestImportReport(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		first := publish(t, s, catalogOf("2026-11-01",
 			aTool("a"), aTool("b"), aTool("c"), aTool("d"), aTool("e"), aTool("f"),
@@ -128,7 +129,7 @@ func TestImportTellsWhatItDid(t *testing.T) {
 }
 
 func TestPriceHistory(t *testing.T) {
-	told := feed.PriceChange{ChangedAt: "2026-05-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "gratuit", PreviousPrice: "0 €/mois"}
+	earlier := feed.PriceChange{ChangedAt: "2026-05-01", Pricing: "payant", Price: "20 €/mois", PreviousPricing: "gratuit", PreviousPrice: "0 €/mois"}
 	withHistory := func(entries ...feed.PriceChange) func(*feed.Tool) {
 		return func(t *feed.Tool) { t.PriceHistory = entries }
 	}
@@ -147,20 +148,20 @@ func TestPriceHistory(t *testing.T) {
 			t.Helper()
 			return publish(t, s, catalogOf(date, append([]any{a}, others...)...), opts...)
 		}
-		expect(t, "told by the feed, twice", step("2026-11-01", aTool("a", withHistory(told, told))).PriceChanges, 1)
+		expect(t, "listed twice in the feed", step("2026-11-01", aTool("a", withHistory(earlier, earlier))).PriceChanges, 1)
 		expect(t, "left out later", step("2026-11-02", aTool("a")).PriceChanges, 0)
 
-		expect(t, "seen by an import", step("2026-11-03", aTool("a", priced("30 €/mois", "2026-11-03"))).PriceChanges, 1)
-		expect(t, "told again", step("2026-11-04", aTool("a", priced("30 €/mois", "2026-11-03"), withHistory(told))).PriceChanges, 0)
+		expect(t, "detected by an import", step("2026-11-03", aTool("a", priced("30 €/mois", "2026-11-03"))).PriceChanges, 1)
+		expect(t, "listed again", step("2026-11-04", aTool("a", priced("30 €/mois", "2026-11-03"), withHistory(earlier))).PriceChanges, 0)
 
-		// The feed dates the change itself: it is recorded once, as told.
+		// The feed has the change with its own date: it is recorded once, as listed.
 		own := feed.PriceChange{ChangedAt: "2026-11-04", Pricing: "payant", Price: "35 €/mois", PreviousPricing: "payant", PreviousPrice: "30 €/mois"}
-		expect(t, "seen and told", step("2026-11-05", aTool("a", priced("35 €/mois", "2026-11-05"), withHistory(own, told))).PriceChanges, 1)
+		expect(t, "detected and listed", step("2026-11-05", aTool("a", priced("35 €/mois", "2026-11-05"), withHistory(own, earlier))).PriceChanges, 1)
 		expect(t, "its kind", journalOf(t, s, 5), []string{"tool.updated a", "price.changed a"})
 
 		older := feed.PriceChange{ChangedAt: "2025-01-01", Pricing: "gratuit", Price: "0 €/mois", PreviousPricing: "payant", PreviousPrice: "5 €/mois"}
-		late := step("2026-11-06", aTool("a", priced("35 €/mois", "2026-11-05"), withHistory(own, told, older)))
-		expect(t, "told late", late.PriceChanges, 1)
+		late := step("2026-11-06", aTool("a", priced("35 €/mois", "2026-11-05"), withHistory(own, earlier, older)))
+		expect(t, "listed late", late.PriceChanges, 1)
 		expect(t, "the tool itself", late.Tools, feed.Counts{Unchanged: 5})
 		expect(t, "its kind", journalOf(t, s, 6), []string{"price.backfilled a"})
 
@@ -172,7 +173,7 @@ func TestPriceHistory(t *testing.T) {
 	})
 }
 
-// Several changes of one day keep the order in which a feed tells them.
+// Several changes of one day retain the order of the feed.
 func TestPriceHistoryOfOneDay(t *testing.T) {
 	change := func(from, to string) feed.PriceChange {
 		return feed.PriceChange{ChangedAt: "2026-05-01", Pricing: "payant", Price: to, PreviousPricing: "payant", PreviousPrice: from}
@@ -195,19 +196,19 @@ func TestRetirementAndReturn(t *testing.T) {
 		retired := publish(t, s, catalogOf("2026-11-03", append(others, aRetired("a"), aComparison("a-vs-b", "a", "b"))...))
 		expect(t, "retired", retired.Tools, feed.Counts{Unchanged: 4, Retired: 1})
 		row := s.Read.Tool.GetX(t.Context(), "a")
-		expect(t, "what is left of the tool", []string{row.Domain, row.Price, string(row.Icp), row.Tagline, row.SectionsHash}, make([]string, 5))
-		expect(t, "its sections", row.QuerySections().CountX(t.Context()), 0)
-		expect(t, "its comparisons", row.QueryComparisonsAsA().CountX(t.Context()), 1)
+		expect(t, "remaining columns", []string{row.Domain, row.Price, string(row.Icp), row.Tagline, row.SectionsHash}, make([]string, 5))
+		expect(t, "sections", row.QuerySections().CountX(t.Context()), 0)
+		expect(t, "comparisons", row.QueryComparisonsAsA().CountX(t.Context()), 1)
 
 		back := publish(t, s, catalogOf("2026-11-04", append(others, aTool("a", priced("12 €/mois", "2026-11-04")), aComparison("a-vs-b", "a", "b"))...))
 		expect(t, "back", back.Tools, feed.Counts{Created: 1, Unchanged: 4})
-		expect(t, "no price is compared across a retirement", back.PriceChanges, 0)
+		expect(t, "price changes across a retirement", back.PriceChanges, 0)
 		entry := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(4), journalentry.Kind("tool.created")).OnlyX(t.Context())
 		if !strings.Contains(*entry.Before, `"reason":"mort"`) {
-			t.Errorf("the journal forgot that it was retired: %s", *entry.Before)
+			t.Errorf("journal entry before: got %s, want the retired tool", *entry.Before)
 		}
 		if !strings.Contains(export(t, s), `"previous_price":"20 €/mois"`) {
-			t.Error("its price history from before is lost")
+			t.Error("the earlier price history is lost")
 		}
 	})
 }
@@ -226,16 +227,16 @@ func TestRefusals(t *testing.T) {
 			_, err := feed.Import(t.Context(), s, bytes.NewReader(data), feed.Options{})
 			var refusal *feed.Refusal
 			if !errors.As(err, &refusal) || refusal.Reason != want {
-				t.Errorf("%s: got %v", name, err)
+				t.Errorf("%s: got %v, want %s", name, err, want)
 			}
 			expect(t, name, export(t, s), before)
 		}
-		refused("three gone", "the feed would remove or retire 3 of 10 active tools, more than a fifth; use --force to import it anyway",
+		refused("three tools removed", "the feed would remove or retire 3 of 10 active tools, more than a fifth; use --force to import it anyway",
 			catalogOf("2026-11-11", append(slices.Clone(ten[:7]), aRetired("t7"))...))
 		refused("an older feed", "the feed's date, 2026-11-09, is older than the catalog's, 2026-11-10; use --force to import it anyway",
 			catalogOf("2026-11-09", ten...))
 
-		expect(t, "two gone", publish(t, s, catalogOf("2026-11-11", ten[:8]...)).Tools, feed.Counts{Unchanged: 8, Removed: 2})
+		expect(t, "two tools removed", publish(t, s, catalogOf("2026-11-11", ten[:8]...)).Tools, feed.Counts{Unchanged: 8, Removed: 2})
 		expect(t, "forced", publish(t, s, catalogOf("2026-11-01", ten[0]), feed.Options{Force: true}).Tools, feed.Counts{Unchanged: 1, Removed: 7})
 	})
 }
@@ -245,14 +246,14 @@ func TestDryRunChangesNothing(t *testing.T) {
 		publish(t, s, catalogOf("2026-11-01", aTool("a")))
 		before := export(t, s)
 		report := publish(t, s, catalogOf("2026-11-02", aTool("a", priced("1 €/an", "2026-11-02")), aTool("b")), feed.Options{DryRun: true})
-		expect(t, "what would change", report.Tools, feed.Counts{Created: 1, Updated: 1})
-		expect(t, "release that would be", report.Release, 2)
+		expect(t, "tools that would change", report.Tools, feed.Counts{Created: 1, Updated: 1})
+		expect(t, "release", report.Release, 2)
 		expect(t, "catalog", export(t, s), before)
 		expect(t, "journal", len(journalOf(t, s, 2)), 0)
 	})
 }
 
-func TestWrongFeedChangesNothing(t *testing.T) {
+func TestInvalidFeedChangesNothing(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, catalogOf("2026-11-01", aTool("a")))
 		before := export(t, s)
@@ -265,14 +266,14 @@ func TestWrongFeedChangesNothing(t *testing.T) {
 	})
 }
 
-// movingFeed is another feed from its second reading on.
-type movingFeed struct {
+// changingFeed is another feed from the second reading on.
+type changingFeed struct {
 	*bytes.Reader
 	next []byte
 	from int
 }
 
-func (m *movingFeed) Seek(offset int64, whence int) (int64, error) {
+func (m *changingFeed) Seek(offset int64, whence int) (int64, error) {
 	if whence == 0 {
 		if m.from++; m.from == 2 {
 			m.Reader = bytes.NewReader(m.next)
@@ -281,24 +282,92 @@ func (m *movingFeed) Seek(offset int64, whence int) (int64, error) {
 	return m.Reader.Seek(offset, whence)
 }
 
-func TestFeedThatMovesUnderTheReader(t *testing.T) {
+func TestFeedChangesDuringImport(t *testing.T) {
 	first := catalogOf("2026-11-01", aTool("a"), aTool("b"))
 	for name, next := range map[string][]byte{
-		"another text": catalogOf("2026-11-01", aTool("a"), aTool("b", priced("1 €/an", "2026-11-01"))),
-		"a tool less":  catalogOf("2026-11-01", aTool("a")),
-		"cut":          first[:len(first)-40],
-		"nothing":      {},
+		"another text":  catalogOf("2026-11-01", aTool("a"), aTool("b", priced("1 €/an", "2026-11-01"))),
+		"one tool less": catalogOf("2026-11-01", aTool("a")),
+		"truncated":     first[:len(first)-40],
+		"empty":         {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-				_, err := feed.Import(t.Context(), s, &movingFeed{Reader: bytes.NewReader(first), next: next}, feed.Options{})
+				_, err := feed.Import(t.Context(), s, &changingFeed{Reader: bytes.NewReader(first), next: next}, feed.Options{})
 				if err == nil || !strings.HasPrefix(err.Error(), "the feed changed while it was being read") {
 					t.Errorf("got %v", err)
 				}
 				if rel, _ := s.CurrentRelease(t.Context()); rel != nil {
-					t.Error("something was published")
+					t.Error("a release was published")
 				}
 			})
 		})
 	}
+}
+
+func TestLongTextsFitEveryDatabase(t *testing.T) {
+	// Random text does not compress, so it does not fit an index of PostgreSQL
+	// by compression alone.
+	noise := strings.Builder{}
+	for i := range 20_000 {
+		noise.WriteRune(rune('a' + (i*i*7919+i*104729)%26))
+	}
+	data := catalogOf("2026-11-01", aTool("a", func(t *feed.Tool) {
+		t.Name, t.Price = noise.String(), "1 €/"+noise.String()
+		t.Sections = []feed.Section{{Section: noise.String(), Text: noise.String()}}
+		t.PriceHistory = []feed.PriceChange{{ChangedAt: "2026-01-01", Pricing: "payant", Price: t.Price, PreviousPricing: "payant", PreviousPrice: "0 €/" + noise.String()}}
+	}))
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, data)
+		expect(t, "export", export(t, s) == string(data), true)
+	})
+}
+
+// An export writes what was read from the longest line as one valid line.
+func TestLongestLineRoundTrip(t *testing.T) {
+	const limit = 1 << 20
+	shortest := aTool("a")
+	fill := limit - len(feed.Line(shortest)) + len(shortest.Sections[0].Text)
+	shortest.Sections[0].Text = strings.Repeat("a", fill)
+	if n := len(feed.Line(shortest)); n != limit {
+		t.Fatalf("line length: got %d, want %d", n, limit)
+	}
+	data := catalogOf("2026-11-01", shortest)
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, data)
+		expect(t, "import of the export", publish(t, s, []byte(export(t, s))).Release, 0)
+	})
+}
+
+func TestHistoryTooLongForALine(t *testing.T) {
+	with := func(year int) *feed.Tool {
+		return aTool("a", func(t *feed.Tool) {
+			for i := range 5000 {
+				t.PriceHistory = append(t.PriceHistory, feed.PriceChange{
+					ChangedAt: fmt.Sprintf("%d-01-01", year), Pricing: "payant", Price: fmt.Sprintf("%d €/mois", i),
+					PreviousPricing: "payant", PreviousPrice: "0 €/mois",
+				})
+			}
+		})
+	}
+	s := testkit.Open(t, testkit.SQLite(t))
+	publish(t, s, catalogOf("2026-11-01", with(2020)))
+	before := export(t, s)
+	_, err := feed.Import(t.Context(), s, bytes.NewReader(catalogOf("2026-11-02", with(2021))), feed.Options{})
+	want := `line 3: tool "a": price_history: together with the stored price changes, the tool exceeds the line limit of 1 MiB; shorten its texts`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	expect(t, "catalog unchanged", export(t, s) == before, true)
+}
+
+func TestDerivedColumns(t *testing.T) {
+	zero := math.Copysign(0, -1) // is stored as 0
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, catalogOf("2026-11-01", aTool("a", func(t *feed.Tool) {
+			t.Name, t.Tagline, t.Price, t.Score = "Écritoire & Cie", "Très net.", "19,90 €/poste et par mois", &zero
+		})))
+		row := s.Read.Tool.GetX(t.Context(), "a")
+		expect(t, "columns", []any{row.NameKey, row.SearchText, row.PriceAmount, row.PricePeriod, row.Untested, math.Signbit(*row.Score)},
+			[]any{"ecritoire & cie", "ecritoire & cie\ntres net.", 19.9, "poste et par mois", false, false})
+	})
 }

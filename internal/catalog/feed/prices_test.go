@@ -8,7 +8,7 @@ import (
 	"palmares/ent/tool"
 )
 
-// step is a change between prices of so many euros a month.
+// step is a change between two prices in euros a month.
 func step(day string, from, to int) PriceChange {
 	return PriceChange{
 		ChangedAt: day, Pricing: "payant", Price: fmt.Sprintf("%d €/mois", to),
@@ -16,35 +16,35 @@ func step(day string, from, to int) PriceChange {
 	}
 }
 
-// TestNewPrices tells when an import records the move that it sees, from 10 to
-// 20 on 2026-11-05, and when the feed's own history tells it already.
+// TestNewPrices checks when an import records the change that it detects, from
+// 10 to 20 on 2026-11-05, and when the feed's history already has it.
 func TestNewPrices(t *testing.T) {
-	seen := step("2026-11-05", 10, 20)
+	detected := step("2026-11-05", 10, 20)
 	for _, c := range []struct {
-		name         string
-		stored, told []PriceChange
-		want         []PriceChange
-		moved        PriceChange
+		name           string
+		stored, listed []PriceChange
+		want           []PriceChange
+		current        PriceChange
 	}{
-		{"nothing is told", nil, nil, []PriceChange{seen}, seen},
-		{"it is told, with its own date", nil, []PriceChange{step("2026-11-03", 10, 20)},
+		{"not in the history", nil, nil, []PriceChange{detected}, detected},
+		{"listed with its own date", nil, []PriceChange{step("2026-11-03", 10, 20)},
 			[]PriceChange{step("2026-11-03", 10, 20)}, step("2026-11-03", 10, 20)},
-		{"it is told late, of before the last import", nil, []PriceChange{step("2026-10-20", 10, 20)},
+		{"listed late, dated before the last import", nil, []PriceChange{step("2026-10-20", 10, 20)},
 			[]PriceChange{step("2026-10-20", 10, 20)}, step("2026-10-20", 10, 20)},
-		{"it is told as two steps", nil, []PriceChange{step("2026-11-04", 15, 20), step("2026-11-03", 10, 15)},
+		{"listed as two steps", nil, []PriceChange{step("2026-11-04", 15, 20), step("2026-11-03", 10, 15)},
 			[]PriceChange{step("2026-11-03", 10, 15), step("2026-11-04", 15, 20)}, step("2026-11-04", 15, 20)},
-		{"it was told before it came", []PriceChange{step("2026-11-05", 10, 20)}, nil, nil, step("2026-11-05", 10, 20)},
-		{"the same step of long ago is told, and its way back", nil, []PriceChange{step("2021-01-01", 20, 10), step("2020-01-01", 10, 20)},
-			[]PriceChange{step("2020-01-01", 10, 20), step("2021-01-01", 20, 10), seen}, seen},
-		{"an old step ended there", []PriceChange{step("2020-01-01", 5, 20)}, nil, []PriceChange{seen}, seen},
-		{"there and back on one day", []PriceChange{seen, step("2026-11-05", 20, 10)}, nil, nil, seen},
+		{"stored before the price changed", []PriceChange{step("2026-11-05", 10, 20)}, nil, nil, step("2026-11-05", 10, 20)},
+		{"the same step long ago, and its reversal", nil, []PriceChange{step("2021-01-01", 20, 10), step("2020-01-01", 10, 20)},
+			[]PriceChange{step("2020-01-01", 10, 20), step("2021-01-01", 20, 10), detected}, detected},
+		{"an old step to the same price", []PriceChange{step("2020-01-01", 5, 20)}, nil, []PriceChange{detected}, detected},
+		{"a change and its reversal on one day", []PriceChange{detected, step("2026-11-05", 20, 10)}, nil, nil, detected},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			now := &Tool{Pricing: "payant", Price: "20 €/mois", UpdatedAt: "2026-11-05", PriceHistory: c.told}
+			now := &Tool{Pricing: "payant", Price: "20 €/mois", UpdatedAt: "2026-11-05", PriceHistory: c.listed}
 			before := &ent.Tool{Pricing: tool.PricingPayant, Price: "10 €/mois", UpdatedAt: "2026-11-01"}
-			got, moved := newPrices(now, before, c.stored)
-			if fmt.Sprint(got) != fmt.Sprint(c.want) || moved == nil || *moved != c.moved {
-				t.Errorf("got  %v, moved %v\nwant %v, moved %v", got, moved, c.want, c.moved)
+			got, current := newPrices(now, before, c.stored)
+			if fmt.Sprint(got) != fmt.Sprint(c.want) || current == nil || *current != c.current {
+				t.Errorf("got  %v, current %v\nwant %v, current %v", got, current, c.want, c.current)
 			}
 		})
 	}

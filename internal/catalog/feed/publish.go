@@ -59,80 +59,51 @@ func replace(key string, columns []string) []entsql.ConflictOption {
 	}
 }
 
-// writeCategories creates and updates categories, and updates the figures of
-// those that are otherwise unchanged.
+// writeCategories creates and updates categories. One whose figures alone
+// changed has no journal entry.
 func (p *publication) writeCategories(ctx context.Context) error {
-	changed := map[string]string{}
+	var rows []*ent.CategoryCreate
 	for _, slug := range sortedKeys(p.snap.categories) {
 		line, stored := p.snap.categories[slug], p.stored.categories[slug]
-		if stored == nil || stored.fingerprint != line.fingerprint {
-			changed[slug] = line.fingerprint
-		} else if err := p.updateFigures(ctx, stored, line.stats); err != nil {
-			return err
-		}
-	}
-	p.report.Categories.Unchanged = len(p.snap.categories) - len(changed)
-	return p.writeChanged(ctx, "writing categories", []string{record.TypeCategory}, changed, p.writeCategoryBatch)
-}
-
-func (p *publication) writeCategoryBatch(ctx context.Context, records []record.Record) error {
-	before, err := storedRows(records, p.stored.categories, func(slugs []string) ([]*ent.Category, error) {
-		return p.tx.Category.Query().Where(category.IDIn(slugs...)).All(ctx)
-	}, func(row *ent.Category) string { return row.ID })
-	if err != nil {
-		return err
-	}
-	rows := make([]*ent.CategoryCreate, len(records))
-	for i, rec := range records {
-		slug := rec.RecordSlug()
-		line := p.snap.categories[slug]
-		rows[i] = p.tx.Category.Create().SetID(slug).SetFingerprint(line.fingerprint).
-			SetToolCount(line.stats.tools).SetNillableAvgScore(line.stats.mean())
-		record.ToRow(rows[i].Mutation(), rec)
-
-		entry := journal.Entry{Kind: journal.CategoryCreated, Slug: slug, After: record.Summary(rec)}
-		if was := before[slug]; was == nil {
+		entry := journal.Entry{Slug: slug, After: record.Summary(line.category)}
+		switch {
+		case stored == nil:
 			p.report.Categories.Created++
-		} else {
+			entry.Kind = journal.CategoryCreated
+		case stored.Fingerprint != line.fingerprint:
 			p.report.Categories.Updated++
-			entry.Kind, entry.Before = journal.CategoryUpdated, record.Summary(record.FromRow[Category](was))
+			entry.Kind, entry.Before = journal.CategoryUpdated, record.Summary(record.FromRow[Category](stored))
+		default:
+			p.report.Categories.Unchanged++
+			if stored.ToolCount == line.stats.tools && reflect.DeepEqual(stored.AvgScore, line.stats.mean()) {
+				continue
+			}
 		}
-		if err := p.record(ctx, entry); err != nil {
-			return err
-		}
-	}
-	return p.tx.Category.CreateBulk(rows...).OnConflict(replace(category.FieldID, category.Columns)...).Exec(ctx)
-}
-
-// updateFigures updates what a category derives from its tools.
-func (p *publication) updateFigures(ctx context.Context, stored *storedCategory, stats scoreStats) error {
-	mean := stats.mean()
-	if stored.toolCount == stats.tools && reflect.DeepEqual(stored.avgScore, mean) {
-		return nil
-	}
-	update := p.tx.Category.UpdateOneID(stored.slug).SetToolCount(stats.tools)
-	if mean == nil {
-		update.ClearAvgScore()
-	} else {
-		update.SetAvgScore(*mean)
-	}
-	return update.Exec(ctx)
-}
-
-func (p *publication) removeCategories(ctx context.Context) error {
-	return inBatches(missingFrom(p.snap.categories, p.stored.categories), batchSize, func(slugs []string) error {
-		rows, err := p.tx.Category.Query().Where(category.IDIn(slugs...)).Order(category.ByID()).All(ctx)
-		if err != nil {
-			return err
-		}
-		for _, row := range rows {
-			p.report.Categories.Removed++
-			entry := journal.Entry{Kind: journal.CategoryRemoved, Slug: row.ID, Before: record.Summary(record.FromRow[Category](row))}
+		if entry.Kind != "" {
 			if err := p.record(ctx, entry); err != nil {
 				return err
 			}
 		}
-		_, err = p.tx.Category.Delete().Where(category.IDIn(slugs...)).Exec(ctx)
+		row := p.tx.Category.Create().SetID(slug).SetFingerprint(line.fingerprint).
+			SetToolCount(line.stats.tools).SetNillableAvgScore(line.stats.mean())
+		record.ToRow(row.Mutation(), line.category)
+		rows = append(rows, row)
+	}
+	return inBatches(rows, batchSize, func(rows []*ent.CategoryCreate) error {
+		return p.tx.Category.CreateBulk(rows...).OnConflict(replace(category.FieldID, category.Columns)...).Exec(ctx)
+	})
+}
+
+func (p *publication) removeCategories(ctx context.Context) error {
+	return inBatches(missingFrom(p.snap.categories, p.stored.categories), batchSize, func(slugs []string) error {
+		for _, slug := range slugs {
+			p.report.Categories.Removed++
+			entry := journal.Entry{Kind: journal.CategoryRemoved, Slug: slug, Before: record.Summary(record.FromRow[Category](p.stored.categories[slug]))}
+			if err := p.record(ctx, entry); err != nil {
+				return err
+			}
+		}
+		_, err := p.tx.Category.Delete().Where(category.IDIn(slugs...)).Exec(ctx)
 		return err
 	})
 }

@@ -180,7 +180,7 @@ func (s *scanner) readHeader(line []byte) (valid bool) {
 	case recordType != record.TypeFeed:
 		s.faults.add(1, `the first line must be the header, {"type":"feed",…} (got type %s)`, record.Quote(recordType))
 	default:
-		return s.readFields(1, recordType, dec, &s.header, func() string { return "" })
+		return s.readFields(1, dec, &s.header, func() string { return record.TypeFeed })
 	}
 	return false
 }
@@ -199,7 +199,7 @@ func (s *scanner) readRecord(number int, line []byte) error {
 	case slices.Contains(s.types, recordType):
 		s.lineSize = len(line)
 		rec := record.New(recordType)
-		valid := s.readFields(number, recordType, dec, rec, rec.RecordSlug)
+		valid := s.readFields(number, dec, rec, func() string { return label(recordType, rec.RecordSlug()) })
 		if rec.RecordSlug() == "" {
 			s.incomplete = true
 			return nil
@@ -237,15 +237,17 @@ func readType(line []byte) (dec *jsontext.Decoder, recordType, problem string) {
 	return nil, "", `the line must begin with its type, such as {"type":"tool",…}`
 }
 
-func (s *scanner) readFields(number int, recordType string, dec *jsontext.Decoder, into any, slug func() string) (valid bool) {
-	var found [][2]string // reported once the slug is known
-	if err := record.Read(dec, into, func(path, problem string) { found = append(found, [2]string{path, problem}) }); err != nil {
+// readFields collects problems before it reports them, because name needs the
+// slug, which may come late in the line.
+func (s *scanner) readFields(number int, dec *jsontext.Decoder, into any, name func() string) (valid bool) {
+	var found []string
+	err := record.Read(dec, into, func(path, problem string) { found = append(found, path+": "+problem) })
+	if err != nil {
 		s.incomplete = true
-		s.faults.add(number, "%s: %s", label(recordType, slug()), invalidJSON(err))
-		return false
+		found = []string{invalidJSON(err)}
 	}
-	for _, f := range found {
-		s.faults.add(number, "%s: %s: %s", label(recordType, slug()), f[0], f[1])
+	for _, problem := range found {
+		s.faults.add(number, "%s: %s", name(), problem)
 	}
 	return len(found) == 0
 }

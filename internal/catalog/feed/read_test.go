@@ -13,7 +13,7 @@ import (
 	"palmares/internal/catalog/record"
 )
 
-// A small feed in which every record is right; tests change one thing of it.
+// A small valid feed, of which tests change one thing.
 const (
 	headerLine      = `{"type":"feed","format":1,"updated_at":"2026-11-10"}`
 	categoryLine1   = `{"type":"category","slug":"code","label":"Code"}`
@@ -24,13 +24,13 @@ const (
 
 var goodLines = []string{headerLine, categoryLine1, toolLine1, retiredLine1, comparisonLine1}
 
-// read checks a feed and returns what is wrong with it, a line each.
+// read checks a feed and returns its faults, one a line.
 func read(t *testing.T, feed string) string {
 	t.Helper()
 	_, err := takeSnapshot(t.Context(), strings.NewReader(feed))
 	var faults *Faults
 	if err != nil && !errors.As(err, &faults) {
-		t.Fatalf("not a fault of the feed: %v", err)
+		t.Fatalf("got %v, want faults of the feed", err)
 	}
 	if err == nil {
 		return ""
@@ -38,14 +38,14 @@ func read(t *testing.T, feed string) string {
 	return err.Error()
 }
 
-func TestGoodFeedPasses(t *testing.T) {
+func TestValidFeeds(t *testing.T) {
 	lines := strings.Join(goodLines, "\n")
 	for name, feed := range map[string]string{
 		"with a last line break":    lines + "\n",
 		"without a last line break": lines,
 		"with CRLF":                 strings.ReplaceAll(lines, "\n", "\r\n"),
 		"in another order":          strings.Join([]string{headerLine, comparisonLine1, retiredLine1, toolLine1, categoryLine1}, "\n"),
-		"with nothing but itself":   headerLine,
+		"with only a header":        headerLine,
 	} {
 		t.Run(name, func(t *testing.T) {
 			if faults := read(t, feed); faults != "" {
@@ -83,7 +83,7 @@ func TestRules(t *testing.T) {
 		{"score over", `"score":8.4`, `"score":11`, `line 3: tool "plume": score: 11 is over 10`},
 		{"score under", `"score":8.4`, `"score":-0.1`, `line 3: tool "plume": score: -0.1 is under 0`},
 		{"score as text", `"score":8.4`, `"score":"8.4"`, `line 3: tool "plume": score: must be a number (got text)`},
-		{"score past all numbers", `"score":8.4`, `"score":1e400`, `line 3: tool "plume": score: 1e400 is over 10`},
+		{"score too large for a number", `"score":8.4`, `"score":1e400`, `line 3: tool "plume": score: 1e400 is over 10`},
 		{"score of the retired", `"score":6.1`, `"score":10.01`, `line 4: cimetiere "vieux-bot": score: 10.01 is over 10`},
 		{"verifiability over", `"verifiability":7.5`, `"verifiability":10.5`, `line 3: tool "plume": verifiability: 10.5 is over 10`},
 		{"obsolescence under", `"obsolescence":2`, `"obsolescence":-2`, `line 3: tool "plume": obsolescence: -2 is under 0`},
@@ -103,7 +103,7 @@ func TestRules(t *testing.T) {
 		{"reason unknown", `"reason":"acquis"`, `"reason":"oublié"`,
 			`line 4: cimetiere "vieux-bot": reason: must be one of mort, acquis, deprecie, pivot, absorbe (got "oublié")`},
 
-		{"date that never was", `"updated_at":"2026-11-02"`, `"updated_at":"2026-02-30"`,
+		{"date that does not exist", `"updated_at":"2026-11-02"`, `"updated_at":"2026-02-30"`,
 			`line 3: tool "plume": updated_at: must be a calendar date as YYYY-MM-DD (got "2026-02-30")`},
 		{"date with a time", `"retired_at":"2026-03-14"`, `"retired_at":"2026-03-14T00:00:00Z"`,
 			`line 4: cimetiere "vieux-bot": retired_at: must be a calendar date as YYYY-MM-DD (got "2026-03-14T00:00:00Z")`},
@@ -131,9 +131,9 @@ func TestRules(t *testing.T) {
 			`line 3: tool "plume": price: must be <amount> €/<period>, such as 20 €/mois (got " €/mois")`},
 		{"price with two commas", `"price":"20 €/mois","score"`, `"price":"1,000,00 €/mois","score"`,
 			`line 3: tool "plume": price: must be <amount> €/<period>, such as 20 €/mois (got "1,000,00 €/mois")`},
-		{"price below nothing", `"price":"20 €/mois","score"`, `"price":"-1 €/mois","score"`,
+		{"negative price", `"price":"20 €/mois","score"`, `"price":"-1 €/mois","score"`,
 			`line 3: tool "plume": price: must be <amount> €/<period>, such as 20 €/mois (got "-1 €/mois")`},
-		{"price of the past", `"previous_price":"0 €/mois"`, `"previous_price":"rien"`,
+		{"invalid previous price", `"previous_price":"0 €/mois"`, `"previous_price":"rien"`,
 			`line 3: tool "plume": price_history[0].previous_price: must be <amount> €/<period>, such as 20 €/mois (got "rien")`},
 
 		{"name blank", `"name":"Plume"`, `"name":" \t "`, `line 3: tool "plume": name: must not be blank`},
@@ -150,7 +150,7 @@ func TestRules(t *testing.T) {
 			`line 4: cimetiere "vieux-bot": category: the feed has no category "cod"`},
 		{"unknown tool", `"tool_b":"vieux-bot"`, `"tool_b":"jeune-bot"`,
 			`line 5: comparatif "plume-vs-vieux-bot": tool_b: the feed has no tool "jeune-bot"`},
-		{"winner who did not run", `"winner":"plume"`, `"winner":"lanterne"`,
+		{"winner of another comparison", `"winner":"plume"`, `"winner":"lanterne"`,
 			`line 5: comparatif "plume-vs-vieux-bot": winner: must be tool_a or tool_b (got "lanterne")`},
 		{"section twice", `"section":"prix"`, `"section":"verdict"`,
 			`line 3: tool "plume": sections[1].section: "verdict" is used twice; a tool has each section once`},
@@ -172,23 +172,23 @@ func TestRules(t *testing.T) {
 		{"type not first", `{"type":"category","slug":"code"`, `{"slug":"code","type":"category"`,
 			`line 2: the line must begin with its type, such as {"type":"tool",…}`},
 		{"type of another kind", `"type":"category"`, `"type":7`, `line 2: the line must begin with its type, such as {"type":"tool",…}`},
-		{"a second first line", categoryLine1, categoryLine1 + "\n" + headerLine, `line 3: feed: only the first line may have this type`},
+		{"a second header", categoryLine1, categoryLine1 + "\n" + headerLine, `line 3: feed: only the first line may have this type`},
 		{"another format", `"format":1`, `"format":2`, `line 1: feed: format: must be 1 (got 2)`},
 		{"no format", `"format":1,`, ``, `line 1: feed: format: is required, but missing`},
 		{"unknown key of the feed", `"format":1`, `"format":1,"source":"x"`, `line 1: feed: source: is not a known field`},
 		{"several faults of one record", `"score":8.4,"verifiability":7.5`, `"score":12,"verifiability":-1`,
 			"line 3: tool \"plume\": score: 12 is over 10\nline 3: tool \"plume\": verifiability: -1 is under 0"},
-		{"key that steers a terminal", `"score":6.1`, `"\u001b[2J\nline 9: forged":6.1`,
+		{"key with control characters", `"score":6.1`, `"\u001b[2J\nline 9: forged":6.1`,
 			"line 4: cimetiere \"vieux-bot\": \"\uFFFD[2J\uFFFDline 9: forged\": is not a known field"},
-		{"key without end", `"score":6.1`, `"` + strings.Repeat("k", 500) + `":6.1`,
+		{"long key", `"score":6.1`, `"` + strings.Repeat("k", 500) + `":6.1`,
 			`line 4: cimetiere "vieux-bot": "` + strings.Repeat("k", 64) + `…": is not a known field`},
 		{"key without a name", `"score":6.1`, `"":6.1`, `line 4: cimetiere "vieux-bot": "": is not a known field`},
-		{"name that nobody sees", `"name":"Plume"`, `"name":"\u200b\u00a0"`, `line 3: tool "plume": name: must not be blank`},
-		{"price with a period that nobody sees", `"price":"20 €/mois","score"`, `"price":"20 €/\u00a0","score"`,
+		{"invisible name", `"name":"Plume"`, `"name":"\u200b\u00a0"`, `line 3: tool "plume": name: must not be blank`},
+		{"price with an invisible period", `"price":"20 €/mois","score"`, `"price":"20 €/\u00a0","score"`,
 			"line 3: tool \"plume\": price: must be <amount> €/<period>, such as 20 €/mois (got \"20 €/\u00a0\")"},
-		{"address with a port past the ports", `"https://palmares.example/duel"`, `"https://palmares.example:99999/duel"`,
+		{"address with a port out of range", `"https://palmares.example/duel"`, `"https://palmares.example:99999/duel"`,
 			`line 5: comparatif "plume-vs-vieux-bot": canonical_url: must be an absolute http or https URL (got "https://palmares.example:99999/duel")`},
-		{"text that steers a terminal", `"icp":"mixte"`, `"icp":"\u001b[2J"`,
+		{"text with control characters", `"icp":"mixte"`, `"icp":"\u001b[2J"`,
 			"line 3: tool \"plume\": icp: must be one of vibe-coder, agentic-engineer, mixte (got \"\uFFFD[2J\")"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -204,7 +204,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-func TestWhatIsAllowed(t *testing.T) {
+func TestAllowedValues(t *testing.T) {
 	for _, c := range []struct{ name, from, to string }{
 		{"optional keys left out", `,"tier":1,"mainstream":true,"obsolescence":2`, ``},
 		{"no sections", `[{"section":"verdict","text":"Bien."},{"section":"prix","text":"Juste."}]`, `[]`},
@@ -227,7 +227,7 @@ func TestWhatIsAllowed(t *testing.T) {
 	}
 }
 
-func TestFeedsThatAreNone(t *testing.T) {
+func TestNotAFeed(t *testing.T) {
 	good := strings.Join(goodLines, "\n")
 	for _, c := range []struct{ name, feed, want string }{
 		{"empty", "", "line 1: the feed is empty"},
@@ -270,7 +270,7 @@ func TestCompressedFeeds(t *testing.T) {
 		{"whole", whole, ""},
 		{"cut short", whole[:len(whole)-30], "the compressed feed is damaged or truncated"},
 		{"cut in its head", whole[:5], "the compressed feed is damaged or truncated"},
-		{"damaged", damaged, ""}, // what it says depends on where the damage shows
+		{"damaged", damaged, ""}, // the fault depends on where the damage is
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := read(t, string(c.feed))
@@ -281,7 +281,7 @@ func TestCompressedFeeds(t *testing.T) {
 	}
 }
 
-func TestNamesAtMostAHundredFaults(t *testing.T) {
+func TestAtMostAHundredFaults(t *testing.T) {
 	var feed strings.Builder
 	feed.WriteString(headerLine + "\n")
 	for i := range 250 {
@@ -289,11 +289,11 @@ func TestNamesAtMostAHundredFaults(t *testing.T) {
 	}
 	lines := strings.Split(read(t, feed.String()), "\n")
 	if len(lines) != 101 || lines[100] != "only the first 100 faults are shown" || lines[99] != `line 101: category "c-99": label: is required, but missing` {
-		t.Errorf("%d lines, ending in %q", len(lines), lines[len(lines)-1])
+		t.Errorf("got %d lines ending in %q, want 101", len(lines), lines[len(lines)-1])
 	}
 }
 
-// A line that never ends must cost neither memory nor the other lines' faults.
+// An endless line uses little memory, and faults of later lines are reported.
 func TestEndlessLine(t *testing.T) {
 	const length = 2 << 30
 	feed := io.MultiReader(
@@ -314,10 +314,10 @@ func TestLongestLine(t *testing.T) {
 		return start + strings.Repeat("a", length-len(start)-len(end)) + end
 	}
 	if got := read(t, headerLine+"\n"+line(1<<20)+"\n"); got != "" {
-		t.Errorf("a line of 1 MiB: %s", got)
+		t.Errorf("a line of 1 MiB: got %s, want no fault", got)
 	}
 	if got := read(t, headerLine+"\n"+line(1<<20+1)+"\n"); got != "line 2: the line is longer than 1 MiB" {
-		t.Errorf("a line of one byte more: %s", got)
+		t.Errorf("a line of 1 MiB and one byte: got %s", got)
 	}
 }
 
@@ -327,7 +327,7 @@ var letters = bytes.Repeat([]byte("a"), 1<<20)
 
 func (endless) Read(p []byte) (int, error) { return copy(p, letters), nil }
 
-func TestReadingStopsWhenAsked(t *testing.T) {
+func TestReadingStopsWhenCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := takeSnapshot(ctx, strings.NewReader(strings.Join(goodLines, "\n"))); !errors.Is(err, context.Canceled) {
@@ -339,7 +339,7 @@ type failingDisk struct{}
 
 func (failingDisk) Read([]byte) (int, error) { return 0, errors.New("input/output error") }
 
-func TestFailingDiskIsNoFaultOfTheFeed(t *testing.T) {
+func TestFailingDiskIsNotAFault(t *testing.T) {
 	_, err := takeSnapshot(t.Context(), io.MultiReader(strings.NewReader(headerLine+"\n"), failingDisk{}))
 	var faults *Faults
 	if err == nil || errors.As(err, &faults) {
@@ -347,8 +347,8 @@ func TestFailingDiskIsNoFaultOfTheFeed(t *testing.T) {
 	}
 }
 
-// FuzzRead looks for a feed that crashes the reader, or that means something
-// else after it was written out again.
+// FuzzRead looks for a feed that crashes the reader, or that changes when it is
+// written again.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(strings.Join(goodLines, "\n")))
 	for _, line := range goodLines {
@@ -359,7 +359,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			var faults *Faults
 			if !errors.As(err, &faults) || len(faults.List) == 0 || faults.List[0].Line < 1 {
-				t.Fatalf("an error that names no line: %v", err)
+				t.Fatalf("got %v, want faults with lines", err)
 			}
 			return
 		}
@@ -375,11 +375,11 @@ func FuzzRead(f *testing.F) {
 		}
 		after, err := takeSnapshot(context.Background(), &again)
 		if err != nil {
-			t.Fatalf("what was written is refused: %v", err)
+			t.Fatalf("reading what was written: got %v", err)
 		}
 		for slug, tool := range before.tools {
 			if other := after.tools[slug]; other == nil || other.fingerprint != tool.fingerprint || other.historyHash != tool.historyHash {
-				t.Errorf("tool %s changed by being written out", slug)
+				t.Errorf("tool %s changed when it was written", slug)
 			}
 		}
 		if len(before.comparisons) != len(after.comparisons) || len(before.categories) != len(after.categories) {

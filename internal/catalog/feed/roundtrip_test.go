@@ -19,9 +19,9 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// answers is everything that readers can see of a catalog: the records, and
-// what was worked out from them.
-func answers(t *testing.T, s *store.Store) string {
+// contents returns everything that readers can see of a catalog: the records,
+// and what is derived from them.
+func contents(t *testing.T, s *store.Store) string {
 	t.Helper()
 	var all strings.Builder
 	all.WriteString(export(t, s))
@@ -52,19 +52,18 @@ func synthetic(t *testing.T, opts synth.Options) []byte {
 	return buf.Bytes()
 }
 
-// mutate drops, retires and brings back tools at random, as no generator of
-// tidy feeds would.
+// mutate removes, retires and restores tools at random.
 func mutate(data []byte, seed uint64) []byte {
 	r := rand.New(rand.NewPCG(seed, 0))
 	var lines []string
-	gone := map[string]bool{}
+	removed := map[string]bool{}
 	for line := range strings.Lines(string(data)) {
 		slug, _, _ := strings.Cut(strings.TrimPrefix(line, `{"type":"tool","slug":"`), `"`)
 		switch {
 		case !strings.HasPrefix(line, `{"type":"tool"`) || r.IntN(10) > 0:
 			lines = append(lines, line)
 		case r.IntN(2) == 0:
-			gone[slug] = true
+			removed[slug] = true
 		default:
 			retired := &feed.Retired{Slug: slug, Name: "Feu " + slug, Category: "code", Reason: "pivot", RetiredAt: "2026-02-02", Note: "Parti."}
 			lines = append(lines, string(feed.Line(retired))+"\n")
@@ -72,7 +71,7 @@ func mutate(data []byte, seed uint64) []byte {
 	}
 	var out strings.Builder
 	for _, line := range lines {
-		if strings.HasPrefix(line, `{"type":"comparatif"`) && refersTo(line, gone) {
+		if strings.HasPrefix(line, `{"type":"comparatif"`) && refersTo(line, removed) {
 			continue
 		}
 		out.WriteString(line)
@@ -89,32 +88,32 @@ func refersTo(line string, slugs map[string]bool) bool {
 	return false
 }
 
-// TestRoundTrip lets catalogs live through several imports and holds their
-// exports against them: imported again they change nothing; imported into an
-// empty database, of either kind, they give the same answers.
+// TestRoundTrip exports catalogs that went through several imports: importing
+// the export again changes nothing, and importing it into an empty database of
+// either kind gives the same contents.
 func TestRoundTrip(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, lived *store.Store) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		for seed := range uint64(6) {
 			for revision := range 4 {
 				data := mutate(synthetic(t, synth.Options{Tools: 60, Seed: seed, Revision: revision}), seed*10+uint64(revision))
-				publish(t, lived, data, feed.Options{Force: true})
+				publish(t, s, data, feed.Options{Force: true})
 			}
-			exported := export(t, lived)
-			if again := publish(t, lived, []byte(exported)); again.Release != 0 {
-				t.Fatalf("seed %d: importing the export makes release %d: %+v", seed, again.Release, again)
+			exported := export(t, s)
+			if again := publish(t, s, []byte(exported)); again.Release != 0 {
+				t.Fatalf("seed %d: import of the export: got release %d, want none: %+v", seed, again.Release, again)
 			}
-			want := answers(t, lived)
+			want := contents(t, s)
 			testkit.EachStore(t, func(t *testing.T, empty *store.Store) {
 				publish(t, empty, []byte(exported))
-				if got := answers(t, empty); got != want {
-					t.Errorf("seed %d: another catalog: %s", seed, firstDifference(got, want))
+				if got := contents(t, empty); got != want {
+					t.Errorf("seed %d: contents differ at %s", seed, firstDifference(got, want))
 				}
 			})
 		}
 	})
 }
 
-// TestBothDatabasesAgree puts the same life of a catalog into both.
+// TestBothDatabasesAgree imports the same feeds into both databases.
 func TestBothDatabasesAgree(t *testing.T) {
 	stores := []*store.Store{testkit.Open(t, testkit.SQLite(t)), testkit.Open(t, testkit.Postgres(t))}
 	for revision := range 5 {
@@ -122,10 +121,10 @@ func TestBothDatabasesAgree(t *testing.T) {
 		var got []string
 		for _, s := range stores {
 			report := publish(t, s, data, feed.Options{Force: true})
-			got = append(got, fmt.Sprintf("%+v\n%v\n%s", *report, journalOf(t, s, report.Release), answers(t, s)))
+			got = append(got, fmt.Sprintf("%+v\n%v\n%s", *report, journalOf(t, s, report.Release), contents(t, s)))
 		}
 		if got[0] != got[1] {
-			t.Fatalf("revision %d: SQLite and PostgreSQL differ: %s", revision, firstDifference(got[0], got[1]))
+			t.Fatalf("revision %d: SQLite and PostgreSQL differ at %s", revision, firstDifference(got[0], got[1]))
 		}
 	}
 }
@@ -137,32 +136,32 @@ func firstDifference(a, b string) string {
 			return fmt.Sprintf("line %d\n%s\n%s", i+1, linesA[i], linesB[i])
 		}
 	}
-	return fmt.Sprintf("%d and %d lines", len(linesA), len(linesB))
+	return fmt.Sprintf("the end: %d and %d lines", len(linesA), len(linesB))
 }
 
-// TestDemoCatalog holds the demo to what it promises, and to the form that an
-// export gives it.
+// TestDemoCatalog checks that the demo catalog is complete, and written as an
+// export writes it.
 func TestDemoCatalog(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		report := publish(t, s, demo.Catalog)
 		if exported := export(t, s); exported != string(demo.Catalog) {
-			t.Errorf("its export differs: %s", firstDifference(exported, string(demo.Catalog)))
+			t.Errorf("export differs at %s", firstDifference(exported, string(demo.Catalog)))
 		}
 		if report.Tools.Created < 40 || report.Categories.Created < 6 || report.Comparisons.Created < 12 || report.Tools.Retired < 8 || report.PriceChanges < 10 {
-			t.Errorf("too small: %+v", report)
+			t.Errorf("got %+v, want a larger catalog", report)
 		}
 		reasons := map[string]bool{}
 		for _, row := range s.Read.Tool.Query().WithSections().AllX(t.Context()) {
 			reasons[string(row.RetiredReason)] = true
 			if row.InEmbeddings && len(row.Edges.Sections) < 4 {
-				t.Errorf("%s is in the embeddings set with %d sections", row.ID, len(row.Edges.Sections))
+				t.Errorf("sections of %s, in the embeddings set: got %d, want at least 4", row.ID, len(row.Edges.Sections))
 			}
 			if row.RetiredAt == "" && !strings.HasSuffix(row.Domain, ".example") {
-				t.Errorf("%s has a domain that may exist: %s", row.ID, row.Domain)
+				t.Errorf("domain of %s: got %s, want one in .example", row.ID, row.Domain)
 			}
 		}
-		if len(reasons) != 6 { // the five, and none
-			t.Errorf("reasons: %v", reasons)
+		if len(reasons) != 6 { // five reasons, and none for active tools
+			t.Errorf("reasons: got %v, want all five", reasons)
 		}
 	})
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // snapshot is a valid feed, reduced to what is needed to compare it with the
-// catalog and to derive what depends on all of its records.
+// catalog and to derive what depends on all of its records. Only categories,
+// which are few, are held whole.
 type snapshot struct {
 	header      record.Header
 	categories  map[string]*categoryLine
@@ -31,7 +32,8 @@ type line struct {
 
 type categoryLine struct {
 	line
-	stats scoreStats // of its active tools
+	category *Category
+	stats    scoreStats // of its active tools
 }
 
 type toolLine struct {
@@ -112,7 +114,7 @@ func (s *snapshot) add(number int, rec record.Record, valid bool) {
 	}
 	switch rec := rec.(type) {
 	case *Category:
-		s.categories[rec.Slug] = &categoryLine{line: at}
+		s.categories[rec.Slug] = &categoryLine{line: at, category: rec}
 	case *Tool:
 		s.tools[rec.Slug] = &toolLine{
 			line: at, category: rec.Category, score: rec.Score, tier: rec.Tier, mainstream: rec.Mainstream,
@@ -131,19 +133,12 @@ func (s *snapshot) lineOf(rec record.Record) int {
 	slug := rec.RecordSlug()
 	switch rec.(type) {
 	case *Category:
-		if first := s.categories[slug]; first != nil {
-			return first.number
-		}
+		return cmp.Or(s.categories[slug], &categoryLine{}).number
 	case *Comparison:
-		if first := s.comparisons[slug]; first != nil {
-			return first.number
-		}
+		return cmp.Or(s.comparisons[slug], &comparisonLine{}).number
 	default:
-		if first := s.tools[slug]; first != nil {
-			return first.number
-		}
+		return cmp.Or(s.tools[slug], &toolLine{}).number
 	}
-	return 0
 }
 
 // checkReferences reports references to records that the feed does not have.

@@ -18,7 +18,7 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// hostile is what a feed may have in a text: everything but a NUL.
+// hostile has characters that are hard to encode; a feed allows all but NUL.
 const hostile = "<script>\"]]>\\ & é 😀 \t\r\n\x01\x1f\x7f\u2028\ufffe 'x' €"
 
 func aRetired(slug, note string) *feed.Retired {
@@ -37,8 +37,8 @@ func publish(t *testing.T, s *store.Store, data []byte) {
 	}
 }
 
-// everything makes events of every type, in every form they have.
-func everything(t *testing.T, s *store.Store) []*journal.Event {
+// allEvents makes events of every type, with and without states before and after.
+func allEvents(t *testing.T, s *store.Store) []*journal.Event {
 	t.Helper()
 	verifiability, avis, zero := 6.0, "https://palmares.example/avis/full", 0.0
 	full := feedtest.Tool("full", func(t *feed.Tool) {
@@ -63,13 +63,13 @@ func everything(t *testing.T, s *store.Store) []*journal.Event {
 	return events
 }
 
-func TestEventsFitTheirSchemas(t *testing.T) {
+func TestEventsMatchTheirSchemas(t *testing.T) {
 	schemas := map[string]*jsonschema.Schema{}
 	handler := journal.SchemaHandler()
 	for _, event := range journal.Events {
 		got := serve(handler, http.MethodGet, journal.SchemasPath+event+".json")
 		if got.Code != 200 {
-			t.Fatalf("%s: %d", event, got.Code)
+			t.Fatalf("schema of %s: got status %d, want 200", event, got.Code)
 		}
 		text, err := jsonschema.UnmarshalJSON(got.Body)
 		if err != nil {
@@ -87,7 +87,7 @@ func TestEventsFitTheirSchemas(t *testing.T) {
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		seen, forms := map[string]bool{}, map[string]bool{}
-		for _, event := range everything(t, s) {
+		for _, event := range allEvents(t, s) {
 			body := event.JSON()
 			value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
 			if err != nil {
@@ -100,13 +100,13 @@ func TestEventsFitTheirSchemas(t *testing.T) {
 			forms[event.Type+form(event.Before != nil)+form(event.After != nil)] = true
 			for _, other := range journal.Events {
 				if other != event.Type && schemas[other].Validate(value) == nil {
-					t.Errorf("%s also fits %s", body, other)
+					t.Errorf("%s: got a match with the schema of %s, want none", body, other)
 				}
 			}
 		}
 		for _, event := range journal.Events {
 			if !seen[event] {
-				t.Errorf("%s was not made", event)
+				t.Errorf("%s: got no event, want one", event)
 			}
 		}
 		for _, want := range []string{
@@ -114,14 +114,14 @@ func TestEventsFitTheirSchemas(t *testing.T) {
 			"comparatif.removed+-", "embeddings.changed-+", "embeddings.changed++", "embeddings.changed+-",
 		} {
 			if !forms[want] {
-				t.Errorf("%s was not made", want)
+				t.Errorf("%s: got no event, want one", want)
 			}
 		}
 	})
 }
 
-func form(there bool) string {
-	if there {
+func form(exists bool) string {
+	if exists {
 		return "+"
 	}
 	return "-"
@@ -142,7 +142,7 @@ func TestSchemaHandler(t *testing.T) {
 	got := serve(h, http.MethodGet, "/schemas/events/tool.created.json")
 	tag := got.Header().Get("ETag")
 	if got.Header().Get("Content-Type") != "application/schema+json" || tag == "" || !json.Valid(got.Body.Bytes()) {
-		t.Errorf("%v", got.Header())
+		t.Errorf("got headers %v and body %s", got.Header(), got.Body)
 	}
 	for _, c := range []struct {
 		method, path string
@@ -157,7 +157,7 @@ func TestSchemaHandler(t *testing.T) {
 		{http.MethodGet, "/schemas/events/", nil, 404},
 	} {
 		if got := serve(h, c.method, c.path, c.header...); got.Code != c.want || (c.want != 200 && c.want != 304 && !strings.Contains(got.Body.String(), `"error"`)) {
-			t.Errorf("%s %s: %d %s", c.method, c.path, got.Code, got.Body)
+			t.Errorf("%s %s: got %d %s, want %d", c.method, c.path, got.Code, got.Body, c.want)
 		}
 	}
 }

@@ -20,10 +20,9 @@ import (
 	"palmares/rest"
 )
 
-// What an event tells is, field by field and in their order, what the REST
-// interface answered before the release and answers after it. What looks there
-// as it did has no event.
-func TestEventsTellWhatRESTAnswers(t *testing.T) {
+// An event shows the same fields in the same order as the REST API did before
+// the release and does after it. What the API shows unchanged has no event.
+func TestEventsMatchREST(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		score, avis := 6.0, "https://palmares.example/avis/a"
 		a, v, b := feedtest.Tool("a"), feedtest.Tool("v"), feedtest.Tool("b")
@@ -34,7 +33,7 @@ func TestEventsTellWhatRESTAnswers(t *testing.T) {
 		var last int
 		was := map[string]string{}
 		for _, step := range []struct {
-			what   string
+			name   string
 			change func()
 		}{
 			{"the first import", func() {}},
@@ -81,7 +80,7 @@ func TestEventsTellWhatRESTAnswers(t *testing.T) {
 				records["b"] = &feed.Retired{Slug: "b", Name: "Feu B", Category: "voix", Reason: "mort", RetiredAt: "2026-11-03", Note: "Fermé."}
 			}},
 			{"and back", func() { b.Name, records["b"] = "B vit", b }},
-			{"gone with its winner", func() { delete(records, "duel"); delete(records, "b"); a.Name = "Un autre" }},
+			{"removed with its winner", func() { delete(records, "duel"); delete(records, "b"); a.Name = "Un autre" }},
 		} {
 			step.change()
 			publish(t, s, feedtest.Catalog("2026-11-05", slices.Collect(maps.Values(records))...))
@@ -90,7 +89,7 @@ func TestEventsTellWhatRESTAnswers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			told := map[string]bool{}
+			seen := map[string]bool{}
 			for _, event := range events {
 				last = event.Number
 				noun, _, _ := strings.Cut(event.Type, ".")
@@ -98,23 +97,23 @@ func TestEventsTellWhatRESTAnswers(t *testing.T) {
 					continue
 				}
 				key := noun + " " + event.Slug
-				if told[key] {
-					t.Errorf("%s: two events of %s", step.what, key)
+				if seen[key] {
+					t.Errorf("%s: got two events of %s, want one", step.name, key)
 				}
-				told[key] = true
-				if got := [2]string{oneWay(t, event.Before), oneWay(t, event.After)}; got != [2]string{was[key], is[key]} {
-					t.Errorf("%s: %s of %s\nevent %s\n   to %s\nREST  %s\n   to %s", step.what, event.Type, key, got[0], got[1], was[key], is[key])
+				seen[key] = true
+				if got := [2]string{canonical(t, event.Before), canonical(t, event.After)}; got != [2]string{was[key], is[key]} {
+					t.Errorf("%s: %s of %s\nevent %s\n   to %s\nREST  %s\n   to %s", step.name, event.Type, key, got[0], got[1], was[key], is[key])
 				}
 				if strings.HasSuffix(event.Type, ".updated") {
 					slices.Sort(event.Fields)
 					if want := differing(t, was[key], is[key]); !slices.Equal(event.Fields, want) || len(want) == 0 {
-						t.Errorf("%s: %s tells that %v changed, not %v", step.what, key, event.Fields, want)
+						t.Errorf("%s: changed fields of %s: got %v, want %v", step.name, key, event.Fields, want)
 					}
 				}
 			}
 			for key := range merged(was, is) {
-				if told[key] != (was[key] != is[key]) {
-					t.Errorf("%s: an event of %s is %v, with REST\nfrom %s\n  to %s", step.what, key, told[key], was[key], is[key])
+				if seen[key] != (was[key] != is[key]) {
+					t.Errorf("%s: got an event of %s: %v, with REST\nfrom %s\n  to %s", step.name, key, seen[key], was[key], is[key])
 				}
 			}
 			was = is
@@ -122,8 +121,8 @@ func TestEventsTellWhatRESTAnswers(t *testing.T) {
 	})
 }
 
-// shownByREST is every tool and comparison as the REST interface tells it, by
-// "tool" or "comparatif" and its slug.
+// shownByREST returns every tool and comparison as the REST API does, by "tool"
+// or "comparatif" and slug.
 func shownByREST(t *testing.T, s *store.Store) map[string]string {
 	t.Helper()
 	silent := slog.New(slog.DiscardHandler)
@@ -143,21 +142,21 @@ func shownByREST(t *testing.T, s *store.Store) map[string]string {
 			if err := json.Unmarshal(item, &known); err != nil {
 				t.Fatal(err)
 			}
-			shown[noun+" "+known.Slug] = oneWay(t, item)
+			shown[noun+" "+known.Slug] = canonical(t, item)
 		}
 	}
 	list("tools?limit=200", "tool")
 	for key := range shown {
 		_, slug, _ := strings.Cut(key, " ")
-		shown[key] = oneWay(t, serve(api, http.MethodGet, "/api/v1/tools/"+slug).Body.Bytes())
+		shown[key] = canonical(t, serve(api, http.MethodGet, "/api/v1/tools/"+slug).Body.Bytes())
 	}
 	list("cimetiere?limit=200", "tool")
 	list("comparatifs?limit=200", "comparatif")
 	return shown
 }
 
-// oneWay writes JSON the one way; the order of fields stays.
-func oneWay(t *testing.T, text []byte) string {
+// canonical removes differences in formatting; the order of fields stays.
+func canonical(t *testing.T, text []byte) string {
 	t.Helper()
 	if text == nil {
 		return ""
@@ -169,7 +168,7 @@ func oneWay(t *testing.T, text []byte) string {
 	return strings.NewReplacer(`\u001F`, `\u001f`).Replace(out.String())
 }
 
-// differing names the fields that are not the same, in alphabetical order.
+// differing returns the names of the fields that differ, in alphabetical order.
 func differing(t *testing.T, before, after string) (names []string) {
 	t.Helper()
 	var was, is map[string]json.RawMessage

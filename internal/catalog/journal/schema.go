@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 
@@ -12,31 +13,27 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// schema is a JSON Schema.
-type schema = map[string]any
-
-// properties are written in the order of the list.
-type properties []record.Property
-
-// MarshalJSONTo is called by json.Marshal.
-func (p properties) MarshalJSONTo(enc *jsontext.Encoder) error {
-	if err := enc.WriteToken(jsontext.BeginObject); err != nil {
-		return err
-	}
-	for _, property := range p {
-		if err := enc.WriteToken(jsontext.String(property.Name)); err != nil {
-			return err
-		}
-		if err := json.MarshalEncode(enc, property.Schema, json.Deterministic(true)); err != nil {
-			return err
-		}
-	}
-	return enc.WriteToken(jsontext.EndObject)
-}
+type (
+	schema   = record.Schema
+	property = record.Property
+)
 
 // object describes a JSON object that has exactly these properties.
-func object(description string, list ...record.Property) schema {
-	return schema{"description": description, "type": "object", "properties": properties(list), "required": names(list), "additionalProperties": false}
+func object(description string, list ...property) schema {
+	properties := schema{}
+	for _, p := range list {
+		properties[p.Name] = p.Schema
+	}
+	return schema{"description": description, "type": "object", "properties": properties, "required": names(list), "additionalProperties": false}
+}
+
+// prop returns a property with a description, if it needs one.
+func prop(name, description string, s schema) property {
+	if description != "" {
+		s = maps.Clone(s)
+		s["description"] = description
+	}
+	return property{Name: name, Schema: s}
 }
 
 func anyOf(schemas ...schema) schema { return schema{"anyOf": schemas} }
@@ -44,15 +41,14 @@ func anyOf(schemas ...schema) schema { return schema{"anyOf": schemas} }
 // ref refers to one of the definitions.
 func ref(name string) schema { return schema{"$ref": "#/$defs/" + name} }
 
-func integer(description string, minimum int) schema {
-	return schema{"description": description, "type": "integer", "minimum": minimum}
-}
-
 var (
 	null      = schema{"type": "null"}
+	integer   = schema{"type": "integer"}
+	count     = schema{"type": "integer", "minimum": 0}
+	positive  = schema{"type": "integer", "minimum": 1}
 	anyTool   = anyOf(ref("tool"), ref("retired"))
 	documents = anyOf(null, object("An embeddings document; null if the tool has none.",
-		record.Property{Name: "hash", Schema: schema{"description": "The document's hash.", "type": "string", "pattern": "^sha256-[0-9a-f]{64}$"}}))
+		prop("hash", "The document's hash.", schema{"type": "string", "pattern": "^sha256-[0-9a-f]{64}$"})))
 	priceFields = record.EventProperties[record.PriceChange]()
 
 	// definitions are those of the events whose type starts with a noun.
@@ -85,20 +81,19 @@ var changes = map[string]struct {
 
 // eventSchema returns the JSON Schema of a type of events.
 func eventSchema(event string) schema {
-	envelope := []record.Property{
-		{Name: "id", Schema: schema{"description": "The event's permanent identifier.", "type": "string", "pattern": "^evt_[1-9][0-9]*$"}},
-		{Name: "type", Schema: schema{"description": "The event's type.", "const": event}},
-		{Name: "timestamp", Schema: schema{"description": "When the release was published.", "type": "string", "format": "date-time"}},
-		{Name: "release", Schema: integer("The number of the release that made the change.", 1)},
+	envelope := []property{
+		prop("id", "The event's permanent identifier.", schema{"type": "string", "pattern": "^evt_[1-9][0-9]*$"}),
+		prop("type", "The event's type.", schema{"const": event}),
+		prop("timestamp", "When the release was published.", schema{"type": "string", "format": "date-time"}),
+		prop("release", "The number of the release that made the change.", positive),
 	}
 	var document schema
 	if event == EventCatalogPublished {
-		document = object("A release was published. This is the last event of each release.",
-			append(envelope, record.Property{Name: "data", Schema: releaseSchema()})...)
+		document = object("A release was published. This is the last event of each release.", append(envelope, prop("data", "", releaseSchema()))...)
 	} else {
 		document = object(changes[event].description, append(envelope,
-			record.Property{Name: "slug", Schema: schema{"description": "The identifier of the tool or comparison that changed.", "type": "string", "minLength": 1}},
-			record.Property{Name: "data", Schema: changeSchema(event)})...)
+			prop("slug", "The identifier of the tool or comparison that changed.", schema{"type": "string", "minLength": 1}),
+			prop("data", "", changeSchema(event)))...)
 	}
 	document["$schema"], document["$id"], document["title"] = "https://json-schema.org/draft/2020-12/schema", SchemasPath+event+".json", event
 	noun, _, _ := strings.Cut(event, ".")
@@ -110,30 +105,27 @@ func eventSchema(event string) schema {
 
 func changeSchema(event string) schema {
 	change := changes[event]
-	states := []record.Property{{Name: "before", Schema: change.before}, {Name: "after", Schema: change.after}}
+	states := []property{prop("before", "", change.before), prop("after", "", change.after)}
 	if change.fields != nil {
-		states = append([]record.Property{{Name: "fields", Schema: schema{
-			"description": "The names of the fields that differ.", "type": "array", "items": schema{"enum": change.fields}, "uniqueItems": true,
-		}}}, states...)
+		differ := schema{"type": "array", "items": schema{"enum": change.fields}, "uniqueItems": true}
+		states = append(states, prop("fields", "The names of the fields that differ.", differ))
 	}
 	return anyOf(object("The state before and after.", states...), object("Sent by webhooks instead of an event longer than 20,000 bytes.",
-		record.Property{Name: "too_long", Schema: schema{"const": true}},
-		record.Property{Name: "bytes", Schema: schema{"description": "The length of the whole event.", "type": "integer"}},
-		record.Property{Name: "fields_changed", Schema: schema{"description": "How many fields differ.", "type": "integer"}},
-		record.Property{Name: "link", Schema: schema{"description": "Where to fetch the whole event.", "type": "string", "format": "uri"}},
+		prop("too_long", "", schema{"const": true}),
+		prop("bytes", "The length of the whole event.", integer),
+		prop("fields_changed", "How many fields differ.", integer),
+		prop("link", "Where to fetch the whole event.", schema{"type": "string", "format": "uri"}),
 	))
 }
 
 func releaseSchema() schema {
 	return object("What the release contains.",
-		record.Property{Name: "updated_at", Schema: schema{"description": "The feed's date.", "type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}},
-		record.Property{Name: "tools_total", Schema: integer("Active tools.", 0)},
-		record.Property{Name: "tools_retired", Schema: integer("Retired tools.", 0)},
-		record.Property{Name: "comparatifs_total", Schema: integer("Published comparisons.", 0)},
-		record.Property{Name: "events", Schema: schema{
-			"description": "How many events of each type the release has, this one not included.", "type": "object",
-			"propertyNames": schema{"enum": Events[1:]}, "additionalProperties": schema{"type": "integer", "minimum": 1},
-		}},
+		prop("updated_at", "The feed's date.", record.DateSchema),
+		prop("tools_total", "Active tools.", count),
+		prop("tools_retired", "Retired tools.", count),
+		prop("comparatifs_total", "Published comparisons.", count),
+		prop("events", "How many events of each type the release has, this one not included.",
+			schema{"type": "object", "propertyNames": schema{"enum": Events[1:]}, "additionalProperties": positive}),
 	)
 }
 

@@ -3,9 +3,12 @@ package record
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -21,8 +24,7 @@ type field struct {
 	rule     rule
 	event    string // description in event schemas; empty if events omit the field
 
-	index      int          // in the record's struct
-	column     string       // empty if the record's own row does not hold it
+	column     string       // empty if the record's own row does not have it
 	rowIndex   int          // in the row's struct
 	columnType reflect.Type // without the pointer of a nullable column
 }
@@ -51,15 +53,15 @@ func newTable(recordType, rowType reflect.Type) *table {
 
 func newField(declared reflect.StructField, rowType reflect.Type) (f field, err error) {
 	name, options, _ := strings.Cut(declared.Tag.Get("json"), ",")
-	f = field{name: name, required: options == "", event: declared.Tag.Get("event"), index: declared.Index[0]}
+	f = field{name: name, required: options == "", event: declared.Tag.Get("event")}
 	if name == "" {
-		return f, fmt.Errorf("no name: add a json tag")
+		return f, errors.New("no name: add a json tag")
 	}
 	if f.rule, err = newRule(declared.Type, declared.Tag.Get("rule")); err != nil {
 		return f, err
 	}
 	if f.event != "" && f.rule.schema == nil {
-		return f, fmt.Errorf("events cannot show a list: remove the event tag")
+		return f, errors.New("events cannot show a list: remove the event tag")
 	}
 	if rowType == nil || declared.Type.Kind() == reflect.Slice {
 		return f, nil // lists have rows of their own
@@ -92,7 +94,7 @@ func NewDecoder(data []byte) *jsontext.Decoder {
 }
 
 // ErrTrailing means that a line goes on after its object.
-var ErrTrailing = fmt.Errorf("text after the object")
+var ErrTrailing = errors.New("text after the object")
 
 // Read reads the fields of a *Header or a Record whose type dec has already
 // read. Invalid values are reported; an error means that the line is not JSON.
@@ -125,7 +127,7 @@ func (t *table) read(dec *jsontext.Decoder, rec reflect.Value, report Reporter) 
 		i, known := t.byName[name]
 		switch {
 		case !known:
-			report(quoteName(name), "is not a known field"+t.suggestion(name))
+			report(printable(name), "is not a known field"+t.suggestion(name))
 		case seen[i]:
 			report(name, "is given twice; keep one of them")
 		default:
@@ -144,6 +146,16 @@ func (t *table) read(dec *jsontext.Decoder, rec reflect.Value, report Reporter) 
 	return nil
 }
 
+var plainName = regexp.MustCompile(`^[A-Za-z0-9_]{1,64}$`)
+
+// printable quotes an unknown name unless it is harmless.
+func printable(name string) string {
+	if plainName.MatchString(name) {
+		return name
+	}
+	return Quote(name)
+}
+
 func (t *table) suggestion(name string) string {
 	names := make([]string, len(t.fields))
 	for i, f := range t.fields {
@@ -159,8 +171,8 @@ func (t *table) suggestion(name string) string {
 // columns that are derived from several records are left to the caller.
 func ToRow(row ent.Mutation, rec any) {
 	v := reflect.ValueOf(rec).Elem()
-	for _, f := range tables[v.Type()].fields {
-		value := v.Field(f.index)
+	for i, f := range tables[v.Type()].fields {
+		value := v.Field(i)
 		if value.Kind() == reflect.Pointer {
 			value = value.Elem()
 		}
@@ -178,9 +190,9 @@ func ToRow(row ent.Mutation, rec any) {
 func FromRow[R any](row any) *R {
 	rec := new(R)
 	from, to := reflect.ValueOf(row).Elem(), reflect.ValueOf(rec).Elem()
-	for _, f := range tables[to.Type()].fields {
+	for i, f := range tables[to.Type()].fields {
 		if f.column != "" {
-			to.Field(f.index).Set(from.Field(f.rowIndex).Convert(to.Field(f.index).Type()))
+			to.Field(i).Set(from.Field(f.rowIndex).Convert(to.Field(i).Type()))
 		}
 	}
 	return rec
@@ -189,14 +201,14 @@ func FromRow[R any](row any) *R {
 // Property is a named part of a JSON object, with its JSON Schema.
 type Property struct {
 	Name   string
-	Schema map[string]any
+	Schema Schema
 }
 
 // EventProperties lists the fields of a record that events show.
 func EventProperties[R any]() (shown []Property) {
 	for _, f := range tables[reflect.TypeFor[R]()].fields {
 		if f.event != "" {
-			schema := f.rule.schema()
+			schema := maps.Clone(f.rule.schema)
 			schema["description"] = f.event
 			shown = append(shown, Property{f.name, schema})
 		}
@@ -207,8 +219,8 @@ func EventProperties[R any]() (shown []Property) {
 // SameInEvents reports whether events would show two records alike.
 func SameInEvents[R any](a, b *R) bool {
 	one, other := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
-	for _, f := range tables[one.Type()].fields {
-		if f.event != "" && !reflect.DeepEqual(one.Field(f.index).Interface(), other.Field(f.index).Interface()) {
+	for i, f := range tables[one.Type()].fields {
+		if f.event != "" && !reflect.DeepEqual(one.Field(i).Interface(), other.Field(i).Interface()) {
 			return false
 		}
 	}

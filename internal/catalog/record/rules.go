@@ -16,21 +16,26 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// rule reads the values of a field and describes them.
+// rule says which JSON values a field accepts.
 type rule struct {
-	// read sets a field to a JSON value, or reports what is wrong with it.
+	schema Schema // nil for lists
+	// read sets a field to a value, or reports what is wrong with the value.
 	read func(value jsontext.Value, into reflect.Value, report Reporter)
-	// schema returns the JSON Schema of the values; nil for lists.
-	schema func() map[string]any
 }
+
+// Schema is a JSON Schema.
+type Schema = map[string]any
+
+// DateSchema describes a calendar date.
+var DateSchema = Schema{"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}
 
 // The rules for text, by the name that a rule tag has.
 var textRules = map[string]rule{
-	"text":    textRule(checkText, "type", "string"),
-	"slug":    textRule(checkSlug, "type", "string"),
-	"url":     textRule(checkURL, "type", "string"),
-	"price":   textRule(checkPrice, "type", "string"),
-	"date":    textRule(checkDate, "type", "string", "pattern", "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
+	"text":    textRule(Schema{"type": "string"}, checkText),
+	"slug":    textRule(Schema{"type": "string"}, checkSlug),
+	"url":     textRule(Schema{"type": "string"}, checkURL),
+	"price":   textRule(Schema{"type": "string"}, checkPrice),
+	"date":    textRule(DateSchema, checkDate),
 	"icp":     oneOf("vibe-coder", "agentic-engineer", "mixte"),
 	"pricing": oneOf("gratuit", "freemium", "payant"),
 	"reason":  oneOf("mort", "acquis", "deprecie", "pivot", "absorbe"),
@@ -38,7 +43,7 @@ var textRules = map[string]rule{
 
 // newRule finds the rule for a Go type and a rule tag: one of textRules for
 // text, a range such as 0..10 for numbers, none for booleans and lists. A
-// pointer accepts null, too.
+// pointer also accepts null.
 func newRule(t reflect.Type, tag string) (rule, error) {
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -49,10 +54,8 @@ func newRule(t reflect.Type, tag string) (rule, error) {
 			return named, nil
 		}
 	case reflect.Int, reflect.Float64:
-		from, to, _ := strings.Cut(tag, "..")
-		least, err := strconv.Atoi(from)
-		most, err2 := strconv.Atoi(to)
-		if err == nil && err2 == nil {
+		var least, most int
+		if _, err := fmt.Sscanf(strings.Replace(tag, "..", " ", 1), "%d %d", &least, &most); err == nil {
 			return numberRule(t.Kind() == reflect.Int, least, most), nil
 		}
 	case reflect.Bool:
@@ -63,107 +66,84 @@ func newRule(t reflect.Type, tag string) (rule, error) {
 	return rule{}, fmt.Errorf("there is no rule %q for a %s", tag, t)
 }
 
-// textRule accepts text that passes a check. keywords are names and values of
-// its JSON Schema.
-func textRule(check func(string) (problem string), keywords ...any) rule {
-	return rule{
-		read: func(value jsontext.Value, into reflect.Value, report Reporter) {
-			if value.Kind() != '"' {
-				report("", "must be text (got "+kindName(value)+")")
-				return
-			}
-			unquoted, err := jsontext.AppendUnquote(nil, value)
-			if err != nil {
-				report("", "is not valid text")
-				return
-			}
-			if problem := check(string(unquoted)); problem != "" {
-				report("", problem)
-				return
-			}
-			into.SetString(string(unquoted))
-		},
-		schema: func() map[string]any {
-			schema := map[string]any{}
-			for pair := range slices.Chunk(keywords, 2) {
-				schema[pair[0].(string)] = pair[1]
-			}
-			return schema
-		},
-	}
+// textRule accepts text for which check finds no problem.
+func textRule(schema Schema, check func(string) (problem string)) rule {
+	return rule{schema, func(value jsontext.Value, into reflect.Value, report Reporter) {
+		if value.Kind() != '"' {
+			report("", "must be text (got "+kindName(value)+")")
+			return
+		}
+		unquoted, err := jsontext.AppendUnquote(nil, value)
+		problem := "is not valid text"
+		if err == nil {
+			problem = check(string(unquoted))
+		}
+		if problem != "" {
+			report("", problem)
+			return
+		}
+		into.SetString(string(unquoted))
+	}}
 }
 
 func oneOf(allowed ...string) rule {
-	return textRule(func(s string) string {
+	return textRule(Schema{"enum": allowed}, func(s string) string {
 		if !slices.Contains(allowed, s) {
 			return fmt.Sprintf("must be one of %s (got %s)", strings.Join(allowed, ", "), Quote(s))
 		}
 		return ""
-	}, "enum", allowed)
+	})
 }
 
 func numberRule(whole bool, least, most int) rule {
-	return rule{
-		read: func(value jsontext.Value, into reflect.Value, report Reporter) {
-			number, _ := strconv.ParseFloat(string(value), 64) // a number too large is infinite, and out of range
-			switch {
-			case value.Kind() != '0':
-				report("", "must be a number (got "+kindName(value)+")")
-			case least == most && number != float64(least):
-				report("", fmt.Sprintf("must be %d (got %s)", least, shorten(value)))
-			case number < float64(least):
-				report("", fmt.Sprintf("%s is under %d", shorten(value), least))
-			case number > float64(most):
-				report("", fmt.Sprintf("%s is over %d", shorten(value), most))
-			case whole && number != math.Trunc(number):
-				report("", "must be a whole number (got "+shorten(value)+")")
-			case whole:
-				into.SetInt(int64(number))
-			default:
-				into.SetFloat(number + 0) // turns -0 into 0
-			}
-		},
-		schema: func() map[string]any {
-			kind := "number"
-			if whole {
-				kind = "integer"
-			}
-			return map[string]any{"type": kind, "minimum": least, "maximum": most}
-		},
+	kind := "number"
+	if whole {
+		kind = "integer"
 	}
+	return rule{Schema{"type": kind, "minimum": least, "maximum": most}, func(value jsontext.Value, into reflect.Value, report Reporter) {
+		number, _ := strconv.ParseFloat(string(value), 64) // infinite if too large
+		got := shorten(string(value))
+		switch {
+		case value.Kind() != '0':
+			report("", "must be a number (got "+kindName(value)+")")
+		case least == most && number != float64(least):
+			report("", fmt.Sprintf("must be %d (got %s)", least, got))
+		case number < float64(least):
+			report("", fmt.Sprintf("%s is under %d", got, least))
+		case number > float64(most):
+			report("", fmt.Sprintf("%s is over %d", got, most))
+		case whole && number != math.Trunc(number):
+			report("", "must be a whole number (got "+got+")")
+		case whole:
+			into.SetInt(int64(number))
+		default:
+			into.SetFloat(number + 0) // turns -0 into 0
+		}
+	}}
 }
 
-var boolRule = rule{
-	read: func(value jsontext.Value, into reflect.Value, report Reporter) {
-		if value.Kind() != 't' && value.Kind() != 'f' {
-			report("", "must be true or false (got "+kindName(value)+")")
-			return
-		}
-		into.SetBool(value.Kind() == 't')
-	},
-	schema: func() map[string]any { return map[string]any{"type": "boolean"} },
-}
+var boolRule = rule{Schema{"type": "boolean"}, func(value jsontext.Value, into reflect.Value, report Reporter) {
+	if value.Kind() != 't' && value.Kind() != 'f' {
+		report("", "must be true or false (got "+kindName(value)+")")
+		return
+	}
+	into.SetBool(value.Kind() == 't')
+}}
 
 func orNull(t reflect.Type, inner rule) rule {
-	return rule{
-		read: func(value jsontext.Value, into reflect.Value, report Reporter) {
-			if value.Kind() == 'n' {
-				return
-			}
+	return rule{Schema{"anyOf": []Schema{inner.schema, {"type": "null"}}}, func(value jsontext.Value, into reflect.Value, report Reporter) {
+		if value.Kind() != 'n' {
 			pointer := reflect.New(t)
 			inner.read(value, pointer.Elem(), report)
 			into.Set(pointer)
-		},
-		schema: func() map[string]any {
-			return map[string]any{"anyOf": []any{inner.schema(), map[string]any{"type": "null"}}}
-		},
-	}
+		}
+	}}
 }
 
 // listRule accepts a list of objects.
 func listRule(element reflect.Type) rule {
 	fields := newTable(element, nil)
-	return rule{read: func(value jsontext.Value, into reflect.Value, report Reporter) {
+	return rule{nil, func(value jsontext.Value, into reflect.Value, report Reporter) {
 		if value.Kind() != '[' {
 			report("", "must be a list (got "+kindName(value)+")")
 			return
@@ -268,37 +248,22 @@ func kindName(value jsontext.Value) string {
 	return string(value) // true, false or null
 }
 
-// maxQuoted is how many characters of a wrong value an error message repeats.
-const maxQuoted = 64
-
-// shorten repeats a number as the feed has it.
-func shorten(value jsontext.Value) string {
-	if len(value) > maxQuoted {
-		return string(value[:maxQuoted]) + "…"
+// shorten cuts what a feed contains to a readable length.
+func shorten(s string) string {
+	const limit = 64
+	if utf8.RuneCountInString(s) > limit {
+		return string([]rune(s)[:limit]) + "…"
 	}
-	return string(value)
+	return s
 }
 
 // Quote repeats text of a feed in an error message: shortened, and without
 // characters that would control a terminal.
 func Quote(s string) string {
-	if utf8.RuneCountInString(s) > maxQuoted {
-		s = string([]rune(s)[:maxQuoted]) + "…"
-	}
 	return `"` + strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return utf8.RuneError
 		}
 		return r
-	}, s) + `"`
-}
-
-var plainName = regexp.MustCompile(`^[A-Za-z0-9_]{1,64}$`)
-
-// quoteName quotes the name of an unknown field unless it is harmless.
-func quoteName(name string) string {
-	if plainName.MatchString(name) {
-		return name
-	}
-	return Quote(name)
+	}, shorten(s)) + `"`
 }

@@ -26,7 +26,7 @@ import (
 // release stores release number n and announces it.
 func release(t *testing.T, s *store.Store, n int) {
 	t.Helper()
-	err := s.Exclusive(t.Context(), func(tx *ent.Tx, _ *sql.Tx) error {
+	err := s.Exclusive(t.Context(), func(tx *ent.Tx) error {
 		tx.Release.Create().SetID(n).SetFeedDate("2026-11-01").SetToolsTotal(0).SetToolsTested(0).
 			SetToolsRetired(0).SetComparisonsTotal(0).SaveX(t.Context())
 		return s.Announce(t.Context(), tx, n)
@@ -114,7 +114,7 @@ func TestWatchSeesAReleaseThatGoesBack(t *testing.T) {
 func TestLostCommitIsUnsure(t *testing.T) {
 	cfg := testkit.Postgres(t)
 	s, other := testkit.Open(t, cfg), open(t, cfg)
-	err := s.Exclusive(t.Context(), func(*ent.Tx, *sql.Tx) error {
+	err := s.Exclusive(t.Context(), func(*ent.Tx) error {
 		_, err := other.Write.ExecContext(t.Context(),
 			"SELECT pg_terminate_backend(pid, 20000) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())")
 		return err

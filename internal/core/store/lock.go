@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"entgo.io/ent/dialect"
-	entsql "entgo.io/ent/dialect/sql"
 	"github.com/lib/pq"
 
 	"palmares/ent"
@@ -17,45 +16,21 @@ const (
 	migrationLock = 7_061_001
 	importLock    = 7_061_002
 	orderLock     = 7_061_003
-	jobsLock      = 7_061_004
 )
 
 // releaseChannel carries a notification for each published release.
 const releaseChannel = "palmares_release"
 
 // Exclusive runs write in a transaction while no other Exclusive runs, in this
-// or another process; it waits for them for a while. The transaction is passed
-// twice: for ent, and for database/sql.
-func (s *Store) Exclusive(ctx context.Context, write func(*ent.Tx, *sql.Tx) error) error {
-	// What a statement sees must not be older than the lock it waited for.
-	opts := &sql.TxOptions{Isolation: s.isolation(sql.LevelReadCommitted)}
-	plain, err := s.writer.BeginTx(ctx, opts)
-	if err != nil {
-		return explain(err)
-	}
-	defer func() { _ = plain.Rollback() }() // no effect once committed
-	client := ent.NewClient(ent.Driver(txDriver{entsql.NewDriver(s.dialect, entsql.Conn{ExecQuerier: plain}), plain}))
-	return explain(inTx(ctx, client, nil, func(tx *ent.Tx) error {
+// or another process; it waits for them for a while.
+func (s *Store) Exclusive(ctx context.Context, write func(*ent.Tx) error) error {
+	return s.Update(ctx, func(tx *ent.Tx) error {
 		if err := s.lock(ctx, tx, importLock); err != nil {
 			return err
 		}
-		return write(tx, plain)
-	}))
+		return write(tx)
+	})
 }
-
-// txDriver is a driver whose only transaction has started already.
-type txDriver struct {
-	*entsql.Driver
-	tx *sql.Tx
-}
-
-// BeginTx is called by ent.
-func (d txDriver) BeginTx(context.Context, *sql.TxOptions) (dialect.Tx, error) {
-	return &entsql.Tx{Conn: d.Conn, Tx: d.tx}, nil
-}
-
-// Tx implements dialect.Driver.
-func (d txDriver) Tx(ctx context.Context) (dialect.Tx, error) { return d.BeginTx(ctx, nil) }
 
 // lock takes an advisory lock until the transaction ends. A SQLite write
 // transaction is immediate, so it has the lock already.

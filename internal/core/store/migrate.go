@@ -58,11 +58,7 @@ func (s *Store) CheckMigrated(ctx context.Context) error {
 	if n := len(pending(steps)); n > 0 {
 		return &Fault{Message: fmt.Sprintf("the database lacks %d migration(s): run palmares migrate up", n)}
 	}
-	jobs, err := s.jobsMigrated(ctx, s.Current())
-	if err == nil && !jobs {
-		return &Fault{Message: "the database lacks the tables of jobs: run palmares migrate up"}
-	}
-	return explain(err)
+	return nil
 }
 
 // stillFits is CheckMigrated for a running server. A newer palmares may have
@@ -85,7 +81,7 @@ func (s *Store) Migrate(ctx context.Context) ([]Migration, error) {
 		return nil, err
 	}
 	if len(pending(steps)) == 0 {
-		return nil, explain(s.migrateJobs(ctx))
+		return nil, nil
 	}
 	var done []Migration
 	err = s.migrating(ctx, func(tx *sql.Tx) error {
@@ -114,9 +110,6 @@ func (s *Store) Migrate(ctx context.Context) ([]Migration, error) {
 		}
 		return nil
 	})
-	if err == nil {
-		err = s.migrateJobs(ctx)
-	}
 	if err != nil {
 		return nil, explain(err)
 	}

@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 	"sync"
@@ -92,8 +91,8 @@ func TestWatchSeesEveryStatement(t *testing.T) {
 			t.Errorf("got %v, want the failure %v", r.failed, err)
 		}
 		// Also those that do not go through ent.
-		err = s.Exclusive(t.Context(), func(_ *ent.Tx, plain *sql.Tx) error {
-			_, err := plain.ExecContext(t.Context(), "UPDATE tools SET name = name")
+		err = s.Exclusive(t.Context(), func(tx *ent.Tx) error {
+			_, err := tx.ExecContext(t.Context(), "UPDATE tools SET name = name")
 			return err
 		})
 		if err != nil {

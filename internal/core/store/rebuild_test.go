@@ -53,9 +53,9 @@ func TestPanicGivesTheLockBack(t *testing.T) {
 	s := filled(t)
 	func() {
 		defer func() { _ = recover() }()
-		_ = s.Exclusive(t.Context(), func(*ent.Tx, *sql.Tx) error { panic("on purpose") })
+		_ = s.Exclusive(t.Context(), func(*ent.Tx) error { panic("on purpose") })
 	}()
-	if err := s.Exclusive(t.Context(), func(*ent.Tx, *sql.Tx) error { return nil }); err != nil {
+	if err := s.Exclusive(t.Context(), func(*ent.Tx) error { return nil }); err != nil {
 		t.Error(err)
 	}
 }

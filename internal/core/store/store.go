@@ -207,7 +207,7 @@ func (s *Store) ClockOffset(ctx context.Context, now time.Time) (time.Duration, 
 		return 0, nil
 	}
 	var seconds float64
-	if err := s.writer.QueryRowContext(ctx, "SELECT extract(epoch FROM clock_timestamp())::float8").Scan(&seconds); err != nil {
+	if err := s.keys.QueryRowContext(ctx, "SELECT extract(epoch FROM clock_timestamp())::float8").Scan(&seconds); err != nil {
 		return 0, explain(err)
 	}
 	return time.UnixMicro(int64(seconds * 1e6)).Sub(now), nil

@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -180,7 +179,7 @@ func pragmaOf(t *testing.T, client *ent.Client, name string) string {
 func TestReadersSeeWholeStates(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		count := func() int { return s.Read.Category.Query().CountX(t.Context()) }
-		err := s.Exclusive(t.Context(), func(tx *ent.Tx, _ *sql.Tx) error {
+		err := s.Exclusive(t.Context(), func(tx *ent.Tx) error {
 			tx.Category.Create().SetID("x").SetLabel("X").SetFingerprint("").SaveX(t.Context())
 			if n := count(); n != 0 {
 				t.Errorf("a reader sees %d categories of an unfinished change", n)
@@ -214,7 +213,7 @@ func TestExclusiveHoldsOthersBack(t *testing.T) {
 		for range 4 {
 			s := open(t, cfg) // as another process would
 			all.Go(func() {
-				err := s.Exclusive(t.Context(), func(*ent.Tx, *sql.Tx) error {
+				err := s.Exclusive(t.Context(), func(*ent.Tx) error {
 					mu.Lock()
 					inside++
 					worst = max(worst, inside)
@@ -250,7 +249,7 @@ func TestWatchSeesOtherProcesses(t *testing.T) {
 		defer cancel()
 		for number := 1; number <= 3; number++ {
 			time.Sleep(100 * time.Millisecond) // let the watch settle between polls
-			err := importer.Exclusive(t.Context(), func(tx *ent.Tx, _ *sql.Tx) error {
+			err := importer.Exclusive(t.Context(), func(tx *ent.Tx) error {
 				tx.Release.Create().SetID(number).SetFeedDate("2026-11-01").SetToolsTotal(0).SetToolsTested(0).
 					SetToolsRetired(0).SetComparisonsTotal(0).SaveX(t.Context())
 				return importer.Announce(t.Context(), tx, number)

@@ -20,8 +20,8 @@ func TestAllowed(t *testing.T) {
 		{name: "a", licence: "GPL-3.0 AND MIT"}:                     false,
 		{name: "a", licence: "Apache-2.0 AND MIT"}:                  true,
 		{name: "a", licence: "MPL-2.0"}:                             false,
-		{name: "github.com/riverqueue/river/x", licence: "MPL-2.0"}: true,
-		{name: "github.com/riverqueue/river2", licence: "MPL-2.0"}:  false,
+		{name: "github.com/hashicorp/hcl/v2/x", licence: "MPL-2.0"}: true,
+		{name: "github.com/hashicorp/hcl/v22", licence: "MPL-2.0"}:  false,
 	} {
 		if got := allowed(c); got != want {
 			t.Errorf("%s %q: got allowed %v, want %v", c.name, c.licence, got, want)

@@ -192,7 +192,7 @@ func checkServer(ctx context.Context, tree string) error {
 		{"REST field without a value", "/api/v1/tools/atelier-nova", []string{"license"}, nil},
 		{"GraphQL field", `/graphql?query={tool(slug:"plume"){license}}`, []string{"data", "tool", "license"}, "MIT"},
 		{"REST path", "/api/v1/totals", []string{"active"}, 48.0},
-		{"OpenAPI field", "/api/v1/openapi.json", []string{"components", "schemas", "Tool", "properties", "license", "type"}, "string"},
+		{"OpenAPI field", "/api/v1/openapi.json", []string{"components", "schemas", "ToolItem", "properties", "license", "type"}, "string"},
 		{"OpenAPI path", "/api/v1/openapi.json", []string{"paths", "/api/v1/totals", "get", "summary"}, "Totals"},
 		{"event schema", "/schemas/events/tool.created.json", nil, nil},
 	} {

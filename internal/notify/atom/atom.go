@@ -1,5 +1,4 @@
-// Package atom serves what changed in the catalog as Atom feeds, for feed
-// readers. What an event is, the journal says; here it only gets a sentence.
+// Package atom serves the journal's events as Atom feeds.
 package atom
 
 import (
@@ -18,55 +17,45 @@ import (
 	"palmares/internal/core/store"
 )
 
-// Config is what feeds are made of.
+// Config configures a Handler.
 type Config struct {
 	Store       *store.Store
 	Answers     *cache.Cache
-	PublicURL   string // where callers reach us
+	PublicURL   string
 	ServiceName string
 	Credit      string // the line that reuse of the data must show
 	Log         *slog.Logger
 }
 
-// Path is below which the feeds are.
+// Path is the prefix of all feeds.
 const Path = "/feeds/"
 
-// Every feed there is.
+// feed is a list of the newest events of some types.
+type feed struct {
+	name, title string
+	types       []string
+}
+
 var feeds = []feed{
 	{"changes.atom", "What changed", slices.DeleteFunc(slices.Clone(journal.Events), func(event string) bool { return event == journal.EventCatalogPublished })},
 	{"prices.atom", "Price changes", []string{journal.EventPriceChanged}},
 	{"cimetiere.atom", "Retired tools", []string{journal.EventToolRetired}},
 }
 
-// feed is the newest events of some types.
-type feed struct {
-	name, title string
-	types       []string
-}
-
 const (
-	entries      = 100
-	cacheControl = "s-maxage=3600, stale-while-revalidate=86400"
-	readTime     = 5 * time.Second
+	maxEntries  = 100
+	readTimeout = 5 * time.Second
 )
 
-// Handler serves every feed.
-type Handler struct {
-	config Config
-	feeds  map[string]feed
-}
+// Handler serves the feeds below Path.
+type Handler struct{ config Config }
 
-// New serves the feeds below Path.
+// New returns a handler for every feed.
 func New(cfg Config) *Handler {
-	h := &Handler{config: cfg, feeds: map[string]feed{}}
-	h.config.PublicURL = strings.TrimRight(cfg.PublicURL, "/")
-	for _, f := range feeds {
-		h.feeds[f.name] = f
-	}
-	return h
+	cfg.PublicURL = strings.TrimRight(cfg.PublicURL, "/")
+	return &Handler{cfg}
 }
 
-// ServeHTTP answers with a feed, or with the one form of error.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := h.serve(w, r); err != nil && r.Context().Err() == nil {
 		problem.Write(w, err)
@@ -74,37 +63,37 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
-	f, known := h.feeds[strings.TrimPrefix(r.URL.Path, Path)]
-	if !known {
+	i := slices.IndexFunc(feeds, func(f feed) bool { return Path+f.name == r.URL.Path })
+	if i < 0 {
 		return problem.New(problem.NotFound, "There is no such feed. Feeds: changes.atom, prices.atom, cimetiere.atom.")
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		return problem.New(problem.WrongMethod, "The method is not allowed: use GET.")
 	}
+	f := feeds[i]
 	entry, err := h.config.Answers.Get(r.Context(), cache.Question{Operation: "feed " + f.name}, func(ctx context.Context) (*cache.Entry, int, error) {
 		return h.render(ctx, f)
 	})
 	if err != nil {
-		h.config.Log.ErrorContext(r.Context(), "a feed cannot be read", "feed", f.name, "cause", err, "request_id", problem.RequestID(r.Context()))
+		h.config.Log.ErrorContext(r.Context(), "reading an Atom feed failed", "feed", f.name, "cause", err, "request_id", problem.RequestID(r.Context()))
 		return &problem.Problem{Code: problem.Unavailable, Message: "The catalog cannot be read at the moment.", Cause: err}
 	}
 	return entry.Write(w, r)
 }
 
-// render reads and writes a feed, and tells the release that it is of, or 0
-// before the first.
-func (h *Handler) render(ctx context.Context, f feed) (_ *cache.Entry, of int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, readTime)
+// render returns a feed and the release it shows, 0 before the first.
+func (h *Handler) render(ctx context.Context, f feed) (_ *cache.Entry, shown int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	var events []*journal.Event
 	tools := map[string]*ent.Tool{}
 	err = h.config.Store.Snapshot(ctx, func(tx *ent.Tx, release *ent.Release) error {
 		if release != nil {
-			of = release.ID
+			shown = release.ID
 		}
-		// Where texts are long, the newest few of them are enough.
-		if events, _, err = journal.Page(ctx, tx.JournalEntry, journal.Query{Types: f.types, NewestFirst: true, Limit: entries}); err != nil {
+		// Page returns fewer entries if their texts are long, which is fine here.
+		if events, _, err = journal.Page(ctx, tx.JournalEntry, journal.Query{Types: f.types, NewestFirst: true, Limit: maxEntries}); err != nil {
 			return err
 		}
 		var slugs []string
@@ -124,16 +113,16 @@ func (h *Handler) render(ctx context.Context, f feed) (_ *cache.Entry, of int, e
 	}
 	header := http.Header{
 		"Content-Type":           {"application/atom+xml; charset=utf-8"},
-		"Cache-Control":          {cacheControl},
+		"Cache-Control":          {"s-maxage=3600, stale-while-revalidate=86400"},
 		"Vary":                   {"Accept-Encoding"},
 		"X-Content-Type-Options": {"nosniff"},
 	}
-	if of == 0 {
-		header["Cache-Control"] = []string{"no-store"} // nothing is published yet: that will not last
+	if shown == 0 {
+		header.Set("Cache-Control", "no-store") // the first release may follow at any time
 	}
 	if len(events) > 0 {
-		header["Last-Modified"] = []string{events[0].At.UTC().Format(http.TimeFormat)}
+		header.Set("Last-Modified", events[0].At.UTC().Format(http.TimeFormat))
 	}
 	body, err := h.document(f, events, tools)
-	return cache.NewEntry(body, header), of, err
+	return cache.NewEntry(body, header), shown, err
 }

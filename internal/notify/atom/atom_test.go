@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 	"unicode/utf8"
 
@@ -21,9 +22,10 @@ import (
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/notify/atom"
+	"palmares/internal/web/page"
 )
 
-// hostile is what a feed may have in a text: everything but a NUL.
+// hostile has characters that are hard to encode; a feed allows all but NUL.
 const hostile = "<script>alert(1)</script> ]]> <![CDATA[ &amp; &#0; \x01\x0b\x1f\x7f\ufffe\uffff \"'\t é 😀 \u2028 --> <?xml?>"
 
 func aTool(slug, name string, change ...func(*feed.Tool)) *feed.Tool {
@@ -41,7 +43,7 @@ func publish(t *testing.T, s *store.Store, data []byte) {
 	}
 }
 
-// newHandler hears of each release before it answers.
+// newHandler returns a handler that learns of each release before it responds.
 func newHandler(s *store.Store) http.Handler {
 	quiet := slog.New(slog.DiscardHandler)
 	answers := cache.New(16<<20, nil, quiet)
@@ -68,7 +70,7 @@ func serve(h http.Handler, method, name string, headers ...string) *httptest.Res
 	return w
 }
 
-// parsed is a feed as a reader that is strict sees it.
+// parsed is a feed as a strict feed reader parses it.
 type parsed struct {
 	XMLName xml.Name `xml:"http://www.w3.org/2005/Atom feed"`
 	ID      string   `xml:"http://www.w3.org/2005/Atom id"`
@@ -93,23 +95,22 @@ type xmlLink struct {
 	Href string `xml:"href,attr"`
 }
 
-// isIRI is what RFC 3987 says of the address of a page, but for a host in
-// brackets.
+// isIRI matches the IRIs of RFC 3987, except hosts in brackets.
 var isIRI = func() *regexp.Regexp {
 	const char = `(?:[\w.~!$&'()*+,;=:@/-]|[^\x00-\x7f]|%[0-9A-Fa-f]{2})`
 	return regexp.MustCompile(`^https?://` + char + `+(\?(?:` + char + `|\?)*)?(#(?:` + char + `|\?)*)?$`)
 }()
 
-// valid reads a feed, and checks what RFC 4287 demands of any.
+// valid parses a feed and checks what RFC 4287 requires.
 func valid(t *testing.T, got *httptest.ResponseRecorder) parsed {
 	t.Helper()
 	body := got.Body.Bytes()
 	if got.Code != 200 || got.Header().Get("Content-Type") != "application/atom+xml; charset=utf-8" || !utf8.Valid(body) {
-		t.Fatalf("%d %v %s", got.Code, got.Header(), body)
+		t.Fatalf("got %d %v %s, want an Atom feed", got.Code, got.Header(), body)
 	}
 	for _, r := range string(body) {
 		if r < 0x20 && r != '\n' && r != '\t' && r != '\r' || r >= 0xFFFD && r <= 0xFFFF {
-			t.Errorf("holds %U", r)
+			t.Errorf("got character %U, want none that XML forbids", r)
 		}
 	}
 	tokens := xml.NewDecoder(bytes.NewReader(body))
@@ -126,17 +127,17 @@ func valid(t *testing.T, got *httptest.ResponseRecorder) parsed {
 	}
 	self := slices.IndexFunc(f.Links, func(l xmlLink) bool { return l.Rel == "self" })
 	if f.ID == "" || f.Title == "" || f.Author.Name == "" || self < 0 || !strings.HasPrefix(f.Links[self].Href, "https://api.palmares.example:8443/feeds/") {
-		t.Errorf("lacks something: %+v", f)
+		t.Errorf("got %+v, want all required elements", f)
 	}
 	ids := map[string]bool{}
 	for _, e := range f.Entries {
 		if e.ID == "" || ids[e.ID] || e.Title == "" || e.Content == "" {
-			t.Errorf("%+v", e)
+			t.Errorf("got entry %+v, want all required elements", e)
 		}
 		ids[e.ID] = true
 		for _, l := range e.Links {
 			if !isIRI.MatchString(l.Href) {
-				t.Errorf("%s is no IRI", l.Href)
+				t.Errorf("got link %s, want an IRI", l.Href)
 			}
 		}
 		moment(t, e.Updated)
@@ -171,7 +172,7 @@ func TestFeeds(t *testing.T) {
 		h := newHandler(s)
 		for _, name := range []string{"changes.atom", "prices.atom", "cimetiere.atom"} {
 			got := get(h, name)
-			expect(t, "kept before the first import", got.Header().Get("Cache-Control"), "no-store")
+			expect(t, "Cache-Control before the first import", got.Header().Get("Cache-Control"), "no-store")
 			expect(t, "entries before the first import", len(valid(t, got).Entries), 0)
 		}
 		duel := &feed.Comparison{Slug: "duel", Title: "Lequel ?", ToolA: "plume", ToolB: "b", Winner: "b", WinnerNote: "Net.", Published: true, UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel"}
@@ -186,30 +187,30 @@ func TestFeeds(t *testing.T) {
 		got := get(h, "changes.atom")
 		changes := valid(t, got)
 		expect(t, "changes", strings.Join(titles(changes), "\n"), strings.Join([]string{
-			"Vieux: its review can be had as text chunks", "D is no longer in the catalog", "Et alors ?: title changed", "C is retired: bought",
+			"Vieux: its review is now available as text chunks", "D is no longer in the catalog", "Et alors ?: title changed", "C is retired: acquired",
 			"Vieux is back", "B: payant → freemium", "B: pricing changed", "Plume: 20 €/mois → 15 €/mois", "Plume: price changed",
-			"New comparison: Lequel ?", "Reste is retired: given up", "Vieux is retired: closed", "New tool: D", "New tool: C", "New tool: B", "New tool: Plume",
+			"New comparison: Lequel ?", "Reste is retired: discontinued", "Vieux is retired: closed", "New tool: D", "New tool: C", "New tool: B", "New tool: Plume",
 		}, "\n"))
 		prices := valid(t, get(h, "prices.atom"))
 		expect(t, "prices", titles(prices), []string{"B: payant → freemium", "Plume: 20 €/mois → 15 €/mois"})
 		expect(t, "content", prices.Entries[1].Content, "price: 20 €/mois → 15 €/mois\nSince 2026-11-02")
 		expect(t, "link", prices.Entries[1].Links, []xmlLink{{"alternate", "https://palmares.example/plume?a=1&b=%3C2%3E"}})
 		retired := valid(t, get(h, "cimetiere.atom"))
-		expect(t, "retired", titles(retired), []string{"C is retired: bought", "Reste is retired: given up", "Vieux is retired: closed"})
-		expect(t, "its page", retired.Entries[0].Links, []xmlLink{{"alternate", "https://palmares.example/c?a=1&b=%3C2%3E"}})
-		expect(t, "no page", len(retired.Entries[1].Links), 0)
+		expect(t, "retired", titles(retired), []string{"C is retired: acquired", "Reste is retired: discontinued", "Vieux is retired: closed"})
+		expect(t, "link of a retired tool", retired.Entries[0].Links, []xmlLink{{"alternate", "https://palmares.example/c?a=1&b=%3C2%3E"}})
+		expect(t, "links of a tool without a page", len(retired.Entries[1].Links), 0)
 
 		expect(t, "feed", []string{changes.ID, changes.Title, changes.Author.Name, changes.Rights}, []string{"tag:api.palmares.example,2026:feeds/changes.atom", "palmarès <&>: What changed", "palmarès <&>", "Source : palmarès & Cie"})
 		for _, e := range changes.Entries {
 			if !strings.HasPrefix(e.ID, "tag:api.palmares.example,2026:evt_") {
-				t.Errorf("%s", e.ID)
+				t.Errorf("got id %s, want a tag URI", e.ID)
 			}
 		}
 		expect(t, "updated", changes.Updated, changes.Entries[0].Updated)
-		expect(t, "kept", got.Header().Get("Cache-Control"), "s-maxage=3600, stale-while-revalidate=86400")
+		expect(t, "Cache-Control", got.Header().Get("Cache-Control"), "s-maxage=3600, stale-while-revalidate=86400")
 		modified, err := http.ParseTime(got.Header().Get("Last-Modified"))
 		if err != nil || modified.Format(time.RFC3339) != strings.Replace(changes.Updated, "+00:00", "Z", 1) {
-			t.Errorf("Last-Modified %v, %v; updated %s", modified, err, changes.Updated)
+			t.Errorf("Last-Modified: got %v and error %v, want %s", modified, err, changes.Updated)
 		}
 	})
 }
@@ -221,33 +222,33 @@ func TestFeedsOverHTTP(t *testing.T) {
 		first := get(h, "changes.atom")
 		tag := first.Header().Get("ETag")
 		if !strings.HasPrefix(tag, `"`) {
-			t.Errorf("the tag is %s", tag)
+			t.Errorf("ETag: got %s, want a quoted one", tag)
 		}
 		again := get(h, "changes.atom", "If-None-Match", tag)
-		expect(t, "again", []int{again.Code, again.Body.Len()}, []int{304, 0})
+		expect(t, "unchanged", []int{again.Code, again.Body.Len()}, []int{304, 0})
 		head := serve(h, http.MethodHead, "changes.atom")
 		expect(t, "HEAD", []any{head.Code, head.Body.Len(), head.Header().Get("ETag")}, []any{200, 0, tag})
 		expect(t, "POST", []any{serve(h, http.MethodPost, "changes.atom").Code, serve(h, http.MethodPost, "changes.atom").Header().Get("Allow")}, []any{405, "GET, HEAD"})
 		for _, name := range []string{"", "nothing.atom", "changes.atom/", "../feeds/x"} {
 			if got := get(h, name); got.Code != 404 || !strings.Contains(got.Body.String(), `"error"`) {
-				t.Errorf("%s: %d %s", name, got.Code, got.Body)
+				t.Errorf("%s: got %d %s, want 404", name, got.Code, got.Body)
 			}
 		}
 		prices := get(h, "prices.atom").Header().Get("ETag")
 		publish(t, s, feedtest.Catalog("2026-11-02", aTool("a", "Autre")))
 		changed := get(h, "changes.atom", "If-None-Match", tag)
-		expect(t, "of a new release", changed.Code, 200)
-		expect(t, "what it did not touch", get(h, "prices.atom", "If-None-Match", prices).Code, 304)
+		expect(t, "after a new release", changed.Code, 200)
+		expect(t, "feed without changes", get(h, "prices.atom", "If-None-Match", prices).Code, 304)
 
-		// A lost database: what was rendered goes on, what was not is 503.
+		// If the database is lost, cached feeds are still served and others are 503.
 		fresh := newHandler(s)
 		if _, err := s.Write.ExecContext(t.Context(), "ALTER TABLE releases RENAME TO elsewhere"); err != nil {
 			t.Fatal(err)
 		}
-		expect(t, "kept", get(h, "changes.atom").Header().Get("ETag"), changed.Header().Get("ETag"))
+		expect(t, "cached feed", get(h, "changes.atom").Header().Get("ETag"), changed.Header().Get("ETag"))
 		lost := get(fresh, "changes.atom")
 		if lost.Code != 503 || strings.Contains(lost.Body.String(), "releases") || lost.Header().Get("Retry-After") == "" {
-			t.Errorf("%d %s", lost.Code, lost.Body)
+			t.Errorf("got %d %s, want 503 and Retry-After", lost.Code, lost.Body)
 		}
 	})
 }
@@ -264,19 +265,19 @@ func TestHostileTexts(t *testing.T) {
 		for _, name := range []string{"changes.atom", "prices.atom", "cimetiere.atom"} {
 			got := get(h, name)
 			if strings.Contains(got.Body.String(), "<script") || strings.Contains(got.Body.String(), "<![CDATA[") {
-				t.Errorf("%s: %s", name, got.Body)
+				t.Errorf("%s: got markup in %s", name, got.Body)
 			}
 			f := valid(t, got)
 			if len(f.Entries) == 0 || !slices.ContainsFunc(titles(f), func(title string) bool {
 				return strings.Contains(title, `<script>alert(1)</script> ]]> <![CDATA[ &amp; &#0;`) && strings.Contains(title, "é 😀")
 			}) {
-				t.Errorf("%s: %q", name, titles(f))
+				t.Errorf("%s: got titles %q, want the hostile text", name, titles(f))
 			}
 		}
 	})
 }
 
-// Only the newest hundred are told.
+// A feed has the newest hundred events.
 func TestLongFeeds(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	var tools []any
@@ -288,7 +289,7 @@ func TestLongFeeds(t *testing.T) {
 	expect(t, "newest", []any{len(f.Entries), f.Entries[0].Title, f.Entries[99].Title}, []any{100, "New tool: T129", "New tool: T030"})
 }
 
-// Whatever a feed takes for an address is escaped as far as it must be, once.
+// Any URL that a catalog may have becomes a valid IRI, escaped once.
 func TestLinks(t *testing.T) {
 	for address, want := range map[string]string{
 		"https://palmares.example/a?b=%3C2%3E&c=d+e#f?": "https://palmares.example/a?b=%3C2%3E&c=d+e#f?",
@@ -303,7 +304,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// Long texts make a feed shorter, down to the newest entry.
+// A feed with long texts has fewer entries.
 func TestFeedsOfLongTexts(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		var tools []any
@@ -315,7 +316,23 @@ func TestFeedsOfLongTexts(t *testing.T) {
 		size := got.Body.Len()
 		expect(t, "newest", titles(valid(t, got)), []string{"New tool: T19", "New tool: T18", "New tool: T17", "New tool: T16", "New tool: T15", "New tool: T14"})
 		if size > 2<<20 {
-			t.Errorf("%d bytes", size)
+			t.Errorf("size: got %d, want at most 2 MiB", size)
 		}
 	})
+}
+
+// Every page links to every feed.
+func TestPagesLinkToTheFeeds(t *testing.T) {
+	pages := page.MustTemplates(fstest.MapFS{"pages/any.html": {Data: []byte(`{{define "main"}}{{end}}`)}}, "pages", nil)
+	html, err := pages.Render("any", page.Content{Service: "palmarès"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHandler(testkit.Open(t, testkit.SQLite(t)))
+	var linked []string
+	for _, link := range regexp.MustCompile(`<link rel="alternate" type="application/atom\+xml" title="[^"]+" href="/feeds/([^"]+)">`).FindAllSubmatch(html, -1) {
+		linked = append(linked, string(link[1]))
+		valid(t, get(h, string(link[1])))
+	}
+	expect(t, "links", linked, []string{"changes.atom", "prices.atom", "cimetiere.atom"})
 }

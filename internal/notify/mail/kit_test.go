@@ -30,22 +30,22 @@ const (
 	password = "hunter2/#?"
 	link     = "https://palmares.example/sign-in?token=SECRETTOKEN&x=1"
 	code     = "4711-0815"
-	from     = "palmarès <letters@palmares.example>"
+	from     = "palmarès <mail@palmares.example>"
 )
 
-// secrets are in no log line of a Mailer that sends.
+// secrets must not be logged by a Mailer that sends emails.
 var secrets = []string{ana, "hunter2", "SECRETTOKEN", code, "A private subject", "A private text"}
 
 func private(to string) Message {
 	return Message{To: to, Subject: "A private subject", Text: "A private text\n" + link + "\n" + code, HTML: "<p>A private text", Link: link, Code: code}
 }
 
-// logged is what a Mailer wrote to its log.
+// logged records the log of a Mailer.
 type logged struct{ testkit.Log }
 
 func (l *logged) count(text string) int { return strings.Count(l.String(), text) }
 
-// newMailer has a log that is searched for secrets in the end.
+// newMailer returns a Mailer whose log is checked for secrets after the test.
 func newMailer(t *testing.T, cfg Config) (*Mailer, *logged) {
 	t.Helper()
 	log := &logged{}
@@ -57,14 +57,14 @@ func newMailer(t *testing.T, cfg Config) (*Mailer, *logged) {
 	t.Cleanup(func() {
 		for _, secret := range secrets {
 			if !m.Prints() && log.count(secret) > 0 {
-				t.Errorf("%q is in the log: %s", secret, log)
+				t.Errorf("got %q in the log, want no secrets: %s", secret, log)
 			}
 		}
 	})
 	return m, log
 }
 
-// run delivers until the test ends, or stop is called.
+// run runs a Mailer until the test ends or stop is called.
 func run(t *testing.T, m *Mailer) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -83,7 +83,8 @@ func eventually(t *testing.T, what string, is func() bool) {
 	wait.Until(t, what, is)
 }
 
-// selfSigned is a certificate of 127.0.0.1, and who trusts it.
+// selfSigned returns a server with a certificate for 127.0.0.1, and a client that
+// trusts it.
 func selfSigned(t *testing.T) (server, client *tls.Config) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -107,33 +108,33 @@ func selfSigned(t *testing.T) (server, client *tls.Config) {
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, &tls.Config{RootCAs: authorities}
 }
 
-// withUser puts a user into a server's address.
+// withUser adds a user and a password to a URL.
 func withUser(address, password string) string {
 	return strings.Replace(address, "://", "://mailer:"+strings.NewReplacer("/", "%2F", "#", "%23", "?", "%3F").Replace(password)+"@", 1)
 }
 
-// parts reads a letter back: its header, and its bodies by their type.
+// parts parses an email into its header and its bodies by content type.
 func parts(t *testing.T, raw string) (netmail.Header, map[string]string) {
 	t.Helper()
-	letter, err := netmail.ReadMessage(strings.NewReader(raw))
+	message, err := netmail.ReadMessage(strings.NewReader(raw))
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, raw)
 	}
-	kind, params, err := mime.ParseMediaType(letter.Header.Get("Content-Type"))
+	kind, params, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
 	if err != nil || kind != "multipart/alternative" {
-		t.Fatalf("%s, %v", kind, err)
+		t.Fatalf("got content type %s, %v, want multipart/alternative", kind, err)
 	}
 	bodies := map[string]string{}
-	for reader := multipart.NewReader(letter.Body, params["boundary"]); ; {
+	for reader := multipart.NewReader(message.Body, params["boundary"]); ; {
 		part, err := reader.NextRawPart()
 		if errors.Is(err, io.EOF) {
-			return letter.Header, bodies
+			return message.Header, bodies
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		if encoding := part.Header.Get("Content-Transfer-Encoding"); encoding != "quoted-printable" {
-			t.Fatalf("the encoding is %q", encoding)
+			t.Fatalf("got encoding %q, want quoted-printable", encoding)
 		}
 		body, err := io.ReadAll(quotedprintable.NewReader(part))
 		if err != nil {
@@ -141,7 +142,7 @@ func parts(t *testing.T, raw string) (netmail.Header, map[string]string) {
 		}
 		kind, params, _ := mime.ParseMediaType(part.Header.Get("Content-Type"))
 		if !strings.EqualFold(params["charset"], "utf-8") {
-			t.Errorf("the charset is %q", params["charset"])
+			t.Errorf("got charset %q, want utf-8", params["charset"])
 		}
 		bodies[kind] = strings.ReplaceAll(string(body), "\r\n", "\n")
 	}

@@ -1,129 +1,181 @@
-// Package mail writes the service's few letters and sends them over SMTP.
-// Where no mail server is set up, it prints them to the log instead.
+// Package mail writes the emails of the service and sends them over SMTP.
+// Without a mail server, it logs them instead.
 package mail
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net/mail"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
+
+	gomail "github.com/wneessen/go-mail"
 
 	"palmares/internal/core/problem"
 )
 
 const (
-	queueLength = 1000
-	workerCount = 4
-	// attemptTime is what one attempt at a letter may take.
-	attemptTime = 15 * time.Second
-	// graceTime is how long what is queued is still sent at the end.
-	graceTime = 10 * time.Second
+	queueLength    = 1000
+	workerCount    = 4
+	attemptTimeout = 15 * time.Second
+	// shutdownTimeout is how long Run keeps sending queued emails after its
+	// context ends.
+	shutdownTimeout = 10 * time.Second
 )
 
-// retryAfter is when a letter is tried again that could not be sent.
-var retryAfter = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute, 5 * time.Minute}
+// retryDelays are the delays between a failed attempt and the next one.
+var retryDelays = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute, 5 * time.Minute}
 
-// Message is a letter to one address.
+// ErrFull reports that the queue is full or the Mailer has stopped.
+var ErrFull = problem.New(problem.Unavailable, "Too many emails are waiting to be sent. Try again in a minute.")
+
+// Message is an email to one address.
 type Message struct {
 	To, Subject, Text, HTML string
-	Link, Code              string // what is printed where no mail is sent; may be empty
+	Link, Code              string // what is logged without a mail server; may be empty
 }
 
-// Config says how letters are sent.
+// Config configures a Mailer.
 type Config struct {
-	URL  string      // smtp://user:password@host:587 (STARTTLS) or smtps://…:465 (TLS); empty: letters are printed to the log
+	URL  string      // smtp://user:password@host:587 (STARTTLS) or smtps://…:465 (TLS); empty to log emails
 	From string      // "Name <address>" or an address
-	TLS  *tls.Config // nil for the system's authorities
+	TLS  *tls.Config // nil for the system's certificate authorities
 	Log  *slog.Logger
 }
 
-// Mailer sends letters, now or from a queue.
+// Mailer sends emails, immediately or from a queue in memory.
 type Mailer struct {
-	server *server // nil: letters are printed
+	server *server // nil if emails are logged
 	from   *mail.Address
 	log    *slog.Logger
 
-	retryAfter []time.Duration
-	limit      time.Duration // of one attempt
-	grace      time.Duration
+	retryDelays     []time.Duration
+	attemptTimeout  time.Duration
+	shutdownTimeout time.Duration
 
-	queue chan *letter // has room for all that are held
+	queue chan *email // has room for all pending emails
 
-	mu      sync.Mutex
-	held    int // letters that are queued, being sent, or waiting
-	waiting map[*letter]*time.Timer
-	ending  bool // letters do not wait any more
-	ended   bool // letters are not taken any more
+	mu       sync.Mutex
+	pending  int // emails that are queued, being sent or waiting for a retry
+	retrying map[*email]*time.Timer
+	stopping bool // failed emails are not retried
+	stopped  bool // new emails are rejected
 
-	Sent, GivenUp atomic.Int64 // letters
+	Sent, GivenUp atomic.Int64
 }
 
-// Waiting is how many letters are queued, being sent, or to be tried again.
-func (m *Mailer) Waiting() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.held
+// email is a message in its final form. All attempts send the same Message-ID,
+// so that an email that arrives twice can be recognized.
+type email struct {
+	to       string
+	raw      []byte
+	attempts int // failed ones
 }
 
-// New makes a Mailer. What it queues is sent once it runs.
+// New returns a Mailer. Queued emails are sent once Run is called.
 func New(cfg Config) (*Mailer, error) {
 	m := &Mailer{
-		log: cfg.Log, retryAfter: retryAfter, limit: attemptTime, grace: graceTime,
-		queue: make(chan *letter, queueLength), waiting: map[*letter]*time.Timer{},
+		log: cfg.Log, retryDelays: retryDelays, attemptTimeout: attemptTimeout, shutdownTimeout: shutdownTimeout,
+		queue: make(chan *email, queueLength), retrying: map[*email]*time.Timer{},
 	}
 	if cfg.URL == "" {
 		return m, nil
 	}
 	var err error
 	if m.server, err = parseServer(cfg.URL, cfg.TLS); err != nil {
-		return nil, fmt.Errorf("the mail server's address %w", err)
+		return nil, fmt.Errorf("the mail server URL %w", err)
 	}
 	if m.from, err = parseFrom(cfg.From); err != nil {
-		return nil, fmt.Errorf("the letters' sender %w", err)
+		return nil, fmt.Errorf("the sender address %w", err)
 	}
 	return m, nil
 }
 
-// Prints tells whether letters go to the log.
+// Prints reports whether emails are logged instead of sent.
 func (m *Mailer) Prints() bool { return m.server == nil }
 
-// ErrFull is for a letter that finds no room, or comes after the end.
-var ErrFull = problem.New(problem.Unavailable, "Too many messages wait to be sent. Try again in a minute.")
+// HasPassword reports whether the Mailer signs in to the mail server.
+func (m *Mailer) HasPassword() bool { return m.server != nil && m.server.user != "" }
 
-// Post queues a letter, and never blocks. Its error is ErrFull, or a
-// *problem.Problem of the letter itself, such as an invalid address.
+// Waiting returns how many emails are queued, being sent or waiting for a retry.
+func (m *Mailer) Waiting() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pending
+}
+
+// Post queues an email without blocking. Its error is ErrFull, or a
+// *problem.Problem with the message itself, such as an invalid address.
 func (m *Mailer) Post(msg Message) error {
-	l, err := m.compose(msg)
-	if err != nil {
+	e, err := m.compose(msg)
+	switch {
+	case err != nil:
 		m.giveUp(msg.To, err)
 		return err
-	}
-	if m.Prints() {
+	case m.Prints():
 		m.print(msg)
 		return nil
 	}
-	if !m.take(l) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stopped || m.pending == queueLength {
 		return ErrFull
 	}
+	m.pending++
+	m.queue <- e
 	return nil
 }
 
-// Send sends a letter now, with one attempt. Its error is a *problem.Problem.
-// What that wraps may hold a mail server's words, which may repeat the letter.
+// Send sends an email now, in a single attempt. Its error is a *problem.Problem,
+// whose cause may contain the mail server's words and parts of the email.
 func (m *Mailer) Send(ctx context.Context, msg Message) error {
-	l, err := m.compose(msg)
-	if err != nil {
+	e, err := m.compose(msg)
+	switch {
+	case err != nil:
 		return err
-	}
-	if m.Prints() {
+	case m.Prints():
 		m.print(msg)
 		return nil
 	}
-	return m.deliver(ctx, l)
+	return m.deliver(ctx, e)
+}
+
+func (m *Mailer) compose(msg Message) (*email, error) {
+	to, err := recipient(msg.To)
+	if err != nil {
+		return nil, &problem.Problem{Code: problem.BadInput, Message: "The email address is not valid.", Cause: err}
+	}
+	if m.Prints() {
+		return &email{to: to}, nil
+	}
+	out := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
+	out.FromMailAddress(m.from)
+	out.ToMailAddress(&mail.Address{Address: to})
+	out.Subject(oneLine(msg.Subject))
+	out.SetDate()
+	out.SetMessageIDWithValue(rand.Text() + "@" + domainOf(m.from.Address))
+	out.SetGenHeader("Auto-Submitted", "auto-generated")
+	out.SetBodyString(gomail.TypeTextPlain, msg.Text)
+	if msg.HTML != "" {
+		out.AddAlternativeString(gomail.TypeTextHTML, msg.HTML)
+	}
+	var raw bytes.Buffer
+	if _, err := out.WriteTo(&raw); err != nil {
+		return nil, &problem.Problem{Code: problem.Internal, Message: "The email could not be written.", Cause: err}
+	}
+	return &email{to: to, raw: raw.Bytes()}, nil
+}
+
+// oneLine replaces line breaks and control characters, which could add headers.
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
 }
 
 func (m *Mailer) print(msg Message) {
@@ -134,5 +186,98 @@ func (m *Mailer) print(msg Message) {
 	if msg.Code != "" {
 		attributes = append(attributes, "code", msg.Code)
 	}
-	m.log.Info("no mail is set up: a letter is printed here instead", attributes...)
+	m.log.Info("email not sent: no mail server is configured", attributes...)
+}
+
+// Run sends queued emails until ctx ends, and then the remaining ones for at
+// most 10 seconds. Emails that wait for a retry get a last attempt then.
+func (m *Mailer) Run(ctx context.Context) {
+	if m.Prints() {
+		<-ctx.Done()
+		return
+	}
+	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	draining := make(chan struct{})
+	var workers sync.WaitGroup
+	for range workerCount {
+		workers.Go(func() {
+			for {
+				select {
+				case e := <-m.queue:
+					m.attempt(sending, e)
+				case <-draining:
+					m.drain(func(e *email) { m.attempt(sending, e) })
+					return
+				}
+			}
+		})
+	}
+	<-ctx.Done()
+	defer time.AfterFunc(m.shutdownTimeout, cancel).Stop()
+	m.mu.Lock()
+	m.stopping = true
+	for e := range m.retrying {
+		m.requeue(e)
+	}
+	m.mu.Unlock()
+	close(draining)
+	workers.Wait()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stopped = true
+	m.drain(func(e *email) {
+		m.giveUp(e.to, problem.New(problem.Unavailable, "It was queued after shutdown."))
+	})
+}
+
+// drain handles the queued emails without waiting for more.
+func (m *Mailer) drain(handle func(*email)) {
+	for {
+		select {
+		case e := <-m.queue:
+			handle(e)
+		default:
+			return
+		}
+	}
+}
+
+// attempt tries to deliver an email, and plans a retry if it fails.
+func (m *Mailer) attempt(ctx context.Context, e *email) {
+	err := m.deliver(ctx, e)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case err == nil:
+		m.pending--
+	case m.stopping || !isTemporary(err) || e.attempts == len(m.retryDelays):
+		m.pending--
+		m.giveUp(e.to, err)
+	default:
+		if e.attempts == 0 {
+			m.log.Warn("sending an email failed, will retry", logAttributes(e.to, err)...)
+		}
+		m.retrying[e] = time.AfterFunc(m.retryDelays[e.attempts], func() {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.requeue(e)
+		})
+		e.attempts++
+	}
+}
+
+// requeue ends the wait for a retry. The caller holds the mutex.
+func (m *Mailer) requeue(e *email) {
+	if timer, waiting := m.retrying[e]; waiting {
+		timer.Stop()
+		delete(m.retrying, e)
+		m.queue <- e
+	}
+}
+
+// giveUp logs that an email will not be sent.
+func (m *Mailer) giveUp(to string, err error) {
+	m.GivenUp.Add(1)
+	m.log.Error("sending an email failed", logAttributes(to, err)...)
 }

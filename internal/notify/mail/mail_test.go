@@ -1,13 +1,21 @@
 package mail
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/emersion/go-smtp"
 
 	"palmares/internal/core/problem"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
 )
 
 func TestInjection(t *testing.T) {
@@ -19,7 +27,7 @@ func TestInjection(t *testing.T) {
 		}
 		header, bodies := parts(t, server.Wait(t, ana))
 		if header.Get("Bcc") != "" || header.Get("Subject") != "Hello Bcc: eve@example.com" || bodies["text/plain"] != "text" {
-			t.Errorf("%q became %v %v", subject, header, bodies)
+			t.Errorf("subject %q: got %v %v, want one subject line", subject, header, bodies)
 		}
 	}
 	for _, to := range []string{
@@ -27,21 +35,21 @@ func TestInjection(t *testing.T) {
 		"ana@example.com\r\nBcc: eve@example.com", "ana@example.com\n", "ana\r\n@example.com", "\"ana\r\n\"@example.com", `"a b"@example.com`, "ana@example.com (c)", "ana@exa mple.com", "ana@[127.0.0.1]", "a\x00b@example.com", "ana@example.com\x7f", "\xff@example.com",
 	} {
 		if err := m.Send(t.Context(), private(to)); problem.Of(err).Code != problem.BadInput {
-			t.Errorf("%q: %v", to, err)
+			t.Errorf("sending to %q: got %v, want BadInput", to, err)
 		}
 		if err := m.Post(private(to)); problem.Of(err).Code != problem.BadInput {
-			t.Errorf("%q was queued, or found no room: %v", to, err)
+			t.Errorf("queuing to %q: got %v, want BadInput", to, err)
 		}
 	}
 	if server.Count("eve@example.com") != 0 {
-		t.Error("somebody else was sent a letter")
+		t.Error("got an email to an injected address, want none")
 	}
 }
 
-func TestPrinting(t *testing.T) {
+func TestLogging(t *testing.T) {
 	m, log := newMailer(t, Config{})
 	if !m.Prints() {
-		t.Fatal("it would send")
+		t.Fatal("got Prints() false, want true")
 	}
 	stop := run(t, m)
 	if err := m.Post(private(ana)); err != nil {
@@ -51,7 +59,7 @@ func TestPrinting(t *testing.T) {
 		t.Error(err)
 	}
 	if m.Post(private("nobody")) == nil || m.Send(t.Context(), private("nobody")) == nil {
-		t.Error("it took an invalid address")
+		t.Error("got no error for an invalid address")
 	}
 	stop()
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
@@ -59,14 +67,169 @@ func TestPrinting(t *testing.T) {
 		{"to": ana, "subject": "A private subject", "link": link, "code": code},
 		{"to": ana, "subject": "Bare"},
 	} {
-		want["level"], want["msg"] = "INFO", "no mail is set up: a letter is printed here instead"
+		want["level"], want["msg"] = "INFO", "email not sent: no mail server is configured"
 		got := map[string]any{}
 		if err := json.Unmarshal([]byte(lines[i]), &got); err != nil {
 			t.Fatal(err)
 		}
 		delete(got, "time")
 		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("%v, not %v", got, want)
+			t.Errorf("got %v, want %v", got, want)
 		}
+	}
+}
+
+func TestTemporaryRejection(t *testing.T) {
+	var mu sync.Mutex
+	attempts := 0
+	server := testkit.StartSMTPWith(t, testkit.SMTPOptions{Rcpt: func(string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if attempts++; attempts < 3 {
+			return &smtp.SMTPError{Code: 451, EnhancedCode: smtp.EnhancedCode{4, 7, 1}, Message: "later"}
+		}
+		return nil
+	}})
+	m, log := newMailer(t, Config{URL: server.URL})
+	m.retryDelays = []time.Duration{10 * time.Millisecond, 10 * time.Millisecond, time.Hour}
+	run(t, m)
+	m.Post(private(ana))
+	parts(t, server.Wait(t, ana))
+	if attempts != 3 || log.count(`"level":"WARN"`) != 1 || log.count("\n") != 1 {
+		t.Errorf("got %d attempts and log %s, want 3 and one warning", attempts, log)
+	}
+}
+
+func TestServerBecomesAvailable(t *testing.T) {
+	server := testkit.StartSMTP(t)
+	server.Stop()
+	m, log := newMailer(t, Config{URL: server.URL})
+	m.retryDelays = []time.Duration{10 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond, time.Second}
+	run(t, m)
+	m.Post(private(ana))
+	eventually(t, "the first attempt fails", func() bool { return log.count("connection refused") == 1 })
+	server.Start(t)
+	server.Wait(t, ana)
+	if log.count("ERROR") != 0 {
+		t.Errorf("got log %s", log)
+	}
+}
+
+func TestLastAttemptFails(t *testing.T) {
+	server := testkit.StartSMTP(t)
+	server.Stop()
+	m, log := newMailer(t, Config{URL: server.URL})
+	m.retryDelays = []time.Duration{time.Millisecond, time.Millisecond}
+	run(t, m)
+	m.Post(private(ana))
+	eventually(t, "the email fails for good", func() bool { return log.count(`"level":"ERROR"`) == 1 })
+	eventually(t, "nothing is pending", func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.pending == 0 && len(m.retrying) == 0
+	})
+	if m.GivenUp.Load() != 1 || m.Sent.Load() != 0 || m.Waiting() != 0 {
+		t.Errorf("got %d failed, %d sent, %d pending, want 1, 0, 0", m.GivenUp.Load(), m.Sent.Load(), m.Waiting())
+	}
+}
+
+// silent starts a server that accepts connections and never replies.
+func silent(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	return listener.Addr().String()
+}
+
+func TestServerNeverReplies(t *testing.T) {
+	for _, scheme := range []string{"smtp", "smtps"} {
+		m, _ := newMailer(t, Config{URL: scheme + "://" + silent(t)})
+		m.attemptTimeout = 100 * time.Millisecond
+		err := m.Send(t.Context(), private(ana)) // returns only because of the timeout
+		if p := problem.Of(err); p.Code != problem.Unavailable || p.Message != "The mail server took too long to respond." {
+			t.Errorf("got %v, want a timeout", err)
+		}
+		m.attemptTimeout = time.Hour
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		if err := m.Send(ctx, private(ana)); !isTemporary(err) {
+			t.Errorf("got %v, want a timeout", err)
+		}
+		cancel()
+	}
+}
+
+// Emails that wait for a retry do not block others, and get a last attempt at
+// shutdown.
+func TestRetriesDoNotBlock(t *testing.T) {
+	var mu sync.Mutex
+	busy := true
+	server := testkit.StartSMTPWith(t, testkit.SMTPOptions{Rcpt: func(to string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if busy && strings.HasPrefix(to, "slow") {
+			return &smtp.SMTPError{Code: 451, EnhancedCode: smtp.EnhancedCode{4, 7, 1}, Message: "later"}
+		}
+		return nil
+	}})
+	m, log := newMailer(t, Config{URL: server.URL})
+	m.retryDelays = []time.Duration{time.Hour}
+	stop := run(t, m)
+	const slow = 3 * workerCount
+	for i := range slow {
+		m.Post(private(fmt.Sprintf("slow%d@example.com", i)))
+	}
+	m.Post(private(ana))
+	server.Wait(t, ana)
+	eventually(t, "the others wait for a retry", func() bool { return log.count("will retry") == slow })
+	mu.Lock()
+	busy = false
+	mu.Unlock()
+	stop()
+	for i := range slow {
+		if to := fmt.Sprintf("slow%d@example.com", i); server.Count(to) != 1 {
+			t.Errorf("got %d emails to %s, want 1", server.Count(to), to)
+		}
+	}
+}
+
+func TestQueue(t *testing.T) {
+	server := testkit.StartSMTP(t)
+	m, log := newMailer(t, Config{URL: server.URL})
+	for i := range queueLength {
+		if err := m.Post(private(ana)); err != nil {
+			t.Fatalf("email %d: got %v, want it queued", i, err)
+		}
+	}
+	if err := m.Post(private(ana)); !errors.Is(err, ErrFull) {
+		t.Errorf("full queue: got %v, want ErrFull", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	m.Run(ctx) // queued emails are sent although ctx has ended
+	if server.Count(ana) != queueLength {
+		t.Errorf("got %d emails, want %d", server.Count(ana), queueLength)
+	}
+	if !errors.Is(m.Post(private(ana)), ErrFull) || log.String() != "" {
+		t.Errorf("got an email accepted after shutdown, or log %s", log)
+	}
+}
+
+func TestShutdownTimeout(t *testing.T) {
+	m, log := newMailer(t, Config{URL: "smtp://" + silent(t)})
+	m.shutdownTimeout, m.attemptTimeout = 100*time.Millisecond, time.Hour // so that only the shutdown timeout ends it
+	const emails = 3 * workerCount
+	for range emails {
+		m.Post(private(ana))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	ended := make(chan struct{})
+	go func() { defer close(ended); m.Run(ctx) }()
+	wait.Receive(t, "Run returns", ended)
+	if log.count(`"level":"ERROR"`) != emails {
+		t.Errorf("got log %s", log)
 	}
 }

@@ -3,37 +3,43 @@ package webhook
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"palmares/graph"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
 
-// What is too long is told with a link, under which it is.
+// Events that are too long are sent as a link to the full event.
 func TestLongBody(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, testkit.Open(t, testkit.SQLite(t)))
+	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
 	r := newReceiver(t)
 	e := s.add(Wish{URL: r.URL})
 	long := func(tagline string) []byte {
 		return []byte(`{"slug":"long","name":"Long","tagline":"` + tagline + `"}`)
 	}
-	first := tellAll(t, s.Store,
+	first := publishEntries(t, s.Store,
 		journal.Entry{Kind: journal.ToolUpdated, Event: journal.EventToolUpdated, Slug: "long", Category: "code", Before: long("short"), After: long(strings.Repeat("€", 8_000))},
 		journal.Entry{Kind: journal.ToolCreated, Event: journal.EventToolCreated, Slug: "long", Category: "code", After: long(strings.Repeat("x", 19_000))},
 	)
 	s.sendDue(e)
 	got := r.all()
 	if len(got) != 3 || len(got[1].body) < 19_000 || len(got[0].body) > 2_000 {
-		t.Fatalf("%d came", len(got))
+		t.Fatalf("got %d events, want 3 of which the first is short", len(got))
 	}
 	executor := graph.NewExecutor(graph.Config{Catalog: s.Store, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler)})
 	api := graph.NewHandler(executor, cache.New(1<<20, nil, slog.New(slog.DiscardHandler)))
@@ -48,45 +54,45 @@ func TestLongBody(t *testing.T) {
 			}
 		}
 		if len(one.body) > maxBody {
-			t.Errorf("%d bytes were sent", len(one.body))
+			t.Errorf("got %d bytes, want at most %d", len(one.body), maxBody)
 		}
 		if err := json.Unmarshal(one.body, &body); err != nil {
 			t.Fatal(err)
 		}
 		if body.Data.TooLong != (i == 0) {
-			t.Errorf("%.100s", one.body)
+			t.Errorf("event %d: got %.100s", i, one.body)
 		}
 		if !body.Data.TooLong {
 			continue
 		}
 		fitsSchema(t, body.Type, one.body)
 		if body.Data.Bytes < 24_000 || body.Data.Fields != 1 || body.Slug != "long" || body.Type != journal.EventToolUpdated {
-			t.Errorf("%s", one.body)
+			t.Errorf("got %s", one.body)
 		}
 		path, found := strings.CutPrefix(body.Data.Link, s.PublicURL)
-		answer := httptest.NewRecorder()
-		api.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, path, nil))
-		if text := answer.Body.String(); !found || answer.Code != 200 || !strings.Contains(text, `"id":"`+ids(first, 1)[0]+`"`) || strings.Count(text, "€") != 8_000 {
-			t.Errorf("%s: %d %.300s", body.Data.Link, answer.Code, text)
+		response := httptest.NewRecorder()
+		api.ServeHTTP(response, httptest.NewRequest(http.MethodGet, path, nil))
+		if text := response.Body.String(); !found || response.Code != 200 || !strings.Contains(text, `"id":"`+ids(first, 1)[0]+`"`) || strings.Count(text, "€") != 8_000 {
+			t.Errorf("%s: got %d %.300s", body.Data.Link, response.Code, text)
 		}
 	}
 }
 
-// Nothing comes before the first.
-func TestLinkToTheFirst(t *testing.T) {
+// The link to the first event has no cursor.
+func TestLinkToFirstEvent(t *testing.T) {
 	t.Parallel()
 	link := New(Config{}).linkTo(&journal.Event{Number: 1})
 	if strings.Contains(link, "evt_0") || !strings.Contains(link, "null") {
-		t.Error(link)
+		t.Errorf("got %s, want no cursor", link)
 	}
 }
 
-// fitsSchema holds a body against what its type is published to be.
+// fitsSchema checks a body against the published schema of its type.
 func fitsSchema(t *testing.T, event string, body []byte) {
 	t.Helper()
-	answer := httptest.NewRecorder()
-	journal.SchemaHandler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, journal.SchemasPath+event+".json", nil))
-	published, err := jsonschema.UnmarshalJSON(answer.Body)
+	response := httptest.NewRecorder()
+	journal.SchemaHandler().ServeHTTP(response, httptest.NewRequest(http.MethodGet, journal.SchemasPath+event+".json", nil))
+	published, err := jsonschema.UnmarshalJSON(response.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,4 +111,73 @@ func fitsSchema(t *testing.T, event string, body []byte) {
 	if err := schema.Validate(sent); err != nil {
 		t.Error(err)
 	}
+}
+
+// A round holds only the events in memory that it is about to send. This test
+// does not run in parallel with others.
+func TestMemoryOfRound(t *testing.T) {
+	const events, length = 100, 300_000
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newFixture(t, db)
+		r := newReceiver(t)
+		e := s.add(Wish{URL: r.URL})
+		entries := make([]journal.Entry, events)
+		for i := range entries {
+			entries[i] = toolCreated(fmt.Sprintf("tool-%d", i), "code")
+			entries[i].After = fmt.Appendf(nil, `{"slug":"tool-%d","tagline":"%s"}`, i, strings.Repeat("x", length))
+		}
+		publishEntries(t, db, entries...)
+		clear(entries)
+		var most atomic.Int64
+		r.respond(func(n int, w http.ResponseWriter, _ *http.Request) {
+			if n%10 == 5 {
+				most.Store(max(most.Load(), heapSize()))
+			}
+			w.WriteHeader(500)
+		})
+		before := heapSize()
+		s.freezeClock()
+		for _, what := range []string{"new", "retries"} {
+			most.Store(0)
+			r.reset()
+			if err := db.Write.Endpoint.UpdateOneID(e.ID).SetFailures(0).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s.sendDue(e)
+			if len(r.all()) != events+1 {
+				t.Fatalf("got %d events, want %d", len(r.all()), events+1)
+			}
+			if more := most.Load() - before; more > events*length/3 {
+				t.Errorf("%s: got %d MB on the heap for %d MB of events, want at most a third", what, more>>20, events*length>>20)
+			}
+			s.clock.advance(6 * time.Second)
+		}
+	})
+}
+
+func heapSize() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// The time for sending starts when the first event has been read.
+func TestWithin(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // which has its own clock
+		mayStart := within(time.Second)
+		time.Sleep(5 * time.Second)
+		if !mayStart() {
+			t.Error("got false before the limit started, want true")
+		}
+		time.Sleep(time.Second - 1)
+		if !mayStart() {
+			t.Error("got false before the limit, want true")
+		}
+		time.Sleep(time.Nanosecond)
+		if mayStart() {
+			t.Error("got true after the limit, want false")
+		}
+	})
 }

@@ -10,13 +10,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/riverqueue/river"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"palmares/auth"
+	"palmares/ent"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/journal"
@@ -24,33 +26,33 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// publish imports a feed as the program does.
-func publish(t *testing.T, s *store.Store, opts synth.Options) {
+// importFeed imports a generated feed.
+func importFeed(t *testing.T, s *store.Store, opts synth.Options) {
 	t.Helper()
 	var buf bytes.Buffer
 	if err := synth.Write(t.Context(), &buf, opts); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := feed.Import(t.Context(), s, bytes.NewReader(buf.Bytes()), feed.Options{Force: true, Published: Announce(s)}); err != nil {
+	if _, err := feed.Import(t.Context(), s, bytes.NewReader(buf.Bytes()), feed.Options{Force: true}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// What an import changes is told, signed, in order, once, and as it is.
+// The events of an import arrive signed, in order and once.
 func TestDeliveries(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newSite(t, db)
-		publish(t, db, synth.Options{Tools: 40, Seed: 1})
+		s := newFixture(t, db)
+		importFeed(t, db, synth.Options{Tools: 40, Seed: 1})
 		before, err := journal.Newest(t.Context(), db.Current().JournalEntry)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r := newReceiver(t)
 		e := s.add(Wish{URL: r.URL + "/hook?for=me"})
-		begun := time.Now()
+		started := time.Now()
 		background(t, s.Run)
-		publish(t, db, synth.Options{Tools: 40, Seed: 1, Revision: 5})
+		importFeed(t, db, synth.Options{Tools: 40, Seed: 1, Revision: 5})
 		events, err := journal.Read(t.Context(), db.Current().JournalEntry, journal.Query{After: before, Limit: 1000})
 		if err != nil || len(events) < 5 {
 			t.Fatal(len(events), err)
@@ -65,37 +67,37 @@ func TestDeliveries(t *testing.T) {
 				t.Error(err)
 			}
 			if id := one.header.Get("webhook-id"); id != events[i].ID() {
-				t.Errorf("%s came at the place of %s", id, events[i].ID())
+				t.Errorf("event %d: got %s, want %s", i, id, events[i].ID())
 			}
 			if !bytes.Equal(one.body, events[i].JSON()) || one.header.Get("Content-Type") != "application/json" {
-				t.Errorf("%s: %s", one.header.Get("Content-Type"), one.body)
+				t.Errorf("got %s %s, want %s", one.header.Get("Content-Type"), one.body, events[i].JSON())
 			}
 			at, err := strconv.ParseInt(one.header.Get("webhook-timestamp"), 10, 64)
-			if err != nil || at < begun.Unix() || at > time.Now().Unix() {
-				t.Errorf("timestamp %d", at)
+			if err != nil || at < started.Unix() || at > time.Now().Unix() {
+				t.Errorf("got timestamp %d, want now", at)
 			}
 		}
-		// What comes after another event would have come before it.
-		tell(t, db, 0)
+		// If an event was sent twice, the second one would arrive before this one.
+		publishTools(t, db, 0)
 		r.wait(t, len(events)+1)
-		eventually(t, "it is written down", func() bool { return len(s.attempts(e)) == len(events)+1 })
-		eventually(t, "nothing waits", func() bool { return len(s.waiting(e)) == 0 })
+		eventually(t, "the attempts are recorded", func() bool { return len(s.attempts(e)) == len(events)+1 })
+		eventually(t, "no retry is pending", func() bool { return len(s.deliveries(e)) == 0 })
 		if len(r.all()) != len(events)+1 {
 			t.Errorf("got %d events, want %d", len(r.all()), len(events)+1)
 		}
 		if s.logs.String() != "" {
-			t.Error(s.logs)
+			t.Errorf("got log %s, want none", s.logs)
 		}
 	})
 }
 
-// Two servers do not send twice.
+// Two servers send each event once.
 func TestTwoServersSendOnce(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.Postgres(t)
-	first := newSite(t, testkit.Open(t, cfg))
+	first := newFixture(t, testkit.Open(t, cfg))
 	second := New(first.Config)
-	second.Store, second.times = testkit.Open(t, cfg), hurried
+	second.Store, second.timing = testkit.Open(t, cfg), testTiming
 	receivers := []*receiver{newReceiver(t), newReceiver(t), newReceiver(t)}
 	for _, r := range receivers {
 		first.add(Wish{URL: r.URL})
@@ -104,77 +106,77 @@ func TestTwoServersSendOnce(t *testing.T) {
 	background(t, second.Run)
 	var want []string
 	for range 5 {
-		want = append(want, ids(tell(t, first.Store, 60), 61)...)
+		want = append(want, ids(publishTools(t, first.Store, 60), 61)...)
 	}
 	for _, r := range receivers {
 		r.wait(t, len(want))
 	}
-	want = append(want, ids(tell(t, first.Store, 0), 1)...) // after anything that is sent twice
+	want = append(want, ids(publishTools(t, first.Store, 0), 1)...) // after any event that is sent twice
 	for _, r := range receivers {
 		r.wait(t, len(want))
 	}
 	for _, r := range receivers {
 		if !slices.Equal(r.ids(), want) {
-			t.Errorf("%d came for %d", len(r.all()), len(want))
+			t.Errorf("got %d events, want %d in order", len(r.all()), len(want))
 		}
 	}
 }
 
-// Who is slow does not keep others waiting, and gets all.
-func TestSlowReceiverDelaysNobody(t *testing.T) {
+// A slow receiver does not delay others, and gets all events.
+func TestSlowReceiver(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, testkit.Open(t, testkit.SQLite(t)))
-	s.times.prompt = shipped.prompt
-	s.times.work = 300 * time.Millisecond
+	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
+	s.timing.prompt = defaultTiming.prompt
+	s.timing.work = 300 * time.Millisecond
 	slow, quick := newReceiver(t), newReceiver(t)
 	var busy, most atomic.Int32
-	quickIsThrough := make(chan struct{})
-	slow.answers(func(int, http.ResponseWriter, *http.Request) {
+	quickDone := make(chan struct{})
+	slow.respond(func(int, http.ResponseWriter, *http.Request) {
 		if n := busy.Add(1); n > most.Load() {
 			most.Store(n)
 		}
-		<-quickIsThrough
+		<-quickDone
 		time.Sleep(200 * time.Millisecond)
 		busy.Add(-1)
 	})
 	s.add(Wish{URL: slow.URL})
 	s.add(Wish{URL: quick.URL})
 	background(t, s.Run)
-	first := tell(t, s.Store, 29)
+	first := publishTools(t, s.Store, 29)
 	quick.wait(t, 30)
-	if got := len(slow.all()); got > atOnce {
-		t.Errorf("the slow one has had %d of 30 already", got)
+	if got := len(slow.all()); got > maxPending {
+		t.Errorf("slow receiver: got %d events, want at most %d", got, maxPending)
 	}
-	close(quickIsThrough)
+	close(quickDone)
 	if !sameSet(quick.ids(), ids(first, 30)) {
-		t.Error(quick.ids())
+		t.Errorf("quick receiver: got %v", quick.ids())
 	}
-	// It takes longer than one job: nothing is cut off, so nothing comes twice.
+	// This takes longer than a worker may, but no request is cut off and repeated.
 	slow.wait(t, 30)
-	eventually(t, "all is answered", func() bool { return busy.Load() == 0 })
-	last := tell(t, s.Store, 0) // after anything that is sent twice
+	eventually(t, "all requests are done", func() bool { return busy.Load() == 0 })
+	last := publishTools(t, s.Store, 0) // after any event that is sent twice
 	slow.wait(t, 31)
 	if !sameSet(slow.ids(), append(ids(first, 30), ids(last, 1)...)) {
-		t.Error(slow.ids())
+		t.Errorf("slow receiver: got %v", slow.ids())
 	}
-	if most.Load() > atOnce {
-		t.Errorf("%d at once", most.Load())
+	if most.Load() > maxPending {
+		t.Errorf("got %d requests at once, want at most %d", most.Load(), maxPending)
 	}
 }
 
-// sameSet is for what may overtake each other on its way.
+// sameSet compares events that may overtake each other.
 func sameSet(got, want []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want)))
 }
 
-// A round is as long as it may be, and goes on in the next.
+// Events that do not fit into one round are sent in the next.
 func TestManyEvents(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newSite(t, db)
+		s := newFixture(t, db)
 		r := newReceiver(t)
 		e := s.add(Wish{URL: r.URL})
-		first := tell(t, db, 2*roundSize+50)
+		first := publishTools(t, db, 2*roundSize+50)
 		for more := true; more; {
 			var err error
 			if more, err = s.round(t.Context(), always, e.ID); err != nil {
@@ -182,7 +184,7 @@ func TestManyEvents(t *testing.T) {
 			}
 		}
 		if !slices.Equal(r.ids(), ids(first, 2*roundSize+51)) {
-			t.Errorf("%d came", len(r.all()))
+			t.Errorf("got %d events, want %d in order", len(r.all()), 2*roundSize+51)
 		}
 	})
 }
@@ -193,7 +195,7 @@ func TestFilter(t *testing.T) {
 		return journal.Entry{Kind: journal.ComparisonCreated, Event: journal.EventComparisonPublished, Slug: slug, Category: category, OtherCategory: other, After: []byte(`{"slug":"` + slug + `"}`)}
 	}
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newSite(t, db)
+		s := newFixture(t, db)
 		type wanted struct {
 			wish Wish
 			want string
@@ -217,7 +219,7 @@ func TestFilter(t *testing.T) {
 		}
 		quiet := toolCreated("untold", "code")
 		quiet.Event = ""
-		tellAll(t, db, toolCreated("code", "code"), toolCreated("voix", "voix"), quiet,
+		publishEntries(t, db, toolCreated("code", "code"), toolCreated("voix", "voix"), quiet,
 			duel("code-voix", "code", "voix"), duel("voix-chat", "voix", "chat"), toolCreated("hidden.", "hidden"))
 		list, err := s.List(t.Context(), s.owner)
 		if err != nil {
@@ -237,60 +239,60 @@ func TestFilter(t *testing.T) {
 				got = append(got, body.Slug)
 			}
 			if strings.Join(got, " ") != all[i].want {
-				t.Errorf("%+v: got %v", all[i].wish, got)
+				t.Errorf("%+v: got %v, want %s", all[i].wish, got, all[i].want)
 			}
-			// What it does not want is behind it, too.
+			// The position also passes unwanted events.
 			if newest, _ := journal.Newest(t.Context(), db.Current().JournalEntry); s.find(e.ID).Position != newest {
-				t.Errorf("%+v: at %d of %d", all[i].wish, s.find(e.ID).Position, newest)
+				t.Errorf("%+v: got position %d, want %d", all[i].wish, s.find(e.ID).Position, newest)
 			}
 		}
 	})
 }
 
-// A journal may end before an endpoint's position, after a backup of it was
-// restored. What comes then is sent.
+// After a backup of the journal was restored, an endpoint's position may be after
+// the newest event. New events are sent nevertheless.
 func TestRestoredBackup(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newSite(t, db)
+		s := newFixture(t, db)
 		r := newReceiver(t)
 		e := s.add(Wish{URL: r.URL})
 		background(t, s.Run)
-		newest := tell(t, db, 3) + 3
-		eventually(t, "it is at the journal's end", func() bool { return s.find(e.ID).Position == newest })
-		r.forget()
+		newest := publishTools(t, db, 3) + 3
+		eventually(t, "the endpoint is at the end of the journal", func() bool { return s.find(e.ID).Position == newest })
+		r.reset()
 		if err := db.Write.Endpoint.UpdateOneID(e.ID).SetPosition(newest + 1_000).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "it is back there", func() bool { return s.find(e.ID).Position == newest })
-		first := tell(t, db, 2)
+		eventually(t, "the endpoint moves back to the end", func() bool { return s.find(e.ID).Position == newest })
+		first := publishTools(t, db, 2)
 		r.wait(t, 3)
 		if !slices.Equal(r.ids(), ids(first, 3)) {
-			t.Error(r.ids())
+			t.Errorf("got %v, want %v", r.ids(), ids(first, 3))
 		}
 	})
 }
 
-// The server that ends in the middle writes down what it knows, and what it
-// does not know is sent by the next.
-func TestStopInTheMiddle(t *testing.T) {
+// A server that stops while it sends records the responses that it got. The next
+// server sends the remaining events.
+func TestStopWhileSending(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newSite(t, db)
-		s.times.attempt, s.times.prompt = time.Hour, shipped.prompt
-		answered := &answerCount{RoundTripper: s.client.Transport}
-		s.client.Transport = answered
+		s := newFixture(t, db)
+		s.timing.attempt, s.timing.prompt = time.Hour, defaultTiming.prompt
+		responses := &responseCounter{RoundTripper: s.client.Transport}
+		s.client.Transport = responses
 		r := newReceiver(t)
 		e := s.add(Wish{URL: r.URL})
-		first := tell(t, db, 39)
+		first := publishTools(t, db, 39)
 		prompt := ids(first, 4)
 		hold := make(chan struct{})
-		r.answers(func(_ int, w http.ResponseWriter, req *http.Request) {
+		r.respond(func(_ int, w http.ResponseWriter, req *http.Request) {
 			id := req.Header.Get("webhook-id")
 			if slices.Contains(prompt, id) {
 				return
 			}
-			if id == ids(first+4, 1)[0] { // has answered, but does not end
+			if id == ids(first+4, 1)[0] { // responds, but its body does not end
 				w.(http.Flusher).Flush()
 			}
 			select {
@@ -299,57 +301,34 @@ func TestStopInTheMiddle(t *testing.T) {
 			}
 		})
 		stop := background(t, s.Run)
-		r.wait(t, 4+atOnce)
-		eventually(t, "five are answered", func() bool { return answered.n.Load() == 5 })
+		r.wait(t, 4+maxPending)
+		eventually(t, "five responses have arrived", func() bool { return responses.n.Load() == 5 })
 		stop()
 		if got := s.attempts(e); len(got) != 5 {
-			t.Errorf("%d attempts are known", len(got))
+			t.Errorf("got %d attempts, want 5", len(got))
 		}
-		if at := s.find(e.ID); at.Position != first+4 || at.Failures != 0 || len(s.waiting(e)) != 0 {
-			t.Errorf("it is at %d of %d, with %d failures", at.Position, first, at.Failures)
+		if at := s.find(e.ID); at.Position != first+4 || at.Failures != 0 || len(s.deliveries(e)) != 0 {
+			t.Errorf("got position %d and %d failures, want %d and 0", at.Position, at.Failures, first+4)
 		}
 		close(hold)
-		r.forget()
+		r.reset()
 		again := New(s.Config)
-		again.times = hurried
+		again.timing = testTiming
 		background(t, again.Run)
 		r.wait(t, 35)
 		if !slices.Equal(r.ids(), ids(first+5, 35)) {
-			t.Error(r.ids())
+			t.Errorf("got %v, want %v", r.ids(), ids(first+5, 35))
 		}
 	})
 }
 
-// A job that a server's end cuts off is not one that failed: nobody would take
-// the endpoint up before its retry.
-func TestEndIsNoFailure(t *testing.T) {
-	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newSite(t, db)
-		e := s.add(Wish{URL: newReceiver(t).URL})
-		tell(t, db, 1)
-		worker, job := &wakeWorker{hooks: s.Webhooks}, &river.Job[wake]{Args: wake{e.ID}}
-		ended, end := context.WithCancel(t.Context())
-		end()
-		if err := worker.Work(ended, job); err != nil {
-			t.Errorf("as the server ends: %v", err)
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if err := worker.Work(t.Context(), job); err == nil {
-			t.Error("a lost database is no failure")
-		}
-	})
-}
-
-// answerCount counts the answers that have begun.
-type answerCount struct {
+// responseCounter counts responses.
+type responseCounter struct {
 	http.RoundTripper
 	n atomic.Int32
 }
 
-func (c *answerCount) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c *responseCounter) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := c.RoundTripper.RoundTrip(r)
 	if err == nil {
 		c.n.Add(1)
@@ -357,19 +336,18 @@ func (c *answerCount) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// CloseIdleConnections is what Run asks for in the end.
-func (c *answerCount) CloseIdleConnections() {
+// CloseIdleConnections is called when Run ends.
+func (c *responseCounter) CloseIdleConnections() {
 	c.RoundTripper.(*http.Transport).CloseIdleConnections()
 }
 
-// What is told to an endpoint with an empty path and one with a query goes
-// where it should.
-func TestWhereTo(t *testing.T) {
+// Requests go to the path and query of the URL.
+func TestRequestLine(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, testkit.Open(t, testkit.SQLite(t)))
-	asked := make(chan string, 1)
+	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
+	requests := make(chan string, 1)
 	r := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		asked <- fmt.Sprint(r.Method, " ", r.URL, " ", r.Header.Get("User-Agent"))
+		requests <- fmt.Sprint(r.Method, " ", r.URL, " ", r.Header.Get("User-Agent"))
 	}))
 	defer r.Close()
 	for path, want := range map[string]string{"": "/", "/a/b?c=d&e#f": "/a/b?c=d&e"} {
@@ -378,8 +356,73 @@ func TestWhereTo(t *testing.T) {
 		if err != nil || !attempt.Delivered {
 			t.Fatal(attempt, err)
 		}
-		if got := <-asked; got != "POST "+want+" palmares-webhooks" {
-			t.Error(got)
+		if got, want := <-requests, "POST "+want+" palmares-webhooks"; got != want {
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
+}
+
+// An endpoint that is activated while a round skips its missed events gets the
+// events published from then on.
+func TestActivationWhileSkipping(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newFixture(t, db)
+		accounts := auth.NewAccounts(db)
+		for what, change := range map[string]struct{ deactivate, activate func(id int) error }{
+			"pause": {
+				func(id int) error { return s.Pause(t.Context(), s.find(id)) },
+				func(id int) error { return s.Resume(t.Context(), s.find(id)) },
+			},
+			"plan change": {
+				func(int) error { return accounts.SetPlan(t.Context(), s.owner, auth.Developer) },
+				func(int) error { return accounts.SetPlan(t.Context(), s.owner, auth.Pro) },
+			},
+		} {
+			r := newReceiver(t)
+			e := s.add(Wish{URL: r.URL})
+			if err := change.deactivate(e.ID); err != nil {
+				t.Fatal(err)
+			}
+			seen := s.find(e.ID) // what the round read
+			if err := s.skip(t.Context(), seen); err != nil {
+				t.Fatal(err)
+			}
+			if err := change.activate(e.ID); err != nil {
+				t.Fatal(err)
+			}
+			first := publishTools(t, db, 3)
+			if err := s.Replay(t.Context(), s.find(e.ID), ids(first+1, 1)[0]); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.skip(t.Context(), seen); err != nil {
+				t.Fatal(err)
+			}
+			s.sendDue(e)
+			if got := r.ids(); !slices.Equal(slices.Sorted(slices.Values(got)), ids(first, 4)) {
+				t.Errorf("after %s: got %v, want %v", what, got, ids(first, 4))
+			}
+		}
+	})
+}
+
+// An account may be deleted between the two queries that read an endpoint.
+func TestDeletedWhileRead(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newFixture(t, db)
+		e := s.add(Wish{URL: newReceiver(t).URL})
+		var deleting sync.Once
+		db.Current().Account.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
+			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
+				deleting.Do(func() {
+					if err := auth.NewAccounts(db).Delete(ctx, s.owner); err != nil {
+						t.Error(err)
+					}
+				})
+				return next.Query(ctx, q)
+			})
+		}))
+		s.sendDue(e)
+	})
 }

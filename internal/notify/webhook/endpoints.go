@@ -10,6 +10,7 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/ent/account"
+	"palmares/ent/attempt"
 	"palmares/ent/delivery"
 	"palmares/ent/endpoint"
 	"palmares/ent/journalentry"
@@ -19,125 +20,136 @@ import (
 	"palmares/internal/core/store"
 )
 
-// MostEndpoints is how many an account may have.
-const MostEndpoints = 10
+const (
+	// MostEndpoints is the number of endpoints that an account can have.
+	MostEndpoints = 10
 
-const mostCategories = 50
+	maxCategories = 50
+	// attemptRetention is how long attempts are stored.
+	attemptRetention = 30 * 24 * time.Hour
+)
 
-// Wish is what somebody wants to be sent, and where.
+// Wish describes a new endpoint.
 type Wish struct {
 	URL        string
-	Types      []string // of events; all if empty
-	Categories []string // all if empty
+	Types      []string // event types; all if empty
+	Categories []string // slugs; all if empty
 }
 
-var slugShaped = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+var (
+	errNoEndpoint = problem.New(problem.NotFound, "There is no such endpoint.")
+	errNotPro     = problem.New(problem.Forbidden, "Webhooks are part of the Pro plan.")
+	slugPattern   = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+)
 
+// check validates and normalizes a new endpoint.
 func (w *Webhooks) check(wish Wish) (Wish, error) {
 	address, err := w.checkURL(wish.URL)
 	if err != nil {
 		return wish, err
 	}
-	checked := Wish{URL: address, Types: []string{}, Categories: []string{}}
 	for _, kind := range wish.Types {
 		if !slices.Contains(journal.Events, kind) {
-			return wish, problem.New(problem.BadInput, "There is no event %.40q: there are %s.", kind, strings.Join(journal.Events, ", "))
+			return wish, problem.New(problem.BadInput, "Unknown event type %.40q. The event types are %s.", kind, strings.Join(journal.Events, ", "))
 		}
-		checked.Types = append(checked.Types, kind)
 	}
 	for _, slug := range wish.Categories {
-		if len(slug) > 80 || !slugShaped.MatchString(slug) {
-			return wish, problem.New(problem.BadInput, "%.80q is not a category's slug.", slug)
+		if len(slug) > 80 || !slugPattern.MatchString(slug) {
+			return wish, problem.New(problem.BadInput, "%.80q is not a valid category slug.", slug)
 		}
-		checked.Categories = append(checked.Categories, slug)
 	}
-	if len(checked.Categories) > mostCategories {
-		return wish, problem.New(problem.BadInput, "More than %d categories are named: leave them out for all.", mostCategories)
+	if len(wish.Categories) > maxCategories {
+		return wish, problem.New(problem.BadInput, "Choose at most %d categories, or none to receive events of all.", maxCategories)
 	}
-	slices.Sort(checked.Types)
-	slices.Sort(checked.Categories)
-	checked.Types, checked.Categories = slices.Compact(checked.Types), slices.Compact(checked.Categories)
-	return checked, nil
+	return Wish{URL: address, Types: sortedSet(wish.Types), Categories: sortedSet(wish.Categories)}, nil
 }
 
-// Add makes an endpoint that gets what comes from now on. Its secret is shown
-// to its owner once.
+// sortedSet never returns nil, which JSON would encode as null.
+func sortedSet(list []string) []string {
+	set := append([]string{}, list...)
+	slices.Sort(set)
+	return slices.Compact(set)
+}
+
+// Add creates an endpoint that receives the events published from now on.
 func (w *Webhooks) Add(ctx context.Context, acc *ent.Account, wish Wish) (*ent.Endpoint, error) {
 	wish, err := w.check(wish)
 	if err != nil {
 		return nil, err
 	}
-	var made *ent.Endpoint
+	var added *ent.Endpoint
 	err = w.Store.InTurn(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
 		owner, err := tx.Account.Get(ctx, acc.ID)
 		if err != nil {
 			return err
 		}
 		if !auth.Plan(owner.Plan).Terms().Webhooks {
-			return problem.New(problem.Forbidden, "Webhooks are part of the Pro plan.")
+			return errNotPro
 		}
 		count, err := tx.Endpoint.Query().Where(endpoint.AccountID(acc.ID)).Count(ctx)
 		if err != nil {
 			return err
 		}
 		if count >= MostEndpoints {
-			return problem.New(problem.BadInput, "All %d endpoints are made: remove one first.", MostEndpoints)
+			return problem.New(problem.BadInput, "An account can have %d endpoints. Remove one first.", MostEndpoints)
 		}
 		newest, err := journal.Newest(ctx, tx.JournalEntry)
 		if err != nil {
 			return err
 		}
-		made, err = tx.Endpoint.Create().SetAccountID(acc.ID).SetURL(wish.URL).SetTypes(wish.Types).SetCategories(wish.Categories).
+		added, err = tx.Endpoint.Create().SetAccountID(acc.ID).SetURL(wish.URL).SetTypes(wish.Types).SetCategories(wish.Categories).
 			SetSecret(newSecret()).SetPosition(newest).SetCreatedAt(w.now().UTC()).Save(ctx)
 		return err
 	})
-	return made, err
+	return added, err
 }
 
-// List is an account's endpoints, oldest first; every account's if nil.
-func (w *Webhooks) List(ctx context.Context, acc *ent.Account) ([]*ent.Endpoint, error) {
-	query := w.Store.Current().Endpoint.Query().WithAccount().Order(endpoint.ByID())
+// query returns the endpoints of an account, or all of them if acc is nil.
+func (w *Webhooks) query(acc *ent.Account) *ent.EndpointQuery {
+	query := w.Store.Current().Endpoint.Query().WithAccount()
 	if acc != nil {
 		query.Where(endpoint.AccountID(acc.ID))
 	}
-	all, err := query.All(ctx)
+	return query
+}
+
+// List returns the endpoints of an account, oldest first, or those of all
+// accounts if acc is nil.
+func (w *Webhooks) List(ctx context.Context, acc *ent.Account) ([]*ent.Endpoint, error) {
+	all, err := w.query(acc).Order(endpoint.ByID()).All(ctx)
 	return all, store.Explain(err)
 }
 
-// Find is an endpoint of an account's own; anybody's if nil.
+// Find returns an endpoint of an account, or of any account if acc is nil.
 func (w *Webhooks) Find(ctx context.Context, acc *ent.Account, id int) (*ent.Endpoint, error) {
-	query := w.Store.Current().Endpoint.Query().Where(endpoint.ID(id)).WithAccount()
-	if acc != nil {
-		query.Where(endpoint.AccountID(acc.ID))
-	}
-	found, err := query.Only(ctx)
+	found, err := w.query(acc).Where(endpoint.ID(id)).Only(ctx)
 	if ent.IsNotFound(err) {
 		return nil, errNoEndpoint
 	}
 	return found, store.Explain(err)
 }
 
-// Rotate gives an endpoint a new secret; for a day both sign.
+// Rotate gives an endpoint a new secret. For a day, events are signed with both.
 func (w *Webhooks) Rotate(ctx context.Context, e *ent.Endpoint) (secret string, err error) {
 	secret = newSecret()
 	return secret, store.Explain(w.Store.Write.Endpoint.UpdateOneID(e.ID).SetSecret(secret).
-		SetFormerSecret(e.Secret).SetFormerUntil(w.now().UTC().Add(bothSign)).Exec(ctx))
+		SetFormerSecret(e.Secret).SetFormerUntil(w.now().UTC().Add(rotationPeriod)).Exec(ctx))
 }
 
-// Pause ends sending; what happens meanwhile is not sent later.
+// Pause stops delivery. Events published during the pause are not sent later.
 func (w *Webhooks) Pause(ctx context.Context, e *ent.Endpoint) error {
 	return w.stop(ctx, e, endpoint.StatePaused, "")
 }
 
-// Disable is a pause with a reason that the owner is shown.
-func (w *Webhooks) Disable(ctx context.Context, e *ent.Endpoint, why string) error {
-	return w.stop(ctx, e, endpoint.StateDisabled, why)
+// Disable stops delivery for a reason that the owner can see.
+func (w *Webhooks) Disable(ctx context.Context, e *ent.Endpoint, reason string) error {
+	return w.stop(ctx, e, endpoint.StateDisabled, reason)
 }
 
-func (w *Webhooks) stop(ctx context.Context, e *ent.Endpoint, state endpoint.State, why string) error {
+func (w *Webhooks) stop(ctx context.Context, e *ent.Endpoint, state endpoint.State, reason string) error {
 	return w.Store.Update(ctx, func(tx *ent.Tx) error {
-		// The endpoint first, as a round does: else the two could wait for each other.
-		if err := tx.Endpoint.Update().Where(endpoint.ID(e.ID)).SetState(state).SetWhy(why).SetUntold(false).Exec(ctx); err != nil {
+		// Lock the endpoint first, as record does, to avoid a deadlock.
+		if err := tx.Endpoint.Update().Where(endpoint.ID(e.ID)).SetState(state).SetWhy(reason).SetNotifyOwner(false).Exec(ctx); err != nil {
 			return err
 		}
 		_, err := tx.Delivery.Delete().Where(delivery.EndpointID(e.ID)).Exec(ctx)
@@ -145,38 +157,38 @@ func (w *Webhooks) stop(ctx context.Context, e *ent.Endpoint, state endpoint.Sta
 	})
 }
 
-// Resume sends what comes from now on.
+// Resume sends the events published from now on.
 func (w *Webhooks) Resume(ctx context.Context, e *ent.Endpoint) error {
 	return w.Store.Update(ctx, func(tx *ent.Tx) error {
 		newest, err := journal.Newest(ctx, tx.JournalEntry)
 		if err != nil {
 			return err
 		}
-		return tx.Endpoint.Update().Where(endpoint.ID(e.ID)).SetState(endpoint.StateActive).SetWhy("").SetUntold(false).
+		return tx.Endpoint.Update().Where(endpoint.ID(e.ID)).SetState(endpoint.StateActive).SetWhy("").SetNotifyOwner(false).
 			SetFailures(0).ClearFailingSince().ClearNotBefore().SetPosition(newest).Exec(ctx)
 	})
 }
 
-// Remove forgets an endpoint.
+// Remove deletes an endpoint.
 func (w *Webhooks) Remove(ctx context.Context, e *ent.Endpoint) error {
 	_, err := w.Store.Write.Endpoint.Delete().Where(endpoint.ID(e.ID)).Exec(ctx)
 	return store.Explain(err)
 }
 
-// Replay sends one event again, under its own id.
+// Replay sends an event again, with the same ID.
 func (w *Webhooks) Replay(ctx context.Context, e *ent.Endpoint, id string) error {
-	if err := sending(e); err != nil {
+	if err := checkSending(e); err != nil {
 		return err
 	}
-	number, ours := journal.ParseID(id)
-	if !ours {
-		return problem.New(problem.BadInput, "%.40q is not an event's id, such as evt_42.", id)
+	number, ok := journal.ParseID(id)
+	if !ok {
+		return problem.New(problem.BadInput, "%.40q is not an event ID. Event IDs look like evt_42.", id)
 	}
-	there, err := w.Store.Current().JournalEntry.Query().Where(journalentry.ID(number), journalentry.EventNotNil()).Exist(ctx)
+	exists, err := w.Store.Current().JournalEntry.Query().Where(journalentry.ID(number), journalentry.EventNotNil()).Exist(ctx)
 	if err != nil {
 		return store.Explain(err)
 	}
-	if !there {
+	if !exists {
 		return problem.New(problem.NotFound, "There is no event %s.", id)
 	}
 	now := w.now().UTC()
@@ -185,9 +197,9 @@ func (w *Webhooks) Replay(ctx context.Context, e *ent.Endpoint, id string) error
 		Update(func(u *ent.DeliveryUpsert) { u.SetNextAt(now) }).Exec(ctx))
 }
 
-// ReplaySince sends everything again that was published since a time.
+// ReplaySince sends all events again that were published since a time.
 func (w *Webhooks) ReplaySince(ctx context.Context, e *ent.Endpoint, since time.Time) error {
-	if err := sending(e); err != nil {
+	if err := checkSending(e); err != nil {
 		return err
 	}
 	before, err := w.lastBefore(ctx, since)
@@ -199,14 +211,14 @@ func (w *Webhooks) ReplaySince(ctx context.Context, e *ent.Endpoint, since time.
 		if err != nil || moved == 0 {
 			return err
 		}
-		// What was to be tried again comes with the rest.
+		// The replay includes these retries.
 		_, err = tx.Delivery.Delete().Where(delivery.EndpointID(e.ID), delivery.EventGT(before)).Exec(ctx)
 		return err
 	})
 }
 
-// lastBefore is the last entry of the journal from before a time. Times are
-// compared here: SQLite has them as text, each in the zone of its writer.
+// lastBefore returns the last journal entry from before a time. It compares
+// times here, because SQLite stores them as text in different time zones.
 func (w *Webhooks) lastBefore(ctx context.Context, since time.Time) (int, error) {
 	releases, err := w.Store.Current().Release.Query().Select(release.FieldID, release.FieldImportedAt).Order(ent.Desc(release.FieldID)).All(ctx)
 	if err != nil {
@@ -224,23 +236,66 @@ func (w *Webhooks) lastBefore(ctx context.Context, since time.Time) (int, error)
 	return 0, nil
 }
 
-var errNoEndpoint = problem.New(problem.NotFound, "There is no such endpoint.")
-
-// sending refuses what an endpoint that sends nothing cannot do.
-func sending(e *ent.Endpoint) error {
+// checkSending returns an error if an endpoint gets no events.
+func checkSending(e *ent.Endpoint) error {
 	switch {
-	case e.Edges.Account == nil: // deleted between two statements
+	case e.Edges.Account == nil: // deleted between two queries
 		return errNoEndpoint
 	case e.State != endpoint.StateActive:
 		return problem.New(problem.BadInput, "This endpoint is %s. Resume it before you replay events.", e.State)
 	case !auth.Plan(e.Edges.Account.Plan).Terms().Webhooks:
-		return problem.New(problem.Forbidden, "Webhooks are part of the Pro plan.")
+		return errNotPro
 	}
 	return nil
 }
 
-// Waiting is how many events an endpoint is still to get after a failure.
+// Waiting returns how many events will be sent to an endpoint again.
 func (w *Webhooks) Waiting(ctx context.Context, e *ent.Endpoint) (int, error) {
 	n, err := w.Store.Current().Delivery.Query().Where(delivery.EndpointID(e.ID)).Count(ctx)
 	return n, store.Explain(err)
+}
+
+// AttemptsQuery selects attempts.
+type AttemptsQuery struct {
+	Failed bool // only failed attempts
+	Before int  // only attempts older than the one with this ID; 0 for the newest
+	Most   int
+}
+
+// Attempts returns an endpoint's attempts of the last 30 days, newest first, and
+// whether there are older ones.
+func (w *Webhooks) Attempts(ctx context.Context, e *ent.Endpoint, q AttemptsQuery) (all []*ent.Attempt, older bool, err error) {
+	query := w.Store.Current().Attempt.Query().Where(attempt.EndpointID(e.ID), attempt.AtGT(w.now().UTC().Add(-attemptRetention))).
+		Order(ent.Desc(attempt.FieldAt), ent.Desc(attempt.FieldID)).Limit(q.Most + 1)
+	if q.Failed {
+		query.Where(attempt.Delivered(false))
+	}
+	if q.Before > 0 {
+		last, err := w.Store.Current().Attempt.Query().Where(attempt.ID(q.Before), attempt.EndpointID(e.ID)).Only(ctx)
+		if err != nil { // if it was deleted, so were the older ones
+			return nil, false, store.Explain(ent.MaskNotFound(err))
+		}
+		at := last.At.UTC()
+		query.Where(attempt.AtLTE(at), // for the index
+			attempt.Or(attempt.AtLT(at), attempt.IDLT(q.Before)))
+	}
+	all, err = query.All(ctx)
+	if len(all) > q.Most {
+		all, older = all[:q.Most], true
+	}
+	return all, older, store.Explain(err)
+}
+
+// Tidy deletes old attempts, in small batches that lock the database briefly.
+func (w *Webhooks) Tidy(ctx context.Context) error {
+	before := w.now().UTC().Add(-attemptRetention)
+	for {
+		old, err := w.Store.Current().Attempt.Query().Where(attempt.AtLT(before)).Order(attempt.ByAt()).Limit(5_000).IDs(ctx)
+		if err != nil || len(old) == 0 {
+			return store.Explain(err)
+		}
+		if _, err := w.Store.Write.Attempt.Delete().Where(attempt.IDIn(old...)).Exec(ctx); err != nil {
+			return store.Explain(err)
+		}
+	}
 }

@@ -17,10 +17,10 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-func TestAtMostTen(t *testing.T) {
+func TestEndpointLimit(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newSite(t, db)
+		s := newFixture(t, db)
 		var all sync.WaitGroup
 		var mu sync.Mutex
 		refused := 0
@@ -41,19 +41,19 @@ func TestAtMostTen(t *testing.T) {
 		all.Wait()
 		list, err := s.List(t.Context(), s.owner)
 		if err != nil || len(list) != MostEndpoints || refused != 10 {
-			t.Errorf("%d are there, %d were refused, %v", len(list), refused, err)
+			t.Errorf("got %d endpoints, %d refused, %v, want 10 of each", len(list), refused, err)
 		}
 	})
 }
 
-func TestWishes(t *testing.T) {
+func TestCheckEndpoint(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, testkit.Open(t, testkit.SQLite(t)))
-	many := make([]string, mostCategories+1)
+	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
+	many := make([]string, maxCategories+1)
 	for i := range many {
 		many[i] = fmt.Sprint("c", i)
 	}
-	for _, wrong := range []Wish{
+	for _, invalid := range []Wish{
 		{URL: "https://hooks.example", Types: []string{"tool.exploded"}},
 		{URL: "https://hooks.example", Types: []string{TestType}},
 		{URL: "https://hooks.example", Categories: []string{"Code"}},
@@ -63,73 +63,73 @@ func TestWishes(t *testing.T) {
 		{URL: "https://hooks.example", Categories: many},
 		{URL: "http://hooks.example"},
 	} {
-		if _, err := s.Add(t.Context(), s.owner, wrong); problem.Of(err).Code != problem.BadInput {
-			t.Errorf("%v: %v", wrong, err)
+		if _, err := s.Add(t.Context(), s.owner, invalid); problem.Of(err).Code != problem.BadInput {
+			t.Errorf("%v: got %v, want BadInput", invalid, err)
 		}
 	}
 	e := s.add(Wish{URL: "https://hooks.example", Types: []string{"tool.updated", "tool.created", "tool.updated"}, Categories: []string{"voix", "code"}})
 	if !slices.Equal(e.Types, []string{"tool.created", "tool.updated"}) || !slices.Equal(e.Categories, []string{"code", "voix"}) {
-		t.Error(e)
+		t.Errorf("got %v, want sorted types and categories", e)
 	}
 	free, err := auth.NewAccounts(s.Store).Create(t.Context(), "free@example.com", auth.Developer)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Add(t.Context(), free, Wish{URL: "https://hooks.example"}); problem.Of(err).Code != problem.Forbidden {
-		t.Error(err)
+		t.Errorf("without Pro: got %v, want Forbidden", err)
 	}
 	if _, err := s.Find(t.Context(), free, e.ID); problem.Of(err).Code != problem.NotFound {
-		t.Errorf("somebody else's is found: %v", err)
+		t.Errorf("another account: got %v, want NotFound", err)
 	}
 }
 
-// Nothing piles up for who does not pay, and what is new comes when they do.
+// Without Pro, events are skipped. With Pro again, new events are sent.
 func TestPlanEnds(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newSite(t, db)
-		s.stopClock()
+		s := newFixture(t, db)
+		s.freezeClock()
 		accounts := auth.NewAccounts(db)
 		r := newReceiver(t)
-		r.answersStatus(500)
+		r.respondStatus(500)
 		e := s.add(Wish{URL: r.URL})
-		tell(t, db, 29)
+		publishTools(t, db, 29)
 		s.sendDue(e)
-		if len(s.waiting(e)) != 30 {
-			t.Fatalf("%d wait", len(s.waiting(e)))
+		if len(s.deliveries(e)) != 30 {
+			t.Fatalf("got %d retries, want 30", len(s.deliveries(e)))
 		}
 		if err := accounts.SetPlan(t.Context(), s.owner, auth.Developer); err != nil {
 			t.Fatal(err)
 		}
-		r.forget()
-		r.answersStatus(200)
+		r.reset()
+		r.respondStatus(200)
 		stop := background(t, s.Run)
 		newest := 0
 		for range 3 {
-			newest = tell(t, db, 9) + 9
+			newest = publishTools(t, db, 9) + 9
 		}
-		eventually(t, "all is passed over", func() bool { return s.find(e.ID).Position == newest && len(s.waiting(e)) == 0 })
+		eventually(t, "all events are skipped", func() bool { return s.find(e.ID).Position == newest && len(s.deliveries(e)) == 0 })
 		stop()
 		if got := s.attempts(e); len(r.all()) != 0 || len(got) != 30 {
-			t.Errorf("%d came, %d attempts", len(r.all()), len(got))
+			t.Errorf("got %d events and %d attempts, want 0 and 30", len(r.all()), len(got))
 		}
-		s.clock.pass(40 * 24 * time.Hour)
+		s.clock.advance(40 * 24 * time.Hour)
 		if err := accounts.SetPlan(t.Context(), s.owner, auth.Pro); err != nil {
 			t.Fatal(err)
 		}
-		// It starts anew: what it failed before does not count.
-		r.answersStatus(500)
-		first := tell(t, db, 2)
+		// Earlier failures do not count.
+		r.respondStatus(500)
+		first := publishTools(t, db, 2)
 		s.sendDue(e)
 		if e := s.find(e.ID); e.State != endpoint.StateActive || e.Failures != 3 {
-			t.Errorf("it is %s after %d failures", e.State, e.Failures)
+			t.Errorf("got state %s and %d failures, want active and 3", e.State, e.Failures)
 		}
-		r.answersStatus(200)
-		r.forget()
-		s.clock.pass(6 * time.Second)
+		r.respondStatus(200)
+		r.reset()
+		s.clock.advance(6 * time.Second)
 		s.sendDue(e)
 		if !slices.Equal(r.ids(), ids(first, 3)) {
-			t.Error(r.ids())
+			t.Errorf("got %v, want %v", r.ids(), ids(first, 3))
 		}
 	})
 }
@@ -137,12 +137,12 @@ func TestPlanEnds(t *testing.T) {
 func TestPause(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newSite(t, db)
-		s.stopClock()
+		s := newFixture(t, db)
+		s.freezeClock()
 		r := newReceiver(t)
-		r.answersStatus(500)
+		r.respondStatus(500)
 		e := s.add(Wish{URL: r.URL})
-		tell(t, db, 2)
+		publishTools(t, db, 2)
 		s.sendDue(e)
 		if err := s.Pause(t.Context(), e); err != nil {
 			t.Fatal(err)
@@ -150,106 +150,106 @@ func TestPause(t *testing.T) {
 		e = s.find(e.ID)
 		for name, err := range map[string]error{"replay": s.Replay(t.Context(), e, "evt_1"), "replay since": s.ReplaySince(t.Context(), e, time.Time{})} {
 			if problem.Of(err).Code != problem.BadInput {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: got %v, want BadInput", name, err)
 			}
 		}
-		tell(t, db, 2)
-		s.clock.pass(time.Hour)
+		publishTools(t, db, 2)
+		s.clock.advance(time.Hour)
 		s.sendDue(e)
-		if len(r.all()) != 3 || len(s.waiting(e)) != 0 {
-			t.Errorf("%d came, %d wait", len(r.all()), len(s.waiting(e)))
+		if len(r.all()) != 3 || len(s.deliveries(e)) != 0 {
+			t.Errorf("got %d events and %d retries, want 3 and 0", len(r.all()), len(s.deliveries(e)))
 		}
 		if err := s.Resume(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
-		r.forget()
-		first := tell(t, db, 0)
+		r.reset()
+		first := publishTools(t, db, 0)
 		s.sendDue(e)
 		if !slices.Equal(r.ids(), ids(first, 1)) {
-			t.Error(r.ids())
+			t.Errorf("got %v, want %v", r.ids(), ids(first, 1))
 		}
 	})
 }
 
-func TestEndWhileSending(t *testing.T) {
+func TestStopEndpointWhileSending(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newSite(t, db)
-		s.stopClock()
+		s := newFixture(t, db)
+		s.freezeClock()
 		mail := s.withMail()
 		r := newReceiver(t)
-		ends := []struct {
+		stops := []struct {
 			what string
 			do   func(id int) error
 		}{
 			{"pause", func(id int) error { return s.Pause(t.Context(), s.find(id)) }},
-			{"disable", func(id int) error { return s.Disable(t.Context(), s.find(id), "by hand") }},
+			{"disable", func(id int) error { return s.Disable(t.Context(), s.find(id), "it is slow") }},
 			{"remove", func(id int) error { return s.Remove(t.Context(), s.find(id)) }},
 			{"delete the account", func(int) error { return auth.NewAccounts(db).Delete(t.Context(), s.owner) }},
 		}
-		for _, end := range ends {
+		for _, stop := range stops {
 			e := s.add(Wish{URL: r.URL})
-			tell(t, db, 2)
+			publishTools(t, db, 2)
 			whileSending(t, s, r, e.ID, func() {
-				r.answersStatus(410) // which the rest of them get
-				if err := end.do(e.ID); err != nil {
-					t.Errorf("%s: %v", end.what, err)
+				r.respondStatus(410) // to the other events
+				if err := stop.do(e.ID); err != nil {
+					t.Errorf("%s: %v", stop.what, err)
 				}
 			})
 			s.sendDue(e)
-			if len(s.waiting(e)) != 0 {
-				t.Errorf("%s: %d wait", end.what, len(s.waiting(e)))
+			if len(s.deliveries(e)) != 0 {
+				t.Errorf("%s: got %d retries, want 0", stop.what, len(s.deliveries(e)))
 			}
 			found, err := s.Find(t.Context(), nil, e.ID)
 			switch {
-			case end.what == "pause" && (err != nil || found.State != endpoint.StatePaused),
-				end.what == "disable" && (err != nil || found.State != endpoint.StateDisabled || found.Why != "by hand"),
-				strings.Contains("remove, delete the account", end.what) && problem.Of(err).Code != problem.NotFound:
-				t.Errorf("%s: %v %v", end.what, found, err)
+			case stop.what == "pause" && (err != nil || found.State != endpoint.StatePaused),
+				stop.what == "disable" && (err != nil || found.State != endpoint.StateDisabled || found.Why != "it is slow"),
+				strings.Contains("remove, delete the account", stop.what) && problem.Of(err).Code != problem.NotFound:
+				t.Errorf("%s: got %v %v", stop.what, found, err)
 			}
-			// Who is not there any more has no attempts either.
+			// Attempts are deleted with their endpoint.
 			if err != nil && len(s.attempts(e)) != 0 {
-				t.Errorf("%s: attempts are kept", end.what)
+				t.Errorf("%s: got attempts, want none", stop.what)
 			}
 		}
 		if db.Current().Endpoint.Query().CountX(t.Context()) != 0 || db.Current().Attempt.Query().CountX(t.Context()) != 0 {
-			t.Error("something is left of the account")
+			t.Error("got endpoints or attempts of the deleted account, want none")
 		}
-		eventually(t, "no letter waits", func() bool { return s.Mail.Waiting() == 0 })
+		eventually(t, "no email is pending", func() bool { return s.Mail.Waiting() == 0 })
 		if mail.Count(ownerEmail) != 0 {
-			t.Error("a letter was sent about what its owner ended")
+			t.Error("got an email about an endpoint that its owner stopped, want none")
 		}
 	})
 }
 
-// Ends and rounds that meet do not wait for each other for ever.
-func TestPauseMeetsRounds(t *testing.T) {
+// Rounds and pauses at the same time do not deadlock.
+func TestPauseDuringRounds(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, testkit.Open(t, testkit.Postgres(t)))
+	s := newFixture(t, testkit.Open(t, testkit.Postgres(t)))
 	r := newReceiver(t)
-	r.answersStatus(500)
+	r.respondStatus(500)
 	e := s.add(Wish{URL: r.URL})
 	var all sync.WaitGroup
-	var ended atomic.Bool
+	var done atomic.Bool
 	all.Go(func() {
-		defer ended.Store(true)
+		defer done.Store(true)
 		for range 10 {
-			tell(t, s.Store, 19)
+			publishTools(t, s.Store, 19)
 			if err := s.ReplaySince(t.Context(), e, time.Time{}); err != nil {
 				t.Error(err)
 			}
 			if _, err := s.round(t.Context(), always, e.ID); err != nil {
-				t.Errorf("a round: %v", err)
+				t.Errorf("round: %v", err)
 			}
 		}
 	})
 	all.Go(func() {
-		for !ended.Load() {
+		for !done.Load() {
 			if err := s.Pause(t.Context(), e); err != nil {
-				t.Errorf("a pause: %v", err)
+				t.Errorf("pause: %v", err)
 			}
 			if err := s.Resume(t.Context(), e); err != nil {
-				t.Errorf("a resumption: %v", err)
+				t.Errorf("resume: %v", err)
 			}
 			time.Sleep(time.Millisecond)
 		}
@@ -257,11 +257,11 @@ func TestPauseMeetsRounds(t *testing.T) {
 	all.Wait()
 }
 
-// Events that are published just as a round begins are sent once.
-func TestPublishedMeanwhile(t *testing.T) {
+// Events that are published during a round are sent once.
+func TestPublishDuringRounds(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newSite(t, db)
+		s := newFixture(t, db)
 		r := newReceiver(t)
 		e := s.add(Wish{URL: r.URL})
 		var want []string
@@ -270,7 +270,7 @@ func TestPublishedMeanwhile(t *testing.T) {
 		all.Go(func() {
 			defer close(published)
 			for range 30 {
-				want = append(want, ids(tell(t, db, 2), 3)...)
+				want = append(want, ids(publishTools(t, db, 2), 3)...)
 			}
 		})
 		all.Go(func() {
@@ -285,10 +285,151 @@ func TestPublishedMeanwhile(t *testing.T) {
 		})
 		all.Wait()
 		if !slices.Equal(r.ids(), want) {
-			t.Errorf("%d came for %d", len(r.all()), len(want))
+			t.Errorf("got %d events, want %d in order", len(r.all()), len(want))
 		}
 		if newest, _ := journal.Newest(t.Context(), db.Current().JournalEntry); s.find(e.ID).Position != newest {
-			t.Error("it is not at the end")
+			t.Errorf("got position %d, want %d", s.find(e.ID).Position, newest)
+		}
+	})
+}
+
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newFixture(t, db)
+		r := newReceiver(t)
+		e := s.add(Wish{URL: r.URL, Categories: []string{"code"}})
+		first := publishTools(t, db, 4)
+		time.Sleep(10 * time.Millisecond)
+		between := time.Now()
+		second := publishTools(t, db, 4)
+		s.sendDue(e)
+		for _, invalid := range []string{"", "evt_", "evt_0", "evt_-1", "evt_01", "evt_999", "evt_99999999999999999999", "msg_1", "evt_1x", "EVT_1"} {
+			if err := s.Replay(t.Context(), e, invalid); err == nil || problem.Of(err).Code == problem.Internal {
+				t.Errorf("%q: got %v, want an error of the caller", invalid, err)
+			}
+		}
+		for what, replay := range map[string]struct {
+			do   func() error
+			want []string
+		}{
+			"one":       {func() error { return s.Replay(t.Context(), e, ids(first+1, 1)[0]) }, ids(first+1, 1)},
+			"since":     {func() error { return s.ReplaySince(t.Context(), e, between) }, ids(second, 5)},
+			"time zone": {func() error { return s.ReplaySince(t.Context(), e, between.In(time.FixedZone("", 9*3600))) }, ids(second, 5)},
+			"all":       {func() error { return s.ReplaySince(t.Context(), e, time.Time{}) }, append(ids(first, 5), ids(second, 5)...)},
+			"none":      {func() error { return s.ReplaySince(t.Context(), e, time.Now().Add(time.Hour)) }, nil},
+		} {
+			r.reset()
+			if err := replay.do(); err != nil {
+				t.Fatal(err)
+			}
+			s.sendDue(e)
+			if !slices.Equal(r.ids(), replay.want) || len(s.deliveries(e)) != 0 {
+				t.Errorf("%s: got %v, want %v", what, r.ids(), replay.want)
+			}
+		}
+	})
+}
+
+// An event that waits for its retry and is replayed is sent once, immediately.
+func TestReplayOfRetry(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newFixture(t, db)
+		s.freezeClock()
+		r := newReceiver(t)
+		r.respondStatus(500)
+		e := s.add(Wish{URL: r.URL})
+		first := publishTools(t, db, 4)
+		s.sendDue(e)
+		r.respondStatus(200)
+		r.reset()
+		if err := s.Replay(t.Context(), e, ids(first+2, 1)[0]); err != nil {
+			t.Fatal(err)
+		}
+		s.sendDue(e)
+		if !slices.Equal(r.ids(), ids(first+2, 1)) {
+			t.Errorf("got %v, want %v", r.ids(), ids(first+2, 1))
+		}
+		r.reset()
+		if err := s.ReplaySince(t.Context(), e, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		// A round that ends at the same time plans a retry.
+		err := db.Write.Delivery.Create().SetEndpointID(e.ID).SetEvent(first + 3).SetAttempts(1).SetNextAt(s.clock.now().UTC()).Exec(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.sendDue(e)
+		s.clock.advance(time.Hour)
+		s.sendDue(e)
+		if got := r.ids(); len(got) != 5 || got[0] != ids(first+3, 1)[0] || !slices.Equal(slices.Sorted(slices.Values(got)), ids(first, 5)) {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
+// whileSending calls do while the first event of a round is being sent.
+func whileSending(t *testing.T, s *fixture, r *receiver, id int, do func()) {
+	t.Helper()
+	arrived, proceed := r.hold()
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.round(t.Context(), always, id)
+		done <- err
+	}()
+	<-arrived
+	do()
+	close(proceed)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReplayWhileSending(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newFixture(t, db)
+		s.freezeClock()
+		r := newReceiver(t)
+		e := s.add(Wish{URL: r.URL})
+		first := publishTools(t, db, 2)
+		replayAll := func() {
+			if err := s.ReplaySince(t.Context(), e, time.Time{}); err != nil {
+				t.Error(err)
+			}
+		}
+		replayFirst := func() {
+			s.clock.advance(time.Millisecond)
+			if err := s.Replay(t.Context(), e, ids(first, 1)[0]); err != nil {
+				t.Error(err)
+			}
+		}
+		// The events are already being sent.
+		whileSending(t, s, r, e.ID, replayAll)
+		s.sendDue(e)
+		if !slices.Equal(slices.Sorted(slices.Values(r.ids())), ids(first, 3)) {
+			t.Errorf("got %v", r.ids())
+		}
+		// They are no longer new, and are sent twice.
+		r.reset()
+		replayAll()
+		next := publishTools(t, db, 0)
+		s.sendDue(e)
+		last := publishTools(t, db, 0)
+		whileSending(t, s, r, e.ID, replayAll)
+		s.sendDue(e)
+		if got := r.ids(); len(got) != 10 || !slices.Equal(got[5:], slices.Concat(ids(first, 3), ids(next, 1), ids(last, 1))) {
+			t.Errorf("got %v", got)
+		}
+		// An event is replayed while it is being replayed.
+		r.reset()
+		replayFirst()
+		whileSending(t, s, r, e.ID, replayFirst)
+		s.sendDue(e)
+		s.sendDue(e)
+		if got := r.ids(); !slices.Equal(got, append(ids(first, 1), ids(first, 1)...)) {
+			t.Errorf("got %v", got)
 		}
 	})
 }

@@ -2,9 +2,12 @@ package webhook
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -20,15 +23,14 @@ import (
 	"palmares/internal/notify/mail"
 )
 
-// hurried are times for tests that run jobs. Who answers at all is prompt, also
-// on a machine that is busy: so events come in their order.
-var hurried = times{
-	attempt: 20 * time.Second, work: 2 * time.Second, record: 20 * time.Second, locked: time.Minute, letter: 100 * time.Millisecond,
-	stop: 10 * time.Second, prompt: 20 * time.Second,
-	look: 50 * time.Millisecond, poll: 100 * time.Millisecond, dead: 3 * time.Second,
+// testTiming speeds up polling. Its long prompt makes events arrive in order even
+// on a busy machine.
+var testTiming = timing{
+	attempt: 20 * time.Second, work: 2 * time.Second, record: 20 * time.Second, locked: time.Minute, email: 100 * time.Millisecond,
+	stop: 10 * time.Second, prompt: 20 * time.Second, poll: 50 * time.Millisecond, lease: 3 * time.Second,
 }
 
-// clock is a time that moves when it is told to.
+// clock is a clock that tests set.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -40,16 +42,16 @@ func (c *clock) now() time.Time {
 	return c.at
 }
 
-func (c *clock) move(to time.Time) {
+func (c *clock) set(to time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at = to
 }
 
-func (c *clock) pass(d time.Duration) { c.move(c.now().Add(d)) }
+func (c *clock) advance(d time.Duration) { c.set(c.now().Add(d)) }
 
-// site is Webhooks with an owner who may have endpoints.
-type site struct {
+// fixture is Webhooks with an account on the Pro plan.
+type fixture struct {
 	*Webhooks
 	t     *testing.T
 	owner *ent.Account
@@ -59,7 +61,7 @@ type site struct {
 
 const ownerEmail = "pro@example.com"
 
-func newSite(t *testing.T, s *store.Store) *site {
+func newFixture(t *testing.T, s *store.Store) *fixture {
 	t.Helper()
 	owner, err := auth.NewAccounts(s).Create(t.Context(), ownerEmail, auth.Pro)
 	if err != nil {
@@ -74,18 +76,18 @@ func newSite(t *testing.T, s *store.Store) *site {
 		PublicURL: "http://palmares.example", ServiceName: "palmares", Store: s, Mail: mailer, Loopback: true,
 		Log: slog.New(slog.NewTextHandler(logs, nil)),
 	})
-	w.times = hurried
-	return &site{w, t, owner, &clock{}, logs}
+	w.timing = testTiming
+	return &fixture{w, t, owner, &clock{}, logs}
 }
 
-// stopClock lets time pass only when the test says so.
-func (s *site) stopClock() {
-	s.clock.move(time.Now())
+// freezeClock stops the time, which only clock.advance changes from then on.
+func (s *fixture) freezeClock() {
+	s.clock.set(time.Now())
 	s.now = s.clock.now
 }
 
-// withMail gives the owner a mailbox.
-func (s *site) withMail() *testkit.SMTPServer {
+// withMail sends emails to a test server.
+func (s *fixture) withMail() *testkit.SMTPServer {
 	s.t.Helper()
 	server := testkit.StartSMTP(s.t)
 	mailer, err := mail.New(mail.Config{URL: server.URL, From: "palmares@example.com", Log: slog.New(slog.DiscardHandler)})
@@ -97,17 +99,17 @@ func (s *site) withMail() *testkit.SMTPServer {
 	return server
 }
 
-func (s *site) add(wish Wish) *ent.Endpoint {
+func (s *fixture) add(wish Wish) *ent.Endpoint {
 	s.t.Helper()
-	made, err := s.Add(s.t.Context(), s.owner, wish)
+	added, err := s.Add(s.t.Context(), s.owner, wish)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return s.find(made.ID)
+	return s.find(added.ID)
 }
 
-// find is an endpoint as it is now.
-func (s *site) find(id int) *ent.Endpoint {
+// find returns the current state of an endpoint.
+func (s *fixture) find(id int) *ent.Endpoint {
 	s.t.Helper()
 	e, err := s.Find(s.t.Context(), nil, id)
 	if err != nil {
@@ -116,19 +118,19 @@ func (s *site) find(id int) *ent.Endpoint {
 	return e
 }
 
-// sendDue does what a job would, once.
-func (s *site) sendDue(e *ent.Endpoint) {
+// sendDue runs one round.
+func (s *fixture) sendDue(e *ent.Endpoint) {
 	s.t.Helper()
 	if _, err := s.round(s.t.Context(), always, e.ID); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// always lets a round begin whatever is due.
+// always lets a round send everything that is due.
 func always() bool { return true }
 
-// waiting are an endpoint's deliveries, by event.
-func (s *site) waiting(e *ent.Endpoint) []*ent.Delivery {
+// deliveries returns the pending retries of an endpoint, by event.
+func (s *fixture) deliveries(e *ent.Endpoint) []*ent.Delivery {
 	s.t.Helper()
 	rows, err := s.Store.Current().Delivery.Query().Where(delivery.EndpointID(e.ID)).Order(delivery.ByEvent()).All(s.t.Context())
 	if err != nil {
@@ -137,7 +139,7 @@ func (s *site) waiting(e *ent.Endpoint) []*ent.Delivery {
 	return rows
 }
 
-func (s *site) attempts(e *ent.Endpoint) []*ent.Attempt {
+func (s *fixture) attempts(e *ent.Endpoint) []*ent.Attempt {
 	s.t.Helper()
 	all, _, err := s.Attempts(s.t.Context(), e, AttemptsQuery{Most: 10_000})
 	if err != nil {
@@ -146,44 +148,43 @@ func (s *site) attempts(e *ent.Endpoint) []*ent.Attempt {
 	return all
 }
 
-// background runs something until the test ends.
+// background calls run until the test ends or stop is called.
 func background(t *testing.T, run func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() { defer close(ended); run(ctx) }()
-	stop = func() { cancel(); <-ended }
+	done := make(chan struct{})
+	go func() { defer close(done); run(ctx) }()
+	stop = func() { cancel(); <-done }
 	t.Cleanup(stop)
 	return stop
 }
 
-// eventually waits for something.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	wait.Until(t, what, is)
 }
 
-// tell publishes a release with so many new tools and its own event, which is
-// the last, and returns the number of the first.
-func tell(t *testing.T, s *store.Store, tools int) (first int) {
+// publishTools publishes a release with a number of new tools, followed by the
+// event of the release itself. It returns the number of the first event.
+func publishTools(t *testing.T, s *store.Store, tools int) (first int) {
 	t.Helper()
 	entries := make([]journal.Entry, tools)
 	for i := range entries {
 		entries[i] = toolCreated(fmt.Sprintf("tool-%d", i), "code")
 	}
-	return tellAll(t, s, entries...)
+	return publishEntries(t, s, entries...)
 }
 
 func toolCreated(slug, category string) journal.Entry {
 	return journal.Entry{Kind: journal.ToolCreated, Event: journal.EventToolCreated, Slug: slug, Category: category, After: []byte(`{"slug":"` + slug + `"}`)}
 }
 
-func tellAll(t *testing.T, s *store.Store, entries ...journal.Entry) (first int) {
+func publishEntries(t *testing.T, s *store.Store, entries ...journal.Entry) (first int) {
 	t.Helper()
 	newest, err := journal.Newest(t.Context(), s.Current().JournalEntry)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.Exclusive(t.Context(), func(tx *ent.Tx, plain *sql.Tx) error {
+	err = s.Exclusive(t.Context(), func(tx *ent.Tx) error {
 		last, err := store.NewestRelease(t.Context(), tx.Release)
 		if err != nil {
 			return err
@@ -203,10 +204,7 @@ func tellAll(t *testing.T, s *store.Store, entries ...journal.Entry) (first int)
 				return err
 			}
 		}
-		if err := out.Flush(t.Context()); err != nil {
-			return err
-		}
-		return Announce(s)(t.Context(), plain, number)
+		return out.Flush(t.Context())
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -218,10 +216,90 @@ func tellAll(t *testing.T, s *store.Store, entries ...journal.Entry) (first int)
 	return first
 }
 
-// ids are those of so many events from one on.
+// ids returns the IDs of consecutive events.
 func ids(first, count int) (all []string) {
 	for number := first; number < first+count; number++ {
 		all = append(all, (&journal.Event{Number: number}).ID())
 	}
 	return all
+}
+
+// receiver is a server that records the events it gets.
+type receiver struct {
+	*httptest.Server
+	mu     sync.Mutex
+	got    []*received
+	handle func(n int, w http.ResponseWriter, r *http.Request) // the n-th request
+}
+
+type received struct {
+	header http.Header
+	body   []byte
+}
+
+func newReceiver(t *testing.T) *receiver {
+	r := newUnstarted(t)
+	r.Start()
+	return r
+}
+
+func newUnstarted(t *testing.T) *receiver {
+	r := &receiver{handle: func(int, http.ResponseWriter, *http.Request) {}}
+	r.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, _ := io.ReadAll(req.Body)
+		r.mu.Lock()
+		r.got = append(r.got, &received{req.Header, body})
+		n, handle := len(r.got), r.handle
+		r.mu.Unlock()
+		handle(n, w, req)
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+// respond changes how the receiver responds.
+func (r *receiver) respond(handle func(n int, w http.ResponseWriter, r *http.Request)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.handle = handle
+}
+
+func (r *receiver) respondStatus(status int) {
+	r.respond(func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
+}
+
+// hold makes the first request wait: arrived is closed when it has arrived, and
+// it continues when the caller closes proceed.
+func (r *receiver) hold() (arrived, proceed chan struct{}) {
+	arrived, proceed = make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	r.respond(func(int, http.ResponseWriter, *http.Request) { once.Do(func() { close(arrived); <-proceed }) })
+	return arrived, proceed
+}
+
+func (r *receiver) all() []*received {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.got)
+}
+
+// reset removes the recorded events.
+func (r *receiver) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.got = nil
+}
+
+// ids returns the event IDs in the order of arrival.
+func (r *receiver) ids() (all []string) {
+	for _, one := range r.all() {
+		all = append(all, one.header.Get("webhook-id"))
+	}
+	return all
+}
+
+func (r *receiver) wait(t *testing.T, n int) []*received {
+	t.Helper()
+	eventually(t, "the events arrive", func() bool { return len(r.all()) >= n })
+	return r.all()
 }

@@ -2,135 +2,175 @@ package webhook
 
 import (
 	"context"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"palmares/ent"
+	"palmares/ent/attempt"
 	"palmares/ent/delivery"
 	"palmares/ent/endpoint"
 	"palmares/internal/core/store"
 )
 
-// attemptBatch is how many rows go into one statement.
-const attemptBatch = 100
+// retries are the delays between a failed attempt and the next one.
+var retries = []time.Duration{
+	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,
+	10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
+}
 
-// record writes down what came of a round, and tells whether it disabled the
-// endpoint. What is not known to be sent is sent again, so it is tried for as
-// long as an import may keep the database; as the server ends, for a while.
-func (w *Webhooks) record(ctx context.Context, e *ent.Endpoint, b *batch) (disabled bool, err error) {
-	ctx, cancel := outlive(ctx, w.times.record)
+const (
+	// maxWait limits Retry-After.
+	maxWait = 24 * time.Hour
+	// disableAfter is how long an endpoint may fail before it is disabled.
+	disableAfter = 5 * 24 * time.Hour
+	// attemptBatch is how many attempts are inserted per statement.
+	attemptBatch = 100
+)
+
+// nextAttempt returns when to try again after a number of attempts; false if
+// there are no attempts left.
+func nextAttempt(attempts int, now time.Time) (time.Time, bool) {
+	if attempts > len(retries) {
+		return time.Time{}, false
+	}
+	return now.Add(withJitter(retries[attempts-1])), true
+}
+
+// withJitter adds up to a tenth, so that retries spread out.
+func withJitter(wait time.Duration) time.Duration {
+	return wait + time.Duration(rand.Int64N(int64(wait)/10))
+}
+
+// retryAfter returns how long a receiver wants us to wait.
+func retryAfter(header http.Header, now time.Time) time.Duration {
+	text := header.Get("Retry-After")
+	if text != "" && strings.Trim(text, "0123456789") == "" {
+		seconds, err := strconv.Atoi(text)
+		if err != nil || seconds > int(maxWait.Seconds()) { // Atoi fails on numbers that are too large
+			return maxWait
+		}
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return min(max(at.Sub(now), 0), maxWait)
+	}
+	return 0
+}
+
+// waitUntil returns the end of the longest wait that the receiver requested;
+// zero if it requested none.
+func waitUntil(done []*task, now time.Time) (until time.Time) {
+	var longest time.Duration
+	for _, t := range done {
+		longest = max(longest, t.outcome.wait)
+	}
+	if longest == 0 {
+		return until
+	}
+	return now.Add(withJitter(longest))
+}
+
+// record stores the outcomes and reports whether they disabled the endpoint.
+// Outcomes that are not stored make us send events twice, so it keeps trying
+// for as long as an import may lock the database.
+func (r *round) record(ctx context.Context) (disabled bool, err error) {
+	ctx, cancel := extend(ctx, r.timing.record)
 	defer cancel()
-	ctx, cancel = context.WithTimeout(ctx, w.times.locked)
+	ctx, cancel = context.WithTimeout(ctx, r.timing.locked)
 	defer cancel()
-	for waits := false; ; waits = true {
-		disabled, err = w.recordOnce(ctx, e, b)
+	for logged := false; ; logged = true {
+		disabled, err = r.recordOnce(ctx)
 		if err == nil || ctx.Err() != nil {
 			return disabled, err
 		}
-		if !waits {
-			w.Log.Warn("what was sent cannot be written down yet", "endpoint", e.ID, "cause", store.Explain(err))
+		if !logged {
+			r.Log.Warn("recording webhook attempts failed, will retry", "endpoint", r.endpoint.ID, "cause", store.Explain(err))
 		}
 		select {
 		case <-ctx.Done():
 			return false, err
-		case <-time.After(w.times.poll):
+		case <-time.After(r.timing.poll):
 		}
 	}
 }
 
-// outlive is a context that ends some time after ctx.
-func outlive(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+// extend returns a context that ends some time after ctx.
+func extend(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	forget := context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
-	return longer, func() { forget(); cancel() }
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
+	return longer, func() { stop(); cancel() }
 }
 
-// recordOnce writes all of it or nothing.
-func (w *Webhooks) recordOnce(ctx context.Context, e *ent.Endpoint, b *batch) (disabled bool, err error) {
-	done, position := settled(e, b)
-	now := w.now().UTC()
-	err = w.Store.Update(ctx, func(tx *ent.Tx) error {
+func (r *round) recordOnce(ctx context.Context) (disabled bool, err error) {
+	e, now := r.endpoint, r.now().UTC()
+	done, position := r.done()
+	err = r.Store.Update(ctx, func(tx *ent.Tx) error {
 		disabled = false
 		since, err := failingSince(ctx, tx, e, done)
 		if err != nil {
 			return err
 		}
-		health := healthAfter(e, since, done, now)
-		// First, so that who moves it meanwhile waits for us, or we for them.
-		found, err := health.write(ctx, tx, e)
-		if err != nil || !found { // it was removed: there is nothing to remember
+		h := healthAfter(e, since, done, now)
+		// This locks the endpoint first, in the same order as pausing it does.
+		found, err := h.write(ctx, tx, e)
+		if err != nil || !found {
 			return err
 		}
-		// Who moved it back to have events again is not moved forward.
+		// A replay that moved the position back in the meantime wins.
 		if err := tx.Endpoint.Update().Where(endpoint.ID(e.ID), endpoint.Position(e.Position)).SetPosition(position).Exec(ctx); err != nil {
 			return err
 		}
-		if err := recordAttempts(ctx, tx, e, done); err != nil {
-			return err
+		for some := range slices.Chunk(done, attemptBatch) {
+			rows := make([]*ent.AttemptCreate, len(some))
+			for i, t := range some {
+				rows[i] = t.outcome.row(tx.Attempt.Create(), e.ID, t.event, t.kind, t.attempts+1)
+			}
+			if err := tx.Attempt.CreateBulk(rows...).Exec(ctx); err != nil {
+				return err
+			}
 		}
-		if health.disable == "" {
-			return planAgain(ctx, tx, e, done, now, health.notBefore)
+		if h.disable == "" {
+			return planRetries(ctx, tx, e, done, now, h.notBefore)
 		}
-		disabled, err = disable(ctx, tx, e, health.disable)
+		disabled, err = disable(ctx, tx, e, h.disable)
 		return err
 	})
 	return disabled, err
 }
 
-// disable ends sending, unless somebody has ended it meanwhile. That its owner
-// is to be told is written with it: see tellOwner.
-func disable(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, why string) (bool, error) {
-	if _, err := tx.Delivery.Delete().Where(delivery.EndpointID(e.ID)).Exec(ctx); err != nil {
-		return false, err
-	}
-	n, err := tx.Endpoint.Update().Where(endpoint.ID(e.ID), endpoint.StateEQ(endpoint.StateActive)).
-		SetState(endpoint.StateDisabled).SetWhy(why).SetUntold(true).Save(ctx)
-	return n > 0, err
-}
-
-// settled are the tasks that have an outcome. The position stays before the
-// first that has none: it is sent then.
-func settled(e *ent.Endpoint, b *batch) (done []*task, position int) {
-	for _, t := range b.tasks {
+// done returns the tasks that have an outcome, and the endpoint's new position:
+// it stays before the first new event without an outcome.
+func (r *round) done() (done []*task, position int) {
+	for _, t := range r.tasks {
 		if t.done {
 			done = append(done, t)
 		}
 	}
-	reached := e.Position
-	for _, t := range b.tasks {
+	reached := r.endpoint.Position
+	for _, t := range r.tasks {
 		switch {
-		case t.again:
+		case t.retry:
 		case !t.done:
 			return done, reached
 		default:
-			reached = t.number
+			reached = t.event
 		}
 	}
-	return done, b.position
+	return done, r.position
 }
 
-func recordAttempts(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, done []*task) error {
-	for begin := 0; begin < len(done); begin += attemptBatch {
-		some := done[begin:min(begin+attemptBatch, len(done))]
-		rows := make([]*ent.AttemptCreate, len(some))
-		for i, t := range some {
-			rows[i] = t.outcome.row(tx.Attempt.Create(), e.ID, t.number, t.kind, t.attempts+1)
-		}
-		if err := tx.Attempt.CreateBulk(rows...).Exec(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// row is an attempt as it is kept.
 func (o outcome) row(create *ent.AttemptCreate, endpoint, event int, kind string, number int) *ent.AttemptCreate {
 	return create.SetEndpointID(endpoint).SetEvent(event).SetType(kind).SetNumber(number).SetAt(o.at.UTC()).
-		SetStatus(o.status).SetTookMs(int(o.took / time.Millisecond)).SetAnswer(o.answer).SetDelivered(o.delivered)
+		SetStatus(o.status).SetTookMs(int(o.took / time.Millisecond)).SetAnswer(o.response).SetDelivered(o.delivered)
 }
 
-// planAgain keeps when each event that did not arrive is tried again: at its
-// time, and not before the receiver wants it.
-func planAgain(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, done []*task, now, notBefore time.Time) error {
+// planRetries stores when each failed event is sent again, which is not before
+// notBefore, and deletes the deliveries of those that arrived.
+func planRetries(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, done []*task, now, notBefore time.Time) error {
 	for _, t := range done {
 		next, again := time.Time{}, false
 		if !t.outcome.delivered {
@@ -142,15 +182,90 @@ func planAgain(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, done []*task, n
 		var err error
 		switch {
 		case again:
-			err = tx.Delivery.Create().SetEndpointID(e.ID).SetEvent(t.number).SetAttempts(t.attempts+1).SetNextAt(next).
+			err = tx.Delivery.Create().SetEndpointID(e.ID).SetEvent(t.event).SetAttempts(t.attempts+1).SetNextAt(next).
 				OnConflictColumns(delivery.FieldEndpointID, delivery.FieldEvent).UpdateNewValues().Exec(ctx)
-		case t.again:
-			// Who wanted it again while it was on its way gets it again.
-			_, err = tx.Delivery.Delete().Where(delivery.EndpointID(e.ID), delivery.Event(t.number), delivery.NextAtLTE(t.due.UTC())).Exec(ctx)
+		case t.retry:
+			// A later next_at means that the event was replayed while it was being sent.
+			_, err = tx.Delivery.Delete().Where(delivery.EndpointID(e.ID), delivery.Event(t.event), delivery.NextAtLTE(t.due.UTC())).Exec(ctx)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// disable disables an endpoint, unless it was paused or disabled in the
+// meantime, and requests the email to its owner.
+func disable(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, reason string) (bool, error) {
+	if _, err := tx.Delivery.Delete().Where(delivery.EndpointID(e.ID)).Exec(ctx); err != nil {
+		return false, err
+	}
+	n, err := tx.Endpoint.Update().Where(endpoint.ID(e.ID), endpoint.StateEQ(endpoint.StateActive)).
+		SetState(endpoint.StateDisabled).SetWhy(reason).SetNotifyOwner(true).ClearNotBefore().Save(ctx)
+	return n > 0, err
+}
+
+// health is the part of an endpoint that depends on the outcomes of attempts.
+type health struct {
+	failures     int
+	failingSince *time.Time
+	notBefore    time.Time // zero to leave it unchanged
+	disable      string    // the reason to disable the endpoint, if there is one
+}
+
+func healthAfter(e *ent.Endpoint, failingSince *time.Time, done []*task, now time.Time) health {
+	h := health{failures: e.Failures, failingSince: failingSince, notBefore: waitUntil(done, now)}
+	for _, t := range done {
+		switch {
+		case t.outcome.delivered:
+			h.failures, h.failingSince = 0, nil
+		case h.failingSince == nil:
+			since := t.outcome.at.UTC()
+			h.failures, h.failingSince = h.failures+1, &since
+		default:
+			h.failures++
+		}
+		if t.outcome.gone {
+			h.disable = "the receiver responded with status 410 (Gone)"
+		}
+	}
+	if h.disable == "" && h.failingSince != nil && now.Sub(*h.failingSince) >= disableAfter {
+		h.disable = "every delivery failed for 5 days"
+	}
+	return h
+}
+
+// failingSince returns since when an endpoint has been failing. It excludes the
+// time without any retries: one failure after a quiet month is not a month of
+// failures.
+func failingSince(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, done []*task) (*time.Time, error) {
+	if e.FailingSince == nil || len(done) == 0 {
+		return e.FailingSince, nil
+	}
+	retrying, err := tx.Delivery.Query().Where(delivery.EndpointID(e.ID), delivery.AttemptsGT(0)).Exist(ctx)
+	if err != nil || retrying {
+		return e.FailingSince, err
+	}
+	last, err := tx.Attempt.Query().Where(attempt.EndpointID(e.ID), attempt.EventGT(0)).Order(ent.Desc(attempt.FieldAt)).First(ctx)
+	if err != nil { // no attempt is left if the last one is older than attemptRetention
+		return nil, ent.MaskNotFound(err)
+	}
+	since := e.FailingSince.Add(max(done[0].outcome.at.Sub(last.At), 0)).UTC()
+	return &since, nil
+}
+
+// write reports whether the endpoint still exists.
+func (h health) write(ctx context.Context, tx *ent.Tx, e *ent.Endpoint) (found bool, err error) {
+	update := tx.Endpoint.Update().Where(endpoint.ID(e.ID)).SetFailures(h.failures)
+	if h.failingSince != nil {
+		update.SetFailingSince(*h.failingSince)
+	} else {
+		update.ClearFailingSince()
+	}
+	if !h.notBefore.IsZero() {
+		update.SetNotBefore(h.notBefore)
+	}
+	n, err := update.Save(ctx)
+	return n > 0, err
 }

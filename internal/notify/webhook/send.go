@@ -2,48 +2,60 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
 	"palmares/ent"
+	"palmares/internal/core/problem"
 )
 
 const (
-	maxAnswer   = 64 << 10
-	shownAnswer = 300
+	maxURL       = 2_000
+	maxResponse  = 64 << 10
+	shownBytes   = 300 // of a response
+	secretPrefix = "whsec_"
+	// rotationPeriod is how long the previous secret keeps signing.
+	rotationPeriod = 24 * time.Hour
 )
 
-// outcome is what came of sending something once.
+// outcome is the result of one attempt.
 type outcome struct {
 	at        time.Time
 	took      time.Duration
-	status    int    // 0 for no answer
-	answer    string // its first bytes, or why there is none
+	status    int    // 0 without a response
+	response  string // first bytes of the response, or why there is none
 	delivered bool
-	gone      bool          // the receiver wants no more
-	wait      time.Duration // what the receiver asked for, with a failure
+	gone      bool          // status 410: the receiver wants no more events
+	wait      time.Duration // Retry-After of a failed attempt
 }
 
-// send makes one attempt, and tells when it is on its way. Only 2xx says that
-// it has arrived.
-func (w *Webhooks) send(ctx context.Context, endpoint *ent.Endpoint, id string, body []byte, onItsWay func()) outcome {
-	start := w.now()
-	o := outcome{at: start}
-	ctx, cancel := context.WithTimeout(ctx, w.times.attempt)
+// post makes one attempt and calls written when the request is written. Only a
+// 2xx status means that the event was delivered.
+func (w *Webhooks) post(ctx context.Context, endpoint *ent.Endpoint, id string, body []byte, written func()) outcome {
+	o := outcome{at: w.now()}
+	ctx, cancel := context.WithTimeout(ctx, w.timing.attempt)
 	defer cancel()
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { onItsWay() }})
-	began := time.Now()
-	o.status, o.answer, o.wait = w.post(ctx, endpoint, id, start, body)
-	o.took = time.Since(began)
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { written() }})
+	start := time.Now()
+	o.status, o.response, o.wait = w.request(ctx, endpoint, id, o.at, body)
+	o.took = time.Since(start)
 	o.delivered = o.status >= 200 && o.status < 300
 	o.gone = o.status == http.StatusGone
 	if o.delivered {
@@ -53,10 +65,10 @@ func (w *Webhooks) send(ctx context.Context, endpoint *ent.Endpoint, id string, 
 	return o
 }
 
-func (w *Webhooks) post(ctx context.Context, endpoint *ent.Endpoint, id string, at time.Time, body []byte) (status int, answer string, wait time.Duration) {
+func (w *Webhooks) request(ctx context.Context, endpoint *ent.Endpoint, id string, at time.Time, body []byte) (status int, text string, wait time.Duration) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint.URL, bytes.NewReader(body))
 	if err != nil {
-		return 0, "the address is not valid", 0
+		return 0, "the URL is not valid", 0
 	}
 	signature, err := sign(endpoint, id, at, body)
 	if err != nil {
@@ -69,57 +81,201 @@ func (w *Webhooks) post(ctx context.Context, endpoint *ent.Endpoint, id string, 
 	r.Header["webhook-signature"] = []string{signature}
 	response, err := w.client.Do(r)
 	if err != nil {
-		return 0, unreachable(err), 0
+		return 0, explain(err), 0
 	}
 	defer response.Body.Close()
-	// All of it is read, so that the connection can be used again, but no more
-	// than a receiver has reason to say.
-	// What it said of the event, its status, stands whatever comes of the rest.
-	said, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	return response.StatusCode, firstBytes(withoutSecrets(endpoint, said)), retryAfter(response.Header, at)
+	// Reading the body to its end lets the connection be reused. An error does
+	// not matter, because the status has already arrived.
+	content, _ := io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	return response.StatusCode, firstBytes(withoutSecrets(endpoint, content)), retryAfter(response.Header, at)
 }
 
-// firstBytes is a beginning that can be shown and stored.
-func firstBytes(said []byte) string {
-	if len(said) > shownAnswer {
-		said = wholeRunes(said[:shownAnswer])
+// firstBytes returns the start of a response, safe to display and to store.
+func firstBytes(response []byte) string {
+	end := min(len(response), shownBytes)
+	for end < len(response) && end > shownBytes-utf8.UTFMax && !utf8.RuneStart(response[end]) {
+		end-- // do not cut a character in two
 	}
-	text := strings.ToValidUTF8(string(said), "�")
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f {
 			return -1
 		}
 		return r
-	}, text)
+	}, strings.ToValidUTF8(string(response[:end]), "�"))
 }
 
-// wholeRunes drops the beginning of a character at the end.
-func wholeRunes(text []byte) []byte {
-	for cut := 1; cut < utf8.UTFMax && cut <= len(text); cut++ {
-		if tail := text[len(text)-cut:]; utf8.RuneStart(tail[0]) {
-			if !utf8.FullRune(tail) {
-				return text[:len(text)-cut]
-			}
-			break
-		}
-	}
-	return text
-}
-
-// withoutSecrets is for receivers whose errors tell all that they know.
-func withoutSecrets(endpoint *ent.Endpoint, said []byte) []byte {
+// withoutSecrets removes the endpoint's secrets, which the error pages of some
+// receivers include.
+func withoutSecrets(endpoint *ent.Endpoint, response []byte) []byte {
 	for _, secret := range []string{endpoint.Secret, endpoint.FormerSecret} {
 		if key := strings.TrimPrefix(secret, secretPrefix); key != "" {
-			said = bytes.ReplaceAll(said, []byte(key), []byte("(secret)"))
+			response = bytes.ReplaceAll(response, []byte(key), []byte("(secret)"))
 		}
 	}
-	return said
+	return response
+}
+
+// explain says in our own words why there was no response.
+func explain(err error) string {
+	var timeout net.Error
+	var dns *net.DNSError
+	switch {
+	case errors.Is(err, errPrivateAddress):
+		return "blocked: the host name resolves to a private network address"
+	case errors.As(err, &dns):
+		return "the host name could not be resolved"
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return "no response in time"
+	case isTLS(err):
+		return "the TLS certificate is not valid or the handshake failed"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "the connection was refused"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the connection was closed before a response"
+	}
+	return "the connection failed"
 }
 
 func isTLS(err error) bool {
 	var verification *tls.CertificateVerificationError
 	var record tls.RecordHeaderError
-	var alert *net.OpError // which the library has no other name for
+	var alert *net.OpError // the only sign of an alert from the other side
 	return errors.As(err, &verification) || errors.As(err, &record) || errors.Is(err, http.ErrSchemeMismatch) ||
 		errors.As(err, &alert) && alert.Op == "remote error"
+}
+
+// newSecret returns a secret that receivers verify signatures with.
+func newSecret() string {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	return secretPrefix + base64.StdEncoding.EncodeToString(key)
+}
+
+// sign signs with the secret and, for a day after a rotation, the previous one.
+func sign(endpoint *ent.Endpoint, id string, at time.Time, body []byte) (string, error) {
+	signature, err := signWith(endpoint.Secret, id, at, body)
+	if err != nil || endpoint.FormerUntil == nil || !at.Before(*endpoint.FormerUntil) {
+		return signature, err
+	}
+	former, err := signWith(endpoint.FormerSecret, id, at, body)
+	return signature + " " + former, err
+}
+
+func signWith(secret, id string, at time.Time, body []byte) (string, error) {
+	hook, err := standardwebhooks.NewWebhook(secret)
+	if err != nil {
+		return "", err
+	}
+	return hook.Sign(id, at, body)
+}
+
+var (
+	errInvalidURL     = problem.New(problem.BadInput, "The URL must have the form https://host/path.")
+	errNotHTTPS       = problem.New(problem.BadInput, "The URL must start with https://.")
+	errPassword       = problem.New(problem.BadInput, "The URL must not contain a user name or password. Verify the signature instead.")
+	errPrivateAddress = problem.New(problem.BadInput, "The URL must not point to a private network.")
+)
+
+// checkURL normalizes an endpoint's URL. Host names are not resolved here, since
+// they can change: newClient checks the address of every connection.
+func (w *Webhooks) checkURL(text string) (string, error) {
+	u, err := url.Parse(strings.TrimSpace(text))
+	if err != nil || u.Hostname() == "" || len(text) > maxURL || u.Opaque != "" {
+		return "", errInvalidURL
+	}
+	if u.User != nil {
+		return "", errPassword
+	}
+	u.Fragment, u.RawFragment = "", ""
+	ip, err := netip.ParseAddr(u.Hostname())
+	isIP := err == nil
+	port, err := strconv.ParseUint(cmp.Or(u.Port(), "443"), 10, 16)
+	if err != nil || port == 0 || !isIP && looksLikeNumber(u.Hostname()) {
+		return "", errInvalidURL
+	}
+	local := strings.EqualFold(u.Hostname(), "localhost") || isIP && ip.Unmap().IsLoopback()
+	if u.Scheme != "https" && (u.Scheme != "http" || !local || !w.Loopback) {
+		return "", errNotHTTPS
+	}
+	if isIP && !w.mayDial(ip) {
+		return "", errPrivateAddress
+	}
+	return u.String(), nil
+}
+
+// looksLikeNumber reports whether some resolvers would read a host as an IPv4
+// address, such as 2130706433, 0x7f000001 or 127.1. No public name ends
+// like that.
+func looksLikeNumber(host string) bool {
+	host = strings.TrimSuffix(host, ".")
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	if _, err := strconv.ParseUint(last, 0, 64); err == nil {
+		return true
+	}
+	return last != "" && strings.Trim(last, "0123456789") == ""
+}
+
+// newClient returns a client that follows no redirects, uses no proxy and
+// connects only to public addresses, whatever a host name resolves to.
+func (w *Webhooks) newClient() *http.Client {
+	dialer := &net.Dialer{Timeout: 5 * time.Second, Resolver: w.resolver, Control: func(_, address string, _ syscall.RawConn) error {
+		peer, err := netip.ParseAddrPort(address)
+		if err != nil || !w.mayDial(peer.Addr()) {
+			return errPrivateAddress
+		}
+		return nil
+	}}
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext:            dialer.DialContext,
+			TLSClientConfig:        w.TLS,
+			TLSHandshakeTimeout:    5 * time.Second,
+			ForceAttemptHTTP2:      true,
+			DisableCompression:     true, // a small response could decompress to a huge one
+			MaxIdleConnsPerHost:    maxPending,
+			MaxIdleConns:           1_000,
+			IdleConnTimeout:        30 * time.Second,
+			MaxResponseHeaderBytes: 32 << 10,
+			// Pings detect connections that died without being closed.
+			HTTP2: &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second},
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// specialNetworks are not public, in addition to those that netip recognizes.
+var specialNetworks = parsePrefixes(
+	"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15", "240.0.0.0/4", "255.255.255.255/32",
+	"192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", // documentation
+	"168.63.129.16/32",       // metadata of Azure machines
+	"2001::/23", "2002::/16", // protocols, and addresses that embed an IPv4 address
+	"2001:db8::/32", "3fff::/20", // documentation
+)
+
+// globalIPv6 holds all public IPv6 addresses. Others are unassigned or embed an
+// IPv4 address.
+var globalIPv6 = netip.MustParsePrefix("2000::/3")
+
+func parsePrefixes(texts ...string) (all []netip.Prefix) {
+	for _, text := range texts {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
+}
+
+// mayDial reports whether an address is public.
+func (w *Webhooks) mayDial(ip netip.Addr) bool {
+	ip = ip.WithZone("").Unmap()
+	if ip.IsLoopback() {
+		return w.Loopback
+	}
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.Is6() && !globalIPv6.Contains(ip) {
+		return false
+	}
+	for _, network := range specialNetworks {
+		if network.Contains(ip) {
+			return false
+		}
+	}
+	return true
 }

@@ -1,17 +1,21 @@
 package webhook
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log"
 	"math/big"
 	"net"
 	"net/http"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -19,38 +23,41 @@ import (
 	"time"
 	"unicode/utf8"
 
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
 	"palmares/ent"
 	"palmares/ent/endpoint"
+	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
 
-func TestAnswers(t *testing.T) {
+func TestResponses(t *testing.T) {
 	t.Parallel()
 	var all sync.WaitGroup
 	hang := func(r *http.Request) { <-r.Context().Done() }
 	for name, test := range map[string]struct {
-		answer    func(w http.ResponseWriter, r *http.Request)
+		handle    func(w http.ResponseWriter, r *http.Request)
 		delivered bool
 		status    int
-		said      string
+		response  string
 	}{
 		"200":         {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "thanks") }, true, 200, "thanks"},
 		"204":         {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, true, 204, ""},
 		"299":         {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(299) }, true, 299, ""},
 		"400":         {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) }, false, 400, ""},
 		"500":         {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500); fmt.Fprint(w, "oh no") }, false, 500, "oh no"},
-		"silent":      {func(_ http.ResponseWriter, r *http.Request) { hang(r) }, false, 0, "no answer in time"},
-		"closing":     {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, false, 0, "the connection was closed before an answer"},
-		"endless":     {func(w http.ResponseWriter, r *http.Request) { pour(w, strings.Repeat("x", 4096), 0) }, true, 200, strings.Repeat("x", shownAnswer)},
+		"silent":      {func(_ http.ResponseWriter, r *http.Request) { hang(r) }, false, 0, "no response in time"},
+		"closing":     {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, false, 0, "the connection was closed before a response"},
+		"endless":     {func(w http.ResponseWriter, r *http.Request) { pour(w, strings.Repeat("x", 4096), 0) }, true, 200, strings.Repeat("x", shownBytes)},
 		"endless 500": {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(500); pour(w, "x", time.Millisecond) }, false, 500, ""},
 		"dripping":    {func(w http.ResponseWriter, r *http.Request) { pour(w, "x", 20*time.Millisecond) }, true, 200, ""},
 		"closing midway": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			fmt.Fprint(w, "half")
 		}, true, 200, "half"},
-		"long header": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 64<<10)) }, false, 0, "no connection"},
+		"long header": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 64<<10)) }, false, 0, "the connection failed"},
 		"early hints": {func(w http.ResponseWriter, r *http.Request) {
 			for range 3 {
 				w.WriteHeader(http.StatusEarlyHints)
@@ -59,12 +66,12 @@ func TestAnswers(t *testing.T) {
 		}, true, 201, ""},
 	} {
 		r := newReceiver(t)
-		r.answers(func(_ int, w http.ResponseWriter, req *http.Request) { test.answer(w, req) })
-		// Each has a database of its own: there are more than an account may test in a minute.
-		s := newSite(t, testkit.Open(t, testkit.SQLite(t)))
-		s.times.attempt = wait.Limit
-		if slices.Contains([]string{"silent", "endless 500", "dripping"}, name) { // they never end
-			s.times.attempt = 5 * time.Second
+		r.respond(func(_ int, w http.ResponseWriter, req *http.Request) { test.handle(w, req) })
+		// Each has its own database, because of the limit of test events.
+		s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
+		s.timing.attempt = wait.Limit
+		if slices.Contains([]string{"silent", "endless 500", "dripping"}, name) { // their responses never end
+			s.timing.attempt = 5 * time.Second
 		}
 		e := s.add(Wish{URL: r.URL})
 		all.Go(func() {
@@ -73,15 +80,15 @@ func TestAnswers(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if attempt.Delivered != test.delivered || attempt.Status != test.status || !strings.HasPrefix(attempt.Answer, test.said) || len(attempt.Answer) > shownAnswer {
-				t.Errorf("%s: %d %v %q", name, attempt.Status, attempt.Delivered, attempt.Answer)
+			if attempt.Delivered != test.delivered || attempt.Status != test.status || !strings.HasPrefix(attempt.Answer, test.response) || len(attempt.Answer) > shownBytes {
+				t.Errorf("%s: got %d %v %q", name, attempt.Status, attempt.Delivered, attempt.Answer)
 			}
 		})
 	}
 	all.Wait()
 }
 
-// pour answers until nobody reads.
+// pour writes until the client disconnects.
 func pour(w http.ResponseWriter, text string, every time.Duration) {
 	for {
 		if _, err := fmt.Fprint(w, text); err != nil {
@@ -94,7 +101,7 @@ func pour(w http.ResponseWriter, text string, every time.Duration) {
 
 func TestBadTLS(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, testkit.Open(t, testkit.SQLite(t)))
+	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
 	roots := x509.NewCertPool()
 	s.TLS = &tls.Config{RootCAs: roots}
 	s.client = s.newClient()
@@ -110,10 +117,10 @@ func TestBadTLS(t *testing.T) {
 		answer    string
 	}{
 		"good":        {&tls.Config{Certificates: []tls.Certificate{good}}, true, ""},
-		"expired":     {&tls.Config{Certificates: []tls.Certificate{expired}}, false, "the TLS certificate or handshake is not valid"},
-		"self-signed": {&tls.Config{Certificates: []tls.Certificate{unknown}}, false, "the TLS certificate or handshake is not valid"},
-		"old":         {&tls.Config{Certificates: []tls.Certificate{good}, MaxVersion: tls.VersionTLS11}, false, "the TLS certificate or handshake is not valid"},
-		"none":        {nil, false, "the TLS certificate or handshake is not valid"},
+		"expired":     {&tls.Config{Certificates: []tls.Certificate{expired}}, false, "the TLS certificate is not valid or the handshake failed"},
+		"self-signed": {&tls.Config{Certificates: []tls.Certificate{unknown}}, false, "the TLS certificate is not valid or the handshake failed"},
+		"old":         {&tls.Config{Certificates: []tls.Certificate{good}, MaxVersion: tls.VersionTLS11}, false, "the TLS certificate is not valid or the handshake failed"},
+		"none":        {nil, false, "the TLS certificate is not valid or the handshake failed"},
 	} {
 		r := newUnstarted(t)
 		r.EnableHTTP2 = true
@@ -127,7 +134,7 @@ func TestBadTLS(t *testing.T) {
 		e := s.add(Wish{URL: "https://" + r.Listener.Addr().String()})
 		attempt, err := s.Test(t.Context(), e)
 		if err != nil || attempt.Delivered != test.delivered || attempt.Answer != test.answer {
-			t.Errorf("%s: %+v %v", name, attempt, err)
+			t.Errorf("%s: got %+v, %v, want %q", name, attempt, err, test.answer)
 		}
 		_ = s.Remove(t.Context(), e)
 	}
@@ -151,55 +158,54 @@ func certificate(t *testing.T, from, to time.Time) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-// Nobody is there, or nobody has that name.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, testkit.Open(t, testkit.SQLite(t)))
+	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
 	closed := newReceiver(t)
 	closed.Close()
-	for address, want := range map[string]string{closed.URL: "the connection was refused", "https://nobody.invalid": "the name cannot be resolved"} {
+	for address, want := range map[string]string{closed.URL: "the connection was refused", "https://nobody.invalid": "the host name could not be resolved"} {
 		attempt, err := s.Test(t.Context(), s.add(Wish{URL: address}))
 		if err != nil || attempt.Answer != want || attempt.Status != 0 || attempt.Delivered {
-			t.Errorf("%s: %+v, %v", address, attempt, err)
+			t.Errorf("%s: got %+v, %v, want %q", address, attempt, err, want)
 		}
 	}
 }
 
-// 410 disables, and the owner is told; also when one is tried again.
+// Status 410 disables the endpoint, also on a retry, and the owner gets an email.
 func TestGone(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newSite(t, db)
-		s.stopClock()
+		s := newFixture(t, db)
+		s.freezeClock()
 		mail := s.withMail()
 		r := newReceiver(t)
 		e := s.add(Wish{URL: r.URL})
-		tell(t, db, 2)
-		r.answersStatus(500)
+		publishTools(t, db, 2)
+		r.respondStatus(500)
 		s.sendDue(e)
-		s.clock.pass(6 * time.Second)
-		r.answersStatus(410)
+		s.clock.advance(6 * time.Second)
+		r.respondStatus(410)
 		s.sendDue(e)
-		if e := s.find(e.ID); e.State != endpoint.StateDisabled || e.Why == "" || len(s.waiting(e)) != 0 {
-			t.Errorf("%s %s, %d wait", e.State, e.Why, len(s.waiting(e)))
+		if e := s.find(e.ID); e.State != endpoint.StateDisabled || e.Why == "" || len(s.deliveries(e)) != 0 {
+			t.Errorf("got state %s because %q and %d retries, want disabled and none", e.State, e.Why, len(s.deliveries(e)))
 		}
 		s.sendDue(e)
-		if letter := mail.Wait(t, ownerEmail); !strings.Contains(letter, "410") || !strings.Contains(letter, fmt.Sprintf("/account/webhooks/%d", e.ID)) {
-			t.Error(letter)
+		if email := mail.Wait(t, ownerEmail); !strings.Contains(email, "410") || !strings.Contains(email, fmt.Sprintf("/account/webhooks/%d", e.ID)) {
+			t.Errorf("got %s, want the reason and a link", email)
 		}
-		r.forget()
-		tell(t, db, 2)
-		s.clock.pass(time.Hour)
+		r.reset()
+		publishTools(t, db, 2)
+		s.clock.advance(time.Hour)
 		s.sendDue(e)
 		if len(r.all()) != 0 || mail.Count(ownerEmail) != 1 {
-			t.Errorf("%d came, %d letters", len(r.all()), mail.Count(ownerEmail))
+			t.Errorf("got %d events and %d emails, want 0 and 1", len(r.all()), mail.Count(ownerEmail))
 		}
 	})
 }
 
 func TestFirstBytes(t *testing.T) {
 	t.Parallel()
-	for said, want := range map[string]string{
+	for response, want := range map[string]string{
 		"a\x00b\x1b[31m\x7fc\n\td":       "ab[31mc\n\td",
 		"\xff\xfe":                       "�",
 		strings.Repeat("é", 400):         strings.Repeat("é", 150),
@@ -207,33 +213,33 @@ func TestFirstBytes(t *testing.T) {
 		"xx" + strings.Repeat("€", 400):  "xx" + strings.Repeat("€", 99),
 		"xyz" + strings.Repeat("😀", 400): "xyz" + strings.Repeat("😀", 74),
 	} {
-		if got := firstBytes([]byte(said)); got != want || !utf8.ValidString(got) {
-			t.Errorf("%.20q: got %q", said, got)
+		if got := firstBytes([]byte(response)); got != want || !utf8.ValidString(got) {
+			t.Errorf("%.20q: got %q, want %q", response, got, want)
 		}
 	}
 }
 
-// What a receiver says, whatever it is, can be kept by both databases.
-func TestBinaryAnswer(t *testing.T) {
+// Both databases can store any response.
+func TestBinaryResponse(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newSite(t, db)
+		s := newFixture(t, db)
 		r := newReceiver(t)
 		everything := make([]byte, 256)
 		for i := range everything {
 			everything[i] = byte(i)
 		}
-		r.answers(func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(everything) })
+		r.respond(func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(everything) })
 		if _, err := s.Test(t.Context(), s.add(Wish{URL: r.URL})); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-// A receiver may tell all that it knows, as pages for debugging do.
-func TestNoSecretIsKept(t *testing.T) {
+// Secrets in a response, as on a debugging page, are not stored.
+func TestSecretsAreRemoved(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, testkit.Open(t, testkit.SQLite(t)))
+	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
 	r := newReceiver(t)
 	e := s.add(Wish{URL: r.URL})
 	former := e.Secret
@@ -241,25 +247,135 @@ func TestNoSecretIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	e = s.find(e.ID)
-	r.answers(func(_ int, w http.ResponseWriter, _ *http.Request) {
+	r.respond(func(_ int, w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(500)
 		fmt.Fprintf(w, "SECRET=%s OLD=%s", e.Secret, former)
 	})
 	background(t, s.Run)
-	tell(t, s.Store, 3)
+	publishTools(t, s.Store, 3)
 	if _, err := s.Test(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
 	var all []*ent.Attempt
-	eventually(t, "attempts are written down", func() bool { all = s.attempts(e); return len(all) >= 5 })
+	eventually(t, "the attempts are recorded", func() bool { all = s.attempts(e); return len(all) >= 5 })
 	key, old := strings.TrimPrefix(e.Secret, secretPrefix), strings.TrimPrefix(former, secretPrefix)
 	text := s.logs.String() + fmt.Sprintf("%v %v", all, e)
 	for _, secret := range []string{key, old, key[10:20], old[10:20]} {
 		if strings.Contains(text, secret) {
-			t.Error("a secret is kept:", text)
+			t.Errorf("got %s, want no secret", text)
 		}
 	}
 	if !strings.Contains(all[0].Answer, "SECRET=whsec_(secret) OLD=whsec_(secret)") {
-		t.Errorf("%q", all[0].Answer)
+		t.Errorf("got %q, want the secrets replaced", all[0].Answer)
+	}
+}
+
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for range 100 {
+		secret := newSecret()
+		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+		if err != nil || len(key) != 32 || !strings.HasPrefix(secret, "whsec_") || seen[secret] {
+			t.Fatal(secret, err)
+		}
+		seen[secret] = true
+	}
+}
+
+// For a day after a rotation, both secrets verify events, also retries.
+func TestRotationBetweenAttempts(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newFixture(t, db)
+		s.freezeClock()
+		r := newReceiver(t)
+		r.respondStatus(500)
+		e := s.add(Wish{URL: r.URL})
+		old := e.Secret
+		publishTools(t, db, 0)
+		s.sendDue(e)
+		fresh, err := s.Rotate(t.Context(), e)
+		if err != nil || fresh == old {
+			t.Fatal(fresh, err)
+		}
+		s.clock.advance(6 * time.Second)
+		s.sendDue(e)
+		s.clock.advance(25 * time.Hour)
+		s.sendDue(e)
+		got := r.all()
+		if len(got) != 3 {
+			t.Fatalf("got %d events, want 3", len(got))
+		}
+		for i, want := range []struct{ old, fresh bool }{{true, false}, {true, true}, {false, true}} {
+			if verifies(t, old, got[i]) != want.old || verifies(t, fresh, got[i]) != want.fresh {
+				t.Errorf("attempt %d: got signature %s", i+1, got[i].header.Get("webhook-signature"))
+			}
+			if n := len(strings.Fields(got[i].header.Get("webhook-signature"))); want.old && want.fresh != (n == 2) {
+				t.Errorf("attempt %d: got %d signatures", i+1, n)
+			}
+			if got[i].header.Get("webhook-id") != got[0].header.Get("webhook-id") {
+				t.Error("got another ID, want the same for all attempts")
+			}
+		}
+	})
+}
+
+func verifies(t *testing.T, secret string, got *received) bool {
+	t.Helper()
+	hook, err := standardwebhooks.NewWebhook(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hook.VerifyIgnoringTimestamp(got.body, got.header) == nil
+}
+
+// The reference library for Node.js verifies our requests.
+func TestNodeVerifies(t *testing.T) {
+	t.Parallel()
+	const dir = "testdata/node"
+	testkit.NPM(t, dir)
+	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
+	r := newReceiver(t)
+	e := s.add(Wish{URL: r.URL})
+	old := e.Secret
+	fresh, err := s.Rotate(t.Context(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	importFeed(t, s.Store, synth.Options{Tools: 40, Seed: 3})
+	s.sendDue(e)
+	if _, err := s.Test(t.Context(), s.find(e.ID)); err != nil {
+		t.Fatal(err)
+	}
+	var input, want bytes.Buffer
+	line := func(secret string, one *received, body string) {
+		headers := map[string]string{}
+		for name := range one.header {
+			headers[strings.ToLower(name)] = one.header.Get(name)
+		}
+		text, err := json.Marshal(map[string]any{"secret": secret, "headers": headers, "body": body})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&input, "%s\n", text)
+	}
+	if len(r.all()) < 40 {
+		t.Fatalf("got %d events, want at least 40", len(r.all()))
+	}
+	for _, one := range r.all() {
+		for _, secret := range []string{old, fresh} {
+			line(secret, one, string(one.body))
+			fmt.Fprintf(&want, "ok %s\n", one.header.Get("webhook-id"))
+		}
+	}
+	line(newSecret(), r.all()[0], string(r.all()[0].body))
+	line(fresh, r.all()[0], string(r.all()[0].body)+" ")
+	want.WriteString(strings.Repeat("refused No matching signature found\n", 2))
+	cmd := exec.CommandContext(t.Context(), "node", "verify.mjs")
+	cmd.Dir, cmd.Stdin = dir, &input
+	out, err := cmd.CombinedOutput()
+	if err != nil || string(out) != want.String() {
+		t.Errorf("%v: got\n%s\nwant\n%s", err, out, want.String())
 	}
 }

@@ -1,8 +1,11 @@
-// Package webhook sends the journal's events to those who asked for them, as
-// the Standard Webhooks specification says. An endpoint has a position in the
-// journal: what comes after it is sent in order, what fails is tried again at
-// set times. River wakes it up, in the transaction of the release; the journal
-// remembers what there is to send, so that nothing is lost or made up.
+// Package webhook delivers the events of the journal to the endpoints of
+// accounts, following the Standard Webhooks specification.
+//
+// An endpoint has a position in the journal, and the events after it are sent
+// in order. An event that fails gets a Delivery row with the time of its next
+// attempt. Positions and deliveries say everything about what is due, so an
+// import records work for webhooks by writing its journal entries. Servers
+// share the work by leasing endpoints; see Run.
 package webhook
 
 import (
@@ -12,54 +15,132 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"palmares/ent"
+	"palmares/ent/delivery"
+	"palmares/ent/endpoint"
+	"palmares/ent/journalentry"
+	"palmares/internal/catalog/journal"
 	"palmares/internal/core/store"
 	"palmares/internal/notify/mail"
 )
 
-// Config is what sending needs.
+// Config configures Webhooks.
 type Config struct {
 	PublicURL   string
 	ServiceName string
 	Store       *store.Store
 	Mail        *mail.Mailer
 	Log         *slog.Logger
-	// Loopback lets endpoints be on this machine, over plain http: for a
-	// server that only this machine reaches itself.
+	// Loopback allows endpoints on this machine, also over plain HTTP. It is
+	// meant for servers that are themselves reachable only from this machine.
 	Loopback bool
-	TLS      *tls.Config // nil for the system's authorities
+	TLS      *tls.Config // nil for the system's certificate authorities
 }
 
-// Webhooks keeps endpoints and sends to them.
+// Webhooks manages endpoints and delivers events to them.
 type Webhooks struct {
 	Config
-	client   *http.Client
-	resolver *net.Resolver // nil for the system's
-	now      func() time.Time
-	times    times
-	workers  int        // of each queue
-	reading  sync.Mutex // of events: texts may be long, and are in memory several times while they become a body
-	busy     sync.Map   // endpoints that this process is at work for
-	tests    testCounter
+	client     *http.Client
+	resolver   *net.Resolver // nil for the system's resolver
+	now        func() time.Time
+	timing     timing
+	maxWorkers int
+	// reading limits the memory for event bodies: they can be large, and
+	// reading one takes several times its size.
+	reading sync.Mutex
+	tests   testCounter
 
 	Counts Counts
 }
 
-// New is ready to send; see Run.
+// New returns Webhooks that deliver nothing until Run is called.
 func New(cfg Config) *Webhooks {
-	w := &Webhooks{Config: cfg, now: time.Now, times: shipped, workers: workers}
+	w := &Webhooks{Config: cfg, now: time.Now, timing: defaultTiming, maxWorkers: defaultWorkers}
 	w.client = w.newClient()
 	return w
 }
 
-// Tidy forgets attempts whose time is over, some at a time: whoever writes
-// meanwhile must not wait long.
-func (w *Webhooks) Tidy(ctx context.Context) error {
-	for {
-		n, err := w.forgetAttempts(ctx, w.now().Add(-attemptsKept), 5_000)
-		if err != nil || n == 0 {
-			return err
-		}
+// Counts counts the attempts of this process by outcome.
+type Counts struct {
+	Delivered   atomic.Int64 // status 2xx
+	Refused     atomic.Int64 // any other status
+	Unreachable atomic.Int64 // no response
+}
+
+func (c *Counts) add(o outcome) {
+	switch {
+	case o.delivered:
+		c.Delivered.Add(1)
+	case o.status > 0:
+		c.Refused.Add(1)
+	default:
+		c.Unreachable.Add(1)
 	}
+}
+
+// Backlog summarizes the pending deliveries of all servers.
+type Backlog struct {
+	Endpoints map[string]int // by state
+	Planned   int            // events that will be sent again
+	Oldest    time.Duration  // how long the oldest due event has been waiting; 0 if none is due
+}
+
+// Backlog returns the current backlog. Events that wait for their retry time,
+// or whose endpoint accepts nothing at the moment, are not overdue.
+func (w *Webhooks) Backlog(ctx context.Context) (b Backlog, err error) {
+	defer func() { err = store.Explain(err) }()
+	db := w.Store.Current()
+	b.Endpoints = map[string]int{}
+	var states []struct {
+		State string
+		Count int
+	}
+	err = db.Endpoint.Query().GroupBy(endpoint.FieldState).Aggregate(ent.Count()).Scan(ctx, &states)
+	if err != nil || len(states) == 0 {
+		return b, err
+	}
+	for _, s := range states {
+		b.Endpoints[s.State] = s.Count
+	}
+	if b.Planned, err = db.Delivery.Query().Count(ctx); err != nil {
+		return b, err
+	}
+	since, err := w.oldestDue(ctx)
+	if err == nil && !since.IsZero() {
+		b.Oldest = max(0, w.now().Sub(since))
+	}
+	return b, err
+}
+
+// oldestDue returns since when the oldest event has been due; zero if none is.
+func (w *Webhooks) oldestDue(ctx context.Context) (since time.Time, err error) {
+	db := w.Store.Current()
+	retry, err := db.Delivery.Query().Where(delivery.NextAtLTE(w.now().UTC()), delivery.HasEndpointWith(w.acceptsEvents())).
+		Order(delivery.ByNextAt()).First(ctx)
+	if err == nil {
+		since = retry.NextAt
+	} else if !ent.IsNotFound(err) {
+		return since, err
+	}
+	newest, err := journal.Newest(ctx, db.JournalEntry)
+	if err != nil {
+		return since, err
+	}
+	behind, err := db.Endpoint.Query().
+		Where(endpoint.StateEQ(endpoint.StateActive), endpoint.PositionLT(newest), endpoint.FailuresLT(probeAfter), w.acceptsEvents()).
+		Order(endpoint.ByPosition()).First(ctx)
+	if err != nil {
+		return since, ent.MaskNotFound(err)
+	}
+	event, err := db.JournalEntry.Query().Where(journalentry.IDGT(behind.Position)).Order(journalentry.ByID()).WithRelease().First(ctx)
+	if err != nil {
+		return since, ent.MaskNotFound(err)
+	}
+	if published := event.Edges.Release.ImportedAt; since.IsZero() || published.Before(since) {
+		since = published
+	}
+	return since, nil
 }

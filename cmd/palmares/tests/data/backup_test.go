@@ -110,7 +110,7 @@ func TestBackupHasEverything(t *testing.T) {
 		in := blackbox.NewInbox(t)
 		key := fillWithEverything(t, cfg, in)
 		before := contents(t, cfg)
-		for _, table := range []string{"accounts", "api_keys", "sessions", "customers", "endpoints", "deliveries", "attempts", "journal_entries", "price_changes", "usages", "tools", "sections", "comparisons", "releases", "river_job", "schema_migrations"} {
+		for _, table := range []string{"accounts", "api_keys", "sessions", "customers", "endpoints", "deliveries", "attempts", "journal_entries", "price_changes", "usages", "tools", "sections", "comparisons", "releases", "schema_migrations"} {
 			if before[table] == "" {
 				t.Errorf("%s: got no rows, want some to compare", table)
 			}

@@ -1,7 +1,6 @@
 package data_test
 
 import (
-	"database/sql"
 	"math/rand/v2"
 	"os/exec"
 	"regexp"
@@ -127,8 +126,8 @@ func TestImportLockTimeout(t *testing.T) {
 		holder := testkit.Open(t, cfg)
 		cfg.LockWait = 200 * time.Millisecond
 		waiter := testkit.Open(t, cfg)
-		err := holder.Exclusive(t.Context(), func(*ent.Tx, *sql.Tx) error {
-			return waiter.Exclusive(t.Context(), func(*ent.Tx, *sql.Tx) error { return nil })
+		err := holder.Exclusive(t.Context(), func(*ent.Tx) error {
+			return waiter.Exclusive(t.Context(), func(*ent.Tx) error { return nil })
 		})
 		if err == nil || err.Error() != "another import or migration is still running: try again when it has ended" {
 			t.Errorf("got %v, want another import or migration running", err)

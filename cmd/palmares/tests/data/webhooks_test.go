@@ -1,7 +1,6 @@
 package data_test
 
 import (
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -11,8 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"palmares/ent/endpoint"
+	"palmares/ent/journalentry"
 	"palmares/ent/release"
 	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/journal"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
@@ -34,20 +36,13 @@ func latest(t *testing.T, got []http.Header) map[string]int {
 	return all
 }
 
-// jobsLater makes jobs that were begun look as if that was a while ago, so that
-// the test does not have to wait for it.
-func jobsLater(t *testing.T, db *store.Store, seconds int) {
+// expireLeases expires the leases of a dead server, so that the test does not
+// have to wait for it.
+func expireLeases(t *testing.T, db *store.Store) {
 	t.Helper()
-	later := fmt.Sprintf("UPDATE river_job SET attempted_at = attempted_at - interval '%d seconds' WHERE state = 'running'", seconds)
-	if db.Dialect() == "sqlite3" {
-		later = fmt.Sprintf("UPDATE river_job SET attempted_at = strftime('%%Y-%%m-%%d %%H:%%M:%%f', attempted_at, '-%d seconds') WHERE state = 'running'", seconds)
-	}
-	changed, err := db.Write.ExecContext(t.Context(), later)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n, err := changed.RowsAffected(); err != nil || n == 0 {
-		t.Fatalf("no job was at work: %v", err)
+	n, err := db.Write.Endpoint.Update().Where(endpoint.LeasedByNEQ("")).SetLeasedUntil(time.Now().UTC().Add(-time.Minute)).Save(t.Context())
+	if err != nil || n == 0 {
+		t.Fatalf("got %d leased endpoints, %v, want at least 1", n, err)
 	}
 }
 
@@ -74,7 +69,7 @@ func TestKillInMidDelivery(t *testing.T) {
 		last := slices.Max(slices.Collect(maps.Values(cut)))
 		wait.Until(t, "the next second, for timestamps to differ", func() bool { return time.Now().Unix() > int64(last) })
 
-		jobsLater(t, testkit.Open(t, cfg), 60)
+		expireLeases(t, testkit.Open(t, cfg))
 		in.Hold(nil)
 		second := blackbox.Serve(t, cfg)
 		wait.Until(t, "all is sent again, under its id and at another time", func() bool {
@@ -94,8 +89,9 @@ func TestKillInMidDelivery(t *testing.T) {
 	})
 }
 
-// An import that dies at any moment leaves its release with its job, or neither.
-func TestKilledImportLeavesItsJob(t *testing.T) {
+// An import that dies at any moment leaves its release with all the journal
+// entries that webhooks are sent from, or neither.
+func TestKilledImportLeavesItsEvents(t *testing.T) {
 	t.Parallel()
 	const kills = 10
 	var feeds [2]string
@@ -118,37 +114,14 @@ func TestKilledImportLeavesItsJob(t *testing.T) {
 				length = took
 			}
 			releases := db.Read.Release.Query().Order(release.ByID()).IDsX(t.Context())
-			if told := announced(t, db); !slices.Equal(told, releases) {
-				t.Fatalf("releases %v, jobs for %v", releases, told)
+			published := db.Read.JournalEntry.Query().Where(journalentry.Event(journal.EventCatalogPublished)).Order(journalentry.ByID()).
+				Select(journalentry.FieldReleaseNumber).IntsX(t.Context())
+			if !slices.Equal(published, releases) {
+				t.Fatalf("got events of releases %v, want %v", published, releases)
 			}
 		}
 		t.Logf("%d killed, %d releases", killed, db.Read.Release.Query().CountX(t.Context()))
 	})
-}
-
-// announced are the releases that there are jobs for.
-func announced(t *testing.T, db *store.Store) (releases []int) {
-	t.Helper()
-	number := "args->>'release'"
-	if db.Dialect() == "sqlite3" {
-		number = "json_extract(args, '$.release')"
-	}
-	rows, err := db.Read.QueryContext(t.Context(), "SELECT "+number+" FROM river_job WHERE kind = 'release.published' ORDER BY id")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var release int
-		if err := rows.Scan(&release); err != nil {
-			t.Fatal(err)
-		}
-		releases = append(releases, release)
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return releases
 }
 
 func TestWebhooksCommands(t *testing.T) {
@@ -172,11 +145,11 @@ func TestWebhooksCommands(t *testing.T) {
 	}
 	fails("Pro plan", "add", "free@example.com", in.URL)
 	fails("There is no account", "add", "nobody@example.com", in.URL)
-	fails("https only", "add", "pro@example.com", "http://hooks.example")
-	fails("private networks", "add", "pro@example.com", "https://10.0.0.1")
-	fails("There is no event", "add", "pro@example.com", in.URL, "--events", "tool.exploded")
+	fails("must start with https", "add", "pro@example.com", "http://hooks.example")
+	fails("private network", "add", "pro@example.com", "https://10.0.0.1")
+	fails("Unknown event type", "add", "pro@example.com", in.URL, "--events", "tool.exploded")
 	// Public servers must not send to their own machine.
-	fails("https only", "add", "pro@example.com", in.URL, "--listen", "0.0.0.0:8080")
+	fails("must start with https", "add", "pro@example.com", in.URL, "--listen", "0.0.0.0:8080")
 	prints("whsec_", "add", "pro@example.com", in.URL, "--events", "tool.created", "--categories", "code,voix")
 	prints("active", "list")
 	prints("tool.created", "list", "pro@example.com")
@@ -187,7 +160,7 @@ func TestWebhooksCommands(t *testing.T) {
 	fails("There is no such endpoint", "test", "7")
 	prints("within seconds", "replay", "1", "--since", "2026-01-01T00:00:00Z")
 	fails("There is no event", "replay", "1", "--event", "evt_9999")
-	fails("is not an event's id", "replay", "1", "--event", "9999")
+	fails("is not an event ID", "replay", "1", "--event", "9999")
 	fails("", "replay", "1")
 	prints("Endpoint 1 is disabled", "disable", "1", "--why", "too slow")
 	fails("This endpoint is disabled. Resume it before you replay events.", "replay", "1", "--since", "2026-01-01T00:00:00Z")

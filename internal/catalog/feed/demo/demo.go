@@ -1,6 +1,5 @@
-// Package demo holds the catalog that a newcomer's first server is filled
-// with. Every tool in it is invented: no score is claimed for a product that
-// exists.
+// Package demo has the catalog that a new server starts with. Every tool in it
+// is fictional.
 package demo
 
 import _ "embed"

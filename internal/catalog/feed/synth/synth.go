@@ -1,6 +1,6 @@
-// Package synth makes synthetic feeds of any size, for load tests: the same
-// options give the same bytes, and every edge that the feed allows occurs.
-// Nothing in them is about a product that exists.
+// Package synth generates feeds of any size for load tests. The same options
+// give the same bytes, every edge case of the format occurs, and no tool in
+// them exists.
 package synth
 
 import (
@@ -17,20 +17,20 @@ import (
 
 // Options of a feed.
 type Options struct {
-	Tools int // active ones; a twentieth more are retired
-	Seed  uint64
-	// Revision 0 is the catalog as it begins; each later one changes a few
-	// tools of it, as editors do.
-	Revision int
+	Tools    int // active tools; there is one retired tool for every twenty
+	Seed     uint64
+	Revision int // 0 is the first; each later one changes a few tools
 }
 
-// feedDate moves on with the revision; days of a month never run out.
-const feedDate = "2026-%02d-%02d"
+// dateOf returns the date of a revision's feed.
+func dateOf(revision int) string {
+	return fmt.Sprintf("2026-%02d-%02d", 1+revision/28%12, 1+revision%28)
+}
 
 // Write writes the feed.
 func Write(ctx context.Context, w io.Writer, opts Options) error {
-	m := &maker{Options: opts}
-	out := feed.NewWriter(w, fmt.Sprintf(feedDate, 1+opts.Revision/28%12, 1+opts.Revision%28))
+	g := generator{opts}
+	out := feed.NewWriter(w, dateOf(opts.Revision))
 	for i, slug := range categories {
 		out.Write(&feed.Category{Slug: slug, Label: categoryLabels[i]})
 	}
@@ -38,23 +38,22 @@ func Write(ctx context.Context, w io.Writer, opts Options) error {
 		if i%1000 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		out.Line(spelledOut(i, feed.Line(m.tool(i))))
+		out.Line(withDefaults(i, feed.Line(g.tool(i))))
 	}
 	for i := range opts.Tools / 20 {
-		out.Write(m.retired(i))
+		out.Write(g.retired(i))
 	}
 	for i := range opts.Tools / 5 {
-		out.Write(m.comparison(i))
+		out.Write(g.comparison(i))
 	}
 	return out.Flush()
 }
 
-type maker struct{ Options }
+type generator struct{ Options }
 
-// random gives each record a generator of its own, so that one record's
-// choices never move another's.
-func (m *maker) random(kind, i int) *rand.Rand {
-	return rand.New(rand.NewPCG(m.Seed, uint64(kind)<<40|uint64(i)))
+// random returns an independent random source for each record.
+func (g generator) random(kind, i int) *rand.Rand {
+	return rand.New(rand.NewPCG(g.Seed, uint64(kind)<<40|uint64(i)))
 }
 
 const (
@@ -66,7 +65,7 @@ const (
 
 func toolSlug(i int) string {
 	slug := fmt.Sprintf("%s-%s-%d", pick(i, stems), pick(i/len(stems), suffixes), i)
-	if i%101 == 7 { // as long as a slug may be
+	if i%101 == 7 { // the longest slug allowed
 		return slug + strings.Repeat("-x", (80-len(slug))/2)
 	}
 	return slug
@@ -74,13 +73,12 @@ func toolSlug(i int) string {
 
 func retiredSlug(i int) string { return fmt.Sprintf("ancien-%s-%d", pick(i, stems), i) }
 
-func (m *maker) tool(i int) *feed.Tool {
-	r := m.random(kindTool, i)
+func (g generator) tool(i int) *feed.Tool {
+	r := g.random(kindTool, i)
 	slug := toolSlug(i)
 	t := &feed.Tool{
-		Slug: slug, Name: m.name(r, i), Domain: slug[:min(len(slug), 50)] + ".example",
-		// The last category stays empty.
-		Category: categories[r.IntN(len(categories)-1)],
+		Slug: slug, Name: g.name(r, i), Domain: slug[:min(len(slug), 50)] + ".example",
+		Category: categories[r.IntN(len(categories)-1)], // the last category stays empty
 		ICP:      one(r, icps), Pricing: one(r, pricings), Price: price(r),
 		Score: scale(r, 8), Verifiability: scale(r, 5), Obsolescence: scale(r, 4),
 		Tagline:         sentence(r, 6+r.IntN(6)),
@@ -95,7 +93,7 @@ func (m *maker) tool(i int) *feed.Tool {
 	for s := range r.IntN(5) {
 		t.Sections = append(t.Sections, feed.Section{Section: sections[s], Text: paragraph(r)})
 	}
-	if i == 3 { // one long review, near the limit of a line
+	if i == 3 { // one review is near the limit of a line
 		t.Sections = append(t.Sections, feed.Section{Section: "intégrale", Text: strings.Repeat(paragraph(r)+"\n", 1500)})
 	}
 	for range r.IntN(3) {
@@ -104,38 +102,38 @@ func (m *maker) tool(i int) *feed.Tool {
 			PreviousPricing: one(r, pricings), PreviousPrice: price(r),
 		})
 	}
-	m.revise(t, i)
+	g.revise(t, i)
 	return t
 }
 
 // revise changes one tool in twenty at each revision.
-func (m *maker) revise(t *feed.Tool, i int) {
-	for revision := 1; revision <= m.Revision; revision++ {
-		r := m.random(kindRevision+revision, i)
+func (g generator) revise(t *feed.Tool, i int) {
+	for revision := 1; revision <= g.Revision; revision++ {
+		r := g.random(kindRevision+revision, i)
 		if r.IntN(20) != 0 {
 			continue
 		}
 		t.Price, t.Pricing, t.Score = price(r), one(r, pricings), scale(r, 8)
-		t.UpdatedAt = fmt.Sprintf(feedDate, 1+revision/28%12, 1+revision%28)
+		t.UpdatedAt = dateOf(revision)
 		if len(t.Sections) > 0 {
 			t.Sections[0].Text = paragraph(r)
 		}
 	}
 }
 
-func (m *maker) retired(i int) *feed.Retired {
-	r := m.random(kindRetired, i)
+func (g generator) retired(i int) *feed.Retired {
+	r := g.random(kindRetired, i)
 	return &feed.Retired{
-		Slug: retiredSlug(i), Name: "Ancien " + m.name(r, i), Category: categories[r.IntN(len(categories)-1)],
+		Slug: retiredSlug(i), Name: "Ancien " + g.name(r, i), Category: categories[r.IntN(len(categories)-1)],
 		Reason: reasons[i%len(reasons)], RetiredAt: day(r, 2023), Note: sentence(r, 12), Score: scale(r, 2),
 	}
 }
 
-func (m *maker) comparison(i int) *feed.Comparison {
-	r := m.random(kindComparison, i)
-	a, b := toolSlug(r.IntN(m.Tools)), toolSlug(r.IntN(m.Tools))
-	if gone := m.Tools / 20; gone > 0 && i%9 == 0 {
-		b = retiredSlug(r.IntN(gone))
+func (g generator) comparison(i int) *feed.Comparison {
+	r := g.random(kindComparison, i)
+	a, b := toolSlug(r.IntN(g.Tools)), toolSlug(r.IntN(g.Tools))
+	if retired := g.Tools / 20; retired > 0 && i%9 == 0 {
+		b = retiredSlug(r.IntN(retired))
 	}
 	winner := a
 	if r.IntN(2) == 0 {
@@ -148,9 +146,8 @@ func (m *maker) comparison(i int) *feed.Comparison {
 	}
 }
 
-// spelledOut writes defaults out in every third line, where others leave them
-// to be understood.
-func spelledOut(i int, line []byte) []byte {
+// withDefaults adds the fields at their default to every third line.
+func withDefaults(i int, line []byte) []byte {
 	if i%3 != 0 {
 		return line
 	}
@@ -163,4 +160,77 @@ func spelledOut(i int, line []byte) []byte {
 		}
 	}
 	return line
+}
+
+var (
+	categories     = []string{"agents", "chat", "code", "image", "recherche", "redaction", "video", "voix", "vide"}
+	categoryLabels = []string{"Agents", "Chat", "Code", "Image", "Recherche", "Rédaction", "Vidéo", "Voix", "Vide"}
+
+	icps     = []string{"vibe-coder", "agentic-engineer", "mixte"}
+	pricings = []string{"gratuit", "freemium", "payant"}
+	reasons  = []string{"mort", "acquis", "deprecie", "pivot", "absorbe"}
+	sections = []string{"verdict", "prix", "forces", "limites", "pour-qui"}
+	periods  = []string{"mois", "an", "heure", "requête", "poste / mois"}
+
+	stems    = []string{"atelier", "plume", "forge", "boussole", "lanterne", "rivage", "cadran", "orme", "galet", "sillage", "verger"}
+	suffixes = []string{"nova", "lab", "pro", "studio", "bleu", "vif", "clair"}
+
+	// Names that are hard to sort or to encode.
+	oddNames = []string{
+		"Écritoire & Cie", "écritoire & cie", "ECRITOIRE & CIE", "L'Établi <3>", `Le "Guillemet"`, "Cœur d’or", "Zoé\u0301",
+		"İstanbul", "日本語ツール", "🦊 Renard", "a", "Ångström №5", "C:\\Outils", "Tab\tdedans", "e\u0301toile", "\u2028ligne",
+	}
+	words = strings.Fields(`outil équipe brouillon modèle réponse prix essai dépôt page note image voix agent
+		code contexte lecture rapide précis fiable sobre cher utile net simple long court chaque pour sans avec
+		entre après déjà encore très peu trop à l’usage côté cœur façon goût même où là`)
+)
+
+func one(r *rand.Rand, from []string) string { return from[r.IntN(len(from))] }
+func pick(i int, from []string) string       { return from[i%len(from)] }
+
+// name returns a plain name most of the time. Names need not be unique.
+func (g generator) name(r *rand.Rand, i int) string {
+	if i%7 == 0 {
+		return one(r, oddNames)
+	}
+	return strings.ToUpper(pick(i, stems)[:1]) + pick(i, stems)[1:] + " " + pick(r.IntN(len(suffixes)), suffixes)
+}
+
+// scale returns a number from 0 to 10 or, once in n times, null.
+func scale(r *rand.Rand, n int) *float64 {
+	if r.IntN(n) == 0 {
+		return nil
+	}
+	v := float64(r.IntN(101)) / 10
+	if r.IntN(50) == 0 {
+		v = float64(r.IntN(1_000_001)) / 100_000 // unusually many decimals
+	}
+	return &v
+}
+
+func price(r *rand.Rand) string {
+	amount := fmt.Sprint(r.IntN(300))
+	switch r.IntN(4) {
+	case 0:
+		amount = fmt.Sprintf("%d,%02d", r.IntN(100), r.IntN(100))
+	case 1:
+		amount = fmt.Sprintf("%d.%d", r.IntN(10), r.IntN(10))
+	}
+	return amount + " €/" + one(r, periods)
+}
+
+func day(r *rand.Rand, year int) string {
+	return fmt.Sprintf("%d-%02d-%02d", year, 1+r.IntN(12), 1+r.IntN(28))
+}
+
+func sentence(r *rand.Rand, n int) string {
+	chosen := make([]string, n)
+	for i := range chosen {
+		chosen[i] = one(r, words)
+	}
+	return strings.Join(chosen, " ")
+}
+
+func paragraph(r *rand.Rand) string {
+	return sentence(r, 20) + ". " + sentence(r, 25) + " : " + sentence(r, 15) + "."
 }

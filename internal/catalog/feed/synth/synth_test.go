@@ -21,14 +21,14 @@ func TestSameOptionsSameBytes(t *testing.T) {
 	opts := synth.Options{Tools: 500, Seed: 7, Revision: 2}
 	first := generate(t, opts)
 	if first != generate(t, opts) {
-		t.Error("the same options give another feed")
+		t.Error("the same options: got different feeds, want the same")
 	}
 	for name, other := range map[string]synth.Options{
 		"seed":     {Tools: 500, Seed: 8, Revision: 2},
 		"revision": {Tools: 500, Seed: 7, Revision: 3},
 	} {
 		if first == generate(t, other) {
-			t.Errorf("another %s gives the same feed", name)
+			t.Errorf("another %s: got the same feed, want a different one", name)
 		}
 	}
 }
@@ -43,11 +43,11 @@ func TestRevisionsChangeFewLines(t *testing.T) {
 		}
 	}
 	if changed < 20 || changed > 100 {
-		t.Errorf("%d of %d lines change", changed, len(before))
+		t.Errorf("got %d of %d lines changed, want 20 to 100", changed, len(before))
 	}
 }
 
-func TestEdgesOccur(t *testing.T) {
+func TestEdgeCasesOccur(t *testing.T) {
 	feed := generate(t, synth.Options{Tools: 2000, Seed: 1})
 	for name, piece := range map[string]string{
 		"no score":                   `"score":null`,
@@ -68,7 +68,7 @@ func TestEdgesOccur(t *testing.T) {
 		"address with a query":       `?tri=score&page=1#liste`,
 	} {
 		if !strings.Contains(feed, piece) {
-			t.Errorf("%s: %s does not occur", name, piece)
+			t.Errorf("%s: got none, want %s", name, piece)
 		}
 	}
 	longest := 0
@@ -76,6 +76,6 @@ func TestEdgesOccur(t *testing.T) {
 		longest = max(longest, len(line))
 	}
 	if longest < 500_000 || longest > 1<<20 {
-		t.Errorf("the longest line has %d bytes", longest)
+		t.Errorf("longest line: got %d bytes, want nearly 1 MiB", longest)
 	}
 }

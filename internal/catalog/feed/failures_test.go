@@ -1,0 +1,96 @@
+package feed_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+// duringWriting calls do once, while an import is writing.
+func duringWriting(do func()) func(stage string, done, total int64) {
+	did := false
+	return func(stage string, done, total int64) {
+		if stage == "writing tools" && done > total/2 && !did {
+			did = true
+			do()
+		}
+	}
+}
+
+// failedImport imports a large feed while something fails, and checks that the
+// catalog does not change.
+func failedImport(t *testing.T, s *store.Store, ctx context.Context, progress func(string, int64, int64)) error {
+	t.Helper()
+	publish(t, s, synthetic(t, synth.Options{Tools: 100, Seed: 1}))
+	before := contents(t, s)
+	next := synthetic(t, synth.Options{Tools: 1500, Seed: 1, Revision: 3})
+	_, err := feed.Import(ctx, s, bytes.NewReader(next), feed.Options{Progress: progress})
+	if after := contents(t, s); after != before {
+		t.Error("the catalog changed")
+	}
+	return err
+}
+
+func TestDatabaseLostDuringImport(t *testing.T) {
+	cfg := testkit.Postgres(t)
+	s := testkit.Open(t, cfg)
+	err := failedImport(t, s, t.Context(), duringWriting(func() {
+		if _, err := s.Read.ExecContext(context.Background(),
+			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"); err != nil {
+			t.Error(err)
+		}
+	}))
+	if err == nil || err.Error() != "the database cannot be reached" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestInterruptedImport(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if err := failedImport(t, s, ctx, duringWriting(cancel)); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestDiskFullDuringImport(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) {
+		s := testkit.Open(t, store.Config{DataDir: testkit.SmallDisk(t, 4<<20)})
+		if err := failedImport(t, s, t.Context(), nil); err == nil || err.Error() != "the database's disk is full" {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("postgres", func(t *testing.T) {
+		disk := testkit.SmallDisk(t, 1<<20)
+		testkit.ForPostgres(t, disk)
+		s := testkit.Open(t, testkit.Postgres(t))
+		name := "small_" + strings.ReplaceAll(strings.ToLower(t.Name()), "/", "_")
+		for _, statement := range []string{
+			"CREATE TABLESPACE " + name + " LOCATION '" + disk + "'",
+			"ALTER TABLE sections SET TABLESPACE " + name,
+		} {
+			if _, err := s.Write.ExecContext(t.Context(), statement); err != nil {
+				testkit.CannotRun(t, "the server does not let us use a disk of our own")
+			}
+		}
+		t.Cleanup(func() {
+			for _, statement := range []string{"ALTER TABLE sections SET TABLESPACE pg_default", "DROP TABLESPACE " + name} {
+				if _, err := s.Write.ExecContext(context.Background(), statement); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		if err := failedImport(t, s, t.Context(), nil); err == nil || err.Error() != "the database's disk is full" {
+			t.Errorf("got %v", err)
+		}
+	})
+}

@@ -1,0 +1,266 @@
+package feed_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"palmares/ent"
+	"palmares/ent/journalentry"
+	"palmares/ent/tool"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/record"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+func TestJournalBeforeAndAfter(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, catalogOf("2026-11-01", aTool("a"), aTool("b"), aTool("c"), aTool("d"), aTool("e")))
+		publish(t, s, catalogOf("2026-11-02", aTool("a", priced("9,50 €/mois", "2026-11-02")), aTool("b"), aTool("c"), aTool("d"), aTool("e")))
+		entries, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(2)).Order(journalentry.ByID()).All(t.Context())
+		if err != nil || len(entries) != 3 {
+			t.Fatalf("got %d entries and error %v, want 3 entries", len(entries), err)
+		}
+		const tool = `{"slug":"a","name":"Outil a","domain":"a.example","category":"code","icp":"mixte","pricing":"payant","price":"%s","score":7.5,"tagline":"Un outil.","canonical_url":"https://palmares.example/a","alternatives_url":"https://palmares.example/alt/a","updated_at":"%s","sections_hash":"%s"}`
+		hash := record.SectionsHash([]feed.Section{{Section: "verdict", Text: "Bien."}})
+		want := func(price, date string) string { return fmt.Sprintf(tool, price, date, hash) }
+		expect(t, "tool before", *entries[0].Before, want("20 €/mois", "2026-11-01"))
+		expect(t, "tool after", *entries[0].After, want("9,50 €/mois", "2026-11-02"))
+		expect(t, "price before", *entries[1].Before, `{"pricing":"payant","price":"20 €/mois"}`)
+		expect(t, "price after", *entries[1].After, `{"pricing":"payant","price":"9,50 €/mois","changed_at":"2026-11-02"}`)
+		expect(t, "release", *entries[2].After, `{"updated_at":"2026-11-02","tools_total":5,"tools_retired":0,"comparatifs_total":0,"events":{"price.changed":1,"tool.updated":1}}`)
+	})
+}
+
+// More changes than one statement takes are all recorded.
+func TestJournalOfManyChanges(t *testing.T) {
+	const tools = 400
+	catalog := func(tagline, label, title string) []byte {
+		records := []any{&feed.Category{Slug: "voix", Label: label}}
+		for i := range tools {
+			records = append(records, aTool(fmt.Sprintf("t%03d", i), func(t *feed.Tool) { t.Tagline = tagline }))
+		}
+		duel := aComparison("duel", "t000", "t001")
+		duel.Title = title
+		return catalogOf("2026-11-01", append(records, duel)...)
+	}
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, catalog("Un.", "Voix", "Lequel ?"))
+		publish(t, s, catalog("Deux.", "La voix", "Qui donc ?"))
+		entries := journalOf(t, s, 2)
+		expect(t, "entries", len(entries), tools+2)
+		expect(t, "first and last", []string{entries[0], entries[1], entries[tools], entries[tools+1]},
+			[]string{"category.updated voix", "tool.updated t000", "tool.updated t399", "comparatif.updated duel"})
+		for kind, want := range map[string][2]string{
+			"category.updated": {`{"slug":"voix","label":"Voix"}`, `{"slug":"voix","label":"La voix"}`}, "comparatif.updated": {"Lequel ?", "Qui donc ?"},
+		} {
+			entry := s.Read.JournalEntry.Query().Where(journalentry.Kind(kind)).OnlyX(t.Context())
+			if !strings.Contains(*entry.Before, want[0]) || !strings.Contains(*entry.After, want[1]) {
+				t.Errorf("%s: got %s and %s, want %v", kind, *entry.Before, *entry.After, want)
+			}
+		}
+	})
+}
+
+// Followers of a category also learn what leaves it: tools that move, and
+// comparisons of tools that are removed.
+func TestJournalCategories(t *testing.T) {
+	in := func(category string) func(*feed.Tool) { return func(t *feed.Tool) { t.Category = category } }
+	first := func(t *feed.Tool) { t.Tier = 1 }
+	backThen := aRetired("back")
+	moved := aRetired("retires")
+	moved.Category = "voix"
+	hides := aComparison("hides", "moves", "stays")
+	hidden := *hides
+	hidden.Published = false
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, feedtest.Catalog("2026-11-01", aTool("a"), aTool("v", in("voix")), aTool("moves"), aTool("stays"), aTool("retires"), aTool("in-set", first), aTool("leaves-set", first), backThen,
+			aComparison("duel", "a", "v"), hides))
+		publish(t, s, feedtest.Catalog("2026-11-02", aTool("moves", in("voix"), priced("9,50 €/mois", "2026-11-02")), aTool("stays", priced("15 €/mois", "2026-11-02")), moved,
+			aTool("in-set", first, in("voix"), func(t *feed.Tool) { t.Sections = nil }), aTool("back", in("voix")), &hidden), feed.Options{Force: true})
+		entries, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(2), journalentry.EventNotNil()).Order(journalentry.ByID()).All(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, e := range entries {
+			got = append(got, fmt.Sprintf("%s %s: %s/%s", *e.Event, e.Slug, e.Category, e.OtherCategory))
+		}
+		expect(t, "events", strings.Join(got, "\n"), strings.Join([]string{
+			"tool.updated moves: voix/code", "price.changed moves: voix/code",
+			"tool.updated stays: code/", "price.changed stays: code/",
+			"tool.retired retires: voix/code", "tool.updated in-set: voix/code", "tool.created back: voix/code",
+			"comparatif.removed hides: code/code", "comparatif.removed duel: code/voix",
+			"tool.removed a: code/", "tool.removed leaves-set: code/", "tool.removed v: voix/",
+			"embeddings.changed in-set: voix/code", "embeddings.changed leaves-set: code/",
+			"catalog.published : /",
+		}, "\n"))
+	})
+}
+
+func TestDerivedNumbers(t *testing.T) {
+	scored := func(score float64) func(*feed.Tool) { return func(t *feed.Tool) { t.Score = &score } }
+	unscored := func(t *feed.Tool) { t.Score = nil }
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		hidden := aComparison("hidden", "a", "b")
+		hidden.Published = false
+		publish(t, s, catalogOf("2026-11-01",
+			&feed.Category{Slug: "vide", Label: "Vide"}, &feed.Category{Slug: "voix", Label: "Voix"},
+			aTool("a", scored(8.33)), aTool("b", scored(8.34)), aTool("c", unscored),
+			aTool("d", unscored, func(t *feed.Tool) { t.Category = "voix" }),
+			aRetired("old"), aComparison("a-vs-b", "a", "b"), hidden))
+
+		rel, err := s.CurrentRelease(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(t, "totals", []int{rel.ToolsTotal, rel.ToolsTested, rel.ToolsRetired, rel.ComparisonsTotal}, []int{4, 2, 1, 1})
+		expect(t, "average, a tie goes up", *rel.ToolsAvgScore, 8.34)
+		for slug, want := range map[string]string{"code": "3 8.34", "voix": "1 none", "vide": "0 none"} {
+			expect(t, slug, numbers(s.Read.Category.GetX(t.Context(), slug)), want)
+		}
+	})
+}
+
+func numbers(c *ent.Category) string {
+	if c.AvgScore == nil {
+		return fmt.Sprintf("%d none", c.ToolCount)
+	}
+	return fmt.Sprintf("%d %v", c.ToolCount, *c.AvgScore)
+}
+
+func TestEmbeddingsSet(t *testing.T) {
+	is := func(tier int, mainstream bool, score float64) func(*feed.Tool) {
+		return func(t *feed.Tool) {
+			t.Tier, t.Mainstream, t.Score = feed.Tier(tier), mainstream, &score
+			if score < 0 {
+				t.Score = nil
+			}
+		}
+	}
+	set := func(t *testing.T, s *store.Store) []string {
+		slugs, err := s.Read.Tool.Query().Where(tool.InEmbeddings(true)).Order(tool.ByID()).IDs(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slugs
+	}
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, catalogOf("2026-11-01",
+			aTool("tier-1", is(1, false, 2)), aTool("tier-1-unscored", is(1, false, -1)), aTool("score-8", is(3, false, 8)),
+			aTool("score-7-9", is(3, true, 7.9)), aTool("tier-2-mainstream", is(2, true, 3)), aTool("tier-2", is(2, false, 7)),
+			aTool("spare", is(3, false, 1)), aRetired("old")))
+		expect(t, "the set", set(t, s), []string{"score-8", "tier-1", "tier-1-unscored", "tier-2-mainstream"})
+
+		// One text changes, one tool leaves the set, one joins.
+		publish(t, s, catalogOf("2026-11-02",
+			aTool("tier-1", is(1, false, 2), func(t *feed.Tool) { t.Sections[0].Text = "Mieux." }), aTool("tier-1-unscored", is(1, false, -1)),
+			aTool("score-8", is(3, false, 7)), aTool("score-7-9", is(3, true, 8.1)), aTool("tier-2-mainstream", is(2, true, 3)),
+			aTool("tier-2", is(2, false, 7)), aTool("spare", is(3, false, 1)), aRetired("old")))
+		expect(t, "the set after", set(t, s), []string{"score-7-9", "tier-1", "tier-1-unscored", "tier-2-mainstream"})
+		changes := slices.DeleteFunc(journalOf(t, s, 2), func(e string) bool { return !strings.HasPrefix(e, "embeddings.") })
+		expect(t, "changes", changes, []string{"embeddings.changed score-7-9", "embeddings.changed score-8", "embeddings.changed tier-1"})
+	})
+}
+
+// If more than 300 tools qualify, the last of the last group are left out until
+// a better one is removed.
+func TestEmbeddingsSetIsBounded(t *testing.T) {
+	many := func(better int) []any {
+		var records []any
+		for i := range 310 {
+			records = append(records, aTool(fmt.Sprintf("m%03d", i), func(t *feed.Tool) {
+				t.Tier, t.Mainstream = 2, true
+				if i < better {
+					t.Tier = 1
+				}
+			}))
+		}
+		return records
+	}
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, catalogOf("2026-11-01", many(5)...))
+		in := func(slug string) bool { return s.Read.Tool.GetX(t.Context(), slug).InEmbeddings }
+		expect(t, "size", s.Read.Tool.Query().Where(tool.InEmbeddings(true)).CountX(t.Context()), 300)
+		expect(t, "last member and first other", []bool{in("m299"), in("m300")}, []bool{true, false})
+
+		// A better tool replaces the last one, which returns when it is removed.
+		better := aTool("zz", func(t *feed.Tool) { t.Tier = 1 })
+		publish(t, s, catalogOf("2026-11-01", append(many(5), better)...))
+		expect(t, "after one was added", []bool{in("zz"), in("m298"), in("m299")}, []bool{true, true, false})
+		unscored := aTool("zz", func(t *feed.Tool) { t.Tier, t.Mainstream, t.Score = 2, true, nil })
+		publish(t, s, catalogOf("2026-11-01", append(many(5), unscored)...))
+		expect(t, "untested tools come last", []bool{in("zz"), in("m299"), in("m300")}, []bool{false, true, false})
+		publish(t, s, catalogOf("2026-11-01", many(5)...))
+
+		publish(t, s, catalogOf("2026-11-02", many(5)[1:]...))
+		expect(t, "after one was removed", []bool{in("m300"), in("m301")}, []bool{true, false})
+		expect(t, "journal", journalOf(t, s, 5), []string{"tool.removed m000", "embeddings.changed m000", "embeddings.changed m300"})
+	})
+}
+
+// numbersOf returns the numbers of a release's entries, in order.
+func numbersOf(t *testing.T, s *store.Store, release int) []int {
+	t.Helper()
+	numbers, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(release)).Order(journalentry.ByID()).IDs(t.Context())
+	if err != nil || len(numbers) == 0 {
+		t.Fatalf("got %d entries and error %v, want entries", len(numbers), err)
+	}
+	return numbers
+}
+
+// Numbers that were used after a backup are not reused once it is restored:
+// clients would take new events for those they have seen.
+func TestNumbersAfterARestoredBackup(t *testing.T) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		s := testkit.Open(t, cfg)
+		publish(t, s, catalogOf("2026-11-01", aTool("a")))
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		backup := testkit.Copy(t, cfg)
+
+		s = testkit.Open(t, cfg)
+		publish(t, s, catalogOf("2026-11-02", aTool("a"), aTool("b"), aTool("c")))
+		lost := numbersOf(t, s, 2)
+
+		restored := testkit.Open(t, backup)
+		publish(t, restored, catalogOf("2026-11-03", aTool("a"), aTool("d"), aTool("e")))
+		fresh := numbersOf(t, restored, 2)
+		if before := numbersOf(t, restored, 1); lost[0] <= before[len(before)-1] || fresh[0] <= lost[len(lost)-1] {
+			t.Errorf("got %v before the backup, %v after it and %v once restored; want increasing numbers", before, lost, fresh)
+		}
+		const exact = 1 << 53 // every language represents integers exactly up to here
+		if fresh[len(fresh)-1] >= exact {
+			t.Errorf("got numbers %v, want less than %d", fresh, exact)
+		}
+	})
+}
+
+// Numbers increase even if the clock was set back.
+func TestNumbersAheadOfTheClock(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, catalogOf("2026-11-01", aTool("a")))
+		const ahead = 9_000_000_000_000_000
+		s.Write.JournalEntry.Create().SetID(ahead).SetReleaseNumber(1).SetKind(journal.ToolCreated).SetSlug("x").ExecX(t.Context())
+		publish(t, s, catalogOf("2026-11-02", aTool("a"), aTool("b")))
+		expect(t, "numbers", numbersOf(t, s, 2), []int{ahead + 1, ahead + 2})
+	})
+}
+
+// An older version, which lets the database choose numbers, continues above.
+func TestNumbersOfTheDatabase(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, catalogOf("2026-11-01", aTool("a"), aTool("b")))
+		numbers := numbersOf(t, s, 1)
+		if _, err := s.Write.ExecContext(t.Context(), "INSERT INTO journal_entries (release_number, kind, slug) VALUES (1, 'tool.created', 'x')"); err != nil {
+			t.Fatal(err)
+		}
+		after := numbersOf(t, s, 1)
+		expect(t, "the next number", after[len(after)-1], numbers[len(numbers)-1]+1)
+	})
+}

@@ -1,0 +1,328 @@
+package mail
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/mail"
+	"net/textproto"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/wneessen/go-mail/smtp"
+	"golang.org/x/net/idna"
+
+	"palmares/internal/core/problem"
+)
+
+// server is the mail server that accepts our emails.
+type server struct {
+	host, port     string
+	user, password string
+	implicitTLS    bool // TLS from the first byte, without STARTTLS
+	loopback       bool // may be used without encryption
+	tls            *tls.Config
+}
+
+// CheckURL returns an error if the URL of a mail server is not valid. The error
+// does not repeat the URL, which may contain a password.
+func CheckURL(address string) error {
+	if address == "" {
+		return nil
+	}
+	_, err := parseServer(address, nil)
+	return err
+}
+
+// CheckFrom returns an error if emails cannot be sent from an address.
+func CheckFrom(address string) error {
+	_, err := parseFrom(address)
+	return err
+}
+
+var defaultPorts = map[string]string{"smtp": "587", "smtps": "465"}
+
+func parseServer(address string, config *tls.Config) (*server, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" || defaultPorts[u.Scheme] == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("must have the form smtp://user:password@host:587 or smtps://user:password@host:465; " +
+			"percent-encode special characters in the user name and password, such as %2F for a slash")
+	}
+	s := &server{host: u.Hostname(), port: u.Port(), implicitTLS: u.Scheme == "smtps", loopback: isLoopback(u.Hostname())}
+	if s.port == "" {
+		s.port = defaultPorts[u.Scheme]
+	}
+	if port, err := strconv.ParseUint(s.port, 10, 16); err != nil || port == 0 {
+		return nil, errors.New("must have a port between 1 and 65535")
+	}
+	if u.User != nil {
+		s.user = u.User.Username()
+		s.password, _ = u.User.Password()
+		if s.user == "" || s.password == "" {
+			return nil, errors.New("must have both a user name and a password, or neither")
+		}
+	}
+	if config == nil {
+		// A relay on this machine usually has a self-signed certificate. Without
+		// a password, there is nothing to protect from it.
+		config = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: s.loopback && s.user == ""}
+	}
+	s.tls = config.Clone()
+	if s.tls.ServerName == "" {
+		s.tls.ServerName = s.host
+	}
+	return s, nil
+}
+
+// isLoopback does not resolve names, because a DNS response can be forged.
+func isLoopback(host string) bool {
+	if ip := net.ParseIP(host); ip != nil {
+		return ip.IsLoopback()
+	}
+	return strings.EqualFold(host, "localhost")
+}
+
+func parseFrom(address string) (*mail.Address, error) {
+	from, err := mail.ParseAddress(address)
+	if err != nil || strings.ContainsFunc(address, unicode.IsControl) {
+		return nil, errors.New("must have the form name@example.com or Name <name@example.com>")
+	}
+	if to, err := recipient(from.Address); err != nil || to != from.Address || !isASCII(to) {
+		return nil, errors.New("contains characters that not every mail server accepts")
+	}
+	return from, nil
+}
+
+// recipient returns a plain address with its domain in ASCII.
+func recipient(address string) (string, error) {
+	parsed, err := mail.ParseAddress(address)
+	if err != nil {
+		return "", err
+	}
+	if parsed.Address != address || strings.ContainsFunc(address, unicode.IsControl) {
+		return "", errors.New("names, quotes and comments are not allowed")
+	}
+	at := strings.LastIndexByte(address, '@')
+	domain, err := idna.Lookup.ToASCII(address[at+1:])
+	if err != nil {
+		return "", err
+	}
+	return address[:at+1] + domain, nil
+}
+
+func domainOf(address string) string { return address[strings.LastIndexByte(address, '@')+1:] }
+
+func isASCII(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
+}
+
+// masked hides most of an address, as in a…@example.com.
+func masked(address string) string {
+	at := strings.LastIndexByte(address, '@')
+	if at < 1 {
+		return "…"
+	}
+	_, size := utf8.DecodeRuneInString(address)
+	return address[:size] + "…" + address[at:]
+}
+
+// Reached reports how far a connection to the mail server got.
+type Reached struct {
+	Encrypted bool
+	SignedIn  bool // always false without a password
+}
+
+// Reach connects to the mail server and signs in, without sending an email. Its
+// error is a *problem.Problem.
+func (m *Mailer) Reach(ctx context.Context) (Reached, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.attemptTimeout)
+	defer cancel()
+	client, reached, disconnect, err := m.connect(ctx)
+	if err != nil {
+		return reached, err
+	}
+	defer disconnect()
+	_ = client.Quit()
+	return reached, nil
+}
+
+// deliver makes one attempt to send an email. It does not use the library's own
+// client, which reports a failure if only QUIT fails and has no overall timeout.
+func (m *Mailer) deliver(ctx context.Context, e *email) error {
+	ctx, cancel := context.WithTimeout(ctx, m.attemptTimeout)
+	defer cancel()
+	client, _, disconnect, err := m.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer disconnect()
+	if at, err := m.transmit(client, e); err != nil {
+		return failure(ctx, at, err)
+	}
+	_ = client.Quit() // the server has accepted the email, whatever it replies now
+	m.Sent.Add(1)
+	return nil
+}
+
+// connect prepares a connection on which an email can be sent until ctx ends.
+func (m *Mailer) connect(ctx context.Context) (client *smtp.Client, reached Reached, disconnect func(), err error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(m.server.host, m.server.port))
+	if err != nil {
+		return nil, reached, nil, failure(ctx, connecting, err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	disconnect = func() {
+		stop()
+		_ = conn.Close()
+	}
+	client, at, err := m.handshake(conn, &reached)
+	if err != nil {
+		err = failure(ctx, at, err)
+		disconnect()
+		return nil, reached, nil, err
+	}
+	return client, reached, disconnect, nil
+}
+
+// handshake encrypts the connection and signs in. If it fails, it returns the
+// step that failed.
+func (m *Mailer) handshake(conn net.Conn, reached *Reached) (client *smtp.Client, at step, err error) {
+	if m.server.implicitTLS {
+		conn = tls.Client(conn, m.server.tls)
+	}
+	if client, err = smtp.NewClient(conn, m.server.host); err != nil {
+		return nil, connecting, err
+	}
+	// Servers may look up this name; the host name of this machine can be anything.
+	if err := client.Hello(domainOf(m.from.Address)); err != nil {
+		return nil, connecting, err
+	}
+	offered, _ := client.Extension("STARTTLS")
+	switch {
+	case m.server.implicitTLS:
+	case offered:
+		if err := client.StartTLS(m.server.tls); err != nil {
+			return nil, encrypting, err
+		}
+	case !m.server.loopback:
+		return nil, encrypting, errNoSTARTTLS
+	default: // a server on this machine needs no TLS, but gets no password without it
+		return client, step{}, nil
+	}
+	reached.Encrypted = true
+	if m.server.user != "" {
+		if err := m.server.signIn(client); err != nil {
+			return nil, signingIn, err
+		}
+		reached.SignedIn = true
+	}
+	return client, step{}, nil
+}
+
+func (s *server) signIn(client *smtp.Client) error {
+	_, mechanisms := client.Extension("AUTH")
+	offered := strings.Fields(strings.ToUpper(mechanisms))
+	switch {
+	case slices.Contains(offered, "PLAIN"):
+		return client.Auth(smtp.PlainAuth("", s.user, s.password, s.host, false))
+	case slices.Contains(offered, "LOGIN"):
+		return client.Auth(smtp.LoginAuth(s.user, s.password, s.host, false))
+	}
+	return errNoAuth
+}
+
+// transmit sends an email. If it fails, it returns the step that failed.
+func (m *Mailer) transmit(client *smtp.Client, e *email) (at step, err error) {
+	// Older servers reject SMTPUTF8, so it is used only if necessary.
+	client.SkipSMTPUTF8(isASCII(e.to))
+	if offered, _ := client.Extension("SMTPUTF8"); !offered && !isASCII(e.to) {
+		return namingRecipient, errNoSMTPUTF8
+	}
+	if err := client.Mail("<" + m.from.Address + ">"); err != nil {
+		return namingSender, err
+	}
+	if err := client.Rcpt("<" + e.to + ">"); err != nil {
+		return namingRecipient, err
+	}
+	body, err := client.Data()
+	if err != nil {
+		return transmitting, err
+	}
+	if _, err := body.Write(e.raw); err != nil {
+		return transmitting, err
+	}
+	return transmitting, body.Close()
+}
+
+// step is a part of a delivery, with the message for when the server rejects it.
+type step struct {
+	code     problem.Code
+	rejected string
+}
+
+var (
+	connecting      = step{problem.Internal, "The mail server rejected the connection."}
+	encrypting      = step{problem.Internal, "The mail server does not support encryption, which is required."}
+	signingIn       = step{problem.Internal, "The mail server rejected the user name or password."}
+	namingSender    = step{problem.Internal, "The mail server rejected the sender address."}
+	namingRecipient = step{problem.BadInput, "The mail server rejected this email address."}
+	transmitting    = step{problem.Internal, "The mail server rejected the email."}
+
+	errNoSTARTTLS = errors.New("the server does not offer STARTTLS")
+	errNoAuth     = errors.New("the server offers neither AUTH PLAIN nor AUTH LOGIN")
+	errNoSMTPUTF8 = errors.New("the server does not offer SMTPUTF8")
+)
+
+// failure explains in our own words why a delivery failed. Its code is
+// Unavailable if another attempt may succeed.
+func failure(ctx context.Context, at step, err error) *problem.Problem {
+	var reply *textproto.Error
+	var certificate *tls.CertificateVerificationError
+	p := &problem.Problem{Code: problem.Unavailable, Message: "The mail server cannot be reached.", Cause: err}
+	switch {
+	case errors.As(err, &reply) && reply.Code >= 500,
+		errors.Is(err, errNoSTARTTLS), errors.Is(err, errNoAuth), errors.Is(err, errNoSMTPUTF8):
+		p.Code, p.Message = at.code, at.rejected
+	case errors.As(err, &reply):
+		p.Message = "The mail server does not accept emails at the moment."
+	case errors.As(err, &certificate):
+		p.Code, p.Message = problem.Internal, "The certificate of the mail server is not valid."
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		p.Message = "The mail server took too long to respond."
+	}
+	return p
+}
+
+func isTemporary(err error) bool { return problem.Of(err).Code == problem.Unavailable }
+
+// enhancedCode matches the detailed status code in a server's reply.
+var enhancedCode = regexp.MustCompile(`^[245]\.\d{1,3}\.\d{1,3}\b`)
+
+// logAttributes describes a failed email for the log.
+func logAttributes(to string, err error) []any {
+	return []any{"to", masked(to), "reason", problem.Of(err).Message, "cause", loggableCause(err)}
+}
+
+// loggableCause returns the cause of a failure without the text of the server's
+// reply, which may repeat the address or a sign-in link.
+func loggableCause(err error) string {
+	var reply *textproto.Error
+	var malformed textproto.ProtocolError
+	switch p := problem.Of(err); {
+	case errors.As(err, &reply):
+		return strings.TrimSpace(fmt.Sprintf("%d %s", reply.Code, enhancedCode.FindString(reply.Msg)))
+	case errors.As(err, &malformed):
+		return "the reply is not SMTP"
+	case p.Code == problem.BadInput || p.Cause == nil:
+		return ""
+	default:
+		return p.Cause.Error()
+	}
+}

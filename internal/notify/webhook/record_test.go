@@ -1,0 +1,473 @@
+package webhook
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"palmares/ent"
+	"palmares/ent/endpoint"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/notify/mail"
+)
+
+func TestDefaultTiming(t *testing.T) {
+	t.Parallel()
+	if defaultTiming.attempt != 15*time.Second || maxResponse != 64<<10 {
+		t.Errorf("got %s and %d bytes, want the documented 15s and 64 KiB", defaultTiming.attempt, maxResponse)
+	}
+	if takeover := defaultTiming.lease + 2*defaultTiming.poll; takeover > 10*time.Second {
+		t.Errorf("got takeover after %s, want at most 10s", takeover)
+	}
+	var total time.Duration
+	for _, wait := range retries {
+		total += wait
+	}
+	if len(retries) != 9 || total != 75*time.Hour+35*time.Minute+5*time.Second {
+		t.Errorf("got %d retries within %s, want 9 within 75h35m5s", len(retries), total)
+	}
+}
+
+// An event that always fails is sent ten times, at the documented times, with the
+// same ID and new timestamps.
+func TestTenAttempts(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newFixture(t, db)
+		s.freezeClock()
+		r := newReceiver(t)
+		r.respondStatus(503)
+		e := s.add(Wish{URL: r.URL})
+		first := publishTools(t, db, 0)
+		planned := append([]time.Duration{0}, retries...)
+		for n, wait := range planned {
+			if n > 0 {
+				rows := s.deliveries(e)
+				if len(rows) != 1 || rows[0].Attempts != n {
+					t.Fatalf("before attempt %d: got retries %v, want one after %d attempts", n+1, rows, n)
+				}
+				after := rows[0].NextAt.Sub(s.clock.now())
+				if after < wait-time.Millisecond || after > wait+wait/10 {
+					t.Errorf("attempt %d: got a delay of %s, want %s", n+1, after, wait)
+				}
+				s.clock.advance(after - time.Second)
+				s.sendDue(e)
+				if got := len(r.all()); got != n {
+					t.Fatalf("got %d attempts before the retry time, want %d", got, n)
+				}
+				s.clock.advance(time.Second + time.Millisecond)
+			}
+			s.sendDue(e)
+			if got := r.all(); len(got) != n+1 || got[n].header.Get("webhook-timestamp") != fmt.Sprint(s.clock.now().Unix()) {
+				t.Fatalf("attempt %d: got %d attempts", n+1, len(got))
+			}
+		}
+		s.clock.advance(30 * time.Hour)
+		s.sendDue(e)
+		if !slices.Equal(slices.Compact(r.ids()), ids(first, 1)) || len(r.all()) != 10 || len(s.deliveries(e)) != 0 {
+			t.Errorf("got %v and %d retries, want one ID ten times and no retries", r.ids(), len(s.deliveries(e)))
+		}
+		var numbers []int
+		for _, a := range s.attempts(e) {
+			numbers = append(numbers, a.Number)
+		}
+		if !slices.Equal(numbers, []int{10, 9, 8, 7, 6, 5, 4, 3, 2, 1}) {
+			t.Errorf("got attempts %v, want 10 to 1", numbers)
+		}
+		// The next event is sent all the same.
+		r.respondStatus(200)
+		second := publishTools(t, db, 0)
+		s.sendDue(e)
+		if e := s.find(e.ID); r.ids()[10] != ids(second, 1)[0] || e.Failures != 0 || e.FailingSince != nil || e.State != endpoint.StateActive {
+			t.Errorf("got %v, endpoint %v", r.ids(), e)
+		}
+	})
+}
+
+func TestJitter(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	different := map[time.Time]bool{}
+	for range 1000 {
+		at, again := nextAttempt(2, now)
+		if !again || at.Sub(now) < 5*time.Minute || at.Sub(now) > 5*time.Minute+30*time.Second {
+			t.Fatalf("got %s, want 5m to 5m30s", at.Sub(now))
+		}
+		different[at] = true
+	}
+	if len(different) < 900 {
+		t.Errorf("got %d different times, want at least 900", len(different))
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 15, 8, 0, 0, 0, time.UTC)
+	for text, want := range map[string]time.Duration{
+		"": 0, "0": 0, "-5": 0, "soon": 0, "1.5": 0, "+5": 0, "120": 2 * time.Minute, "7200": 2 * time.Hour,
+		"99999999":                      24 * time.Hour,
+		"99999999999999999999":          24 * time.Hour,
+		strings.Repeat("9", 1_000):      24 * time.Hour,
+		"Sun, 15 Nov 2026 10:00:00 GMT": 2 * time.Hour,
+		"Sun, 15 Nov 2026 07:00:00 GMT": 0,
+		"Sun, 15 Nov 2099 07:00:00 GMT": 24 * time.Hour,
+	} {
+		if got := retryAfter(http.Header{"Retry-After": {text}}, now); got != want {
+			t.Errorf("%.40q: got %s, want %s", text, got, want)
+		}
+	}
+	different := map[time.Time]bool{}
+	for range 1000 {
+		until := waitUntil([]*task{{}, {outcome: outcome{wait: time.Hour}}, {outcome: outcome{wait: time.Minute}}}, now)
+		if wait := until.Sub(now); wait < time.Hour || wait > 66*time.Minute {
+			t.Fatalf("got %s, want 60m to 66m", wait)
+		}
+		different[until] = true
+	}
+	if len(different) < 900 {
+		t.Errorf("got %d different times, want at least 900", len(different))
+	}
+	if until := waitUntil([]*task{{}}, now); !until.IsZero() {
+		t.Errorf("without Retry-After: got %s, want none", until)
+	}
+}
+
+// Retry-After pauses the rest of the round, new events and retries. Then all are
+// sent, in order.
+func TestRetryAfterPausesEndpoint(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{429, 503} {
+		testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+			s := newFixture(t, db)
+			s.freezeClock()
+			r := newReceiver(t)
+			r.respond(func(_ int, w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Retry-After", "3600")
+				w.WriteHeader(status)
+			})
+			e := s.add(Wish{URL: r.URL})
+			first := publishTools(t, db, 65)
+			stop := background(t, s.Run)
+			eventually(t, "the attempt is recorded", func() bool { return len(s.deliveries(e)) == 1 })
+			second := publishTools(t, db, 0)
+			if err := s.Replay(t.Context(), s.find(e.ID), ids(first, 1)[0]); err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range []time.Duration{0, time.Minute, 58 * time.Minute} {
+				s.clock.advance(d)
+				time.Sleep(5 * testTiming.poll)
+				s.sendDue(e)
+			}
+			if got := r.ids(); !slices.Equal(got, ids(first, 1)) {
+				t.Errorf("got %v before Retry-After ended, want %v", got, ids(first, 1))
+			}
+			if b, err := s.Backlog(t.Context()); err != nil || b.Oldest != 0 {
+				t.Errorf("got backlog %v, %v, want none overdue", b, err)
+			}
+			stop()
+			r.respondStatus(200)
+			r.reset()
+			s.clock.advance(7 * time.Minute)
+			s.sendDue(e)
+			if got := r.ids(); !slices.Equal(got, append(ids(first, 66), ids(second, 1)...)) {
+				t.Errorf("got %v after Retry-After ended", got)
+			}
+		})
+	}
+}
+
+// An endpoint that fails for five days is disabled, and its owner gets one email.
+// A successful delivery starts the five days again.
+func TestFiveDays(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newFixture(t, db)
+		s.freezeClock()
+		mail := s.withMail()
+		r := newReceiver(t)
+		e := s.add(Wish{URL: r.URL})
+		for _, status := range []int{500, 500, 500, 200, 500, 500, 500, 500} { // every 36 hours
+			r.respondStatus(status)
+			publishTools(t, db, 0)
+			s.sendDue(e)
+			if got := s.find(e.ID).State; got != endpoint.StateActive {
+				t.Fatalf("got state %s, want active", got)
+			}
+			s.clock.advance(36 * time.Hour)
+		}
+		publishTools(t, db, 0)
+		s.sendDue(e)
+		if e := s.find(e.ID); e.State != endpoint.StateDisabled || !strings.Contains(e.Why, "5 days") || len(s.deliveries(e)) != 0 {
+			t.Errorf("got state %s because %q, want disabled after 5 days", e.State, e.Why)
+		}
+		s.sendDue(e)
+		if email := mail.Wait(t, ownerEmail); !strings.Contains(email, "5 days") {
+			t.Errorf("got %s, want the reason", email)
+		}
+		s.clock.advance(time.Hour)
+		s.sendDue(e)
+		if mail.Count(ownerEmail) != 1 {
+			t.Errorf("got %d emails, want 1", mail.Count(ownerEmail))
+		}
+		// After it is resumed, earlier failures do not count.
+		if err := s.Resume(t.Context(), s.find(e.ID)); err != nil {
+			t.Fatal(err)
+		}
+		publishTools(t, db, 0)
+		s.sendDue(e)
+		if e := s.find(e.ID); e.State != endpoint.StateActive || e.Failures != 1 {
+			t.Errorf("got state %s and %d failures, want active and 1", e.State, e.Failures)
+		}
+	})
+}
+
+// After many failures, an endpoint gets one event at a time. Once one is delivered,
+// it gets all of them, in order.
+func TestProbing(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newFixture(t, db)
+		s.freezeClock()
+		r := newReceiver(t)
+		r.respondStatus(500)
+		e := s.add(Wish{URL: r.URL})
+		first := publishTools(t, db, probeAfter-1)
+		s.sendDue(e)
+		if !slices.Equal(r.ids(), ids(first, probeAfter)) {
+			t.Fatalf("got %v, want %v", r.ids(), ids(first, probeAfter))
+		}
+		second := publishTools(t, db, 29)
+		s.sendDue(e)
+		if got := len(r.all()); got != probeAfter {
+			t.Fatalf("got %d events before the retry time, want %d", got, probeAfter)
+		}
+		s.clock.advance(6 * time.Second)
+		for probe := 1; probe <= 3; probe++ {
+			s.sendDue(e)
+			if got := r.ids(); len(got) != probeAfter+probe || got[len(got)-1] != ids(first+probe-1, 1)[0] {
+				t.Fatalf("probe %d: got %v", probe, got)
+			}
+		}
+		r.respondStatus(200)
+		r.reset()
+		s.sendDue(e) // one more probe
+		if got := r.ids(); !slices.Equal(got, ids(first+3, 1)) {
+			t.Fatalf("got %v", got)
+		}
+		s.sendDue(e)
+		if want := append(ids(first+3, 17), ids(second, 30)...); !slices.Equal(r.ids(), want) {
+			t.Errorf("got %v\nwant %v", r.ids(), want)
+		}
+		s.clock.advance(6 * time.Minute)
+		s.sendDue(e)
+		if got := r.ids()[47:]; !slices.Equal(got, ids(first, 3)) || len(s.deliveries(e)) != 0 {
+			t.Errorf("got %v and %d retries, want %v and none", got, len(s.deliveries(e)), ids(first, 3))
+		}
+	})
+}
+
+// Without pending retries, the next new event is the probe.
+func TestProbingWithoutRetries(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newFixture(t, db)
+		r := newReceiver(t)
+		e := s.add(Wish{URL: r.URL})
+		if err := db.Write.Endpoint.UpdateOneID(e.ID).SetFailures(500).SetFailingSince(time.Now().Add(-time.Hour)).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		background(t, s.Run)
+		first := publishTools(t, db, 30)
+		r.wait(t, 31)
+		if !slices.Equal(r.ids(), ids(first, 31)) {
+			t.Errorf("got %v, want %v", r.ids(), ids(first, 31))
+		}
+	})
+}
+
+// A delivery whose event is missing from the journal does not block others.
+func TestProbingWithMissingEvent(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
+	r := newReceiver(t)
+	e := s.add(Wish{URL: r.URL})
+	if err := s.Store.Write.Endpoint.UpdateOneID(e.ID).SetFailures(probeAfter).Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Store.Write.Delivery.Create().SetEndpointID(e.ID).SetEvent(900).SetNextAt(time.Now().UTC()).Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	background(t, s.Run)
+	publishTools(t, s.Store, 3)
+	r.wait(t, 4)
+}
+
+func TestTidy(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newFixture(t, db)
+		s.freezeClock()
+		r := newReceiver(t)
+		e := s.add(Wish{URL: r.URL})
+		for range 3 {
+			publishTools(t, db, 3)
+			s.sendDue(e)
+			s.clock.advance(16 * 24 * time.Hour)
+		}
+		if got := len(s.attempts(e)); got != 4 { // of the last 30 days
+			t.Errorf("got %d attempts of the last 30 days, want 4", got)
+		}
+		if err := s.Tidy(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := db.Current().Attempt.Query().CountX(t.Context()); n != 4 {
+			t.Errorf("got %d attempts after Tidy, want 4", n)
+		}
+	})
+}
+
+// exhaustRetries advances the clock until no retry is left.
+func (s *fixture) exhaustRetries(e *ent.Endpoint) {
+	s.t.Helper()
+	for rows := s.deliveries(e); len(rows) > 0; rows = s.deliveries(e) {
+		s.clock.set(rows[0].NextAt.Add(time.Millisecond))
+		s.sendDue(e)
+	}
+}
+
+// Time without attempts does not count as failing: an endpoint that failed long ago
+// is not disabled when the next event fails once.
+func TestQuietTimeDoesNotCount(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newFixture(t, db)
+		s.freezeClock()
+		r := newReceiver(t)
+		r.respondStatus(500)
+		e := s.add(Wish{URL: r.URL})
+		failed := publishTools(t, db, 0)
+		s.sendDue(e)
+		s.exhaustRetries(e)
+		if len(r.all()) != 10 || s.find(e.ID).State != endpoint.StateActive {
+			t.Fatalf("got %d attempts and state %s, want 10 and active", len(r.all()), s.find(e.ID).State)
+		}
+		for what, again := range map[string]func(){
+			"new event": func() { publishTools(t, db, 0) },
+			"replay": func() {
+				if err := s.Replay(t.Context(), s.find(e.ID), ids(failed, 1)[0]); err != nil {
+					t.Fatal(err)
+				}
+			},
+		} {
+			s.clock.advance(20 * 24 * time.Hour)
+			again()
+			s.sendDue(e)
+			if e := s.find(e.ID); e.State != endpoint.StateActive || len(s.deliveries(e)) != 1 {
+				t.Errorf("%s: got state %s because %q, want active", what, e.State, e.Why)
+			}
+			if err := db.Write.Endpoint.UpdateOneID(e.ID).SetFailingSince(s.clock.now().Add(-4 * 24 * time.Hour).UTC()).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := db.Write.Delivery.Delete().Exec(t.Context()); err != nil { // no retries are left
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// Failures add up across quiet times: an endpoint that accepts nothing is disabled
+// after 5 days of retries, however rare its events are.
+func TestRareFailuresAddUp(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newFixture(t, db)
+		s.freezeClock()
+		r := newReceiver(t)
+		r.respondStatus(500)
+		e := s.add(Wish{URL: r.URL})
+		for week := 1; week <= 2; week++ {
+			publishTools(t, db, 0)
+			s.sendDue(e)
+			s.exhaustRetries(e)
+			if disabled := s.find(e.ID).State == endpoint.StateDisabled; disabled != (week == 2) {
+				t.Errorf("week %d: got state %s, failing since %s", week, s.find(e.ID).State, s.find(e.ID).FailingSince)
+			}
+			s.clock.advance(7 * 24 * time.Hour)
+		}
+		if n := len(r.all()); n <= 11 || n >= 20 {
+			t.Errorf("got disabled after %d attempts, want 12 to 19", n)
+		}
+	})
+}
+
+// disabledEndpoint returns an endpoint that is disabled by a 410 response.
+func disabledEndpoint(t *testing.T, s *fixture) (id int) {
+	t.Helper()
+	r := newReceiver(t)
+	r.respondStatus(410)
+	e := s.add(Wish{URL: r.URL})
+	publishTools(t, s.Store, 0)
+	s.sendDue(e)
+	return e.ID
+}
+
+// If the mail server is down until our server stops, the next one sends the email
+// about a disabled endpoint, once.
+func TestEmailSurvivesRestart(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newFixture(t, db)
+		server := testkit.StartSMTP(t)
+		server.Stop()
+		mailer, err := mail.New(mail.Config{URL: server.URL, From: "palmares@example.com", Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Mail = mailer
+		disabledEndpoint(t, s)
+		stop := background(t, s.Run)
+		eventually(t, "sending the email fails", func() bool { return strings.Contains(s.logs.String(), "sending a webhook email failed, will retry") })
+		stop()
+		if strings.Contains(s.logs.String(), ownerEmail) {
+			t.Errorf("got log %s, want no address", s.logs)
+		}
+		next := &fixture{New(s.Config), t, s.owner, s.clock, s.logs}
+		next.timing = testTiming
+		box := next.withMail()
+		background(t, next.Run)
+		if email := box.Wait(t, ownerEmail); !strings.Contains(email, "410") {
+			t.Errorf("got %s, want the status 410", email)
+		}
+		eventually(t, "the email is recorded as sent", func() bool { return !db.Current().Endpoint.Query().OnlyX(t.Context()).NotifyOwner })
+		publishTools(t, db, 0)
+		next.sendDue(db.Current().Endpoint.Query().OnlyX(t.Context()))
+		if n := box.Count(ownerEmail); n != 1 {
+			t.Errorf("got %d emails, want 1", n)
+		}
+	})
+}
+
+// No email is sent about an endpoint that its owner has already changed.
+func TestNoEmailAfterChange(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
+	box := s.withMail()
+	for _, change := range []func(id int) error{
+		func(id int) error { return s.Resume(t.Context(), s.find(id)) },
+		func(id int) error { return s.Pause(t.Context(), s.find(id)) },
+	} {
+		id := disabledEndpoint(t, s)
+		if err := change(id); err != nil {
+			t.Fatal(err)
+		}
+		s.sendDue(s.find(id))
+	}
+	if n := box.Count(ownerEmail); n != 0 {
+		t.Errorf("got %d emails, want 0", n)
+	}
+}

@@ -1,0 +1,345 @@
+package webhook
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/http"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"palmares/auth"
+	"palmares/ent"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
+)
+
+// leaseAs leases all endpoints to a server that never renews.
+func leaseAs(t *testing.T, s *fixture, server string, d time.Duration) {
+	t.Helper()
+	if err := s.Store.Write.Endpoint.Update().SetLeasedBy(server).SetLeasedUntil(time.Now().UTC().Add(d)).Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pollSteadily polls as a server does that has been running for a while.
+func pollSteadily(t *testing.T, s *scheduler) {
+	t.Helper()
+	s.polled, s.steadySince = time.Now(), time.Now().Add(-time.Hour)
+	if err := s.poll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.running.Wait()
+}
+
+// Another server takes over the endpoints of a dead server when the leases
+// expire, and not before.
+func TestTakeover(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newFixture(t, db)
+		r := newReceiver(t)
+		e := s.add(Wish{URL: r.URL})
+		first := publishTools(t, db, 2)
+		other := s.newScheduler()
+		leaseAs(t, s, "dead", time.Hour)
+		pollSteadily(t, other)
+		if got := r.ids(); len(got) != 0 {
+			t.Fatalf("got %v during the lease of another server, want none", got)
+		}
+		leaseAs(t, s, "dead", -time.Second)
+		pollSteadily(t, other)
+		if got, want := r.ids(), ids(first, 3); !slices.Equal(got, want) {
+			t.Errorf("got %v after the lease expired, want %v", got, want)
+		}
+		if got := s.find(e.ID).LeasedBy; got != "" {
+			t.Errorf("got a lease of %q after the work, want none", got)
+		}
+	})
+}
+
+// A server that has just started waits for one lease period before it takes
+// over: the others may have been unable to renew their leases.
+func TestNoTakeoverAfterOutage(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newFixture(t, db)
+		s.timing.lease = time.Hour
+		r := newReceiver(t)
+		s.add(Wish{URL: r.URL})
+		publishTools(t, db, 0)
+		leaseAs(t, s, "other", -time.Second)
+		started := s.newScheduler()
+		if err := started.poll(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		started.running.Wait()
+		// The database was unreachable for longer than the polls are apart.
+		started.polled, started.steadySince = time.Now().Add(-time.Hour), time.Now().Add(-2*time.Hour)
+		if err := started.poll(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		started.running.Wait()
+		if got := r.ids(); len(got) != 0 {
+			t.Errorf("got %v, want none", got)
+		}
+	})
+}
+
+// Run takes over by itself, with leases as short as a busy machine allows.
+func TestRunTakesOver(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newFixture(t, db)
+		s.timing.lease = time.Second
+		r := newReceiver(t)
+		s.add(Wish{URL: r.URL})
+		first := publishTools(t, db, 2)
+		leaseAs(t, s, "dead", time.Second)
+		background(t, s.Run)
+		r.wait(t, 3)
+		if got, want := r.ids(), ids(first, 3); !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	})
+}
+
+// A lease is renewed for as long as its worker waits for the receiver.
+func TestLeaseIsRenewed(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newFixture(t, db)
+		r := newReceiver(t)
+		e := s.add(Wish{URL: r.URL})
+		first := publishTools(t, db, 0)
+		arrived, proceed := r.hold()
+		own := s.newScheduler()
+		if err := own.poll(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-arrived
+		leaseAs(t, s, own.server, -time.Second) // as after a while
+		own.renewed = time.Time{}
+		if err := own.poll(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if until := s.find(e.ID).LeasedUntil; until.Before(time.Now()) {
+			t.Errorf("got a lease until %s, want it renewed", until)
+		}
+		pollSteadily(t, s.newScheduler()) // of another server
+		close(proceed)
+		own.running.Wait()
+		pollSteadily(t, own)
+		if got, want := r.ids(), ids(first, 1); !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	})
+}
+
+// A server that lost its lease stops sending.
+func TestLostLeaseStopsWorker(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newFixture(t, db)
+		s.timing.attempt = time.Hour
+		r := newReceiver(t)
+		e := s.add(Wish{URL: r.URL})
+		publishTools(t, db, 3)
+		arrived, proceed := r.hold()
+		defer close(proceed)
+		own := s.newScheduler()
+		if err := own.poll(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-arrived
+		leaseAs(t, s, "other", time.Hour)
+		own.renewed = time.Time{}
+		if err := own.poll(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		own.running.Wait()
+		if got := len(r.all()); got != 1 {
+			t.Errorf("got %d events, want 1", got)
+		}
+		if e := s.find(e.ID); e.LeasedBy != "other" || len(s.attempts(e)) != 0 {
+			t.Errorf("got a lease of %q and %d attempts, want those of the other server", e.LeasedBy, len(s.attempts(e)))
+		}
+	})
+}
+
+// A server that shuts down releases its leases. After a database error, a lease
+// expires instead, which delays the next try.
+func TestLeaseAfterWork(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newFixture(t, db)
+		e := s.add(Wish{URL: newReceiver(t).URL})
+		publishTools(t, db, 1)
+		own := s.newScheduler()
+		leaseAs(t, s, own.server, time.Hour)
+		stopping, stop := context.WithCancel(t.Context())
+		stop()
+		own.work(stopping, e.ID)
+		if got := s.find(e.ID).LeasedBy; got != "" {
+			t.Errorf("got a lease of %q after shutdown, want none", got)
+		}
+		if s.logs.String() != "" {
+			t.Errorf("got log %s, want none", s.logs)
+		}
+	})
+}
+
+// Run starts no goroutines without endpoints, and leaves none behind.
+func TestRunLeavesNoGoroutines(t *testing.T) {
+	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
+	before := runtime.NumGoroutine()
+	stop := background(t, s.Run)
+	time.Sleep(3 * testTiming.poll)
+	if now := runtime.NumGoroutine(); now > before+3 {
+		t.Errorf("got %d goroutines without endpoints, want at most 3", now-before)
+	}
+	r := newReceiver(t)
+	s.add(Wish{URL: r.URL})
+	publishTools(t, s.Store, 20)
+	r.wait(t, 21)
+	stop()
+	r.Close()
+	var now int
+	for deadline := time.Now().Add(wait.Limit); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) { // some end a moment later
+		if now = runtime.NumGoroutine(); now <= before {
+			return
+		}
+	}
+	var stacks strings.Builder
+	_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1)
+	t.Errorf("got %d goroutines left, want 0:\n%s", now-before, &stacks)
+}
+
+// Run ends although the database is unavailable, and logs that only once.
+func TestRunEndsWithoutDatabase(t *testing.T) {
+	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
+	r := newReceiver(t)
+	s.add(Wish{URL: r.URL})
+	stop := background(t, s.Run)
+	publishTools(t, s.Store, 2)
+	r.wait(t, 3)
+	_ = s.Store.Close()
+	eventually(t, "the outage is logged", func() bool { return strings.Contains(s.logs.String(), "polling for due webhooks failed") })
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); stop() }()
+	wait.Receive(t, "Run returns", stopped)
+	if log := s.logs.String(); strings.Count(log, "polling for due webhooks failed") != 1 {
+		t.Errorf("got log %s, want one warning", log)
+	}
+}
+
+// addUnresponsive adds accounts whose endpoints never respond.
+func addUnresponsive(t *testing.T, s *fixture, accounts int) (endpoints []*ent.Endpoint) {
+	t.Helper()
+	r := newReceiver(t)
+	end := make(chan struct{})
+	r.respond(func(_ int, _ http.ResponseWriter, req *http.Request) {
+		select {
+		case <-end:
+		case <-req.Context().Done():
+		}
+	})
+	t.Cleanup(func() { close(end) })
+	for i := range accounts {
+		owner, err := auth.NewAccounts(s.Store).Create(t.Context(), fmt.Sprintf("unresponsive-%d@example.com", i), auth.Pro)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range MostEndpoints {
+			e, err := s.Add(t.Context(), owner, Wish{URL: r.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			endpoints = append(endpoints, e)
+		}
+	}
+	return endpoints
+}
+
+// Unresponsive endpoints do not delay others: an attempt takes an hour here.
+func TestUnresponsiveEndpointsDelayNoOthers(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newFixture(t, db)
+		addUnresponsive(t, s, 6)
+		s.timing.attempt = time.Hour
+		s.timing.prompt = defaultTiming.prompt
+		good := newReceiver(t)
+		s.add(Wish{URL: good.URL})
+		publishTools(t, db, 5)
+		background(t, s.Run)
+		good.wait(t, 6)
+		publishTools(t, db, 0)
+		good.wait(t, 7)
+	})
+}
+
+// Failing endpoints delay no others, even if there are more than workers.
+func TestFailingEndpointsHaveTheirOwnWorkers(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newFixture(t, db)
+		s.maxWorkers = 5
+		s.timing.attempt = time.Hour
+		for _, e := range addUnresponsive(t, s, 1) {
+			if err := db.Write.Endpoint.UpdateOneID(e.ID).SetFailures(1).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		good := newReceiver(t)
+		s.add(Wish{URL: good.URL})
+		publishTools(t, db, 5)
+		background(t, s.Run)
+		good.wait(t, 6)
+	})
+}
+
+// While an import locks SQLite, outcomes wait in memory until they can be
+// recorded, and no event is sent twice.
+func TestLockedDatabase(t *testing.T) {
+	t.Parallel()
+	cfg := testkit.SQLite(t)
+	cfg.LockWait = 100 * time.Millisecond
+	s := newFixture(t, testkit.Open(t, cfg))
+	r := newReceiver(t)
+	e := s.add(Wish{URL: r.URL})
+	first := publishTools(t, s.Store, 20)
+	unlocked := make(chan struct{})
+	whileSending(t, s, r, e.ID, func() {
+		unlock := lock(t, cfg)
+		go func() {
+			defer close(unlocked)
+			r.wait(t, 21)
+			time.Sleep(10 * cfg.LockWait) // longer than one write waits
+			unlock()
+		}()
+	})
+	<-unlocked
+	s.sendDue(e)
+	if !slices.Equal(r.ids(), ids(first, 21)) || len(s.attempts(e)) != 21 {
+		t.Errorf("got %d events and %d attempts, want 21 of each", len(r.all()), len(s.attempts(e)))
+	}
+}
+
+// lock locks the database like an import.
+func lock(t *testing.T, cfg store.Config) (unlock func()) {
+	db, err := sql.Open("sqlite", store.File(cfg.DataDir))
+	if err != nil {
+		t.Error(err)
+	}
+	db.SetMaxOpenConns(1)
+	if _, err := db.Exec("BEGIN IMMEDIATE"); err != nil {
+		t.Error(err)
+	}
+	return func() { _ = db.Close() }
+}

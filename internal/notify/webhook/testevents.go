@@ -1,0 +1,133 @@
+package webhook
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"palmares/ent"
+	"palmares/ent/account"
+	"palmares/ent/attempt"
+	"palmares/ent/endpoint"
+	"palmares/internal/core/middleware"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/store"
+)
+
+// TestType is the type of test events. They are not in the journal.
+const TestType = "webhook.test"
+
+const (
+	// testsPerWindow is how many test events an account may send in testWindow,
+	// to all of its endpoints together.
+	testsPerWindow = 10
+	testWindow     = time.Minute
+)
+
+// TestLimitError reports that an account has reached the limit of test events.
+type TestLimitError struct {
+	RetryAfter time.Duration // until the next one may be sent
+}
+
+func (e *TestLimitError) Error() string { return e.Unwrap().Error() }
+
+// Unwrap returns the problem for the caller.
+func (e *TestLimitError) Unwrap() error {
+	return problem.New(problem.TooMany, "An account can send %d test events per minute. Try again in %d seconds.", testsPerWindow, e.Seconds())
+}
+
+// Seconds returns RetryAfter in whole seconds, rounded up.
+func (e *TestLimitError) Seconds() int { return max(1, int((e.RetryAfter+time.Second-1)/time.Second)) }
+
+// Test sends a test event to an endpoint and returns the attempt.
+func (w *Webhooks) Test(ctx context.Context, e *ent.Endpoint) (*ent.Attempt, error) {
+	id := "msg_test_" + rand.Text()
+	body, err := json.Marshal(map[string]any{
+		"id": id, "type": TestType, "timestamp": w.now().UTC().Format(time.RFC3339),
+		"data": map[string]string{"message": "This is a test of " + w.ServiceName + "."},
+	})
+	if err != nil {
+		return nil, err
+	}
+	reserved, err := w.reserveTest(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	resume := middleware.PauseDeadline(ctx) // post has a timeout of its own
+	o := w.post(ctx, e, id, body, func() {})
+	resume()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	var made *ent.Attempt
+	err = w.Store.Update(ctx, func(tx *ent.Tx) error {
+		removed, err := tx.Attempt.Delete().Where(attempt.ID(reserved.ID)).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		if removed == 0 { // with the endpoint, in the meantime
+			return errNoEndpoint
+		}
+		made, err = o.row(tx.Attempt.Create(), e.ID, 0, TestType, 1).Save(ctx)
+		return err
+	})
+	return made, err
+}
+
+// reserveTest records an attempt before it is made, so that concurrent requests
+// on any server cannot exceed the limit together. If the caller disconnects, the
+// reservation stays and counts.
+func (w *Webhooks) reserveTest(ctx context.Context, e *ent.Endpoint) (reserved *ent.Attempt, err error) {
+	now := w.now().UTC()
+	err = w.Store.InTurn(ctx, account.Table, e.AccountID, func(tx *ent.Tx) error {
+		nth, err := tx.Attempt.Query().
+			Where(attempt.Type(TestType), attempt.AtGT(now.Add(-testWindow)), attempt.HasEndpointWith(endpoint.AccountID(e.AccountID))).
+			Order(ent.Desc(attempt.FieldAt)).Offset(testsPerWindow - 1).First(ctx)
+		if err == nil {
+			return &TestLimitError{nth.At.Add(testWindow).Sub(now)}
+		}
+		if !ent.IsNotFound(err) {
+			return err
+		}
+		if err := w.tests.count(e.AccountID, now); err != nil {
+			return err
+		}
+		reserved, err = outcome{at: now, response: "the test was interrupted"}.row(tx.Attempt.Create(), e.ID, 0, TestType, 1).Save(ctx)
+		if ent.IsConstraintError(err) {
+			return errNoEndpoint // it was removed in the meantime
+		}
+		return err
+	})
+	return reserved, store.Explain(err)
+}
+
+// testCounter applies the limit within this process. Without it, an account
+// could reset the limit by removing its endpoint, which deletes the attempts.
+type testCounter struct {
+	mu   sync.Mutex
+	sent map[int][]time.Time // by account, oldest first
+}
+
+func (c *testCounter) count(accountID int, now time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, sent := range c.sent {
+		for len(sent) > 0 && !sent[0].After(now.Add(-testWindow)) {
+			sent = sent[1:]
+		}
+		if c.sent[id] = sent; len(sent) == 0 {
+			delete(c.sent, id)
+		}
+	}
+	sent := c.sent[accountID]
+	if len(sent) >= testsPerWindow {
+		return &TestLimitError{sent[0].Add(testWindow).Sub(now)}
+	}
+	if c.sent == nil {
+		c.sent = map[int][]time.Time{}
+	}
+	c.sent[accountID] = append(sent, now)
+	return nil
+}

@@ -1,0 +1,147 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"palmares/auth"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+// refusedTest returns the error of a test event that is over the limit.
+func refusedTest(t *testing.T, err error) *TestLimitError {
+	t.Helper()
+	var limit *TestLimitError
+	if !errors.As(err, &limit) {
+		t.Fatalf("got %v, want a TestLimitError", err)
+	}
+	if got := problem.Of(err).Code.Status(); got != http.StatusTooManyRequests {
+		t.Errorf("got status %d, want 429", got)
+	}
+	return limit
+}
+
+func TestTestEventsAreLimited(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		in, s := newReceiver(t), newFixture(t, db)
+		s.freezeClock()
+		first, second := s.add(Wish{URL: in.URL}), s.add(Wish{URL: in.URL})
+		for i := range testsPerWindow {
+			e := first
+			if i%2 == 1 {
+				e = second
+			}
+			if _, err := s.Test(t.Context(), e); err != nil {
+				t.Fatal(err)
+			}
+			s.clock.advance(time.Second)
+		}
+		_, err := s.Test(t.Context(), first)
+		if got, want := refusedTest(t, err).RetryAfter, testWindow-testsPerWindow*time.Second; got.Round(time.Second) != want {
+			t.Errorf("got Retry-After %v, want %v", got, want)
+		}
+
+		// Another server and the command line count in the same database.
+		other := New(s.Config)
+		other.now = s.clock.now
+		_, err = other.Test(t.Context(), second)
+		refusedTest(t, err)
+		if got := len(in.all()); got != testsPerWindow {
+			t.Errorf("got %d test events, want %d", got, testsPerWindow)
+		}
+
+		// Other accounts have limits of their own.
+		ben, err := auth.NewAccounts(db).Create(t.Context(), "ben@example.com", auth.Pro)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bens, err := s.Add(t.Context(), ben, Wish{URL: in.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Test(t.Context(), bens); err != nil {
+			t.Errorf("another account: got %v, want no error", err)
+		}
+
+		s.clock.advance(testWindow - testsPerWindow*time.Second)
+		if _, err := s.Test(t.Context(), first); err != nil {
+			t.Errorf("a minute later: got %v, want no error", err)
+		}
+		_, err = s.Test(t.Context(), first)
+		refusedTest(t, err)
+	})
+}
+
+// Requests at the same time share the limit, whichever server they reach.
+func TestConcurrentTestEvents(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		in, s := newReceiver(t), newFixture(t, db)
+		s.freezeClock()
+		e := s.add(Wish{URL: in.URL})
+		other := New(s.Config)
+		other.now = s.clock.now
+		var all sync.WaitGroup
+		for i := range 3 * testsPerWindow {
+			all.Go(func() {
+				server := s.Webhooks
+				if i%2 == 1 {
+					server = other
+				}
+				var limit *TestLimitError
+				if _, err := server.Test(t.Context(), e); err != nil && !errors.As(err, &limit) {
+					t.Errorf("got %v, want no error or a TestLimitError", err)
+				}
+			})
+		}
+		all.Wait()
+		if got := len(in.all()); got != testsPerWindow {
+			t.Errorf("got %d test events, want %d", got, testsPerWindow)
+		}
+		if got := len(s.attempts(e)); got != testsPerWindow {
+			t.Errorf("got %d attempts, want %d", got, testsPerWindow)
+		}
+	})
+}
+
+// Neither hanging up nor replacing the endpoint gives more test events.
+func TestTestLimitCannotBeReset(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		in, s := newReceiver(t), newFixture(t, db)
+		s.freezeClock()
+		e := s.add(Wish{URL: in.URL})
+		for range testsPerWindow / 2 {
+			ctx, hangUp := context.WithCancel(t.Context())
+			in.respond(func(_ int, _ http.ResponseWriter, r *http.Request) {
+				hangUp()
+				<-r.Context().Done()
+			})
+			if _, err := s.Test(ctx, e); !errors.Is(err, context.Canceled) {
+				t.Fatalf("got %v, want context.Canceled", err)
+			}
+		}
+		in.respondStatus(http.StatusOK)
+		for i := range testsPerWindow {
+			if err := s.Remove(t.Context(), e); err != nil {
+				t.Fatal(err)
+			}
+			e = s.add(Wish{URL: in.URL})
+			_, err := s.Test(t.Context(), e)
+			if i < testsPerWindow/2 {
+				if err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			refusedTest(t, err)
+		}
+		if got := len(in.all()); got != testsPerWindow {
+			t.Errorf("got %d test events, want %d", got, testsPerWindow)
+		}
+	})
+}

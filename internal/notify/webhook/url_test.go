@@ -1,0 +1,293 @@
+package webhook
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/net/dns/dnsmessage"
+
+	"palmares/internal/dev/testkit"
+)
+
+// privateHosts are not public addresses, in every spelling.
+var privateHosts = []string{
+	"127.0.0.1", "127.1.2.3", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:ffff:7f00:0001]", "[::127.0.0.1]",
+	"[::1%25lo]", "[fe80::1%25eth0]", "[fe80::1]", "[FE80::1%25eth0]",
+	"169.254.169.254", "[::ffff:169.254.169.254]", "[fd00:ec2::254]", "168.63.129.16", "100.100.100.200", "192.0.0.192",
+	"10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "[fc00::1]", "[fd12:3456::1]", "[fec0::1]",
+	"100.64.0.1", "100.127.255.255", "0.0.0.0", "0.1.2.3", "[::]", "[::ffff:0.0.0.0]",
+	"224.0.0.1", "239.255.255.250", "[ff02::1]", "[ff0e::1]", "255.255.255.255", "240.0.0.1",
+	"192.0.2.1", "198.51.100.1", "203.0.113.1", "198.18.0.1", "192.88.99.1", "[2001:db8::1]", "[3fff::1]",
+	"[64:ff9b::7f00:1]", "[64:ff9b::10.0.0.1]", "[64:ff9b:1::7f00:1]", // NAT64
+	"[2002:7f00:1::]", "[2002:a00:1::1]", // 6to4
+	"[2001:0:7f00:1::]", "[::ffff:0:127.0.0.1]", "[100::1]", "[4000::1]", // Teredo, SIIT, nobody's
+}
+
+func TestPrivateAddresses(t *testing.T) {
+	t.Parallel()
+	w := New(Config{})
+	for _, host := range privateHosts {
+		if got, err := w.checkURL("https://" + host + "/hook"); err != errPrivateAddress {
+			t.Errorf("%s: got %q, %v, want errPrivateAddress", host, got, err)
+		}
+		if _, err := w.checkURL("https://" + strings.ToUpper(host) + ":8443"); err == nil {
+			t.Errorf("%s with a port: got no error", host)
+		}
+		address := strings.ReplaceAll(strings.Trim(host, "[]"), "%25", "%")
+		if w.mayDial(netip.MustParseAddr(address)) {
+			t.Errorf("%s: got mayDial true, want false", address)
+		}
+	}
+	for _, address := range []string{"8.8.8.8", "1.1.1.1", "172.15.0.1", "172.32.0.1", "100.63.255.255", "100.128.0.1", "11.0.0.1", "2606:4700::1111", "2a00:1450::1", "::ffff:8.8.8.8"} {
+		if !w.mayDial(netip.MustParseAddr(address)) {
+			t.Errorf("%s: got mayDial false, want true", address)
+		}
+	}
+}
+
+// With Loopback, this machine is allowed, but no other private address.
+func TestLoopback(t *testing.T) {
+	t.Parallel()
+	w := New(Config{Loopback: true})
+	for _, address := range []string{"127.0.0.1", "::1", "::ffff:127.0.0.1", "8.8.8.8"} {
+		if !w.mayDial(netip.MustParseAddr(address)) {
+			t.Errorf("%s: got mayDial false, want true", address)
+		}
+	}
+	for _, address := range []string{"10.0.0.1", "169.254.169.254", "0.0.0.0", "::", "::127.0.0.1", "64:ff9b::7f00:1"} {
+		if w.mayDial(netip.MustParseAddr(address)) {
+			t.Errorf("%s: got mayDial true, want false", address)
+		}
+	}
+	for _, valid := range []string{"http://localhost:8080/x", "http://LOCALHOST", "http://127.0.0.1", "http://[::1]:99", "https://localhost", "https://hooks.example"} {
+		if _, err := w.checkURL(valid); err != nil {
+			t.Errorf("%s: got %v, want no error", valid, err)
+		}
+	}
+	for _, invalid := range []string{"http://hooks.example", "http://8.8.8.8", "http://localhost.example", "http://10.0.0.1", "https://10.0.0.1"} {
+		if _, err := w.checkURL(invalid); err == nil {
+			t.Errorf("%s: got no error", invalid)
+		}
+	}
+}
+
+func TestCheckURL(t *testing.T) {
+	t.Parallel()
+	w := New(Config{})
+	for text, want := range map[string]string{
+		"https://hooks.example":                   "https://hooks.example",
+		" HTTPS://Hooks.Example/Path?q=1#part \n": "https://Hooks.Example/Path?q=1",
+		"https://hooks.example:8443/":             "https://hooks.example:8443/",
+		"https://hooks.example.":                  "https://hooks.example.",
+		"https://bücher.example/ä":                "https://b%C3%BCcher.example/%C3%A4",
+		"https://8.8.8.8/":                        "https://8.8.8.8/",
+		"https://[2606:4700::1111]/":              "https://[2606:4700::1111]/",
+		"https://7-zip.0x":                        "https://7-zip.0x",
+	} {
+		if got, err := w.checkURL(text); err != nil || got != want {
+			t.Errorf("%q: got %q, %v, want %q", text, got, err, want)
+		}
+	}
+	for _, text := range []string{
+		"", "hooks.example", "//hooks.example", "https:", "https://", "https:///x", "https:hooks.example", "https://:443", "https://?x",
+		"http://hooks.example", "ftp://hooks.example", "javascript:alert(1)", "file:///etc/passwd", "gopher://hooks.example", "unix:///x",
+		"http://localhost", "http://127.0.0.1",
+		"https://user@hooks.example", "https://user:password@hooks.example", "https://hooks.example@127.0.0.1", "https://@hooks.example",
+		`https://hooks.example\@127.0.0.1/`, "https://hooks.example%00/", "https://hooks\n.example", "https://hooks .example", "https://%31%32%37.0.0.1",
+		"https://2130706433", "https://0x7f000001", "https://0X7F.1", "https://017700000001", "https://0177.0.0.1", "https://127.1", "https://127.0.0.1.",
+		"https://0x7f.0.0.0x1", "https://127.0.0.01", "https://256.256.256.256", "https://09.1.1.08", "https://１２７.0.0.1", "https://①②⑦.0.0.1", "https://99999999999999999999999",
+		"https://hooks.example:0", "https://hooks.example:65536", "https://hooks.example:x", "https://hooks.example:-1",
+		"https://[::1", "https://[::1]x", "https://[127.0.0.1]", "https://[fe80::1%eth0]",
+		"https://hooks.example/" + strings.Repeat("a", maxURL),
+	} {
+		if got, err := w.checkURL(text); err == nil {
+			t.Errorf("%.60q: got %.60q, want an error", text, got)
+		}
+	}
+}
+
+// Addresses are checked when connecting, so host names cannot lead to this machine.
+func TestHostNamesOfThisMachine(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
+	r := newUnstarted(t)
+	r.StartTLS()
+	port := r.URL[strings.LastIndexByte(r.URL, ':'):]
+	s.Loopback = false
+	s.freezeClock()
+	for _, host := range []string{"localhost", "LocalHost"} {
+		e := s.add(Wish{URL: "https://" + host + port})
+		attempt, err := s.Test(t.Context(), e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if attempt.Delivered || attempt.Status != 0 || attempt.Answer != "blocked: the host name resolves to a private network address" {
+			t.Errorf("%s: got %+v, want it blocked", host, attempt)
+		}
+		if err := s.Remove(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// URLs that are already stored are checked too.
+	for _, host := range append(privateHosts, "2130706433", "0x7f000001", "127.1", "localhost.", "１２７.0.0.1", "127。0。0。1", "①②⑦.0.0.1", "127.0.0.1.") {
+		e := s.add(Wish{URL: "https://hooks.example"})
+		e.URL = "https://" + host + port
+		s.clock.advance(testWindow)
+		attempt, err := s.Test(t.Context(), e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if attempt.Delivered || attempt.Status != 0 || attempt.Answer != "blocked: the host name resolves to a private network address" && attempt.Answer != "the host name could not be resolved" {
+			t.Errorf("%s: got %+v, want it blocked", host, attempt)
+		}
+		if err := s.Remove(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := r.all(); len(got) != 0 {
+		t.Errorf("got %d requests, want 0", len(got))
+	}
+}
+
+// Redirects are not followed.
+func TestRedirects(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
+	s.freezeClock()
+	inside, r := newReceiver(t), newReceiver(t)
+	for _, status := range []int{301, 302, 303, 307, 308, 300, 304} {
+		for _, to := range []string{inside.URL, "http://169.254.169.254/latest/meta-data", "/here", "file:///etc/passwd"} {
+			r.respond(func(_ int, w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Location", to)
+				w.WriteHeader(status)
+			})
+			e := s.add(Wish{URL: r.URL})
+			s.clock.advance(testWindow)
+			attempt, err := s.Test(t.Context(), e)
+			if err != nil || attempt.Delivered || attempt.Status != status {
+				t.Errorf("status %d: got %v, %v, want it to fail", status, attempt, err)
+			}
+			_ = s.Remove(t.Context(), e)
+		}
+	}
+	if len(inside.all()) != 0 {
+		t.Error("got a request at the redirect target, want none")
+	}
+}
+
+// Proxies of the environment are not used: they would connect for us.
+func TestNoProxy(t *testing.T) {
+	if transport := New(Config{}).client.Transport.(*http.Transport); transport.Proxy != nil {
+		t.Error("got a proxy, want none")
+	}
+}
+
+// nameServer is a DNS server that resolves every name to the same address.
+type nameServer struct {
+	net.PacketConn
+	mu      sync.Mutex
+	address netip.Addr
+}
+
+func startNameServer(t *testing.T) *nameServer {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &nameServer{PacketConn: conn}
+	t.Cleanup(func() { _ = conn.Close() })
+	go s.serve()
+	return s
+}
+
+func (s *nameServer) resolveTo(address string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.address = netip.MustParseAddr(address)
+}
+
+func (s *nameServer) serve() {
+	question := make([]byte, 1_500)
+	for {
+		n, from, err := s.ReadFrom(question)
+		if err != nil {
+			return
+		}
+		var m dnsmessage.Message
+		if m.Unpack(question[:n]) != nil || len(m.Questions) != 1 {
+			continue
+		}
+		m.Response, m.Authoritative, m.Additionals = true, true, nil
+		m.Answers = s.answers(m.Questions[0])
+		if answer, err := m.Pack(); err == nil {
+			_, _ = s.WriteTo(answer, from)
+		}
+	}
+}
+
+func (s *nameServer) answers(q dnsmessage.Question) []dnsmessage.Resource {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	header := dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}
+	switch {
+	case q.Type == dnsmessage.TypeA && s.address.Is4():
+		return []dnsmessage.Resource{{Header: header, Body: &dnsmessage.AResource{A: s.address.As4()}}}
+	case q.Type == dnsmessage.TypeAAAA && s.address.Is6():
+		return []dnsmessage.Resource{{Header: header, Body: &dnsmessage.AAAAResource{AAAA: s.address.As16()}}}
+	}
+	return nil
+}
+
+// resolver returns a resolver that queries only this server.
+func (s *nameServer) resolver() *net.Resolver {
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", s.LocalAddr().String())
+	}}
+}
+
+// A name that resolves to a public address at first and to a private one when we
+// connect is blocked.
+func TestDNSRebinding(t *testing.T) {
+	t.Parallel()
+	const name = "hooks.example"
+	names := startNameServer(t)
+	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
+	s.resolver = names.resolver()
+	s.client = s.newClient()
+	r := newReceiver(t)
+	e := s.add(Wish{URL: "https://" + name})
+	e.URL = "http://" + name + r.URL[strings.LastIndexByte(r.URL, ':'):]
+	for _, test := range []struct {
+		to       string
+		loopback bool
+		answer   string
+	}{
+		{"127.0.0.1", true, ""}, // to show that it could arrive
+		{"127.0.0.1", false, "blocked: the host name resolves to a private network address"},
+		{"::ffff:127.0.0.1", false, "blocked: the host name resolves to a private network address"},
+		{"::1", false, "blocked: the host name resolves to a private network address"},
+		{"10.0.0.1", true, "blocked: the host name resolves to a private network address"},
+		{"169.254.169.254", true, "blocked: the host name resolves to a private network address"},
+	} {
+		names.resolveTo("93.184.216.34")
+		if before, err := s.resolver.LookupHost(t.Context(), name); err != nil || len(before) != 1 || before[0] != "93.184.216.34" {
+			t.Fatal(before, err)
+		}
+		names.resolveTo(test.to)
+		s.Loopback = test.loopback
+		s.client.CloseIdleConnections()
+		attempt, err := s.Test(t.Context(), e)
+		if err != nil || attempt.Answer != test.answer || attempt.Delivered != (test.answer == "") {
+			t.Errorf("%s: got %+v, %v, want %q", test.to, attempt, err, test.answer)
+		}
+	}
+	if got := len(r.all()); got != 1 {
+		t.Errorf("got %d requests, want 1", got)
+	}
+}

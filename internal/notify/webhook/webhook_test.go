@@ -1,0 +1,55 @@
+package webhook
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+func TestBacklog(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		s := newFixture(t, db)
+		s.freezeClock()
+		backlog := func() Backlog {
+			t.Helper()
+			b, err := s.Backlog(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b
+		}
+		if b := backlog(); b.Planned != 0 || b.Oldest != 0 || b.Endpoints["active"] != 0 {
+			t.Errorf("without endpoints: got %+v, want an empty backlog", b)
+		}
+		r := newReceiver(t)
+		e := s.add(Wish{URL: r.URL})
+		publishTools(t, db, 2)
+		s.clock.advance(time.Minute)
+		if b := backlog(); b.Endpoints["active"] != 1 || b.Endpoints["paused"] != 0 || b.Oldest < 50*time.Second || b.Oldest > 2*time.Minute {
+			t.Errorf("a minute after a release: got %+v", b)
+		}
+		r.respondStatus(http.StatusTeapot)
+		s.sendDue(e)
+		if b := backlog(); b.Planned != 3 || b.Oldest != 0 {
+			t.Errorf("before the retry: got %+v, want 3 planned and none overdue", b)
+		}
+		s.clock.advance(5 * time.Minute)
+		if b := backlog(); b.Oldest < 4*time.Minute || b.Oldest > 5*time.Minute {
+			t.Errorf("after the retry time: got %+v, want them overdue", b)
+		}
+		r.respondStatus(http.StatusOK)
+		s.sendDue(s.find(e.ID))
+		if b := backlog(); b.Planned != 0 || b.Oldest != 0 {
+			t.Errorf("after delivery: got %+v, want an empty backlog", b)
+		}
+		r.Close()
+		publishTools(t, db, 0)
+		s.sendDue(s.find(e.ID))
+		if c := &s.Counts; c.Delivered.Load() != 3 || c.Refused.Load() != 3 || c.Unreachable.Load() != 1 {
+			t.Errorf("got %d delivered, %d refused, %d unreachable, want 3, 3, 1", c.Delivered.Load(), c.Refused.Load(), c.Unreachable.Load())
+		}
+	})
+}
