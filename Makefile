@@ -1,23 +1,23 @@
-# Everything palmares does for its developers. `make` alone lists it.
+# Development tasks. Run make to list them.
 
 GO      ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
-# The same sources give the same program, wherever they are: it names no folder
-# and no state of a repository beside the version.
+# Builds are reproducible: the binary contains no paths and no state of the
+# repository besides the version.
 REPRODUCIBLE := -trimpath -buildvcs=false
 
-# Starts a throw-away PostgreSQL beside a command, or uses TEST_DATABASE_URL.
-# It is built first because "go run" would not pass signals on to it, and as the
-# program is, so that nothing is compiled twice.
+# Runs a command with a temporary PostgreSQL, or with TEST_DATABASE_URL. It is
+# built first because "go run" does not forward signals, and with the same flags
+# as palmares so that packages are compiled only once.
 WITH_POSTGRES := CGO_ENABLED=0 $(GO) build $(REPRODUCIBLE) -o bin/withpostgres ./internal/dev/testkit/withpostgres && bin/withpostgres
 
-# What is written by hand, for gofmt.
+# Hand-written code, for gofmt.
 OURS := cmd internal ent/schema auth rest $(wildcard graph/*.go) graph/scalar graph/generate
 
-# The explorer and the reference are other people's programs, built with npm. Who
-# has none gets a program without them.
+# The explorer and the API reference are built with npm. Without npm, the binary
+# does not include them.
 WEB    := internal/web/workbench/web
 BUILT  := internal/web/workbench/built/manifest.json
 ASSETS := $(if $(shell command -v npm),$(BUILT))
@@ -29,15 +29,15 @@ help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: build ## Build, and serve the demo catalog from an embedded database
+run: build ## Build and serve the demo catalog from an embedded database
 	./bin/palmares serve --demo
 
 .PHONY: build
-build: $(ASSETS) ## Build the program, bin/palmares
+build: $(ASSETS) ## Build bin/palmares
 	CGO_ENABLED=0 $(GO) build $(REPRODUCIBLE) -ldflags '$(LDFLAGS)' -o bin/palmares ./cmd/palmares
 
 .PHONY: assets
-assets: $(BUILT) ## Build the explorer and the API reference, which the program carries; needs npm
+assets: $(BUILT) ## Build the explorer and the API reference (needs npm)
 
 $(BUILT): $(WEB)/node_modules/.package-lock.json $(WEB)/package.json $(WEB)/build.mjs $(wildcard $(WEB)/src/*)
 	cd $(WEB) && node build.mjs
@@ -56,11 +56,33 @@ export TEST_UNWATCHED := modernc.org/sqlite modernc.org/sqlite/lib modernc.org/l
 	github.com/vektah/gqlparser/v2/lexer github.com/vektah/gqlparser/v2/parser
 RACE := -race $(foreach package,$(TEST_UNWATCHED),'-gcflags=$(package)=-race=false -d=checkptr=0')
 
+# Tests that start a database or another service import testkit; other packages
+# are tested without PostgreSQL.
+uses_services = $(shell $(GO) list -f '{{.TestImports}} {{.XTestImports}}' $(1) | grep -om 1 internal/dev/testkit)
+with_services = $(if $(call uses_services,$(1)),$(WITH_POSTGRES) -tools)
+
 # Tests wait for processes and browsers more than they compute, so more of them
-# run at once than there are processors.
+# run in parallel than there are processors.
 .PHONY: test
-test: ## Run all tests with the race detector, on SQLite and PostgreSQL
-	$(WITH_POSTGRES) -tools sh -c "$(MAKE) -s assets && CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -parallel 4 $(or $(PKG),./...) $(if $(RUN),-run '$(RUN)')"
+test: ## Run all tests with the race detector, on SQLite and PostgreSQL (PKG=./rest RUN=TestX for some)
+	$(call with_services,$(or $(PKG),./...)) sh -c "$(MAKE) -s assets && CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -parallel 4 $(or $(PKG),./...) $(if $(RUN),-run '$(RUN)')"
+
+.PHONY: check check-packages
+check: ## Lint and test the packages that changed since main, without the race detector
+	@test -z "$$(gofmt -l $(OURS))" || { gofmt -l $(OURS); echo "not formatted: run gofmt -w"; exit 1; }
+	@packages=$$(internal/dev/changed.sh | tr '\n' ' '); \
+	test -z "$$packages" && echo "no package changed" || $(MAKE) -s check-packages PKG="$$packages"
+
+# Tests below cmd/palmares/tests take minutes: make test runs them.
+check-packages: TESTED = $(filter-out palmares/cmd/palmares/tests/%,$(PKG))
+check-packages:
+	$(GO) vet $(PKG)
+	$(GO) tool staticcheck $(PKG)
+	$(if $(TESTED),$(call with_services,$(TESTED)) $(GO) test -short -parallel 4 $(TESTED))
+
+.PHONY: recipes
+recipes: ## Follow the recipes of CONTRIBUTING.md on a copy of the tree and check the result over HTTP
+	$(WITH_POSTGRES) -tools $(GO) run ./internal/dev/recipes
 
 .PHONY: fuzz
 fuzz: ## Fuzz each reader of feeds, requests and texts for FUZZTIME (default 1m)
@@ -89,17 +111,17 @@ bin/bench bin/chaos:
 	$(GO) build -o $@ ./internal/dev/$(notdir $@)
 
 .PHONY: generate
-generate: ## Write the generated code again
+generate: ## Regenerate the code of ent and gqlgen
 	$(GO) generate ./ent
 	$(GO) run ./graph/generate
 
 .PHONY: verify
-verify: ## Check that the generated code is what the schema asks for
+verify: ## Check that the generated code is up to date
 	$(GO) test ./cmd/palmares ./graph -run TestGeneratedCodeIsFresh -count 1
 
 .PHONY: migration
-migration: ## Write the next migration of both databases, from the schema (NAME=…)
-	@test -n "$(NAME)" || { echo "which name? make migration NAME=add_keys"; exit 2; }
+migration: ## Write the next migration for both databases from the schema (NAME=add_keys)
+	@test -n "$(NAME)" || { echo "NAME is missing: make migration NAME=add_keys"; exit 2; }
 	$(WITH_POSTGRES) $(GO) run ./internal/dev/newmigration $(NAME)
 
 .PHONY: audit

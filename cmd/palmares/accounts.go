@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -15,28 +16,22 @@ import (
 )
 
 type accountsCommand struct {
-	Create accountsCreateCommand `cmd:"" help:"Open an account."`
-	List   accountsListCommand   `cmd:"" help:"List every account."`
-	Show   accountsShowCommand   `cmd:"" help:"Show an account: its plan, keys and usage."`
-	Plan   accountsPlanCommand   `cmd:"" help:"Move an account to another plan."`
+	Create accountsCreateCommand `cmd:"" help:"Create an account."`
+	List   accountsListCommand   `cmd:"" help:"List all accounts."`
+	Show   accountsShowCommand   `cmd:"" help:"Show the plan, keys and usage of an account."`
+	Plan   accountsPlanCommand   `cmd:"" help:"Change the plan of an account."`
 }
 
-// withStore opens the database for a command.
-func withStore(ctx context.Context, s *settings, do func(*store.Store) error) error {
-	db, err := openMigrated(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	return do(db)
+type emailArgument struct {
+	Email string `arg:"" help:"Email address of the account."`
 }
 
-// withAccounts is for a command about accounts.
+// withAccounts runs a command on the accounts.
 func withAccounts(ctx context.Context, s *settings, do func(*auth.Accounts) error) error {
 	return withStore(ctx, s, func(db *store.Store) error { return do(auth.NewAccounts(db)) })
 }
 
-// withAccount is for a command about one.
+// withAccount runs a command on the account of an email address.
 func withAccount(ctx context.Context, s *settings, email string, do func(*auth.Accounts, *ent.Account) error) error {
 	return withAccounts(ctx, s, func(accounts *auth.Accounts) error {
 		account, err := accounts.Find(ctx, email)
@@ -48,11 +43,10 @@ func withAccount(ctx context.Context, s *settings, email string, do func(*auth.A
 }
 
 type accountsCreateCommand struct {
-	Email string `arg:"" help:"The owner's e-mail address."`
-	Plan  string `help:"developer or pro (${default})." enum:"developer,pro" default:"developer"`
+	emailArgument
+	Plan string `help:"Plan of the account, developer or pro (${default})." enum:"developer,pro" default:"developer" placeholder:"PLAN"`
 }
 
-// Run opens an account.
 func (c *accountsCreateCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withAccounts(ctx, s, func(accounts *auth.Accounts) error {
 		account, err := accounts.Create(ctx, c.Email, auth.Plan(c.Plan))
@@ -66,64 +60,57 @@ func (c *accountsCreateCommand) Run(ctx context.Context, s *settings, term termi
 
 type accountsListCommand struct{}
 
-// Run lists accounts.
 func (accountsListCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withAccounts(ctx, s, func(accounts *auth.Accounts) error {
 		all, err := accounts.List(ctx)
 		if err != nil {
 			return err
 		}
-		return table(term.out, "email\tplan\tkeys\tsince", len(all), func(i int) string {
-			return fmt.Sprintf("%s\t%s\t%d\t%s", all[i].Email, all[i].Plan, working(all[i].Edges.Keys), day(all[i].CreatedAt))
+		return printTable(term.out, "email\tplan\tkeys\tcreated", all, func(a *ent.Account) string {
+			return fmt.Sprintf("%s\t%s\t%d\t%s", a.Email, a.Plan, countActive(a.Edges.Keys), formatDay(a.CreatedAt))
 		})
 	})
 }
 
-type accountsShowCommand struct {
-	Email string `arg:"" help:"The owner's e-mail address."`
-}
+type accountsShowCommand struct{ emailArgument }
 
-const shownDays = 30
+const usageDays = 30
 
-// Run shows an account.
 func (c *accountsShowCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withAccount(ctx, s, c.Email, func(accounts *auth.Accounts, account *ent.Account) error {
 		keys, err := accounts.Keys(ctx, account)
 		if err != nil {
 			return err
 		}
-		days, err := accounts.Usage(ctx, account, shownDays)
+		days, err := accounts.Usage(ctx, account, usageDays)
 		if err != nil {
 			return err
 		}
 		terms := auth.Plan(account.Plan).Terms()
-		bound := "no bound"
+		quotaText := "unlimited"
 		if terms.DailyQuota > 0 {
-			bound = fmt.Sprint(terms.DailyQuota)
+			quotaText = fmt.Sprint(terms.DailyQuota)
 		}
 		date := quota.DayOf(time.Now()).String()
 		today := auth.Carried(account, date)
 		if len(days) > 0 && days[0].Day == date {
 			today += days[0].Requests
 		}
-		by := ""
+		source := ""
 		if account.PlanByHand {
-			by = " (set by hand)"
+			source = " (set manually)"
 		}
-		fmt.Fprintf(term.out, "%s\nplan      %s%s\nsince     %s\nkeys      %d of %d\ntoday     %d requests of %s\n\n",
-			account.Email, account.Plan, by, day(account.CreatedAt), working(keys), terms.Keys, today, bound)
-		return table(term.out, "day\trequests", len(days), func(i int) string {
-			return fmt.Sprintf("%s\t%d", days[i].Day, days[i].Requests)
-		})
+		fmt.Fprintf(term.out, "%s\nplan      %s%s\ncreated   %s\nkeys      %d of %d\nrequests  %d today (daily quota: %s)\n\n",
+			account.Email, account.Plan, source, formatDay(account.CreatedAt), countActive(keys), terms.Keys, today, quotaText)
+		return printTable(term.out, "day\trequests", days, func(d *ent.Usage) string { return fmt.Sprintf("%s\t%d", d.Day, d.Requests) })
 	})
 }
 
 type accountsPlanCommand struct {
-	Email string `arg:"" help:"The owner's e-mail address."`
-	Plan  string `arg:"" help:"developer or pro, which billing then leaves alone; or billing, for what the subscription says." enum:"developer,pro,billing"`
+	emailArgument
+	Plan string `arg:"" help:"developer or pro to set the plan manually, or billing to follow the subscription again." enum:"developer,pro,billing"`
 }
 
-// Run changes an account's plan.
 func (c *accountsPlanCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withStore(ctx, s, func(db *store.Store) error {
 		accounts := auth.NewAccounts(db)
@@ -145,8 +132,66 @@ func (c *accountsPlanCommand) Run(ctx context.Context, s *settings, term termina
 	})
 }
 
-// working counts the keys that were not revoked.
-func working(keys []*ent.APIKey) int {
+type keysCommand struct {
+	Create keysCreateCommand `cmd:"" help:"Create a key and print it. It is shown only once."`
+	List   keysListCommand   `cmd:"" help:"List the keys of an account."`
+	Revoke keysRevokeCommand `cmd:"" help:"Revoke a key. All servers reject it within 2 seconds."`
+}
+
+type keysCreateCommand struct {
+	emailArgument
+	Name string `help:"Name of the key." placeholder:"NAME"`
+}
+
+func (c *keysCreateCommand) Run(ctx context.Context, s *settings, term terminal) error {
+	return withAccount(ctx, s, c.Email, func(accounts *auth.Accounts, account *ent.Account) error {
+		text, key, err := accounts.CreateKey(ctx, account, c.Name)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(term.err, "Save this key. It is shown only once:")
+		if _, err := fmt.Fprintln(term.out, text); err != nil {
+			_ = accounts.Revoke(ctx, key.ID) // nobody has seen it
+			return errors.New("the key was revoked because it could not be printed")
+		}
+		return nil
+	})
+}
+
+type keysListCommand struct{ emailArgument }
+
+func (c *keysListCommand) Run(ctx context.Context, s *settings, term terminal) error {
+	return withAccount(ctx, s, c.Email, func(accounts *auth.Accounts, account *ent.Account) error {
+		keys, err := accounts.Keys(ctx, account)
+		if err != nil {
+			return err
+		}
+		suspended := auth.Suspended(auth.Plan(account.Plan), keys)
+		return printTable(term.out, "id\tname\tcreated\tlast used\trevoked", keys, func(key *ent.APIKey) string {
+			revoked := formatTime(key.RevokedAt)
+			if suspended[key.ID] {
+				revoked = "suspended"
+			}
+			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", key.ID, key.Name, formatDay(key.CreatedAt), formatTime(key.LastUsedAt), revoked)
+		})
+	})
+}
+
+type keysRevokeCommand struct {
+	ID string `arg:"" help:"ID of the key, as palmares keys list shows it."`
+}
+
+func (c *keysRevokeCommand) Run(ctx context.Context, s *settings, term terminal) error {
+	return withAccounts(ctx, s, func(accounts *auth.Accounts) error {
+		if err := accounts.Revoke(ctx, c.ID); err != nil {
+			return err
+		}
+		fmt.Fprintln(term.out, "The key is revoked.")
+		return nil
+	})
+}
+
+func countActive(keys []*ent.APIKey) int {
 	n := 0
 	for _, key := range keys {
 		if key.RevokedAt == nil {
@@ -156,14 +201,21 @@ func working(keys []*ent.APIKey) int {
 	return n
 }
 
-func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
+func formatDay(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
-// table prints rows under a heading.
-func table(w io.Writer, heading string, rows int, row func(int) string) error {
+func formatTime(t *time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return t.UTC().Format("2006-01-02 15:04")
+}
+
+// printTable prints aligned columns, which are separated by tabs.
+func printTable[T any](w io.Writer, heading string, rows []T, format func(T) string) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, heading)
-	for i := range rows {
-		fmt.Fprintln(out, row(i))
+	for _, row := range rows {
+		fmt.Fprintln(out, format(row))
 	}
 	return out.Flush()
 }

@@ -12,12 +12,11 @@ import (
 )
 
 type billingCommand struct {
-	Setup billingSetupCommand `cmd:"" help:"Make at Stripe what selling Pro needs, unless it is there."`
-	Sync  billingSyncCommand  `cmd:"" help:"Read every subscription at Stripe again."`
+	Setup billingSetupCommand `cmd:"" help:"Create the price and the customer portal in Stripe if they are missing."`
+	Sync  billingSyncCommand  `cmd:"" help:"Read all subscriptions from Stripe again."`
 }
 
-// withBilling opens the database for a command about billing. What it posts is
-// sent before it ends.
+// withBilling runs a billing command, and sends its emails before it returns.
 func withBilling(ctx context.Context, s *settings, term terminal, do func(*billing.Billing) error) error {
 	return withStore(ctx, s, func(db *store.Store) error {
 		log := slog.New(slog.NewTextHandler(term.err, nil))
@@ -25,31 +24,30 @@ func withBilling(ctx context.Context, s *settings, term terminal, do func(*billi
 		if err != nil {
 			return err
 		}
-		posting, end := context.WithCancel(ctx)
-		var sending sync.WaitGroup
-		sending.Go(func() { mailer.Run(posting) })
-		defer sending.Wait()
-		defer end()
+		mailing, stop := context.WithCancel(ctx)
+		var running sync.WaitGroup
+		running.Go(func() { mailer.Run(mailing) })
+		defer running.Wait()
+		defer stop()
 		return do(newBilling(s, db, mailer, log))
 	})
 }
 
 type billingSetupCommand struct{}
 
-// Run makes the price, and the page that a subscription is managed on.
 func (billingSetupCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withBilling(ctx, s, term, func(b *billing.Billing) error {
-		price, made, err := b.SetUp(ctx)
+		price, created, err := b.SetUp(ctx)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(term.out, "The price %s is %s: %d EUR a month, tax on top.\n", price, madeOrThere(made), billing.MonthlyEuros)
-		page, made, err := b.SetUpManaging(ctx)
+		fmt.Fprintf(term.out, "Price %s: %s (%d EUR a month before tax)\n", createdOrExists(created), price, billing.MonthlyEuros)
+		page, created, err := b.SetUpManaging(ctx)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(term.out, "The page for cards, invoices and cancelling is %s: %s.\n", madeOrThere(made), page)
-		fmt.Fprintf(term.out, "\nLet Stripe send these events to PUBLIC_URL%s, and put the secret it shows into STRIPE_WEBHOOK_SECRET:\n", billing.EventsPath)
+		fmt.Fprintf(term.out, "Customer portal %s: %s\n", createdOrExists(created), page)
+		fmt.Fprintf(term.out, "\nAdd a webhook endpoint for PUBLIC_URL%s in Stripe's dashboard, with these events, and set STRIPE_WEBHOOK_SECRET to its signing secret:\n", billing.EventsPath)
 		for _, event := range billing.Events {
 			fmt.Fprintf(term.out, "  %s\n", event)
 		}
@@ -57,20 +55,19 @@ func (billingSetupCommand) Run(ctx context.Context, s *settings, term terminal) 
 	})
 }
 
-func madeOrThere(made bool) string {
-	if made {
-		return "made"
+func createdOrExists(created bool) string {
+	if created {
+		return "created"
 	}
-	return "there"
+	return "already exists"
 }
 
 type billingSyncCommand struct{}
 
-// Run reads the subscriptions.
 func (billingSyncCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withBilling(ctx, s, term, func(b *billing.Billing) error {
 		return b.SyncAll(ctx, func(row *ent.Customer) {
-			owner := "a deleted account"
+			owner := "(deleted account)"
 			if row.Edges.Account != nil {
 				owner = row.Edges.Account.Email
 			}

@@ -5,59 +5,67 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"regexp"
+	"runtime"
 
 	"github.com/alecthomas/kong"
 
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
+	"palmares/rest"
 )
 
-// Exit codes: 1 for what failed, 2 for what was asked wrongly.
+// version is set by the linker: see the Makefile.
+var version = "development"
+
+// Exit codes.
 const (
 	exitOK = iota
 	exitFailed
-	exitUsage
+	exitUsage // invalid arguments or settings
 )
 
-// commandLine is every setting and command there is.
+// commandLine declares all settings and commands.
 type commandLine struct {
 	settings
-	Verbose bool `help:"Show the cause of an error, too." env:"PALMARES_VERBOSE"`
+	Verbose bool `help:"Show the cause of errors." env:"PALMARES_VERBOSE"`
 
-	Serve    serveCommand    `cmd:"" help:"Serve the catalog over HTTP."`
-	Import   importCommand   `cmd:"" help:"Publish a feed: all of it, or on any error nothing."`
-	Export   exportCommand   `cmd:"" help:"Write the catalog as a feed."`
-	Generate generateCommand `cmd:"" help:"Write a synthetic feed, for load tests."`
-	Accounts accountsCommand `cmd:"" help:"Open, show and change accounts."`
-	Keys     keysCommand     `cmd:"" help:"Make, list and revoke API keys."`
-	Billing  billingCommand  `cmd:"" help:"Set up and check the selling of Pro."`
-	Webhooks webhooksCommand `cmd:"" help:"See to the endpoints that events are sent to."`
-	Openapi  openapiCommand  `cmd:"" help:"Print the OpenAPI document of the REST interface."`
-	Migrate  migrateCommand  `cmd:"" help:"Show or apply the database's migrations."`
-	Backup   backupCommand   `cmd:"" help:"Copy the embedded database to a file, also while a server uses it."`
-	Doctor   doctorCommand   `cmd:"" help:"Look at everything a server works with, and say what to do about what is not well."`
-	Health   healthCommand   `cmd:"" help:"Ask the server of this machine whether it is ready."`
-	Version  versionCommand  `cmd:"" help:"Tell which palmares this is."`
+	Serve    serveCommand    `cmd:"" help:"Start the server."`
+	Import   importCommand   `cmd:"" help:"Import a feed, completely or not at all."`
+	Export   exportCommand   `cmd:"" help:"Export the catalog as a feed."`
+	Generate generateCommand `cmd:"" help:"Generate a synthetic feed for load tests."`
+	Accounts accountsCommand `cmd:"" help:"Manage accounts."`
+	Keys     keysCommand     `cmd:"" help:"Manage API keys."`
+	Billing  billingCommand  `cmd:"" help:"Set up Stripe and sync subscriptions."`
+	Webhooks webhooksCommand `cmd:"" help:"Manage webhook endpoints."`
+	Openapi  openapiCommand  `cmd:"" help:"Print the OpenAPI document of the REST API."`
+	Migrate  migrateCommand  `cmd:"" help:"Show or apply database migrations."`
+	Backup   backupCommand   `cmd:"" help:"Back up the embedded database, even while a server uses it."`
+	Doctor   doctorCommand   `cmd:"" help:"Check the settings and every service the server uses, and suggest fixes."`
+	Health   healthCommand   `cmd:"" help:"Check whether the server on this machine is ready."`
+	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
 
-// terminal is where a command reads and writes.
+// terminal holds the standard streams of a command.
 type terminal struct {
 	in       *os.File
 	out, err io.Writer
 }
 
-// run is the whole program but for the process around it.
+// run parses the command line, runs the command and returns the exit code.
 func run(ctx context.Context, args []string, term terminal) (code int) {
 	var line commandLine
 	parser, err := kong.New(&line, kong.Name("palmares"),
-		kong.Description("A catalog of tested AI tools: scores, comparisons, prices and reviews."),
+		kong.Description("The API of a catalog of tested AI tools: scores, comparisons, prices and reviews."),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, FlagsLast: true}),
+		kong.Help(printHelp),
 		kong.Writers(term.out, term.err),
 		kong.Exit(func(code int) { panic(helpShown(code)) }),
 	)
 	if err != nil {
-		panic(err) // the struct above is wrong
+		panic(err) // commandLine is invalid
 	}
 	defer func() {
 		switch caught := recover().(type) {
@@ -70,11 +78,11 @@ func run(ctx context.Context, args []string, term terminal) (code int) {
 	}()
 	command, err := parser.Parse(args)
 	if err != nil {
-		err = errors.New(withoutCredentials(err.Error()))
+		err = errors.New(maskCredentials(err.Error()))
 	} else {
 		err = line.settings.check()
-		if command.Command() == "doctor" { // what is wrong is its business
-			line.Doctor.wrongSettings, err = err, nil
+		if command.Command() == "doctor" { // it reports invalid settings itself
+			line.Doctor.settingsError, err = err, nil
 		}
 	}
 	if err != nil {
@@ -83,28 +91,39 @@ func run(ctx context.Context, args []string, term terminal) (code int) {
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
 	if err := command.Run(&line.settings, term); err != nil {
-		complain(term.err, err, line.Verbose)
+		printError(term.err, err, line.Verbose)
 		return exitFailed
 	}
 	return exitOK
 }
 
-// helpShown unwinds to run when the parser has printed help and wants to exit.
+// printHelp leaves the settings out of the help of commands other than serve.
+func printHelp(options kong.HelpOptions, command *kong.Context) error {
+	if selected := command.Selected(); selected != nil && selected.Name != "serve" {
+		for _, flag := range command.Model.Flags {
+			flag.Hidden = flag.Name != "help"
+		}
+		defer fmt.Fprintln(command.Stdout, "\nSettings such as --data-dir and --database-url apply to every command: see palmares --help.")
+	}
+	return kong.DefaultHelpPrinter(options, command)
+}
+
+// helpShown unwinds the stack to run after kong has printed help.
 type helpShown int
 
-// credentials are what an address holds before its last @, and keys, ours and
-// Stripe's.
+// credentials matches the user and password of a URL, and keys of ours and of
+// Stripe.
 var credentials = regexp.MustCompile(`(://)\S*(@)|(pal_|sk_|rk_|whsec_)[0-9A-Za-z_]{8,}`)
 
-// withoutCredentials keeps a password out of the parser's errors, which repeat
-// what they do not understand.
-func withoutCredentials(text string) string {
+// maskCredentials removes secrets from error messages, which may repeat
+// arguments.
+func maskCredentials(text string) string {
 	return credentials.ReplaceAllString(text, "$1$3…$2")
 }
 
-// complain tells an error in our words; the cause, in a library's, only when
-// asked for.
-func complain(w io.Writer, err error, verbose bool) {
+// printError prints an error, and its cause in a library's words only if
+// verbose.
+func printError(w io.Writer, err error, verbose bool) {
 	if errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted")
 	}
@@ -113,33 +132,36 @@ func complain(w io.Writer, err error, verbose bool) {
 		return
 	}
 	var fault *store.Fault
-	var trouble *problem.Problem
+	var p *problem.Problem
 	switch {
 	case errors.As(err, &fault) && fault.Cause != nil:
 		fmt.Fprintf(w, "cause: %v\n", fault.Cause)
-	case errors.As(err, &trouble) && trouble.Cause != nil:
-		fmt.Fprintf(w, "cause: %v\n", trouble.Cause)
+	case errors.As(err, &p) && p.Cause != nil:
+		fmt.Fprintf(w, "cause: %v\n", p.Cause)
 	}
 }
 
-// openStore opens the database that the settings name.
-func openStore(ctx context.Context, s *settings) (*store.Store, error) {
-	return store.Open(ctx, store.Config{DatabaseURL: s.DatabaseURL, DataDir: s.DataDir, ForImport: s.importing})
-}
+type openapiCommand struct{}
 
-// openMigrated also applies what migrations are missing.
-func openMigrated(ctx context.Context, s *settings) (*store.Store, error) {
-	return migrated(ctx, store.Config{DatabaseURL: s.DatabaseURL, DataDir: s.DataDir, ForImport: s.importing})
-}
-
-func migrated(ctx context.Context, cfg store.Config) (*store.Store, error) {
-	db, err := store.Open(ctx, cfg)
+// Run prints the OpenAPI document that a server with these settings serves,
+// with examples from the demo catalog.
+func (openapiCommand) Run(s *settings, term terminal) error {
+	address, err := net.ResolveTCPAddr("tcp", s.Listen)
 	if err != nil {
-		return nil, err
+		return listenError(s.Listen, err)
 	}
-	if _, err := db.Migrate(ctx); err != nil {
-		_ = db.Close()
-		return nil, err
+	s.setAddresses(address)
+	document, err := rest.Describe(s.rest())
+	if err != nil {
+		return err
 	}
-	return db, nil
+	_, err = fmt.Fprintf(term.out, "%s\n", document)
+	return err
+}
+
+type versionCommand struct{}
+
+func (versionCommand) Run(term terminal) error {
+	_, err := fmt.Fprintf(term.out, "palmares %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
 }

@@ -21,7 +21,7 @@ import (
 	"palmares/internal/dev/testkit/blackbox"
 )
 
-// deployFile is one of what an operator starts from.
+// deployFile reads a file of the deploy folder.
 func deployFile(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "deploy", filepath.FromSlash(name)))
@@ -31,7 +31,7 @@ func deployFile(t *testing.T, name string) string {
 	return string(data)
 }
 
-// documents are what a YAML file holds.
+// documents returns the documents of a YAML file.
 func documents(t *testing.T, name string) (all []map[string]any) {
 	t.Helper()
 	for decoder := yaml.NewDecoder(strings.NewReader(deployFile(t, name))); ; {
@@ -47,7 +47,7 @@ func documents(t *testing.T, name string) (all []map[string]any) {
 	}
 }
 
-// at goes down a path of keys and numbers; nil where there is nothing.
+// at follows a path of keys and indexes, and returns nil if it does not exist.
 func at(value any, path ...any) any {
 	for _, step := range path {
 		switch step := step.(type) {
@@ -74,7 +74,7 @@ func keysOf(value any) (keys []string) {
 	return keys
 }
 
-// knownSettings are the variables that palmares reads.
+// knownSettings returns the environment variables of all settings.
 func knownSettings(t *testing.T) []string {
 	t.Helper()
 	parser, err := kong.New(&commandLine{}, kong.Name("palmares"))
@@ -83,12 +83,12 @@ func knownSettings(t *testing.T) []string {
 	}
 	names := settingNames(parser.Model)
 	if len(names) < 20 || !slices.Contains(names, "DATABASE_URL") {
-		t.Fatalf("only %v", names)
+		t.Fatalf("got %v, want at least 20 settings", names)
 	}
 	return names
 }
 
-// variablesOf are the names that a file of variables sets, also in comments.
+// variablesOf returns the names that an env file sets, including commented ones.
 func variablesOf(text string) (names []string) {
 	for _, found := range regexp.MustCompile(`(?m)^#?([A-Z][A-Z_]+)=`).FindAllStringSubmatch(text, -1) {
 		names = append(names, found[1])
@@ -96,8 +96,8 @@ func variablesOf(text string) (names []string) {
 	return names
 }
 
-// What is deployed sets nothing that palmares does not know.
-func TestDeployNamesRealSettings(t *testing.T) {
+// The files in deploy set only settings that exist.
+func TestDeployUsesKnownSettings(t *testing.T) {
 	t.Parallel()
 	known := knownSettings(t)
 	given := map[string][]string{
@@ -108,16 +108,16 @@ func TestDeployNamesRealSettings(t *testing.T) {
 	}
 	for file, names := range given {
 		if len(names) < 4 {
-			t.Errorf("%s sets only %v", file, names)
+			t.Errorf("%s: got %v, want at least 4 settings", file, names)
 		}
 		for _, name := range names {
 			if !slices.Contains(known, name) {
-				t.Errorf("%s sets %s, which palmares does not know", file, name)
+				t.Errorf("%s: got the unknown setting %s", file, name)
 			}
 		}
 	}
-	// Anywhere else, what only ours begin with is enough to go by.
-	ours := regexp.MustCompile(ourPrefix + `[A-Z_]+`)
+	// In other files, settings are recognized by their prefix.
+	ours := regexp.MustCompile(settingPrefix + `[A-Z_]+`)
 	err := filepath.WalkDir(filepath.Join("..", "..", "deploy"), func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -125,7 +125,7 @@ func TestDeployNamesRealSettings(t *testing.T) {
 		text, err := os.ReadFile(path)
 		for _, name := range ours.FindAllString(string(text), -1) {
 			if !slices.Contains(known, strings.TrimSuffix(name, "_")) && !strings.HasSuffix(name, "_") {
-				t.Errorf("%s names %s, which palmares does not know", path, name)
+				t.Errorf("%s: got the unknown setting %s", path, name)
 			}
 		}
 		return err
@@ -135,10 +135,10 @@ func TestDeployNamesRealSettings(t *testing.T) {
 	}
 }
 
-// longestEnd is how long a server may take to end, once it is told to.
-const longestEnd = lameDuck + drainTimeout + backgroundTimeout
+// maxShutdown is how long a shutdown may take.
+const maxShutdown = lastRequestTimeout + drainTimeout + backgroundTimeout
 
-func lasts(t *testing.T, what string, value any) time.Duration {
+func parseDuration(t *testing.T, what string, value any) time.Duration {
 	t.Helper()
 	text, _ := value.(string)
 	d, err := time.ParseDuration(text)
@@ -157,52 +157,52 @@ func TestComposeFile(t *testing.T) {
 		service := at(file, "services", name)
 		for _, other := range keysOf(at(service, "depends_on")) {
 			if !slices.Contains(services, other) {
-				t.Errorf("%s waits for %s, which there is not", name, other)
+				t.Errorf("%s depends on %s, which does not exist", name, other)
 			}
 		}
 		if at(service, "healthcheck") == nil {
-			t.Errorf("nobody asks %s for its health", name)
+			t.Errorf("%s has no healthcheck", name)
 		}
 		if strings.HasPrefix(name, "palmares-") {
 			replicas++
-			if grace := lasts(t, name, at(service, "stop_grace_period")); grace <= longestEnd {
-				t.Errorf("%s is killed after %s, and may take %s", name, grace, longestEnd)
+			if grace := parseDuration(t, name, at(service, "stop_grace_period")); grace <= maxShutdown {
+				t.Errorf("%s: got stop_grace_period %s, want more than %s", name, grace, maxShutdown)
 			}
 			if got := at(service, "healthcheck", "test", 2); got != "health" {
-				t.Errorf("%s: health is asked by %v", name, got)
+				t.Errorf("%s: got the healthcheck %v, want health", name, got)
 			}
 			if !strings.Contains(deployFile(t, "nginx.conf"), "server "+name+":8080 ") {
-				t.Errorf("nginx sends nothing to %s", name)
+				t.Errorf("%s is not an upstream in nginx.conf", name)
 			}
 		}
 		volumes, _ := at(service, "volumes").([]any)
 		for _, volume := range volumes {
 			source, _, _ := strings.Cut(volume.(string), ":")
 			if !strings.HasPrefix(source, "./") && !slices.Contains(keysOf(at(file, "volumes")), source) {
-				t.Errorf("%s: there is no volume %s", name, source)
+				t.Errorf("%s: got the unknown volume %s", name, source)
 			}
 		}
 	}
 	if replicas != 3 {
-		t.Errorf("%d servers", replicas)
+		t.Errorf("got %d servers, want 3", replicas)
 	}
 	if proxy, trusted := at(file, "services", "nginx", "networks", "inside", "ipv4_address"), at(file, "x-environment", "TRUSTED_PROXIES"); proxy == nil || proxy != trusted {
-		t.Errorf("nginx is at %v, and %v is trusted", proxy, trusted)
+		t.Errorf("got TRUSTED_PROXIES %v, want the address of nginx, %v", trusted, proxy)
 	}
 
-	// Everything that is asked for is in the example, and no secret has a value.
+	// The example has all variables, and no values of secrets.
 	example := variablesOf(deployFile(t, ".env.example"))
-	var asked []string
+	var used []string
 	for _, found := range regexp.MustCompile(`\$\{([A-Z_]+)`).FindAllStringSubmatch(deployFile(t, "compose.yml"), -1) {
-		asked = append(asked, found[1])
+		used = append(used, found[1])
 	}
-	slices.Sort(asked)
+	slices.Sort(used)
 	slices.Sort(example)
-	if asked = slices.Compact(asked); !slices.Equal(asked, example) {
-		t.Errorf("compose.yml asks for %v, and .env.example has %v", asked, example)
+	if used = slices.Compact(used); !slices.Equal(used, example) {
+		t.Errorf("got %v in .env.example, want the variables of compose.yml, %v", example, used)
 	}
 	if set := regexp.MustCompile(`(?m)^\w*(PASSWORD|SECRET|KEY)\w*=.+`).FindString(deployFile(t, ".env.example")); set != "" {
-		t.Errorf("a secret is committed: %s", set)
+		t.Errorf("got the value of a secret in .env.example: %s", set)
 	}
 }
 
@@ -215,45 +215,45 @@ func TestKubernetesFiles(t *testing.T) {
 	for _, probe := range []string{"startupProbe", "livenessProbe", "readinessProbe"} {
 		path, _ := at(container, probe, "httpGet", "path").(string)
 		if code, _ := s.get(t, path); code != 200 {
-			t.Errorf("%s asks for %q: %d", probe, path, code)
+			t.Errorf("%s: got %d for %q, want 200", probe, code, path)
 		}
 	}
 	if path := at(container, "livenessProbe", "httpGet", "path"); path != "/healthz" {
-		t.Errorf("a lost database restarts every pod: %v", path)
+		t.Errorf("got the liveness probe %v, want /healthz: a lost database must not restart pods", path)
 	}
 	period, _ := at(container, "readinessProbe", "periodSeconds").(int)
 	times, _ := at(container, "readinessProbe", "failureThreshold").(int)
 	if period*times < 60 {
-		t.Errorf("a database that is away for %d s takes every pod out of service, and what is cached with them", period*times)
+		t.Errorf("got pods out of service %d s after the database is lost, want at least 60: they can still serve from their caches", period*times)
 	}
 	if port := at(container, "ports", 0); at(port, "name") != "http" || at(port, "containerPort") != 8080 {
-		t.Errorf("it listens on %v", port)
+		t.Errorf("got the port %v, want http 8080", port)
 	}
-	delay := lasts(t, "PALMARES_DRAIN_DELAY", at(documents(t, "kubernetes/config.yaml")[0], "data", "PALMARES_DRAIN_DELAY"))
+	delay := parseDuration(t, "PALMARES_DRAIN_DELAY", at(documents(t, "kubernetes/config.yaml")[0], "data", "PALMARES_DRAIN_DELAY"))
 	grace, _ := at(pod, "terminationGracePeriodSeconds").(int)
-	if time.Duration(grace)*time.Second <= delay+longestEnd {
-		t.Errorf("a pod is killed after %d s, and may take %s", grace, delay+longestEnd)
+	if time.Duration(grace)*time.Second <= delay+maxShutdown {
+		t.Errorf("got terminationGracePeriodSeconds %d, want more than %s", grace, delay+maxShutdown)
 	}
 	if at(pod, "securityContext", "runAsNonRoot") != true || at(container, "securityContext", "readOnlyRootFilesystem") != true {
-		t.Error("a pod may do more than it needs")
+		t.Error("got pods that run as root or can write to their file system")
 	}
 	resources, _ := at(documents(t, "kubernetes/kustomization.yaml")[0], "resources").([]any)
 	for _, name := range resources {
 		for _, document := range documents(t, "kubernetes/"+name.(string)) {
 			if document["kind"] == nil || at(document, "metadata", "name") != "palmares" {
-				t.Errorf("%v: %v", name, document)
+				t.Errorf("%v: got %v, want a kind and the name palmares", name, document)
 			}
 		}
 	}
-	if kustomize, err := exec.LookPath("kubectl"); err == nil {
-		if out, err := exec.Command(kustomize, "kustomize", filepath.Join("..", "..", "deploy", "kubernetes")).CombinedOutput(); err != nil {
+	if kubectl, err := exec.LookPath("kubectl"); err == nil {
+		if out, err := exec.Command(kubectl, "kustomize", filepath.Join("..", "..", "deploy", "kubernetes")).CombinedOutput(); err != nil {
 			t.Errorf("%v: %s", err, out)
 		}
 	}
 	documents(t, "kubernetes/migrate.yaml")
 }
 
-// What the image is built with is what the Makefile has, from files that are there.
+// The Containerfile uses existing files and make targets.
 func TestContainerfile(t *testing.T) {
 	t.Parallel()
 	text := strings.ReplaceAll(deployFile(t, "Containerfile"), "\\\n", " ")
@@ -261,7 +261,7 @@ func TestContainerfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := 0
+	targets := 0
 	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
 		words := strings.Fields(lines.Text())
 		if len(words) == 0 {
@@ -270,9 +270,9 @@ func TestContainerfile(t *testing.T) {
 		switch words[0] {
 		case "RUN":
 			if words[1] == "make" {
-				made++
+				targets++
 				if !strings.Contains(string(makefile), "\n"+words[2]+":") {
-					t.Errorf("there is no make %s", words[2])
+					t.Errorf("got the unknown target make %s", words[2])
 				}
 			}
 		case "COPY":
@@ -289,11 +289,11 @@ func TestContainerfile(t *testing.T) {
 	last := text[strings.LastIndex(text, "\nFROM "):]
 	for _, line := range []string{"FROM scratch\n", "\nUSER 65534:65534\n", `CMD ["/palmares", "health"]`, "\nENTRYPOINT [\"/palmares\"]\nCMD [\"serve\"]\n", "ca-certificates.crt"} {
 		if !strings.Contains(last, line) {
-			t.Errorf("the image lacks %q", line)
+			t.Errorf("got no %q in the last stage", line)
 		}
 	}
-	if made != 2 || strings.Contains(last, "RUN") {
-		t.Errorf("%d steps are made, or the last stage runs something", made)
+	if targets != 2 || strings.Contains(last, "RUN") {
+		t.Errorf("got %d make targets, want 2, and no RUN in the last stage", targets)
 	}
 	version := regexp.MustCompile(`golang:(\d+\.\d+)`).FindStringSubmatch(text)
 	module, err := os.ReadFile(filepath.Join("..", "..", "go.mod"))
@@ -301,7 +301,7 @@ func TestContainerfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if version == nil || !bytes.Contains(module, []byte("\ngo "+version[1])) {
-		t.Errorf("it is built with Go %v, which go.mod does not ask for", version)
+		t.Errorf("got Go %v, want the version in go.mod", version)
 	}
 }
 
@@ -309,12 +309,12 @@ func TestSystemdUnit(t *testing.T) {
 	t.Parallel()
 	unit := deployFile(t, "palmares.service")
 	stop := regexp.MustCompile(`(?m)^TimeoutStopSec=(.+)$`).FindStringSubmatch(unit)
-	if stop == nil || lasts(t, "TimeoutStopSec", stop[1]) <= longestEnd {
-		t.Errorf("it is killed after %v, and may take %s", stop, longestEnd)
+	if stop == nil || parseDuration(t, "TimeoutStopSec", stop[1]) <= maxShutdown {
+		t.Errorf("got TimeoutStopSec %v, want more than %s", stop, maxShutdown)
 	}
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		testkit.CannotRun(t, "there is no systemd to read the unit")
+		testkit.CannotRun(t, "systemd-analyze is not installed")
 	}
 	file := filepath.Join(t.TempDir(), "palmares.service")
 	installed := strings.ReplaceAll(unit, "/usr/local/bin/palmares", os.Args[0])

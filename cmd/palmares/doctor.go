@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,20 +18,20 @@ import (
 )
 
 type doctorCommand struct {
-	JSON          bool  `help:"Print what is found as JSON, for machines."`
-	wrongSettings error // what the settings' own check says
+	JSON          bool  `help:"Print the findings as JSON."`
+	settingsError error // set if the settings are invalid
 }
 
-// Run looks at everything, and fails if something is wrong.
+// Run checks everything, and fails if something is wrong.
 func (c *doctorCommand) Run(ctx context.Context, line *commandLine, parsed *kong.Context, term terminal) error {
-	var found []doctor.Finding
-	if c.wrongSettings != nil {
-		found = []doctor.Finding{{
-			Check: "settings", State: doctor.Wrong, Message: c.wrongSettings.Error() + ".",
-			Advice: "Correct it: palmares --help tells the form. All else is looked at when it can be used.",
+	var findings []doctor.Finding
+	if c.settingsError != nil {
+		findings = []doctor.Finding{{
+			Check: "settings", State: doctor.Wrong, Message: c.settingsError.Error() + ".",
+			Advice: "Correct it (see palmares --help) and run palmares doctor again to check the rest.",
 		}}
 	} else {
-		found = doctor.Examine(ctx, line.settings.underExamination(unknownVariables(parsed.Model)))
+		findings = doctor.Examine(ctx, line.settings.doctorConfig(unknownVariables(parsed.Model)))
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -39,25 +40,16 @@ func (c *doctorCommand) Run(ctx context.Context, line *commandLine, parsed *kong
 	if c.JSON {
 		print = printFindingsJSON
 	}
-	if err := print(term.out, found, line.Verbose); err != nil {
+	if err := print(term.out, findings, line.Verbose); err != nil {
 		return err
 	}
-	wrong := 0
-	for _, f := range found {
-		if f.State == doctor.Wrong {
-			wrong++
-		}
+	if doctor.Worst(findings) == doctor.Wrong {
+		return errors.New("some checks failed")
 	}
-	switch wrong {
-	case 0:
-		return nil
-	case 1:
-		return fmt.Errorf("1 check is wrong")
-	}
-	return fmt.Errorf("%d checks are wrong", wrong)
+	return nil
 }
 
-func (s *settings) underExamination(unknown []string) doctor.Config {
+func (s *settings) doctorConfig(unknown []string) doctor.Config {
 	return doctor.Config{
 		Listen:           s.Listen,
 		ListensToAll:     !s.listensOnLoopback(),
@@ -70,20 +62,21 @@ func (s *settings) underExamination(unknown []string) doctor.Config {
 		RedisURL:         s.RedisURL,
 		SMTPURL:          s.Mail.URL,
 		MailFrom:         cmp.Or(s.Mail.From, s.defaultSender()),
-		Stripe:           doctor.Stripe{SecretKey: s.Stripe.SecretKey, WebhookSecret: s.Stripe.WebhookSecret, Price: s.Stripe.Price, APIBase: s.Stripe.APIBase},
+		Stripe:           doctor.Stripe(s.Stripe),
 		UnknownVariables: unknown,
 	}
 }
 
-// ourPrefix is what only settings of palmares begin with.
-const ourPrefix = "PALMARES_"
+// settingPrefix is the prefix of variables that belong to palmares only.
+const settingPrefix = "PALMARES_"
 
-// unknownVariables are those of the environment that were surely meant for us.
+// unknownVariables returns environment variables that look like misspelt
+// settings.
 func unknownVariables(model *kong.Application) (unknown []string) {
 	known := settingNames(model)
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
-		if strings.HasPrefix(name, ourPrefix) && !slices.Contains(known, name) && !strings.HasPrefix(name, ourPrefix+"TEST_") {
+		if strings.HasPrefix(name, settingPrefix) && !slices.Contains(known, name) && !strings.HasPrefix(name, settingPrefix+"TEST_") {
 			unknown = append(unknown, name)
 		}
 	}
@@ -91,7 +84,7 @@ func unknownVariables(model *kong.Application) (unknown []string) {
 	return unknown
 }
 
-// settingNames are the variables that settings are read from.
+// settingNames returns the environment variables of all settings.
 func settingNames(model *kong.Application) (names []string) {
 	for _, flags := range model.AllFlags(false) {
 		for _, flag := range flags {
@@ -101,39 +94,63 @@ func settingNames(model *kong.Application) (names []string) {
 	return names
 }
 
-func printFindings(w io.Writer, found []doctor.Finding, verbose bool) error {
+func printFindings(w io.Writer, findings []doctor.Finding, verbose bool) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, f := range found {
+	for _, f := range findings {
 		fmt.Fprintf(table, "%s\t%s\t%s\n", f.State, f.Check, strings.TrimSpace(f.Message+" "+f.Advice))
 		if verbose && f.Cause != nil {
-			fmt.Fprintf(table, "\t\tcause: %s\n", causeOf(f))
+			fmt.Fprintf(table, "\t\tcause: %s\n", causeText(f))
 		}
 	}
 	return table.Flush()
 }
 
-func printFindingsJSON(w io.Writer, found []doctor.Finding, verbose bool) error {
+func printFindingsJSON(w io.Writer, findings []doctor.Finding, verbose bool) error {
 	type finding struct {
 		doctor.Finding
 		Cause string `json:"cause,omitempty"`
 	}
-	all := make([]finding, len(found))
-	for i, f := range found {
+	all := make([]finding, len(findings))
+	for i, f := range findings {
 		all[i].Finding = f
 		if verbose {
-			all[i].Cause = causeOf(f)
+			all[i].Cause = causeText(f)
 		}
 	}
 	out := json.NewEncoder(w)
 	out.SetIndent("", "  ")
 	out.SetEscapeHTML(false)
-	return out.Encode(map[string]any{"version": version, "state": doctor.Worst(found), "checks": all})
+	return out.Encode(map[string]any{"version": version, "state": doctor.Worst(findings), "checks": all})
 }
 
-// causeOf is in a library's words, which may repeat an address.
-func causeOf(f doctor.Finding) string {
+// causeText returns a library's error on one line, without credentials.
+func causeText(f doctor.Finding) string {
 	if f.Cause == nil {
 		return ""
 	}
-	return strings.Join(strings.Fields(withoutCredentials(f.Cause.Error())), " ")
+	return strings.Join(strings.Fields(maskCredentials(f.Cause.Error())), " ")
+}
+
+// healthCommand is for container health checks: the image has neither a shell
+// nor curl.
+type healthCommand struct{}
+
+// Run checks the server that listens on the configured address.
+func (healthCommand) Run(ctx context.Context, s *settings, term terminal) error {
+	address, err := doctor.LocalAddress(s.Listen)
+	if err != nil {
+		return fmt.Errorf("PALMARES_LISTEN: %w", err)
+	}
+	status, err := doctor.Ready(ctx, address)
+	var notReady *doctor.NotReady
+	switch {
+	case errors.As(err, &notReady):
+		return notReady
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return fmt.Errorf("no server is listening on %s", s.Listen)
+	}
+	_, err = fmt.Fprintf(term.out, "ready, serving release %d\n", status.Release)
+	return err
 }

@@ -16,7 +16,7 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// examined is what the doctor says: a state and a sentence for each check.
+// examined holds the state and the text of each check.
 type examined struct {
 	result
 	states, lines map[string]string
@@ -30,54 +30,54 @@ func examine(t *testing.T, cfg store.Config, env ...string) examined {
 	e := examined{runs(t, cmd), map[string]string{}, map[string]string{}}
 	for line := range strings.Lines(e.out) {
 		state, rest, _ := strings.Cut(line, "  ")
-		check, said, found := strings.Cut(strings.TrimSpace(rest), "  ")
+		check, text, found := strings.Cut(strings.TrimSpace(rest), "  ")
 		if !found {
-			t.Fatalf("the line %q has no three columns", line)
+			t.Fatalf("got the line %q, want three columns", line)
 		}
-		e.states[check], e.lines[check] = state, strings.TrimSpace(said)
+		e.states[check], e.lines[check] = state, strings.TrimSpace(text)
 	}
-	wants := 0
+	want := 0
 	for check, state := range e.states {
 		if state == "wrong" {
-			wants = 1
+			want = 1
 		}
 		if state != "ok" && strings.Count(e.lines[check], ".") < 2 {
-			t.Errorf("%s: it is not said what to do: %s", check, e.lines[check])
+			t.Errorf("%s: got no advice: %s", check, e.lines[check])
 		}
 	}
-	if e.code != wants {
-		t.Errorf("exit %d:\n%s%s", e.code, e.out, e.err)
+	if e.code != want {
+		t.Errorf("got exit code %d, want %d:\n%s%s", e.code, want, e.out, e.err)
 	}
 	for _, leak := range []string{"geheim", "dial tcp", "pq:", "EOF", "connection refused", "i/o timeout", "context"} {
 		if strings.Contains(e.out+e.err, leak) {
-			t.Errorf("it says %q:\n%s%s", leak, e.out, e.err)
+			t.Errorf("got %q in the output:\n%s%s", leak, e.out, e.err)
 		}
 	}
 	return e
 }
 
-// is checks one line.
-func (e examined) is(t *testing.T, check, state, text string) {
+// want checks the state and the text of one check.
+func (e examined) want(t *testing.T, check, state, text string) {
 	t.Helper()
 	if e.states[check] != state || !strings.Contains(e.lines[check], text) {
-		t.Errorf("%s is %q: %q\n%s", check, e.states[check], e.lines[check], e.out)
+		t.Errorf("%s: got %s %q, want %s %q\n%s", check, e.states[check], e.lines[check], state, text, e.out)
 	}
 }
 
-// fill imports the demo catalog.
-func fill(t *testing.T, cfg store.Config) {
+// importDemo imports the demo catalog.
+func importDemo(t *testing.T, cfg store.Config) {
 	t.Helper()
 	succeeds(t, palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog)))
 }
 
-func TestDoctorFindsAllWell(t *testing.T) {
+func TestDoctorWithoutProblems(t *testing.T) {
 	t.Parallel()
-	smtp, trust := encryptedSMTP(t)
-	shop := startShop(t, http.StatusOK)
+	smtp, trust := startEncryptedSMTP(t)
+	stripe := startFakeStripe(t, http.StatusOK)
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		fill(t, cfg)
+		importDemo(t, cfg)
 		e := examine(t, cfg, "REDIS_URL="+testkit.StartRedis(t).URL, "SMTP_URL="+smtp, trust,
-			"STRIPE_SECRET_KEY=sk_live_geheim123", "STRIPE_WEBHOOK_SECRET=whsec_geheim", "STRIPE_API_BASE="+shop)
+			"STRIPE_SECRET_KEY=sk_live_geheim123", "STRIPE_WEBHOOK_SECRET=whsec_geheim", "STRIPE_API_BASE="+stripe)
 		want := []string{"settings", "database", "migrations", "catalog", "redis", "redis memory", "redis clock", "mail", "stripe", "price", "tax", "managing", "public url", "proxies", "server"}
 		if cfg.DatabaseURL == "" {
 			want = append(want, "data folder", "disk")
@@ -85,33 +85,33 @@ func TestDoctorFindsAllWell(t *testing.T) {
 			want = append(want, "encoding", "database clock", "connections")
 		}
 		for _, check := range want {
-			e.is(t, check, "ok", "")
+			e.want(t, check, "ok", "")
 		}
 		if len(e.states) != len(want) || e.err != "" {
-			t.Errorf("%d checks, not %d:\n%s%s", len(e.states), len(want), e.out, e.err)
+			t.Errorf("got %d checks, want %d:\n%s%s", len(e.states), len(want), e.out, e.err)
 		}
-		e.is(t, "catalog", "ok", "release 1, of 2026-11-10, imported just now")
-		e.is(t, "mail", "ok", "encrypted, and our password")
+		e.want(t, "catalog", "ok", "release 1, of 2026-11-10, imported just now")
+		e.want(t, "mail", "ok", "an encrypted connection and the password")
 	})
 }
 
-func TestDoctorForMachines(t *testing.T) {
+func TestDoctorJSON(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
-	fill(t, cfg)
+	importDemo(t, cfg)
 	for args, code := range map[string]int{"--json": 1, "--json --verbose": 1} {
 		cmd := palmares(t, cfg, append([]string{"doctor", "--listen", "127.0.0.1:0", "--redis-url", "redis://:geheim@" + freeAddress(t)}, strings.Fields(args)...)...)
 		r := runs(t, cmd)
-		var told struct {
+		var output struct {
 			State  string
 			Checks []struct{ Check, State, Message, Advice, Cause string }
 		}
-		if err := json.Unmarshal([]byte(r.out), &told); err != nil || r.code != code || told.State != "wrong" || strings.Contains(r.out, "geheim") {
-			t.Fatalf("exit %d, %v:\n%s", r.code, err, r.out)
+		if err := json.Unmarshal([]byte(r.out), &output); err != nil || r.code != code || output.State != "wrong" || strings.Contains(r.out, "geheim") {
+			t.Fatalf("got exit code %d, %v, want %d and the state wrong:\n%s", r.code, err, code, r.out)
 		}
-		for _, check := range told.Checks {
+		for _, check := range output.Checks {
 			if check.Check == "redis" && (check.State != "wrong" || check.Advice == "" || (check.Cause != "") != strings.Contains(args, "verbose")) {
-				t.Errorf("%s: %+v", args, check)
+				t.Errorf("%s: got %+v, want wrong with advice, and a cause only if verbose", args, check)
 			}
 		}
 	}
@@ -121,208 +121,212 @@ func TestDoctorOnDatabases(t *testing.T) {
 	t.Parallel()
 	t.Run("down", func(t *testing.T) {
 		e := examine(t, store.Config{DatabaseURL: "postgres://palmares:geheim@" + freeAddress(t) + "/palmares"})
-		e.is(t, "database", "wrong", "The database cannot be reached. See whether it runs")
+		e.want(t, "database", "wrong", "The database cannot be reached. Check that")
 	})
 	t.Run("silent", func(t *testing.T) {
-		e := examine(t, store.Config{DatabaseURL: "postgres://palmares:geheim@" + silent(t) + "/palmares"})
-		e.is(t, "database", "wrong", "")
+		e := examine(t, store.Config{DatabaseURL: "postgres://palmares:geheim@" + startSilent(t) + "/palmares"})
+		e.want(t, "database", "wrong", "")
 	})
-	t.Run("no such", func(t *testing.T) {
-		e := examine(t, store.Config{DatabaseURL: inDatabase(t, os.Getenv(testkit.URLVariable), "palmares_nowhere")})
-		e.is(t, "database", "wrong", "does not exist. Make it")
+	t.Run("missing", func(t *testing.T) {
+		e := examine(t, store.Config{DatabaseURL: databaseURL(t, os.Getenv(testkit.URLVariable), "palmares_nowhere")})
+		e.want(t, "database", "wrong", "does not exist. Create it")
 	})
 	t.Run("wrong password", func(t *testing.T) {
-		e := examine(t, store.Config{DatabaseURL: withPasswords(t)})
-		e.is(t, "database", "wrong", "refused the user name or password. Correct")
+		e := examine(t, store.Config{DatabaseURL: startWithPasswords(t)})
+		e.want(t, "database", "wrong", "refused the user name or password. Correct")
 	})
 	t.Run("few connections", func(t *testing.T) {
 		cfg := testkit.Postgres(t)
-		fill(t, cfg)
-		onDatabase(t, cfg.DatabaseURL, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I CONNECTION LIMIT 12', current_database()); END $$`)
+		importDemo(t, cfg)
+		execute(t, cfg.DatabaseURL, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I CONNECTION LIMIT 12', current_database()); END $$`)
 		e := examine(t, cfg)
-		e.is(t, "connections", "warning", "of 12 are free, and a server takes up to "+fmt.Sprint(store.MostConnections)+". Raise")
+		e.want(t, "connections", "warning", "of 12 connections are free; a server uses up to "+fmt.Sprint(store.MostConnections)+". Raise")
 	})
 	t.Run("another encoding", func(t *testing.T) {
 		cluster := os.Getenv(testkit.URLVariable)
 		name := fmt.Sprintf("palmares_latin_%d", os.Getpid())
-		onDatabase(t, cluster, `CREATE DATABASE `+name+` ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`)
-		t.Cleanup(func() { onDatabase(t, cluster, `DROP DATABASE `+name) })
-		e := examine(t, store.Config{DatabaseURL: inDatabase(t, cluster, name)})
-		e.is(t, "encoding", "wrong", "does not keep text as UTF-8")
+		execute(t, cluster, `CREATE DATABASE `+name+` ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`)
+		t.Cleanup(func() { execute(t, cluster, `DROP DATABASE `+name) })
+		e := examine(t, store.Config{DatabaseURL: databaseURL(t, cluster, name)})
+		e.want(t, "encoding", "wrong", "does not store text as UTF-8")
 	})
-	t.Run("a wrong setting", func(t *testing.T) {
+	t.Run("an invalid setting", func(t *testing.T) {
 		e := examine(t, store.Config{DatabaseURL: "mysql://u:geheim@h/db"})
-		e.is(t, "settings", "wrong", "DATABASE_URL: is not an address")
+		e.want(t, "settings", "wrong", "DATABASE_URL: must have the form")
 	})
 	t.Run("a misspelt setting", func(t *testing.T) {
 		e := examine(t, testkit.SQLite(t), "PALMARES_CACHEMB=9")
-		e.is(t, "settings", "warning", "PALMARES_CACHEMB")
-		e.is(t, "database", "warning", "no embedded database yet")
+		e.want(t, "settings", "warning", "PALMARES_CACHEMB")
+		e.want(t, "database", "warning", "does not exist yet")
 	})
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		fill(t, cfg)
+		importDemo(t, cfg)
 		db := testkit.Open(t, cfg)
 		if _, err := db.Write.ExecContext(t.Context(), "DELETE FROM schema_migrations WHERE version = (SELECT max(version) FROM schema_migrations)"); err != nil {
 			t.Fatal(err)
 		}
-		examine(t, cfg).is(t, "migrations", "wrong", "lacks 1 migration(s): run palmares migrate up.")
+		examine(t, cfg).want(t, "migrations", "wrong", "lacks 1 migration(s): run palmares migrate up.")
 	})
 }
 
 func TestDoctorOnReplicas(t *testing.T) {
+	skipIfShort(t)
 	t.Parallel()
 	primary, standby := testkit.StartReplicated(t)
 	cfg := store.Config{DatabaseURL: primary.URL, DataDir: t.TempDir()}
-	fill(t, cfg)
+	importDemo(t, cfg)
 	read := "DATABASE_READ_URL=" + standby.URL
 	e := examine(t, cfg, read)
-	e.is(t, "replica", "ok", "It follows")
+	e.want(t, "replica", "ok", "is up to date")
 	standby.Pause(t)
-	examine(t, cfg, read).is(t, "replica", "warning", "pg_wal_replay_resume")
+	examine(t, cfg, read).want(t, "replica", "warning", "pg_wal_replay_resume")
 	standby.Resume(t)
-	examine(t, cfg, "DATABASE_READ_URL="+primary.URL).is(t, "replica", "warning", "follows no other database")
+	examine(t, cfg, "DATABASE_READ_URL="+primary.URL).want(t, "replica", "warning", "is not a replica")
 	standby.Freeze(t)
 	e = examine(t, cfg, read)
 	standby.Thaw(t)
-	e.is(t, "replica", "wrong", "")
-	e.is(t, "database", "ok", "")
+	e.want(t, "replica", "wrong", "")
+	e.want(t, "database", "ok", "")
 }
 
 func TestDoctorOnFolders(t *testing.T) {
 	t.Parallel()
 	t.Run("full", func(t *testing.T) {
 		dir := testkit.SmallDisk(t, 8<<20)
-		_ = os.WriteFile(filepath.Join(dir, "large"), make([]byte, 16<<20), 0o600) // as much as there is room for
-		examine(t, store.Config{DataDir: dir}).is(t, "data folder", "wrong", "is full. Make room")
+		_ = os.WriteFile(filepath.Join(dir, "large"), make([]byte, 16<<20), 0o600) // until the disk is full
+		examine(t, store.Config{DataDir: dir}).want(t, "data folder", "wrong", "is full. Free some disk space")
 	})
 	t.Run("nearly full", func(t *testing.T) {
 		dir := testkit.SmallDisk(t, 32<<20)
-		examine(t, store.Config{DataDir: dir}).is(t, "disk", "wrong", "the next import may fail")
+		examine(t, store.Config{DataDir: dir}).want(t, "disk", "wrong", "the next import may fail")
 	})
-	t.Run("for reading", func(t *testing.T) {
+	t.Run("read-only", func(t *testing.T) {
 		dir := testkit.SmallDisk(t, 32<<20)
-		fill(t, store.Config{DataDir: dir})
+		importDemo(t, store.Config{DataDir: dir})
 		testkit.ReadOnly(t, dir)
-		examine(t, store.Config{DataDir: dir}).is(t, "data folder", "wrong", "for reading only. Mount it for writing")
+		examine(t, store.Config{DataDir: dir}).want(t, "data folder", "wrong", "is mounted read-only. Mount it read-write")
 	})
-	t.Run("no database", func(t *testing.T) {
+	t.Run("not a database", func(t *testing.T) {
 		dir := t.TempDir()
-		if err := os.WriteFile(store.File(dir), []byte(strings.Repeat("no database at all. ", 500)), 0o600); err != nil {
+		if err := os.WriteFile(store.File(dir), []byte(strings.Repeat("not a database. ", 500)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		examine(t, store.Config{DataDir: dir}).is(t, "database", "wrong", "damaged")
+		examine(t, store.Config{DataDir: dir}).want(t, "database", "wrong", "damaged")
 	})
-	// Whoever replaces the file under a server must start it anew.
+	// A server must be restarted after its database file was replaced.
 	t.Run("replaced", func(t *testing.T) {
 		cfg := testkit.SQLite(t)
-		fill(t, cfg)
+		importDemo(t, cfg)
 		s := startServer(t, cfg)
-		examine(t, cfg, "PALMARES_LISTEN="+s.address).is(t, "server", "ok", "is ready, with release 1")
-		if r := succeeds(t, palmares(t, cfg, "health", "--listen", s.address)); r.out != "ready, with release 1\n" {
-			t.Errorf("health: %q", r.out)
+		examine(t, cfg, "PALMARES_LISTEN="+s.address).want(t, "server", "ok", "is ready, with release 1")
+		if r := succeeds(t, palmares(t, cfg, "health", "--listen", s.address)); r.out != "ready, serving release 1\n" {
+			t.Errorf("health: got %q, want ready, serving release 1", r.out)
 		}
 		other := testkit.SQLite(t)
-		fill(t, other)
+		importDemo(t, other)
 		if err := os.Rename(store.File(other.DataDir), store.File(cfg.DataDir)); err != nil {
 			t.Fatal(err)
 		}
 		e := examine(t, cfg, "PALMARES_LISTEN="+s.address)
-		e.is(t, "server", "wrong", "the database file was moved or replaced: restart the server.")
+		e.want(t, "server", "wrong", "the database file was moved or replaced: restart the server.")
 		if r := runs(t, palmares(t, cfg, "health", "--listen", s.address)); r.code != 1 || !strings.Contains(r.err, "moved or replaced") {
-			t.Errorf("health: exit %d: %q", r.code, r.err)
+			t.Errorf("health: got exit code %d and %q, want 1 and moved or replaced", r.code, r.err)
 		}
 	})
 }
 
-func TestHealthOfNobody(t *testing.T) {
+func TestHealthWithoutServer(t *testing.T) {
 	t.Parallel()
-	at := freeAddress(t)
-	if r := runs(t, palmares(t, testkit.SQLite(t), "health", "--listen", at)); r.code != 1 || r.err != "palmares: no server answers on "+at+"\n" {
-		t.Errorf("exit %d: %q", r.code, r.err)
+	address := freeAddress(t)
+	want := "palmares: no server is listening on " + address + "\n"
+	if r := runs(t, palmares(t, testkit.SQLite(t), "health", "--listen", address)); r.code != 1 || r.err != want {
+		t.Errorf("got exit code %d and %q, want 1 and %q", r.code, r.err, want)
 	}
 }
 
 func TestDoctorOnRedis(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
-	fill(t, cfg)
-	examine(t, cfg, "REDIS_URL=redis://"+freeAddress(t)).is(t, "redis", "wrong", "cannot be reached. Each server counts alone meanwhile. Start it")
+	importDemo(t, cfg)
+	examine(t, cfg, "REDIS_URL=redis://"+freeAddress(t)).want(t, "redis", "wrong", "is unreachable. Each server counts requests on its own meanwhile. Start it")
 	server := testkit.StartRedis(t)
 	redis := "REDIS_URL=" + server.URL
-	tell(t, server.URL, "CONFIG SET maxmemory 104857600", "CONFIG SET maxmemory-policy allkeys-lru")
-	examine(t, cfg, redis).is(t, "redis memory", "warning", "allkeys-lru). Set its maxmemory-policy to noeviction.")
-	tell(t, server.URL, "CONFIG SET maxmemory-policy noeviction")
-	examine(t, cfg, redis).is(t, "redis memory", "ok", "of 100 MB")
+	sendRedis(t, server.URL, "CONFIG SET maxmemory 104857600", "CONFIG SET maxmemory-policy allkeys-lru")
+	examine(t, cfg, redis).want(t, "redis memory", "warning", "allkeys-lru). Set its maxmemory-policy to noeviction.")
+	sendRedis(t, server.URL, "CONFIG SET maxmemory-policy noeviction")
+	examine(t, cfg, redis).want(t, "redis memory", "ok", "of 100 MB")
 	server.Freeze()
-	examine(t, cfg, redis).is(t, "redis", "wrong", "takes too long")
+	examine(t, cfg, redis).want(t, "redis", "wrong", "took too long")
 	server.Thaw()
-	tell(t, server.URL, "CONFIG SET requirepass geheim")
+	sendRedis(t, server.URL, "CONFIG SET requirepass geheim")
 	e := examine(t, cfg, strings.Replace(redis, "redis://", "redis://:geheimer@", 1))
-	e.is(t, "redis", "wrong", "refuses the user or password")
+	e.want(t, "redis", "wrong", "rejected the user, the password")
 }
 
 func TestDoctorOnMail(t *testing.T) {
+	skipIfShort(t)
 	t.Parallel()
 	cfg := testkit.SQLite(t)
-	fill(t, cfg)
-	says := func(address, state, text string, env ...string) {
+	importDemo(t, cfg)
+	check := func(address, state, text string, env ...string) {
 		t.Helper()
-		examine(t, cfg, append(env, "SMTP_URL="+address)...).is(t, "mail", state, text)
+		examine(t, cfg, append(env, "SMTP_URL="+address)...).want(t, "mail", state, text)
 	}
 	plain := testkit.StartSMTP(t)
-	says(plain.URL, "ok", "without encryption")
-	says(strings.Replace(plain.URL, "smtp://", "smtp://mailer:geheim@", 1), "warning", "the password is not sent")
-	// Another machine has to offer encryption; this address is not known to be ours.
-	says(strings.Replace(plain.URL, "127.0.0.1", "0.0.0.0", 1), "wrong", "offers no encryption")
-	says("smtp://"+freeAddress(t), "wrong", "does not answer")
-	says("smtp://"+greeting(t, "554 go away"), "wrong", "does not talk to us")
-	says("smtp://"+silent(t), "wrong", "took too long")
-	encrypted, trust := encryptedSMTP(t)
-	says(encrypted, "wrong", "certificate is not to be trusted")
-	says(strings.Replace(encrypted, "geheim", "geheimer", 1), "wrong", "does not accept our user and password", trust)
-	says("", "warning", "nobody can sign in", "PUBLIC_URL=https://palmares.example.invalid", "TRUSTED_PROXIES=127.0.0.1")
+	check(plain.URL, "ok", "accepts unencrypted connections")
+	check(strings.Replace(plain.URL, "smtp://", "smtp://mailer:geheim@", 1), "warning", "the password is not sent")
+	// Other machines must offer encryption, and this address does not count as local.
+	check(strings.Replace(plain.URL, "127.0.0.1", "0.0.0.0", 1), "wrong", "offers no encryption")
+	check("smtp://"+freeAddress(t), "wrong", "does not answer")
+	check("smtp://"+startGreeting(t, "554 go away"), "wrong", "does not talk to us")
+	check("smtp://"+startSilent(t), "wrong", "took too long")
+	encrypted, trust := startEncryptedSMTP(t)
+	check(encrypted, "wrong", "certificate is not to be trusted")
+	check(strings.Replace(encrypted, "geheim", "geheimer", 1), "wrong", "does not accept our user and password", trust)
+	check("", "warning", "nobody can sign in", "PUBLIC_URL=https://palmares.example.invalid", "TRUSTED_PROXIES=127.0.0.1")
 }
 
 func TestDoctorOnStripe(t *testing.T) {
+	skipIfShort(t)
 	t.Parallel()
 	cfg := testkit.SQLite(t)
-	fill(t, cfg)
-	ask := func(base string, env ...string) examined {
+	importDemo(t, cfg)
+	check := func(base string, env ...string) examined {
 		return examine(t, cfg, append([]string{"STRIPE_SECRET_KEY=sk_test_geheim123", "STRIPE_WEBHOOK_SECRET=whsec_geheim", "STRIPE_API_BASE=" + base}, env...)...)
 	}
-	ask(startShop(t, http.StatusUnauthorized)).is(t, "stripe", "wrong", "refuses the key")
-	ask(startShop(t, http.StatusForbidden)).is(t, "stripe", "wrong", "may not read prices")
-	ask("http://"+freeAddress(t)).is(t, "stripe", "wrong", "does not answer")
-	ask(startShop(t, http.StatusOK), "STRIPE_WEBHOOK_SECRET=").is(t, "stripe secret", "wrong", "without it no server starts")
+	check(startFakeStripe(t, http.StatusUnauthorized)).want(t, "stripe", "wrong", "rejected the key")
+	check(startFakeStripe(t, http.StatusForbidden)).want(t, "stripe", "wrong", "no permission to read prices")
+	check("http://"+freeAddress(t)).want(t, "stripe", "wrong", "does not respond")
+	check(startFakeStripe(t, http.StatusOK), "STRIPE_WEBHOOK_SECRET=").want(t, "stripe secret", "wrong", "the server does not start without it")
 	// Stripe's own mock has one price, in dollars.
 	mock := testkit.StartStripeMock(t)
-	ask(mock).is(t, "price", "wrong", "not 99 EUR a month before tax")
-	ask(mock, "STRIPE_PRICE=price_1").is(t, "price", "warning", "unless that is meant")
-	ask(mockWith(t, mock, map[string]string{"GET /v1/billing_portal/configurations": noneThere})).is(t, "managing", "wrong", "no page for cards, invoices and cancelling")
+	check(mock).want(t, "price", "wrong", "not 99 EUR a month before tax")
+	check(mock, "STRIPE_PRICE=price_1").want(t, "price", "warning", "unless this is intended")
+	check(mockWith(t, mock, map[string]string{"GET /v1/billing_portal/configurations": emptyList})).want(t, "managing", "wrong", "cannot change their card, see invoices or cancel")
 
 	public := []string{"PUBLIC_URL=https://palmares.example.invalid", "TRUSTED_PROXIES=127.0.0.1"}
-	e := ask(startShop(t, http.StatusOK), public...)
-	e.is(t, "stripe", "warning", "for tests: nobody pays")
-	e.is(t, "events", "ok", "every event")
-	e.is(t, "public url", "warning", "Nobody answers")
-	ask(mock, public...).is(t, "events", "warning", "sends no events to https://palmares.example.invalid/billing/stripe")
+	e := check(startFakeStripe(t, http.StatusOK), public...)
+	e.want(t, "stripe", "warning", "a test key: no payments")
+	e.want(t, "events", "ok", "all required events")
+	e.want(t, "public url", "warning", "PUBLIC_URL is unreachable")
+	check(mock, public...).want(t, "events", "warning", "sends no events to https://palmares.example.invalid/billing/stripe")
 }
 
 func TestDoctorOnAddresses(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
-	fill(t, cfg)
+	importDemo(t, cfg)
 	e := examine(t, cfg, "PUBLIC_URL=http://palmares.example.invalid")
-	e.is(t, "public url", "wrong", "not https")
-	e.is(t, "proxies", "wrong", "all callers without a key share one quota")
+	e.want(t, "public url", "wrong", "does not use https")
+	e.want(t, "proxies", "wrong", "all callers without a key share one quota")
 	e = examine(t, cfg, "PALMARES_LISTEN=:0", "TRUSTED_PROXIES=0.0.0.0/0")
-	e.is(t, "proxies", "wrong", "TRUSTED_PROXIES has 0.0.0.0/0")
-	e.is(t, "public url", "warning", "PUBLIC_URL is not set")
+	e.want(t, "proxies", "wrong", "TRUSTED_PROXIES contains 0.0.0.0/0")
+	e.want(t, "public url", "warning", "PUBLIC_URL is not set")
 	s := startServer(t, cfg)
-	examine(t, cfg, "PUBLIC_URL=http://"+s.address).is(t, "public url", "ok", "with release 1")
+	examine(t, cfg, "PUBLIC_URL=http://"+s.address).want(t, "public url", "ok", "with release 1")
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
 	e = examine(t, cfg, "PUBLIC_URL="+other.URL, "PALMARES_LISTEN="+strings.TrimPrefix(other.URL, "http://"))
-	e.is(t, "public url", "warning", "is no palmares")
-	e.is(t, "server", "wrong", "Something else than palmares")
+	e.want(t, "public url", "warning", "is not palmares")
+	e.want(t, "server", "wrong", "Another program listens")
 }

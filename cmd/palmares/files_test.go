@@ -17,18 +17,10 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// demoDatabase is an embedded database with the demo catalog.
-func demoDatabase(t *testing.T) store.Config {
-	t.Helper()
-	cfg := testkit.SQLite(t)
-	succeeds(t, palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog)))
-	return cfg
-}
-
-func TestExportGoesWhereItShould(t *testing.T) {
+func TestExportToLinksAndPipes(t *testing.T) {
 	t.Parallel()
-	cfg := demoDatabase(t)
-	dir := t.TempDir()
+	cfg, dir := testkit.SQLite(t), t.TempDir()
+	importDemo(t, cfg)
 
 	target, link := filepath.Join(dir, "target"), filepath.Join(dir, "link")
 	if err := os.WriteFile(target, []byte("old"), 0o600); err != nil {
@@ -39,10 +31,10 @@ func TestExportGoesWhereItShould(t *testing.T) {
 	}
 	succeeds(t, palmares(t, cfg, "export", link))
 	if data, _ := os.ReadFile(target); string(data) != string(demo.Catalog) {
-		t.Error("behind a link: the file is not written")
+		t.Errorf("got %d bytes in the target of the link, want the catalog", len(data))
 	}
 	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != os.ModeSymlink {
-		t.Error("the link is gone")
+		t.Error("got no symbolic link after the export, want it unchanged")
 	}
 
 	pipe := filepath.Join(dir, "pipe")
@@ -62,38 +54,39 @@ func TestExportGoesWhereItShould(t *testing.T) {
 	}()
 	succeeds(t, palmares(t, cfg, "export", pipe))
 	if got := <-read; got != string(demo.Catalog) {
-		t.Errorf("through a pipe: %d bytes", len(got))
+		t.Errorf("got %d bytes from the pipe, want the catalog", len(got))
 	}
 }
 
-func TestFilesAreBlamedForFiles(t *testing.T) {
+func TestFileErrors(t *testing.T) {
 	t.Parallel()
-	cfg, dir := demoDatabase(t), t.TempDir()
+	cfg, dir := testkit.SQLite(t), t.TempDir()
+	importDemo(t, cfg)
 	for name, c := range map[string]struct {
 		args []string
 		want string
 	}{
-		"a directory":      {[]string{"export", dir}, dir + ": is a directory"},
-		"a missing folder": {[]string{"export", filepath.Join(dir, "no", "file")}, filepath.Join(dir, "no", "file") + ": there is no such file or folder"},
-		"a full disk":      {[]string{"export", "/dev/full"}, "/dev/full: the disk is full"},
-		"a full disk, too": {[]string{"generate", "--tools", "100", "/dev/full"}, "/dev/full: the disk is full"},
+		"a directory":       {[]string{"export", dir}, dir + ": is a directory"},
+		"a missing folder":  {[]string{"export", filepath.Join(dir, "no", "file")}, filepath.Join(dir, "no", "file") + ": no such file or directory"},
+		"a full disk":       {[]string{"export", "/dev/full"}, "/dev/full: the disk is full"},
+		"another full disk": {[]string{"generate", "--tools", "100", "/dev/full"}, "/dev/full: the disk is full"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if r := runs(t, palmares(t, cfg, c.args...)); r.code != 1 || r.err != "palmares: "+c.want+"\n" {
-				t.Errorf("exit %d: %s", r.code, r.err)
+				t.Errorf("got exit code %d and %q, want 1 and %q", r.code, r.err, c.want)
 			}
 		})
 	}
 	if r := runs(t, palmares(t, store.Config{DataDir: filepath.Join(dir, "typo")}, "export")); r.code != 1 || !strings.Contains(r.err, "there is no database in") {
-		t.Errorf("no database: exit %d: %s", r.code, r.err)
+		t.Errorf("no database: got exit code %d and %q, want 1", r.code, r.err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "typo")); err == nil {
-		t.Error("an export made a database")
+		t.Error("got a database after an export, want none")
 	}
 }
 
-// The import is done: a report that cannot be shown does not undo it.
-func TestImportWithoutAScreen(t *testing.T) {
+// An import succeeds even if its report cannot be printed.
+func TestImportWithFullOutput(t *testing.T) {
 	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
@@ -104,7 +97,7 @@ func TestImportWithoutAScreen(t *testing.T) {
 	cmd := palmares(t, cfg, "import", writeFile(t, "demo.ndjson", demo.Catalog))
 	cmd.Stdout = full
 	if err := cmd.Run(); err != nil {
-		t.Errorf("it says that it failed: %v", err)
+		t.Errorf("got %v, want success", err)
 	}
 	succeeds(t, palmares(t, cfg, "export"))
 }
@@ -114,13 +107,13 @@ func TestVerboseShowsTheCause(t *testing.T) {
 	cfg := store.Config{DatabaseURL: "postgres://u:geheim@127.0.0.1:1/db", DataDir: "data"}
 	quiet, verbose := runs(t, palmares(t, cfg, "migrate", "status")), runs(t, palmares(t, cfg, "--verbose", "migrate", "status"))
 	if quiet.err != "palmares: the database cannot be reached\n" || !strings.HasPrefix(verbose.err, quiet.err+"cause: ") {
-		t.Errorf("got %q and %q", quiet.err, verbose.err)
+		t.Errorf("got %q and %q, want a cause in the second", quiet.err, verbose.err)
 	}
 	if strings.Contains(verbose.err, "geheim") {
-		t.Error("it shows the password")
+		t.Errorf("got an error with the password: %s", verbose.err)
 	}
 	if r := runs(t, palmares(t, store.Config{DataDir: "data"}, "migrate", "status", "postgres://u:geheim@h/db")); r.code != 2 || strings.Contains(r.err, "geheim") {
-		t.Errorf("exit %d: %s", r.code, r.err)
+		t.Errorf("got exit code %d and %q, want 2 without the password", r.code, r.err)
 	}
 }
 
@@ -131,18 +124,18 @@ func TestSignalsEndCommands(t *testing.T) {
 		t.Fatalf("got a feed of %d bytes, %v, want more than a pipe holds", len(feed), err)
 	}
 	for name, args := range map[string][]string{
-		"import from a pipe that never ends": {"import", "-"},
-		"generate":                           {"generate", "--tools", "5000000"},
+		"import from an endless pipe": {"import", "-"},
+		"generate":                    {"generate", "--tools", "5000000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := palmares(t, testkit.SQLite(t), args...)
-			never, writer, err := os.Pipe()
+			reader, writer, err := os.Pipe()
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer never.Close()
+			defer reader.Close()
 			defer writer.Close()
-			cmd.Stdin = never
+			cmd.Stdin = reader
 			out, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -150,7 +143,7 @@ func TestSignalsEndCommands(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			// A process that reads or writes a feed has started its work.
+			// Wait until the process reads or writes.
 			if args[0] == "import" {
 				_, err = writer.Write(feed)
 			} else {
@@ -159,17 +152,17 @@ func TestSignalsEndCommands(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			go func() { _, _ = io.Copy(io.Discard, out) }() // or it would wait to write
+			go func() { _, _ = io.Copy(io.Discard, out) }() // so that it does not block
 			_ = cmd.Process.Signal(os.Interrupt)
 			_ = cmd.Wait()
 			if code := cmd.ProcessState.ExitCode(); code != 1 {
-				t.Errorf("exit %d", code)
+				t.Errorf("got exit code %d, want 1", code)
 			}
 		})
 	}
 }
 
-func TestDemoLeavesACatalogAlone(t *testing.T) {
+func TestDemoKeepsAnExistingCatalog(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	succeeds(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 20, Seed: 1})))
@@ -178,23 +171,23 @@ func TestDemoLeavesACatalogAlone(t *testing.T) {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	s.ends(t)
 	if succeeds(t, palmares(t, cfg, "export")).out != before {
-		t.Error("the demo took the place of a catalog")
+		t.Error("got another catalog after serve --demo, want the imported one")
 	}
 }
 
 func TestDrainingIsNotReady(t *testing.T) {
 	t.Parallel()
 	h := health{store: testkit.Open(t, testkit.SQLite(t)), log: slog.New(slog.DiscardHandler)}
-	ask := func() int {
+	status := func() int {
 		recorder := httptest.NewRecorder()
 		h.ready(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
 		return recorder.Code
 	}
-	if code := ask(); code != http.StatusOK {
-		t.Errorf("before: %d", code)
+	if code := status(); code != http.StatusOK {
+		t.Errorf("before: got %d, want 200", code)
 	}
 	h.draining.Store(true)
-	if code := ask(); code != http.StatusServiceUnavailable {
-		t.Errorf("while draining: %d", code)
+	if code := status(); code != http.StatusServiceUnavailable {
+		t.Errorf("while draining: got %d, want 503", code)
 	}
 }

@@ -1,20 +1,29 @@
 package main
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
 
 	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
 )
 
 type importCommand struct {
-	File   string `arg:"" help:"The feed, plain or gzip; - for standard input."`
-	DryRun bool   `help:"Only tell what would change."`
-	Force  bool   `help:"Import an older feed, or one that drops more than a fifth of the tools."`
+	File   string `arg:"" help:"Path of the feed, plain or gzip; - for standard input."`
+	DryRun bool   `help:"Show what would change without changing it."`
+	Force  bool   `help:"Import a feed that is older than the catalog, or that removes more than a fifth of the tools."`
 }
 
 // Run imports a feed and prints what changed.
@@ -24,8 +33,9 @@ func (c *importCommand) Run(ctx context.Context, s *settings, term terminal) err
 		return err
 	}
 	defer source.Close()
-	s.importing = true
-	db, err := openMigrated(ctx, s)
+	cfg := s.storeConfig()
+	cfg.ForImport = true
+	db, err := openMigrated(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -35,25 +45,25 @@ func (c *importCommand) Run(ctx context.Context, s *settings, term terminal) err
 	report, err := feed.Import(ctx, db, source, feed.Options{Force: c.Force, DryRun: c.DryRun, Progress: bar.update})
 	bar.end(err == nil)
 	if err != nil {
-		return importProblem(err, term.err)
+		return importError(err, term.err)
 	}
 	if err := report.Print(term.out); err != nil {
-		// The import itself is done: failing now would only make someone do it again.
-		fmt.Fprintln(term.err, "palmares: the import is done, but its report cannot be written")
+		// Do not fail: the import succeeded and must not be repeated.
+		fmt.Fprintln(term.err, "palmares: the import succeeded, but its report cannot be written")
 	}
 	return nil
 }
 
-// importProblem tells what is wrong and what came of it.
-func importProblem(err error, w io.Writer) error {
+// importError prints the faults of a feed, and adds whether anything changed.
+func importError(err error, w io.Writer) error {
 	var faults *feed.Faults
 	var database *store.Fault
 	switch {
 	case errors.As(err, &faults):
 		fmt.Fprintln(w, faults)
-		return errors.New("nothing was changed: the feed is wrong")
+		return errors.New("nothing was changed: the feed is invalid")
 	case errors.As(err, &database) && database.Unsure:
-		return fmt.Errorf("%w: import the feed again, which changes nothing if it is in", err)
+		return fmt.Errorf("%w: import the feed again; nothing changes if the first import succeeded", err)
 	case errors.Is(err, context.Canceled):
 		return errInterrupted
 	}
@@ -62,35 +72,34 @@ func importProblem(err error, w io.Writer) error {
 
 var errInterrupted = errors.New("nothing was changed: interrupted")
 
-// openFeed opens a feed that can be read more than once: what is not a file,
-// such as a pipe, is copied to one that nobody else sees.
+// openFeed opens a feed. It must be seekable, so that anything but a regular
+// file is copied to a temporary one.
 func openFeed(ctx context.Context, name string, stdin *os.File) (io.ReadSeekCloser, error) {
-	file := stdin
+	file, err := stdin, error(nil)
 	if name != "-" {
-		var err error
 		if file, err = os.Open(name); err != nil {
-			return nil, fmt.Errorf("%s: %s", name, fileProblem(err))
+			return nil, fileError(name, err)
 		}
 	}
 	info, err := file.Stat()
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s: %s", name, fileProblem(err))
+		return nil, fileError(name, err)
 	case info.IsDir():
 		return nil, fmt.Errorf("%s: is a directory", name)
 	case info.Mode().IsRegular():
 		return file, nil
 	}
-	return spool(ctx, file)
+	return copyToTemp(ctx, file)
 }
 
-func spool(ctx context.Context, from io.Reader) (io.ReadSeekCloser, error) {
+func copyToTemp(ctx context.Context, from io.Reader) (io.ReadSeekCloser, error) {
 	file, err := os.CreateTemp("", "palmares-feed-")
 	if err != nil {
-		return nil, fmt.Errorf("cannot keep the feed in a temporary file: %s", fileProblem(err))
+		return nil, fileError("temporary file", err)
 	}
-	_ = os.Remove(file.Name()) // it lives on until it is closed
-	// Nothing wakes a read from a silent pipe, so a signal does not wait for it.
+	_ = os.Remove(file.Name()) // the data stays available until the file is closed
+	// A read from a silent pipe cannot be interrupted, so it runs on its own.
 	copied := make(chan error, 1)
 	go func() {
 		_, err := io.Copy(file, from)
@@ -103,7 +112,187 @@ func spool(ctx context.Context, from io.Reader) (io.ReadSeekCloser, error) {
 	}
 	if err != nil {
 		_ = file.Close()
-		return nil, fmt.Errorf("cannot keep the feed in a temporary file: %s", fileProblem(err))
+		return nil, fileError("temporary file", err)
 	}
 	return file, nil
+}
+
+type exportCommand struct {
+	File string `arg:"" optional:"" help:"Path of the feed, compressed if it ends in .gz. Default: standard output."`
+}
+
+func (c *exportCommand) Run(ctx context.Context, s *settings, term terminal) error {
+	db, err := store.Open(ctx, store.Config{DatabaseURL: s.DatabaseURL, DataDir: s.DataDir, MustExist: true})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if err := db.CheckMigrated(ctx); err != nil {
+		return err
+	}
+	return writeFeed(c.File, term.out, func(w io.Writer) error { return feed.Export(ctx, db, w) })
+}
+
+type generateCommand struct {
+	File     string `arg:"" optional:"" help:"Path of the feed, compressed if it ends in .gz. Default: standard output."`
+	Tools    int    `help:"Number of active tools (${default})." default:"5000"`
+	Seed     uint64 `help:"Random seed; the same seed gives the same feed (${default})." default:"1"`
+	Revision int    `help:"Number of rounds of edits, each changing a twentieth of the tools (${default})." default:"0"`
+}
+
+// Validate is called by kong.
+func (c *generateCommand) Validate() error {
+	switch {
+	case c.Tools < 1 || c.Tools > 10_000_000:
+		return fmt.Errorf("--tools: must be from 1 to 10000000 (got %d)", c.Tools)
+	case c.Revision < 0 || c.Revision > 10_000:
+		return fmt.Errorf("--revision: must be from 0 to 10000 (got %d)", c.Revision)
+	}
+	return nil
+}
+
+func (c *generateCommand) Run(ctx context.Context, term terminal) error {
+	return writeFeed(c.File, term.out, func(w io.Writer) error {
+		return synth.Write(ctx, w, synth.Options{Tools: c.Tools, Seed: c.Seed, Revision: c.Revision})
+	})
+}
+
+// writeFeed writes to standard output or a file. A regular file is replaced
+// once the new one is complete; a device or a pipe is written directly.
+func writeFeed(name string, stdout io.Writer, write func(io.Writer) error) error {
+	var err error
+	switch {
+	case name == "" || name == "-":
+		name = "standard output"
+		err = write(stdout)
+	case isSpecialFile(name):
+		file, openErr := os.OpenFile(name, os.O_WRONLY, 0)
+		if openErr != nil {
+			return fileError(name, openErr)
+		}
+		err = errors.Join(write(file), file.Close())
+	default:
+		err = replaceFile(name, write)
+	}
+	var output *feed.OutputError
+	if errors.As(err, &output) {
+		err = output.Cause
+	}
+	return fileError(name, err)
+}
+
+// isSpecialFile reports whether a file must not be replaced by a regular one.
+func isSpecialFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
+}
+
+// replaceFile writes a temporary file and renames it once it is complete. It
+// follows symbolic links.
+func replaceFile(name string, write func(io.Writer) error) (err error) {
+	if target, err := filepath.EvalSymlinks(name); err == nil {
+		name = target
+	}
+	file, err := os.CreateTemp(filepath.Dir(name), ".palmares-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		_ = file.Close()
+		if err != nil {
+			_ = os.Remove(file.Name())
+		}
+	}()
+	if strings.HasSuffix(name, ".gz") {
+		compressed := gzip.NewWriter(file)
+		if err = write(compressed); err == nil {
+			err = compressed.Close()
+		}
+	} else {
+		err = write(file)
+	}
+	if err != nil {
+		return err
+	}
+	// Temporary files are private; a feed is not.
+	if err := errors.Join(file.Chmod(0o644), file.Sync()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), name)
+}
+
+// fileError rewords an error of the file system, and passes on any other.
+func fileError(name string, err error) error {
+	var path *fs.PathError
+	var link *os.LinkError
+	if !errors.As(err, &path) && !errors.As(err, &link) {
+		return err
+	}
+	reason := "cannot be read or written"
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		reason = "no such file or directory"
+	case errors.Is(err, fs.ErrPermission):
+		reason = "permission denied"
+	case errors.Is(err, syscall.ENOSPC):
+		reason = "the disk is full"
+	case errors.Is(err, syscall.EISDIR), errors.Is(err, fs.ErrExist):
+		reason = "is a directory"
+	case errors.Is(err, syscall.EPIPE):
+		reason = "the reader has closed the pipe"
+	}
+	return fmt.Errorf("%s: %s", name, reason)
+}
+
+// progress shows the progress of an import: a bar on a terminal, and one line
+// for each stage elsewhere.
+type progress struct {
+	w     io.Writer
+	bar   bool
+	stage string
+	drawn time.Time
+}
+
+func newProgress(w io.Writer) *progress {
+	file, isFile := w.(*os.File)
+	return &progress{w: w, bar: isFile && term.IsTerminal(int(file.Fd()))}
+}
+
+const (
+	barWidth    = 30
+	barInterval = 100 * time.Millisecond
+)
+
+func (p *progress) update(stage string, done, total int64) {
+	if stage != p.stage {
+		p.end(true)
+		p.stage = stage
+		if !p.bar {
+			fmt.Fprintln(p.w, stage)
+		}
+	}
+	if p.bar && time.Since(p.drawn) >= barInterval {
+		p.draw(done, total)
+	}
+}
+
+func (p *progress) draw(done, total int64) {
+	p.drawn = time.Now()
+	full := barWidth
+	if total > 0 {
+		full = min(int(barWidth*done/total), barWidth) // a file may grow while it is read
+	}
+	fmt.Fprintf(p.w, "\r%-20s [%s%s] %3d %%", p.stage,
+		strings.Repeat("#", full), strings.Repeat(".", barWidth-full), 100*full/barWidth)
+}
+
+// end finishes the current bar, full if the stage succeeded.
+func (p *progress) end(success bool) {
+	if p.bar && p.stage != "" {
+		if success {
+			p.draw(1, 1)
+		}
+		fmt.Fprintln(p.w)
+	}
+	p.stage = ""
 }

@@ -1,4 +1,4 @@
-// Palmares serves a catalog of tested AI tools, and publishes it from a feed.
+// Palmares serves a catalog of tested AI tools, and imports it from a feed.
 package main
 
 import (
@@ -10,7 +10,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal asks for an orderly end, a second one ends at once.
+	// The first signal starts a graceful shutdown, a second one kills the process.
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], terminal{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
 }

@@ -1,64 +1,77 @@
 package main
 
 import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
+	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
 )
 
-// A shared cache in front of the server serves what it may, and never one
-// caller's answer to another.
+// A shared cache in front of the server never serves one caller's response to
+// another.
 func TestSharedCache(t *testing.T) {
+	skipIfShort(t)
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	s := startServer(t, cfg, "--demo", "--trusted-proxies", "127.0.0.1")
 	front := &server{address: startNginx(t, s.address)}
 	mine, theirs := newKey(t, cfg, "developer"), newKey(t, cfg, "pro")
 
-	ask := func(path string, headers ...string) (*http.Response, string) {
+	get := func(path string, headers ...string) (*http.Response, string) {
 		t.Helper()
 		got := front.call(t, http.MethodGet, path, "", headers...)
 		return got, got.Header.Get("X-Cache-Status")
 	}
-	if got, _ := ask("/api/v1/stats", "Authorization", "Bearer "+mine); got.StatusCode != 200 || got.Header.Get("X-RateLimit-Tier") != "free" {
-		t.Fatalf("with a key: %d %v", got.StatusCode, got.Header)
+	if got, _ := get("/api/v1/stats", "Authorization", "Bearer "+mine); got.StatusCode != 200 || got.Header.Get("X-RateLimit-Tier") != "free" {
+		t.Fatalf("with a key: got %d %v, want 200 and the tier free", got.StatusCode, got.Header)
 	}
 	for i := range 3 {
-		got, status := ask("/api/v1/stats")
+		got, status := get("/api/v1/stats")
 		if got.StatusCode != 200 || got.Header.Get("X-RateLimit-Tier") != "" || got.Header.Get("CDN-Cache-Control") != "" {
-			t.Errorf("without a key: %d %v", got.StatusCode, got.Header)
+			t.Errorf("without a key: got %d %v, want 200 without a tier", got.StatusCode, got.Header)
 		}
 		if i > 0 && status != "HIT" {
-			t.Errorf("what anybody may have is not cached: %s", status)
+			t.Errorf("got %s for a public response, want HIT", status)
 		}
 	}
-	if got, _ := ask("/api/v1/stats", "Authorization", "Bearer "+theirs); got.Header.Get("X-RateLimit-Tier") != "pro" {
-		t.Errorf("with another key: %v", got.Header)
+	if got, _ := get("/api/v1/stats", "Authorization", "Bearer "+theirs); got.Header.Get("X-RateLimit-Tier") != "pro" {
+		t.Errorf("with another key: got %v, want the tier pro", got.Header)
 	}
 
-	if got, _ := ask("/api/embeddings/plume", "Authorization", "Bearer "+mine); got.StatusCode != 200 {
-		t.Fatalf("embeddings: %d", got.StatusCode)
+	if got, _ := get("/api/embeddings/plume", "Authorization", "Bearer "+mine); got.StatusCode != 200 {
+		t.Fatalf("embeddings: got %d, want 200", got.StatusCode)
 	}
 	for _, headers := range [][]string{nil, {"Authorization", "Bearer nonsense"}} {
-		if got, status := ask("/api/embeddings/plume", headers...); got.StatusCode != 401 {
-			t.Errorf("embeddings without a key: %d (%s)", got.StatusCode, status)
+		if got, status := get("/api/embeddings/plume", headers...); got.StatusCode != 401 {
+			t.Errorf("embeddings without a key: got %d (%s), want 401", got.StatusCode, status)
 		}
 	}
-	// Encodings are kept apart, too.
-	if got, _ := ask("/api/v1/tools", "Accept-Encoding", "gzip"); got.Header.Get("Content-Encoding") != "gzip" {
-		t.Errorf("%v", got.Header)
+	// Encodings are cached separately.
+	if got, _ := get("/api/v1/tools", "Accept-Encoding", "gzip"); got.Header.Get("Content-Encoding") != "gzip" {
+		t.Errorf("got %v, want gzip", got.Header)
 	}
-	if got, _ := ask("/api/v1/tools", "Accept-Encoding", "identity"); got.Header.Get("Content-Encoding") != "" {
-		t.Errorf("%v", got.Header)
+	if got, _ := get("/api/v1/tools", "Accept-Encoding", "identity"); got.Header.Get("Content-Encoding") != "" {
+		t.Errorf("got %v, want no encoding", got.Header)
 	}
 }
 
-// startNginx puts a caching proxy before an address.
+// startNginx starts a caching proxy in front of an address.
 func startNginx(t *testing.T, behind string) string {
 	t.Helper()
 	nginx, err := testkit.Nginx.Ensure()
@@ -103,4 +116,246 @@ http {
 	})
 	testkit.WaitFor(t, address)
 	return address
+}
+
+// TestDeployedNginx runs the nginx.conf of deploy in front of three servers.
+func TestDeployedNginx(t *testing.T) {
+	skipIfShort(t)
+	t.Parallel()
+	cfg := testkit.Postgres(t)
+	redis := testkit.StartRedis(t).URL
+	importDemo(t, cfg)
+	var servers []*server
+	for range 3 {
+		servers = append(servers, startServer(t, cfg, "--redis-url", redis, "--trusted-proxies", "127.0.0.1"))
+	}
+	front, client := startDeployedNginx(t, servers)
+	get := func(path string, headers ...string) (int, error) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+front.address+path, nil)
+		if err != nil {
+			return 0, err
+		}
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		response, err := client.Do(r)
+		if err != nil {
+			return 0, err
+		}
+		defer response.Body.Close()
+		_, err = io.Copy(io.Discard, response.Body)
+		return response.StatusCode, err
+	}
+
+	t.Run("redirect to https", func(t *testing.T) {
+		plain := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		response, err := plain.Get("http://" + front.plain + "/api/v1/stats?x=1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if to := response.Header.Get("Location"); response.StatusCode != 308 || !strings.HasPrefix(to, "https://") || !strings.HasSuffix(to, "/api/v1/stats?x=1") {
+			t.Errorf("got %d to %q, want 308 to https", response.StatusCode, to)
+		}
+	})
+
+	// Three servers share one quota, and clients cannot forge their address.
+	t.Run("one quota", func(t *testing.T) {
+		granted := 0
+		for i := range 110 {
+			status, err := get("/api/v1/stats", "X-Forwarded-For", fmt.Sprintf("203.0.113.%d", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if status == 200 {
+				granted++
+			} else if status != 429 {
+				t.Fatalf("request %d: got %d, want 200 or 429", i, status)
+			}
+		}
+		if granted != 100 {
+			t.Errorf("got %d requests granted, want 100", granted)
+		}
+	})
+
+	t.Run("rate limit", func(t *testing.T) {
+		var all sync.WaitGroup
+		var rejected atomic.Int64
+		for range 8 {
+			all.Go(func() {
+				for range 100 {
+					r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+front.address+"/healthz", nil)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					response, err := client.Do(r)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					body, _ := io.ReadAll(response.Body)
+					response.Body.Close()
+					if response.StatusCode == 429 {
+						rejected.Add(1)
+						if response.Header.Get("Retry-After") == "" || !strings.HasPrefix(string(body), `{"error":"Too many`) {
+							t.Errorf("429: got %v %s, want Retry-After and a JSON error", response.Header, body)
+						}
+					}
+				}
+			})
+		}
+		all.Wait()
+		if rejected.Load() == 0 {
+			t.Error("got no 429 in 800 requests, want some")
+		}
+	})
+
+	t.Run("unbuffered events", func(t *testing.T) {
+		key := newKey(t, cfg, "pro")
+		ctx := wait.Context(t)
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+front.address+"/graphql", strings.NewReader(`{"query":"subscription {catalogPublished {release}}"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "text/event-stream")
+		r.Header.Set("Authorization", "Bearer "+key)
+		response, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		succeeds(t, palmares(t, cfg, "import", "--force", synthFile(t, synth.Options{Tools: 20, Seed: 1, Revision: 300})))
+		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+			if strings.Contains(lines.Text(), `"release":`) {
+				return
+			}
+		}
+		t.Errorf("got no event: %d %v", response.StatusCode, ctx.Err())
+	})
+
+	// One server shuts down, as in an upgrade, and one is killed.
+	t.Run("lost servers", func(t *testing.T) {
+		key := newKey(t, cfg, "pro")
+		end, failed := make(chan struct{}), make(chan string, 1)
+		var sent atomic.Int64
+		more := func() {
+			before := sent.Load()
+			wait.Until(t, "more requests are sent", func() bool { return sent.Load() > before+20 || t.Failed() || len(failed) > 0 })
+		}
+		go func() {
+			defer close(failed)
+			for {
+				select {
+				case <-end:
+					return
+				default:
+				}
+				sent.Add(1)
+				if status, err := get("/api/v1/tools?limit=5", "Authorization", "Bearer "+key); err != nil || status != 200 {
+					failed <- fmt.Sprintf("request %d: got %d %v, want 200", sent.Load(), status, err)
+					return
+				}
+			}
+		}()
+		more()
+		_ = servers[0].cmd.Process.Signal(syscall.SIGTERM)
+		<-servers[0].done
+		more()
+		_ = servers[1].cmd.Process.Kill()
+		<-servers[1].done
+		more()
+		close(end)
+		if why, is := <-failed; is {
+			t.Error(why)
+		}
+		t.Logf("%d requests", sent.Load())
+	})
+
+	_ = servers[2].cmd.Process.Signal(syscall.SIGTERM)
+	servers[2].ends(t)
+	for _, i := range []int{0, 2} { // the killed one lost its last log lines
+		if !strings.Contains(servers[i].log.String(), "/api/v1/stats") {
+			t.Errorf("server %d got no requests, want some", i)
+		}
+	}
+}
+
+// deployedNginx holds the addresses that nginx listens on.
+type deployedNginx struct{ address, plain string }
+
+func startDeployedNginx(t *testing.T, servers []*server) (deployedNginx, *http.Client) {
+	t.Helper()
+	nginx, err := testkit.Nginx.Ensure()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	client := certify(t, dir)
+	front := deployedNginx{freeAddress(t), freeAddress(t)}
+	// Only addresses and folders differ from the deployed file.
+	config := deployFile(t, "nginx.conf")
+	change := func(from, to string) {
+		t.Helper()
+		if strings.Count(config, from) != 1 {
+			t.Fatalf("got %q %d times in nginx.conf, want once", from, strings.Count(config, from))
+		}
+		config = strings.Replace(config, from, to, 1)
+	}
+	for i, s := range servers {
+		change(fmt.Sprintf("palmares-%d:8080 ", i+1), s.address+" ")
+	}
+	change("listen 80 default_server;", "listen "+front.plain+";")
+	change("listen 443 ssl http2;", "listen "+front.address+" ssl http2;")
+	change("/etc/nginx/certs/fullchain.pem", dir+"/fullchain.pem")
+	change("/etc/nginx/certs/privkey.pem", dir+"/privkey.pem")
+	change("/var/run/nginx.pid", dir+"/pid")
+	change("/dev/stderr", dir+"/error.log")
+	change("/var/cache/nginx/palmares", dir+"/cache")
+	change("http {", fmt.Sprintf("http { client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;", dir))
+	file := filepath.Join(dir, "nginx.conf")
+	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(nginx, "-t", "-p", dir, "-c", file, "-g", "daemon off;").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	cmd := exec.Command(nginx, "-p", dir, "-c", file, "-g", "daemon off; master_process off;")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if output, _ := os.ReadFile(filepath.Join(dir, "error.log")); t.Failed() {
+			t.Logf("nginx: %s", output)
+		}
+	})
+	testkit.WaitFor(t, front.address)
+	return front, client
+}
+
+// certify writes a certificate to a folder and returns a client that trusts it.
+func certify(t *testing.T, dir string) *http.Client {
+	t.Helper()
+	web := httptest.NewTLSServer(nil)
+	defer web.Close()
+	key, err := x509.MarshalPKCS8PrivateKey(web.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{
+		"fullchain.pem": {Type: "CERTIFICATE", Bytes: web.Certificate().Raw},
+		"privkey.pem":   {Type: "PRIVATE KEY", Bytes: key},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trusted := x509.NewCertPool()
+	trusted.AddCert(web.Certificate())
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted, ServerName: "example.com"}, ForceAttemptHTTP2: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: wait.Limit}
 }

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,29 +15,23 @@ import (
 	"palmares/graph"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
-	"palmares/internal/catalog/journal"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/store"
-	"palmares/internal/notify/atom"
 	"palmares/internal/ops/tracing"
 	"palmares/internal/web/status"
-	"palmares/rest"
 )
 
 const (
 	readHeaderTimeout = 5 * time.Second
-	readTimeout       = 30 * time.Second
 	writeTimeout      = 60 * time.Second
-	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 32 << 10
 )
 
 type serveCommand struct {
-	Demo bool `help:"Fill an empty database with the demo catalog."`
+	Demo bool `help:"Import the demo catalog if the database is empty."`
 }
 
-// Run serves until ctx ends and every request in flight is answered.
+// Run serves until ctx ends and all requests in flight are finished.
 func (c *serveCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	log, lines := newLogger(term.err)
 	if lines != nil {
@@ -49,47 +43,47 @@ func (c *serveCommand) Run(ctx context.Context, s *settings, term terminal) erro
 	}
 	if traces != nil {
 		defer traces.Close()
-		log = tracing.InLog(log)
+		log = tracing.WithTraceIDs(log)
 	}
-	slog.SetDefault(log) // for what net/http says by itself
-	useMemory(s)
+	slog.SetDefault(log) // net/http logs through it
+	tuneMemory(s)
 	p, err := newProgram(ctx, s, log, traces, c.Demo)
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	p.printAddresses(term.out)
+	p.printBanner(term.out)
 	return p.serve(ctx)
 }
 
-// program is the server as a value: what the tests start is what ships.
+// program is a server with everything it uses.
 type program struct {
-	settings *settings
-	log      *slog.Logger
-	store    *store.Store
-	listener net.Listener
-	metrics  net.Listener // nil for none
-	server   *http.Server
-	health   health
-	conns    connCounter
-	closing  atomic.Bool // no more requests are wanted
-	gate     *gate
-	executor *graph.Executor
-	graphql  *graph.Handler
-	answers  *cache.Cache
-	people   *people
-	minutes  *status.Recorder
-	watch    watch
+	settings    *settings
+	log         *slog.Logger
+	store       *store.Store
+	listener    net.Listener
+	metrics     net.Listener // nil without metrics
+	server      *http.Server
+	health      health
+	connections atomic.Int64
+	closing     atomic.Bool // responses close their connection
+	access      *access
+	executor    *graph.Executor
+	graphql     *graph.Handler
+	cache       *cache.Cache
+	services    *services
+	minutes     *status.Recorder
+	telemetry   telemetry
 }
 
-// newProgram opens everything that serving needs. Its address is then known.
+// newProgram opens the database and listens.
 func newProgram(ctx context.Context, s *settings, log *slog.Logger, traces *tracing.Tracing, fillDemo bool) (*program, error) {
-	watch := newWatch(s, traces)
-	db, err := migrated(ctx, store.Config{DatabaseURL: s.DatabaseURL, ReadURL: s.ReadURL, DataDir: s.DataDir, Watch: watch.statements()})
+	telemetry := newTelemetry(s, traces)
+	db, err := openMigrated(ctx, store.Config{DatabaseURL: s.DatabaseURL, ReadURL: s.ReadURL, DataDir: s.DataDir, Watch: telemetry.statements()})
 	if err != nil {
 		return nil, err
 	}
-	p := &program{settings: s, log: log, watch: watch, store: db, health: health{store: db, log: log}, minutes: status.NewRecorder(db, log)}
+	p := &program{settings: s, log: log, telemetry: telemetry, store: db, health: health{store: db, log: log}, minutes: status.NewRecorder(db, log)}
 	if err := p.open(ctx, fillDemo); err != nil {
 		p.close()
 		return nil, err
@@ -97,7 +91,7 @@ func newProgram(ctx context.Context, s *settings, log *slog.Logger, traces *trac
 	return p, nil
 }
 
-// open makes all that stands on the database.
+// open creates everything that needs the database.
 func (p *program) open(ctx context.Context, fillDemo bool) (err error) {
 	s := p.settings
 	if fillDemo {
@@ -114,14 +108,14 @@ func (p *program) open(ctx context.Context, fillDemo bool) (err error) {
 	if err != nil {
 		return err
 	}
-	p.answers = cache.New(int64(s.CacheMB)<<20, secret, p.log)
+	p.cache = cache.New(int64(s.CacheMB)<<20, secret, p.log)
 	if release != nil {
-		p.answers.Publish(release.ID)
+		p.cache.Publish(release.ID)
 	}
-	if p.gate, err = newGate(ctx, s, p.store, p.log); err != nil {
+	if p.access, err = newAccess(ctx, s, p.store, p.log); err != nil {
 		return err
 	}
-	p.watch.counting(p.gate)
+	p.telemetry.watchQuota(p.access)
 	if p.listener, err = listen(s.Listen); err != nil {
 		return err
 	}
@@ -130,8 +124,8 @@ func (p *program) open(ctx context.Context, fillDemo bool) (err error) {
 			return err
 		}
 	}
-	s.servedAt(p.listener.Addr().(*net.TCPAddr))
-	if p.people, err = newPeople(s, p.store, p.gate, p.log); err != nil {
+	s.setAddresses(p.listener.Addr().(*net.TCPAddr))
+	if p.services, err = newServices(s, p.store, p.access, p.log); err != nil {
 		return err
 	}
 	handler, err := p.handler()
@@ -141,11 +135,11 @@ func (p *program) open(ctx context.Context, fillDemo bool) (err error) {
 	p.server = &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: readHeaderTimeout,
-		ReadTimeout:       readTimeout,
+		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		ConnState:         p.conns.track,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    32 << 10,
+		ConnState:         p.countConnection,
 		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
 	}
 	return nil
@@ -160,7 +154,7 @@ func (p *program) close() {
 	_ = p.store.Close()
 }
 
-// fillDemo imports the demo catalog, unless there is a catalog already.
+// fillDemo imports the demo catalog into an empty database.
 func (p *program) fillDemo(ctx context.Context) error {
 	release, err := p.store.CurrentRelease(ctx)
 	if err != nil || release != nil {
@@ -170,83 +164,54 @@ func (p *program) fillDemo(ctx context.Context) error {
 	return err
 }
 
-// handler is the way every request takes. The order is the policy.
+// handler returns the routes behind the middleware chain. The order of the
+// chain is the security policy.
 func (p *program) handler() (http.Handler, error) {
 	p.executor = graph.NewExecutor(graph.Config{
-		Catalog: p.store, Credit: p.settings.credit(), Limits: p.settings.graphLimits(), Log: p.log, Cache: p.answers, Trace: p.watch.operations(),
+		Catalog: p.store, Credit: p.settings.credit(), Limits: graph.Limits(p.settings.GraphQL), Log: p.log, Cache: p.cache, Trace: p.telemetry.operations(),
 		Healthy: p.minutes.Healthy, Tools: p.health.tools,
 	})
-	api, err := rest.NewHandler(p.settings.rest(), p.executor, p.answers)
+	routes, err := p.routes()
 	if err != nil {
 		return nil, err
 	}
-	pages := http.NewServeMux()
-	pages.HandleFunc("GET /healthz", p.health.alive)
-	pages.HandleFunc("GET /readyz", p.health.ready)
-	p.graphql = graph.NewHandler(p.executor, p.answers)
-	p.graphql.ConfigureStreams(p.gate.streams())
-	pages.Handle("/graphql", p.graphql)
-	pages.Handle(journal.SchemasPath, journal.SchemaHandler())
-	pages.Handle(atom.Path, atom.New(atom.Config{
-		Store: p.store, Answers: p.answers, PublicURL: p.settings.PublicURL, ServiceName: p.settings.ServiceName, Credit: p.settings.credit(), Log: p.log,
-	}))
-	p.people.register(pages)
-	if err := p.registerPages(pages); err != nil {
-		return nil, err
-	}
-	p.registerWorkbench(pages, api)
-	if err := p.registerGuides(pages, api); err != nil {
-		return nil, err
-	}
-
-	observers := p.watch.observers()
-	return middleware.Chain(apart(api, pages),
-		p.closeWhenDraining,                               // first, so that every answer of a server that ends says so
-		middleware.RequestID,                              // before the log, which tells it
-		p.watch.requests,                                  // counts and traces, if anybody wants either; before the log, which tells the trace
-		middleware.Log(p.log, observers...),               // outside of recover, so that a panic has its line, too
-		middleware.Recover(p.log),                         // outside of all that could panic
-		middleware.When(shared, middleware.OpenToAll),     // before anything is refused: a browser must be able to read why
-		middleware.When(counted, p.gate.keyring.Identify), // before the count, which is each caller's own
-		middleware.When(counted, p.gate.quota.Count),      // before any work: who has had enough costs nothing
-		p.bound, // last: a request that is refused for its size or time is counted, too
+	observers := p.telemetry.observers(routes.label)
+	return middleware.Chain(routes,
+		p.closeWhenDraining,                                   // outermost, so that every response of a draining server closes its connection
+		middleware.RequestID,                                  // before the log, which includes the id
+		p.telemetry.link(routes.label),                        // before the log, which includes the trace id
+		middleware.Log(p.log, observers...),                   // outside Recover, so that panics are logged with a status too
+		middleware.Recover(p.log),                             // outside everything that can panic
+		middleware.When(allowsCORS, middleware.OpenToAll),     // before any rejection, so that browsers can read the error
+		middleware.When(usesQuota, p.access.keyring.Identify), // before the quota, which depends on the caller
+		middleware.When(usesQuota, p.access.quota.Count),      // before any work, so that over-quota requests cost nothing
+		middleware.LimitBody(maxBody, p.writeError),           // after the quota, so that rejected requests count too
+		middleware.When(hasDeadline, middleware.Deadline(responseTimeout, p.log, p.writeError)), // innermost, so that it covers only the handler
 	), nil
 }
 
-// apart sends paths of the API to it as they came. The mux would clean them
-// up first, and send callers elsewhere with answers that are no JSON.
-func apart(api, pages http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/api" || strings.HasPrefix(r.URL.Path, "/api/") {
-			api.ServeHTTP(w, r)
-			return
-		}
-		pages.ServeHTTP(w, r)
-	})
-}
-
-// serve answers requests until ctx ends, and then those still in flight.
+// serve serves requests until ctx ends, then drains those in flight.
 func (p *program) serve(ctx context.Context) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var working sync.WaitGroup
-	working.Go(func() { p.store.Watch(background, p.log, p.publish) })
-	working.Go(func() { p.gate.run(background) })
-	working.Go(func() { p.minutes.Run(background) })
-	working.Go(func() { p.people.run(background) })
+	var running sync.WaitGroup
+	running.Go(func() { p.store.Watch(background, p.log, p.publish) })
+	running.Go(func() { p.access.run(background) })
+	running.Go(func() { p.minutes.Run(background) })
+	running.Go(func() { p.services.run(background) })
 	if p.metrics != nil {
-		p.addMetrics(p.watch.metrics)
-		working.Go(func() { p.serveMetrics(background, p.watch.metrics) })
+		p.addMetrics(p.telemetry.metrics)
+		running.Go(func() { p.serveMetrics(background, p.telemetry.metrics) })
 	}
 	defer func() {
 		stop()
-		ended := make(chan struct{})
+		done := make(chan struct{})
 		go func() {
-			defer close(ended)
-			working.Wait()
+			defer close(done)
+			running.Wait()
 		}()
 		select {
-		case <-ended:
-		case <-time.After(backgroundTimeout): // a frozen database must not keep us
+		case <-done:
+		case <-time.After(backgroundTimeout): // a frozen database must not block the shutdown
 		}
 	}()
 
@@ -258,4 +223,29 @@ func (p *program) serve(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	return p.drain()
+}
+
+// printBanner prints the addresses of the server.
+func (p *program) printBanner(w io.Writer) {
+	catalog := "no catalog yet (import one with palmares import)"
+	if release := p.health.release.Load(); release != nil {
+		catalog = fmt.Sprintf("release %d of %s", release.ID, release.FeedDate)
+	}
+	fmt.Fprintf(w, "palmares %s is serving %s from %s\n\n", version, catalog, p.store.Describe())
+	for _, page := range []struct{ path, description string }{
+		{"/", "website"},
+		{"/api/v1/tools", "REST API"},
+		{"/api/v1/openapi.json", "OpenAPI document"},
+		{"/graphql", "GraphQL API"},
+		{"/feeds/changes.atom", "Atom feed of changes"},
+		{"/guides", "guides"},
+		{"/docs", "API reference"},
+		{"/explorer", "GraphQL explorer"},
+		{"/account", "sign in and create API keys"},
+		{"/healthz", "liveness probe"},
+		{"/readyz", "readiness probe"},
+	} {
+		fmt.Fprintf(w, "  %s%-22s %s\n", p.settings.PublicURL, page.path, page.description)
+	}
+	fmt.Fprintln(w)
 }

@@ -1,9 +1,14 @@
 package main
 
 import (
+	"crypto/sha256"
+	"debug/elf"
+	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -91,21 +96,22 @@ func importsOf(t *testing.T) map[string][]string {
 		imports[fields[0]] = fields[1:]
 	}
 	if len(imports) < 10 {
-		t.Fatalf("only %d packages are listed", len(imports))
+		t.Fatalf("got %d packages, want at least 10", len(imports))
 	}
 	return imports
 }
 
-// TestGeneratedCodeIsFresh generates ent again from what is written by hand,
-// in a module of the same name, and compares.
+// TestGeneratedCodeIsFresh generates ent again from its schema, in a temporary
+// module of the same name, and compares.
 func TestGeneratedCodeIsFresh(t *testing.T) {
+	skipIfShort(t)
 	t.Parallel()
-	house, module := filepath.Join("..", ".."), t.TempDir()
-	if err := os.CopyFS(filepath.Join(module, "ent", "schema"), os.DirFS(filepath.Join(house, "ent", "schema"))); err != nil {
+	root, module := filepath.Join("..", ".."), t.TempDir()
+	if err := os.CopyFS(filepath.Join(module, "ent", "schema"), os.DirFS(filepath.Join(root, "ent", "schema"))); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"go.mod", "go.sum", filepath.Join("ent", "generate.go")} {
-		text, err := os.ReadFile(filepath.Join(house, name))
+		text, err := os.ReadFile(filepath.Join(root, name))
 		if err == nil {
 			err = os.WriteFile(filepath.Join(module, name), text, 0o600)
 		}
@@ -113,15 +119,15 @@ func TestGeneratedCodeIsFresh(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A process of its own is not slowed down by the race detector.
+	// A separate process runs without the race detector.
 	generate := exec.Command("go", "generate", "./ent")
 	generate.Dir = module
 	if out, err := generate.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	want, got := goFiles(t, filepath.Join(module, "ent")), goFiles(t, filepath.Join(house, "ent"))
+	want, got := goFiles(t, filepath.Join(module, "ent")), goFiles(t, filepath.Join(root, "ent"))
 	if len(want) < 50 {
-		t.Fatalf("only %d files were generated", len(want))
+		t.Fatalf("got %d generated files, want at least 50", len(want))
 	}
 	for name, text := range want {
 		if got[name] != text {
@@ -135,7 +141,7 @@ func TestGeneratedCodeIsFresh(t *testing.T) {
 	}
 }
 
-// goFiles maps the names of all Go files below a folder to what they say.
+// goFiles returns the contents of all Go files below a folder by name.
 func goFiles(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -152,4 +158,87 @@ func goFiles(t *testing.T, dir string) map[string]string {
 		t.Fatal(err)
 	}
 	return files
+}
+
+// The same sources give the same static binary in any folder. Web assets are not
+// rebuilt.
+func TestBuildIsReproducible(t *testing.T) {
+	skipIfShort(t)
+	if runtime.GOOS != "linux" {
+		t.Skip("releases are built on Linux")
+	}
+	t.Parallel()
+	var hashes []string
+	from := filepath.Join("..", "..")
+	for _, folder := range []string{"a", filepath.Join("another", "folder", "further", "down")} {
+		dir := filepath.Join(t.TempDir(), folder)
+		copySources(t, from, dir)
+		from = dir // the original may change meanwhile
+		build := exec.Command("make", "build", "ASSETS=", "VERSION=test")
+		build.Dir = dir
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		program, err := os.ReadFile(filepath.Join(dir, "bin", "palmares"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(program), dir) {
+			t.Errorf("the binary contains the path %s", dir)
+		}
+		hashes = append(hashes, fmt.Sprintf("%x", sha256.Sum256(program)))
+		checkStatic(t, filepath.Join(dir, "bin", "palmares"))
+	}
+	if hashes[0] != hashes[1] {
+		t.Errorf("got different binaries, want the same: %v", hashes)
+	}
+}
+
+// checkStatic checks that a binary needs no loader and no shared libraries.
+func checkStatic(t *testing.T, program string) {
+	t.Helper()
+	file, err := elf.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for _, part := range file.Progs {
+		if part.Type == elf.PT_INTERP {
+			t.Error("the binary needs a loader, want none")
+		}
+	}
+	if libraries, err := file.ImportedLibraries(); err != nil || len(libraries) > 0 {
+		t.Errorf("got shared libraries %v, %v, want none", libraries, err)
+	}
+}
+
+// copySources copies the files that a build reads.
+func copySources(t *testing.T, from, to string) {
+	t.Helper()
+	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, relative)
+		switch {
+		case entry.IsDir() && slices.Contains([]string{".git", "node_modules", "bin", "data", "test-output", "testdata"}, entry.Name()) && path != from:
+			return fs.SkipDir
+		case entry.IsDir():
+			return os.MkdirAll(target, 0o755)
+		case !entry.Type().IsRegular(), strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(target, data, 0o644)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }

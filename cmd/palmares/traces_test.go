@@ -21,22 +21,22 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// spanCollector takes spans as OTLP over HTTP brings them.
+// spanCollector is an OTLP collector over HTTP.
 type spanCollector struct {
 	*httptest.Server
-	mu    sync.Mutex
-	spans []*spans.Span
-	about map[string]string // the resource
-	slow  chan struct{}     // holds answers back, if there is one
+	mu       sync.Mutex
+	spans    []*spans.Span
+	resource map[string]string
+	slow     chan struct{} // if set, delays responses until it is closed
 }
 
 func newSpanCollector(t *testing.T) *spanCollector {
-	c := &spanCollector{about: map[string]string{}}
+	c := &spanCollector{resource: map[string]string{}}
 	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		var sent collector.ExportTraceServiceRequest
 		if err != nil || r.URL.Path != "/v1/traces" || proto.Unmarshal(body, &sent) != nil {
-			t.Errorf("%s is not spans: %v", r.URL.Path, err)
+			t.Errorf("%s: got no spans, %v", r.URL.Path, err)
 		}
 		if c.slow != nil {
 			<-c.slow
@@ -45,7 +45,7 @@ func newSpanCollector(t *testing.T) *spanCollector {
 		defer c.mu.Unlock()
 		for _, of := range sent.ResourceSpans {
 			for name, value := range attributes(of.Resource.Attributes) {
-				c.about[name] = value
+				c.resource[name] = value
 			}
 			for _, scope := range of.ScopeSpans {
 				c.spans = append(c.spans, scope.Spans...)
@@ -57,12 +57,12 @@ func newSpanCollector(t *testing.T) *spanCollector {
 	return c
 }
 
-// trace is the spans of one trace, once its request is among them, which ends
-// last.
+// trace returns the spans of a trace once that of the request has arrived, which
+// is the last.
 func (c *spanCollector) trace(t *testing.T, id string) []*spans.Span {
 	t.Helper()
 	var found []*spans.Span
-	wait.Until(t, "the request is among the spans of "+id, func() (ended bool) {
+	wait.Until(t, "the request span of "+id, func() (ended bool) {
 		found = nil
 		c.mu.Lock()
 		for _, span := range c.spans {
@@ -94,7 +94,7 @@ func child(t *testing.T, all []*spans.Span, of []byte, name string) *spans.Span 
 			return span
 		}
 	}
-	t.Fatalf("no span %s below %x in %v", name, of, all)
+	t.Fatalf("got no span %s below %x in %v", name, of, all)
 	return nil
 }
 
@@ -106,12 +106,12 @@ func tracedServer(t *testing.T, cfg store.Config, c *spanCollector, args ...stri
 }
 
 const (
-	callersTrace = "4bf92f3577b34da6a3ce929d0e0e4736"
-	callersSpan  = "00f067aa0ba902b7"
+	clientTrace = "4bf92f3577b34da6a3ce929d0e0e4736"
+	clientSpan  = "00f067aa0ba902b7"
 )
 
-// One trace leads from the caller's span over the request and its operation to
-// its statements, and tells nothing of what was asked.
+// A trace contains the client's span, the request, its operation and its
+// statements, and no private data.
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
@@ -120,54 +120,54 @@ func TestTraces(t *testing.T) {
 		key := newKey(t, cfg, "pro")
 		s := tracedServer(t, cfg, collected, "--redis-url", redis.URL)
 		got := s.call(t, http.MethodGet, "/api/v1/tools/plume?secret=geheim", "", "Authorization", "Bearer "+key,
-			"User-Agent", "ana@example.com", "Traceparent", "00-"+callersTrace+"-"+callersSpan+"-01")
+			"User-Agent", "ana@example.com", "Traceparent", "00-"+clientTrace+"-"+clientSpan+"-01")
 		if got.StatusCode != 200 {
-			t.Fatal(got.Status)
+			t.Fatalf("got %s, want 200", got.Status)
 		}
-		all := collected.trace(t, callersTrace)
-		request := child(t, all, fromHex(callersSpan), "GET /api/v1/tools/{slug}")
+		all := collected.trace(t, clientTrace)
+		request := child(t, all, fromHex(clientSpan), "GET /api/v1/tools/{slug}")
 		about := attributes(request.Attributes)
 		if about["http.response.status_code"] != "200" || about["url.path"] != "/api/v1/tools/plume" || about["palmares.plan"] != "pro" || about["http.route"] != "/api/v1/tools/{slug}" ||
 			about["palmares.request_id"] != got.Header.Get("X-Request-Id") {
-			t.Errorf("the request: %v", about)
+			t.Errorf("got request attributes %v", about)
 		}
 		operation := child(t, all, request.SpanId, "tool")
 		statement := child(t, all, operation.SpanId, "SELECT")
 		if text := attributes(statement.Attributes)["db.query.text"]; !strings.HasPrefix(text, "SELECT ") || !strings.Contains(text, "FROM ") {
-			t.Errorf("the statement: %s", text)
+			t.Errorf("got the statement %s, want a SELECT", text)
 		}
-		child(t, all, request.SpanId, "SELECT") // the key's
+		child(t, all, request.SpanId, "SELECT") // of the API key
 		child(t, all, request.SpanId, "count")
-		if !strings.Contains(logOf(s, `"request_id":"`+got.Header.Get("X-Request-Id")), `"trace_id":"`+callersTrace+`"`) {
-			t.Errorf("no trace in the log:\n%s", s.log)
+		if !strings.Contains(logOf(s, `"request_id":"`+got.Header.Get("X-Request-Id")), `"trace_id":"`+clientTrace+`"`) {
+			t.Errorf("got no trace id in the log:\n%s", s.log)
 		}
 		for name, want := range map[string]string{"service.name": "palmares", "service.version": version} {
-			if collected.about[name] != want {
-				t.Errorf("%s: %s", name, collected.about[name])
+			if collected.resource[name] != want {
+				t.Errorf("%s: got %s, want %s", name, collected.resource[name], want)
 			}
 		}
 
 		const second = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 		s.call(t, http.MethodPost, "/graphql", `{"query":"query Geheim {tools(filter: {search: \"geheim\"}) {items {slug}}}"}`,
-			"Content-Type", "application/json", "Traceparent", "00-"+second+"-"+callersSpan+"-01")
+			"Content-Type", "application/json", "Traceparent", "00-"+second+"-"+clientSpan+"-01")
 		all = collected.trace(t, second)
-		operation = child(t, all, child(t, all, fromHex(callersSpan), "POST /graphql").SpanId, "graphql")
+		operation = child(t, all, child(t, all, fromHex(clientSpan), "POST /graphql").SpanId, "graphql")
 		child(t, all, operation.SpanId, "SELECT")
 
 		s.call(t, http.MethodGet, "/tools/"+key, "")
 		s.call(t, http.MethodGet, "/who/ana@example.com", "")
 		s.call(t, "GEHEIM", "/", "")
-		http.DefaultClient.CloseIdleConnections() // they would hold up the server's end
+		http.DefaultClient.CloseIdleConnections() // they would delay the shutdown
 		_ = s.cmd.Process.Signal(syscall.SIGTERM)
 		s.ends(t)
 		for _, span := range collected.spans {
 			for _, secret := range []string{"geheim", "Geheim", "GEHEIM", key[:16], "example.com", "127.0.0.1"} {
 				if strings.Contains(span.String(), secret) {
-					t.Errorf("%s is told: %v", secret, span)
+					t.Errorf("got %s in %v", secret, span)
 				}
 			}
 			if len(span.ParentSpanId) == 0 && span.Kind != spans.Span_SPAN_KIND_SERVER {
-				t.Errorf("what the server does by itself is told: %v", span)
+				t.Errorf("got a span of background work: %v", span)
 			}
 		}
 	})
@@ -178,7 +178,7 @@ func fromHex(text string) (bytes []byte) {
 	return bytes
 }
 
-// logOf is the lines of a log that hold a text, a moment later at the latest.
+// logOf waits for log lines that contain a text.
 func logOf(s *server, text string) (found string) {
 	for deadline := time.Now().Add(wait.Limit); found == "" && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		for line := range strings.Lines(s.log.String()) {
@@ -190,47 +190,47 @@ func logOf(s *server, text string) (found string) {
 	return found
 }
 
-// What is collected last is sent before the end, but nobody is waited for
-// without end.
-func TestTracesAtTheEnd(t *testing.T) {
+// A shutdown sends the last spans, but does not wait for a slow collector.
+func TestTracesAtShutdown(t *testing.T) {
+	skipIfShort(t)
 	t.Parallel()
 	collected := newSpanCollector(t)
 	s := tracedServer(t, testkit.SQLite(t), collected)
-	s.call(t, http.MethodGet, "/api/v1/stats", "", "Traceparent", "00-"+callersTrace+"-"+callersSpan+"-01")
+	s.call(t, http.MethodGet, "/api/v1/stats", "", "Traceparent", "00-"+clientTrace+"-"+clientSpan+"-01")
 	http.DefaultClient.CloseIdleConnections()
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	s.ends(t)
-	collected.trace(t, callersTrace)
+	collected.trace(t, clientTrace)
 
 	collected.slow = make(chan struct{})
 	defer close(collected.slow)
 	s = tracedServer(t, testkit.SQLite(t), collected)
 	if got := s.call(t, http.MethodGet, "/api/v1/stats", ""); got.StatusCode != 200 {
-		t.Error(got.Status)
+		t.Errorf("got %s, want 200", got.Status)
 	}
 	http.DefaultClient.CloseIdleConnections()
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	s.ends(t)
 }
 
-// Where nobody collects traces, the server says so and serves.
-func TestTracesForNobody(t *testing.T) {
+// Without a collector the server logs a warning and serves.
+func TestTracesWithoutCollector(t *testing.T) {
 	t.Parallel()
 	cmd := palmares(t, testkit.SQLite(t), "serve", "--demo", "--listen", "127.0.0.1:0")
 	cmd.Env = append(cmd.Env, "OTEL_EXPORTER_OTLP_ENDPOINT=http://u:geheim@"+freeAddress(t), "OTEL_BSP_SCHEDULE_DELAY=50", "OTEL_EXPORTER_OTLP_TIMEOUT=300")
 	s := serving(t, cmd)
 	if got := s.call(t, http.MethodGet, "/api/v1/stats", ""); got.StatusCode != 200 {
-		t.Error(got.Status)
+		t.Errorf("got %s, want 200", got.Status)
 	}
-	if logOf(s, "traces are not taken") == "" || strings.Contains(s.log.String(), "geheim") {
-		t.Error(s.log)
+	if logOf(s, "trace export failed") == "" || strings.Contains(s.log.String(), "geheim") {
+		t.Errorf("got %s, want a warning without the password", s.log)
 	}
-	for _, wrong := range []string{"OTEL_TRACES_EXPORTER=zipkin", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"} {
+	for _, invalid := range []string{"OTEL_TRACES_EXPORTER=zipkin", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"} {
 		cmd := palmares(t, testkit.SQLite(t), "serve", "--listen", "127.0.0.1:0")
-		cmd.Env = append(cmd.Env, "OTEL_EXPORTER_OTLP_ENDPOINT="+"http://127.0.0.1:1", wrong)
-		name, _, _ := strings.Cut(wrong, "=")
+		cmd.Env = append(cmd.Env, "OTEL_EXPORTER_OTLP_ENDPOINT="+"http://127.0.0.1:1", invalid)
+		name, _, _ := strings.Cut(invalid, "=")
 		if r := runs(t, cmd); r.code != 1 || !strings.HasPrefix(r.err, "palmares: "+name+": ") {
-			t.Errorf("%s: exit %d: %s", wrong, r.code, r.err)
+			t.Errorf("%s: got exit code %d and %q, want 1", invalid, r.code, r.err)
 		}
 	}
 }

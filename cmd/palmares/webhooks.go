@@ -16,14 +16,17 @@ import (
 type webhooksCommand struct {
 	List    webhooksListCommand    `cmd:"" help:"List endpoints."`
 	Add     webhooksAddCommand     `cmd:"" help:"Add an endpoint and print its secret, which is shown only once."`
-	Test    webhooksTestCommand    `cmd:"" help:"Send a test event to an endpoint and print its response. At most 10 a minute for each account."`
+	Test    webhooksTestCommand    `cmd:"" help:"Send a test event to an endpoint and print its response, at most 10 times a minute per account."`
 	Replay  webhooksReplayCommand  `cmd:"" help:"Send one event again, or all events since a time."`
 	Disable webhooksDisableCommand `cmd:"" help:"Stop sending events to an endpoint."`
 	Resume  webhooksResumeCommand  `cmd:"" help:"Resume a paused or disabled endpoint. Events published from now on are sent; use replay for earlier ones."`
 }
 
-// withWebhooks opens the database for a command about endpoints. Whether they
-// may be on this machine is the server's setting, which is ours, too.
+type endpointArgument struct {
+	ID int `arg:"" help:"ID of the endpoint, as palmares webhooks list shows it."`
+}
+
+// withWebhooks runs a command on the endpoints.
 func withWebhooks(ctx context.Context, s *settings, term terminal, do func(*store.Store, *webhook.Webhooks) error) error {
 	return withStore(ctx, s, func(db *store.Store) error {
 		log := slog.New(slog.NewTextHandler(term.err, nil))
@@ -35,7 +38,7 @@ func withWebhooks(ctx context.Context, s *settings, term terminal, do func(*stor
 	})
 }
 
-// withEndpoint is for a command about one.
+// withEndpoint runs a command on one endpoint.
 func withEndpoint(ctx context.Context, s *settings, term terminal, id int, do func(*webhook.Webhooks, *ent.Endpoint) error) error {
 	return withWebhooks(ctx, s, term, func(_ *store.Store, hooks *webhook.Webhooks) error {
 		endpoint, err := hooks.Find(ctx, nil, id)
@@ -47,10 +50,9 @@ func withEndpoint(ctx context.Context, s *settings, term terminal, id int, do fu
 }
 
 type webhooksListCommand struct {
-	Email string `arg:"" optional:"" help:"Only this account's."`
+	Email string `arg:"" optional:"" help:"Email address of an account, to list only its endpoints."`
 }
 
-// Run lists endpoints.
 func (c *webhooksListCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withWebhooks(ctx, s, term, func(db *store.Store, hooks *webhook.Webhooks) error {
 		var owner *ent.Account
@@ -64,9 +66,9 @@ func (c *webhooksListCommand) Run(ctx context.Context, s *settings, term termina
 		if err != nil {
 			return err
 		}
-		return table(term.out, "id\taccount\tstate\tfailures\turl\tevents\tcategories", len(all), func(i int) string {
-			e, owner := all[i], ""
-			if e.Edges.Account != nil { // it may just be deleted
+		return printTable(term.out, "id\taccount\tstate\tfailures\turl\tevents\tcategories", all, func(e *ent.Endpoint) string {
+			owner := ""
+			if e.Edges.Account != nil { // it may have just been deleted
 				owner = e.Edges.Account.Email
 			}
 			return fmt.Sprintf("%d\t%s\t%s\t%d\t%s\t%s\t%s", e.ID, owner, e.State, e.Failures, e.URL, orAll(e.Types), orAll(e.Categories))
@@ -82,13 +84,12 @@ func orAll(names []string) string {
 }
 
 type webhooksAddCommand struct {
-	Email      string   `arg:"" help:"The owner's e-mail address."`
-	URL        string   `arg:"" help:"Where to send events, over https."`
-	Events     []string `help:"Types of events to send. Default: all."`
-	Categories []string `help:"Categories to send events of. Default: all."`
+	Email      string   `arg:"" help:"Email address of the account."`
+	URL        string   `arg:"" help:"URL to send events to, over https."`
+	Events     []string `help:"Event types to send. Default: all." placeholder:"TYPE,…"`
+	Categories []string `help:"Categories to send events about. Default: all." placeholder:"CATEGORY,…"`
 }
 
-// Run adds an endpoint. Only its secret goes to standard output.
 func (c *webhooksAddCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withWebhooks(ctx, s, term, func(db *store.Store, hooks *webhook.Webhooks) error {
 		owner, err := auth.NewAccounts(db).Find(ctx, c.Email)
@@ -99,17 +100,14 @@ func (c *webhooksAddCommand) Run(ctx context.Context, s *settings, term terminal
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(term.err, "Endpoint %d is there. Its secret is shown this once:\n", endpoint.ID)
+		fmt.Fprintf(term.err, "Endpoint %d was added. Save its secret, which is shown only once:\n", endpoint.ID)
 		fmt.Fprintln(term.out, endpoint.Secret)
 		return nil
 	})
 }
 
-type webhooksTestCommand struct {
-	ID int `arg:"" help:"The endpoint's id, as list shows it."`
-}
+type webhooksTestCommand struct{ endpointArgument }
 
-// Run sends something.
 func (c *webhooksTestCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withEndpoint(ctx, s, term, c.ID, func(hooks *webhook.Webhooks, endpoint *ent.Endpoint) error {
 		attempt, err := hooks.Test(ctx, endpoint)
@@ -117,14 +115,14 @@ func (c *webhooksTestCommand) Run(ctx context.Context, s *settings, term termina
 			return err
 		}
 		if !attempt.Delivered {
-			return fmt.Errorf("it did not arrive: %s", whatCame(attempt))
+			return fmt.Errorf("the test event was not delivered: %s", describeResponse(attempt))
 		}
-		fmt.Fprintf(term.out, "It has arrived: %s, after %d ms.\n", whatCame(attempt), attempt.TookMs)
+		fmt.Fprintf(term.out, "The test event was delivered: %s, in %d ms.\n", describeResponse(attempt), attempt.TookMs)
 		return nil
 	})
 }
 
-func whatCame(attempt *ent.Attempt) string {
+func describeResponse(attempt *ent.Attempt) string {
 	if attempt.Status == 0 {
 		return attempt.Answer
 	}
@@ -132,49 +130,43 @@ func whatCame(attempt *ent.Attempt) string {
 }
 
 type webhooksReplayCommand struct {
-	ID    int       `arg:"" help:"The endpoint's id, as list shows it."`
-	Event string    `help:"The event's id." xor:"what" required:""`
-	Since time.Time `help:"Since when, as in 2026-11-15T08:00:00Z." xor:"what" required:""`
+	endpointArgument
+	Event string    `help:"ID of the event to send again." xor:"what" required:"" placeholder:"ID"`
+	Since time.Time `help:"Send all events since this time again, such as 2026-11-15T08:00:00Z." xor:"what" required:"" placeholder:"TIME"`
 }
 
-// Run has events sent again by the server.
+// Run schedules events to be sent again by a running server.
 func (c *webhooksReplayCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withEndpoint(ctx, s, term, c.ID, func(hooks *webhook.Webhooks, endpoint *ent.Endpoint) error {
-		err := error(nil)
+		replay := func() error { return hooks.ReplaySince(ctx, endpoint, c.Since) }
 		if c.Event != "" {
-			err = hooks.Replay(ctx, endpoint, c.Event)
-		} else {
-			err = hooks.ReplaySince(ctx, endpoint, c.Since)
+			replay = func() error { return hooks.Replay(ctx, endpoint, c.Event) }
 		}
-		if err != nil {
+		if err := replay(); err != nil {
 			return err
 		}
-		fmt.Fprintln(term.out, "A server that runs sends it within seconds.")
+		fmt.Fprintln(term.out, "Scheduled. A running server sends it within seconds.")
 		return nil
 	})
 }
 
 type webhooksDisableCommand struct {
-	ID  int    `arg:"" help:"The endpoint's id, as list shows it."`
-	Why string `help:"What its owner is told." default:"it was disabled by an operator"`
+	endpointArgument
+	Why string `help:"Reason to show to its owner (${default})." default:"it was disabled by an operator" placeholder:"TEXT"`
 }
 
-// Run disables an endpoint.
 func (c *webhooksDisableCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withEndpoint(ctx, s, term, c.ID, func(hooks *webhook.Webhooks, endpoint *ent.Endpoint) error {
 		if err := hooks.Disable(ctx, endpoint, c.Why); err != nil {
 			return err
 		}
-		fmt.Fprintln(term.out, "Nothing more is sent to it.")
+		fmt.Fprintf(term.out, "Endpoint %d is disabled.\n", c.ID)
 		return nil
 	})
 }
 
-type webhooksResumeCommand struct {
-	ID int `arg:"" help:"The endpoint's id, as list shows it."`
-}
+type webhooksResumeCommand struct{ endpointArgument }
 
-// Run resumes an endpoint.
 func (c *webhooksResumeCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withEndpoint(ctx, s, term, c.ID, func(hooks *webhook.Webhooks, endpoint *ent.Endpoint) error {
 		if err := hooks.Resume(ctx, endpoint); err != nil {

@@ -4,7 +4,7 @@ package doctor
 
 import "syscall"
 
-// freeSpace is what a user without privileges may still write.
+// freeSpace returns the bytes that an unprivileged user can still write.
 func freeSpace(dir string) (free int64, known bool) {
 	var disk syscall.Statfs_t
 	if syscall.Statfs(dir, &disk) != nil {

@@ -1,37 +1,46 @@
-// Package tracing tells OpenTelemetry where the time of a request goes: the
-// request, its operation, its statements. What was asked for does not leave the
-// house: no arguments, no query, no keys, no addresses of people.
+// Package tracing exports OpenTelemetry spans of requests, their GraphQL
+// operations and their SQL statements. Spans never contain arguments, queries,
+// keys or personal data.
 package tracing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.37.0"
 	"go.opentelemetry.io/otel/trace"
+
+	"palmares/internal/core/middleware"
+	"palmares/internal/core/problem"
 )
 
-// closeTime is what sending the last spans may take.
-const closeTime = 3 * time.Second
+// shutdownTimeout limits how long the last spans may take to be sent.
+const shutdownTimeout = 3 * time.Second
 
-// Tracing makes spans and sends them.
+// Tracing creates and exports spans.
 type Tracing struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
 }
 
-// Wanted tells whether the environment asks for traces, in OpenTelemetry's own
-// variables.
-func Wanted() (bool, error) {
+// Enabled reports whether OpenTelemetry's environment variables turn tracing
+// on.
+func Enabled() (bool, error) {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return false, nil
 	}
@@ -44,40 +53,119 @@ func Wanted() (bool, error) {
 		}
 	case "otlp":
 	default:
-		return false, fmt.Errorf("OTEL_TRACES_EXPORTER: %q is neither otlp nor none", exporter)
+		return false, fmt.Errorf("OTEL_TRACES_EXPORTER: must be otlp or none (got %q)", exporter)
 	}
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
 		if protocol := os.Getenv(name); protocol != "" && protocol != "http/protobuf" {
-			return false, fmt.Errorf("%s: only http/protobuf is spoken", name)
+			return false, fmt.Errorf("%s: must be http/protobuf, the only supported protocol (got %q)", name, protocol)
 		}
 	}
 	return true, nil
 }
 
-// New is ready to trace as the environment asks, or nil where it does not.
+// New returns nil if the environment does not turn tracing on.
 func New(ctx context.Context, version string, log *slog.Logger) (*Tracing, error) {
-	if wanted, err := Wanted(); !wanted {
+	if enabled, err := Enabled(); !enabled {
 		return nil, err
 	}
-	otel.SetLogger(logr.FromSlogHandler(log.Handler())) // its own would write lines that are no JSON
-	otel.SetErrorHandler(&complaints{log: log})
+	otel.SetLogger(logr.FromSlogHandler(log.Handler())) // the default one does not write JSON
+	otel.SetErrorHandler(&exportErrors{log: log})
 	exporter, err := otlptracehttp.New(ctx)
-	if err != nil { // its words may repeat the address, password and all
-		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_ENDPOINT: traces cannot be sent there")
+	if err != nil { // the cause may contain the address with its password
+		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_ENDPOINT: is not a valid address")
 	}
 	about, err := resource.New(ctx,
-		resource.WithAttributes(attribute.String("service.name", "palmares"), attribute.String("service.version", version)),
-		resource.WithTelemetrySDK(), resource.WithFromEnv()) // what the operator says goes last
+		resource.WithAttributes(semconv.ServiceName("palmares"), semconv.ServiceVersion(version)),
+		resource.WithTelemetrySDK(), resource.WithFromEnv()) // last, so that the operator's values win
 	if err != nil {
-		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: are not of the form name=value,…")
+		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: must have the form name=value,…")
 	}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(discreet{exporter}), sdktrace.WithResource(about))
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(scrubbingExporter{exporter}), sdktrace.WithResource(about))
 	return &Tracing{provider, provider.Tracer("palmares")}, nil
 }
 
-// Close sends what is left, within a bounded time.
+// Close sends the remaining spans.
 func (t *Tracing) Close() {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
-	_ = t.provider.Shutdown(ctx) // whoever collects spans is told nothing more
+	_ = t.provider.Shutdown(ctx)
+}
+
+// Link starts the span of each request, and continues a trace that the client
+// started. It belongs after RequestID and before Log, which logs the trace.
+// Route returns the route template of a request.
+func (t *Tracing) Link(route func(*http.Request) string) middleware.Link {
+	spans := otelhttp.NewMiddleware("",
+		otelhttp.WithTracerProvider(t.provider),
+		otelhttp.WithPropagators(propagation.TraceContext{}),
+		otelhttp.WithSpanNameFormatter(func(_ string, r *http.Request) string {
+			return knownMethod(r.Method) + " " + route(r)
+		}))
+	return func(next http.Handler) http.Handler {
+		return spans(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			trace.SpanFromContext(r.Context()).SetAttributes(semconv.HTTPRoute(route(r)), attribute.String("palmares.request_id", problem.RequestID(r.Context())))
+			next.ServeHTTP(w, r)
+		}))
+	}
+}
+
+// Observe adds the caller's plan to the span of a finished request.
+func (t *Tracing) Observe(o middleware.Observed) {
+	if tier := o.Header["X-Ratelimit-Tier"]; len(tier) > 0 {
+		trace.SpanFromContext(o.Request.Context()).SetAttributes(attribute.String("palmares.plan", tier[0]))
+	}
+}
+
+// knownMethod keeps invented methods out of span names.
+func knownMethod(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodConnect, http.MethodTrace:
+		return method
+	}
+	return "_OTHER"
+}
+
+// start starts a span below that of a request. Background work, such as the
+// check for a new release each second, gets no span: the one returned records
+// nothing.
+func (t *Tracing) start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
+	if parent := trace.SpanFromContext(ctx); !parent.SpanContext().IsValid() {
+		return ctx, parent
+	}
+	return t.tracer.Start(ctx, name, options...)
+}
+
+// Operation starts the span of a GraphQL operation. The function it returns
+// ends the span; code is our error code, or empty.
+func (t *Tracing) Operation(ctx context.Context, name string) (context.Context, func(code string)) {
+	ctx, span := t.start(ctx, name, trace.WithAttributes(semconv.GraphQLOperationName(name)))
+	return ctx, func(code string) {
+		if code != "" {
+			span.SetStatus(codes.Error, code)
+		}
+		span.End()
+	}
+}
+
+// Statement starts the span of an SQL statement, named after its first word.
+// The database's error message may repeat values, so the span does not have it.
+func (t *Tracing) Statement(ctx context.Context, pool, text string) func(error) {
+	verb, _, _ := strings.Cut(text, " ")
+	_, span := t.start(ctx, verb, trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithAttributes(semconv.DBQueryText(text), semconv.DBOperationName(verb), attribute.String("palmares.pool", pool)))
+	return func(err error) {
+		switch {
+		case errors.Is(err, context.Canceled):
+			span.SetStatus(codes.Error, "cancelled")
+		case err != nil:
+			span.SetStatus(codes.Error, "failed")
+		}
+		span.End()
+	}
+}
+
+// Quota starts the span of a quota check in Redis.
+func (t *Tracing) Quota(ctx context.Context) func() {
+	_, span := t.start(ctx, "count", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(semconv.DBSystemNameRedis))
+	return func() { span.End() }
 }

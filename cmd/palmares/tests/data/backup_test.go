@@ -26,7 +26,7 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// operatorsPage is what operators read.
+// operatorsPage returns deploy/README.md.
 func operatorsPage(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(testkit.Root(t), "deploy", "README.md"))
@@ -36,7 +36,8 @@ func operatorsPage(t *testing.T) string {
 	return string(text)
 }
 
-// documented are the commands of the page for operators that begin with a word.
+// documented returns the block of commands in deploy/README.md that starts with
+// a word.
 func documented(t *testing.T, first string) string {
 	t.Helper()
 	var found []string
@@ -46,14 +47,13 @@ func documented(t *testing.T, first string) string {
 		}
 	}
 	if len(found) != 1 {
-		t.Fatalf("%d blocks of commands begin with %s", len(found), first)
+		t.Fatalf("got %d blocks of commands that start with %s, want 1", len(found), first)
 	}
 	return found[0]
 }
 
-// doAs runs documented commands as an operator would, with palmares and the
-// tools of PostgreSQL in PATH.
-func doAs(t *testing.T, cfg store.Config, commands string, env ...string) {
+// runDocumented runs commands with palmares and the tools of PostgreSQL in PATH.
+func runDocumented(t *testing.T, cfg store.Config, commands string, env ...string) {
 	t.Helper()
 	tools, err := testkit.PostgreSQL.Ensure()
 	if err != nil {
@@ -70,24 +70,24 @@ func doAs(t *testing.T, cfg store.Config, commands string, env ...string) {
 	}
 }
 
-// backUp makes a backup of a database, and restore a new database from it.
+// backUp backs up a database with the documented command.
 func backUp(t *testing.T, cfg store.Config) (file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "backup")
-	how := "palmares"
+	program := "palmares"
 	if cfg.DatabaseURL != "" {
-		how = "pg_dump"
+		program = "pg_dump"
 	}
 	commands := ""
 	for line := range strings.Lines(operatorsPage(t)) {
-		if strings.HasPrefix(line, how+" ") && strings.Contains(line, `"$BACKUP"`) {
+		if strings.HasPrefix(line, program+" ") && strings.Contains(line, `"$BACKUP"`) {
 			commands += line
 		}
 	}
 	if strings.Count(commands, "\n") != 1 {
-		t.Fatalf("not one command is documented: %q", commands)
+		t.Fatalf("got the commands %q, want one", commands)
 	}
-	doAs(t, cfg, commands, "BACKUP="+file)
+	runDocumented(t, cfg, commands, "BACKUP="+file)
 	return file
 }
 
@@ -95,15 +95,15 @@ func restore(t *testing.T, like store.Config, file string) store.Config {
 	t.Helper()
 	if like.DatabaseURL != "" {
 		cfg := testkit.Postgres(t)
-		doAs(t, cfg, documented(t, "pg_restore"), "BACKUP="+file, "RESTORED_URL="+cfg.DatabaseURL)
+		runDocumented(t, cfg, documented(t, "pg_restore"), "BACKUP="+file, "RESTORED_URL="+cfg.DatabaseURL)
 		return cfg
 	}
 	cfg := testkit.SQLite(t)
-	doAs(t, cfg, documented(t, "rm"), "BACKUP="+file)
+	runDocumented(t, cfg, documented(t, "rm"), "BACKUP="+file)
 	return cfg
 }
 
-// A backup that is restored has everything, and goes on from there.
+// A restored backup has all data, and a server continues from it.
 func TestBackupHasEverything(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
@@ -112,7 +112,7 @@ func TestBackupHasEverything(t *testing.T) {
 		before := contents(t, cfg)
 		for _, table := range []string{"accounts", "api_keys", "sessions", "customers", "endpoints", "deliveries", "attempts", "journal_entries", "price_changes", "usages", "tools", "sections", "comparisons", "releases", "schema_migrations"} {
 			if before[table] == "" {
-				t.Errorf("%s is empty, or there is none: that proves nothing", table)
+				t.Errorf("%s: got no rows, want some to compare", table)
 			}
 		}
 		export := blackbox.Succeeds(t, blackbox.Command(t, cfg, "export")).Out
@@ -121,38 +121,38 @@ func TestBackupHasEverything(t *testing.T) {
 		after := contents(t, restored)
 		for table, rows := range before {
 			if after[table] != rows {
-				t.Errorf("%s is not what it was:\n%.2000s\n%.2000s", table, rows, after[table])
+				t.Errorf("%s: got\n%.2000s\nwant\n%.2000s", table, after[table], rows)
 			}
 		}
 		if len(after) != len(before) {
-			t.Errorf("%d tables became %d", len(before), len(after))
+			t.Errorf("got %d tables, want %d", len(after), len(before))
 		}
 		if blackbox.Succeeds(t, blackbox.Command(t, restored, "export")).Out != export {
-			t.Error("the catalog is another")
+			t.Error("got another catalog, want the one that was backed up")
 		}
 
 		had := len(in.All())
 		s := blackbox.Serve(t, restored)
 		if got := s.Call(t, http.MethodGet, "/api/embeddings/"+anEmbedding(t, s), "", "Authorization", "Bearer "+key); got.StatusCode != 200 {
-			t.Errorf("the key: %d", got.StatusCode)
+			t.Errorf("got %d with the restored key, want 200", got.StatusCode)
 		}
 		first := newestEvent(t, s)
 		blackbox.Succeeds(t, blackbox.Command(t, restored, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 6})))
 		last := first
 		wait.Until(t, "the release is served", func() bool { last = newestEvent(t, s); return last != first })
-		wait.Until(t, "its last event has come", func() bool {
+		wait.Until(t, "its last event is delivered", func() bool {
 			return slices.ContainsFunc(in.All()[had:], func(h http.Header) bool { return h.Get("webhook-id") == last })
 		})
 		for _, header := range in.All()[had:] {
 			if id := header.Get("webhook-id"); number(t, id) <= number(t, first) {
-				t.Errorf("%s is told again, after %s", id, first)
+				t.Errorf("got %s again, want only events after %s", id, first)
 			}
 		}
 	})
 }
 
-// fillWithEverything lets a server and commands write to every part of the
-// database, and ends when nobody writes any more.
+// fillWithEverything makes a server and commands write to all tables, and
+// returns when nothing is written any more.
 func fillWithEverything(t *testing.T, cfg store.Config, in *blackbox.Inbox) (key string) {
 	t.Helper()
 	smtp := testkit.StartSMTP(t)
@@ -162,7 +162,7 @@ func fillWithEverything(t *testing.T, cfg store.Config, in *blackbox.Inbox) (key
 	key = strings.TrimSpace(blackbox.Succeeds(t, blackbox.Command(t, cfg, "keys", "create", "pro@example.com", "--name", "laptop")).Out)
 	blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1})))
 	blackbox.Succeeds(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", in.URL))
-	// What one does not take waits to be sent again.
+	// Deliveries to an unreachable endpoint stay pending.
 	blackbox.Succeeds(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", "http://"+blackbox.FreeAddress(t)))
 	blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 3})))
 	in.Wait(t, 5)
@@ -183,7 +183,7 @@ func fillWithEverything(t *testing.T, cfg store.Config, in *blackbox.Inbox) (key
 	}
 	post("/login", url.Values{"email": {"paul@example.com"}})
 	post("/login/code", url.Values{"code": {regexp.MustCompile(`\b\d{6}\b`).FindString(smtp.Wait(t, "paul@example.com"))}})
-	post("/account/plan/subscribe", nil) // which makes a customer
+	post("/account/plan/subscribe", nil) // creates a customer
 	visitor.CloseIdleConnections()
 	for range 5 {
 		s.Call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key)
@@ -194,7 +194,7 @@ func fillWithEverything(t *testing.T, cfg store.Config, in *blackbox.Inbox) (key
 	return key
 }
 
-// contents are all rows of all tables, as text.
+// contents returns all rows of each table as text.
 func contents(t *testing.T, cfg store.Config) map[string]string {
 	t.Helper()
 	driver, address := "sqlite", store.File(cfg.DataDir)
@@ -214,7 +214,7 @@ func contents(t *testing.T, cfg store.Config) map[string]string {
 		slices.Sort(found)
 		all[table] = strings.Join(found, "\n")
 	}
-	// Values that are drawn from when the next row comes belong to it, too.
+	// Sequences belong to the data too.
 	if cfg.DatabaseURL != "" {
 		all["sequences"] = strings.Join(texts(t, db, `SELECT sequencename || ' ' || coalesce(last_value, 0) FROM pg_sequences ORDER BY 1`), "\n")
 	}
@@ -257,39 +257,39 @@ func texts(t *testing.T, db *sql.DB, query string) (all []string) {
 	return all
 }
 
-// anEmbedding is a slug that only a key opens.
+// anEmbedding returns the slug of a tool with embeddings.
 func anEmbedding(t *testing.T, s *blackbox.Server) string {
 	t.Helper()
 	page := blackbox.ReadAll(t, s.Call(t, http.MethodGet, "/api/v1/tools?limit=1", "").Body)
 	slug := regexp.MustCompile(`"slug":\s*"([^"]+)"`).FindStringSubmatch(page)
 	if slug == nil {
-		t.Fatalf("no tool: %s", page)
+		t.Fatalf("got no tool in %s", page)
 	}
 	return slug[1]
 }
 
-// newestEvent is the id of the last that was told.
+// newestEvent returns the id of the newest event in the journal.
 func newestEvent(t *testing.T, s *blackbox.Server) string {
 	t.Helper()
-	answer := blackbox.ReadAll(t, s.Call(t, http.MethodPost, "/graphql", `{"query":"{changes(first: 1, order: newest_first) {nodes {id}}}"}`).Body)
-	id := regexp.MustCompile(`evt_\w+`).FindString(answer)
+	body := blackbox.ReadAll(t, s.Call(t, http.MethodPost, "/graphql", `{"query":"{changes(first: 1, order: newest_first) {nodes {id}}}"}`).Body)
+	id := regexp.MustCompile(`evt_\w+`).FindString(body)
 	if id == "" {
-		t.Fatalf("no event: %s", answer)
+		t.Fatalf("got no event in %s", body)
 	}
 	return id
 }
 
-// number is what is counted in an event's id.
+// number returns the number in an event id.
 func number(t *testing.T, id string) (n int) {
 	t.Helper()
 	if _, err := fmt.Sscanf(regexp.MustCompile(`\d+`).FindString(id), "%d", &n); err != nil {
-		t.Fatalf("%q has no number", id)
+		t.Fatalf("got %q, want an id with a number", id)
 	}
 	return n
 }
 
-// While a server counts and imports go on, a backup is of one moment.
-func TestBackupWhileAllWrite(t *testing.T) {
+// A backup is consistent while a server and imports write.
+func TestBackupDuringWrites(t *testing.T) {
 	t.Parallel()
 	feeds, exports := twoCatalogs(t, 300)
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
@@ -305,7 +305,7 @@ func TestBackupWhileAllWrite(t *testing.T) {
 					return
 				default:
 					if r := blackbox.Runs(t, blackbox.Shipped(t, cfg, "import", "--force", feeds[i%2])); r.Code != 0 {
-						t.Errorf("an import beside a backup: %s", r.Err)
+						t.Errorf("import during a backup: got %s, want success", r.Err)
 					}
 				}
 			}
@@ -317,20 +317,20 @@ func TestBackupWhileAllWrite(t *testing.T) {
 					return
 				case <-time.After(5 * time.Millisecond):
 					if got := s.Call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key); got.StatusCode != 200 {
-						t.Errorf("a request beside a backup: %d", got.StatusCode)
+						t.Errorf("request during a backup: got %d, want 200", got.StatusCode)
 					}
 				}
 			}
 		})
 		for i := range 2 {
-			// What was there before it began is in it, wherever it was kept.
+			// The backup includes everything that was committed before it started.
 			latest := fmt.Sprintf("latest-%d@example.com", i)
 			blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "create", latest))
 			restored := restore(t, cfg, backUp(t, cfg))
 			blackbox.Succeeds(t, blackbox.Command(t, restored, "accounts", "show", latest))
 			got := blackbox.Succeeds(t, blackbox.Shipped(t, restored, "export")).Out
 			if withoutHistory(got) != withoutHistory(exports[0]) && withoutHistory(got) != withoutHistory(exports[1]) {
-				t.Error("the catalog is neither of the two")
+				t.Error("got a catalog that is neither of the two")
 			}
 			blackbox.Succeeds(t, blackbox.Command(t, restored, "doctor", "--listen", "127.0.0.1:0"))
 		}
@@ -344,36 +344,36 @@ func TestBackupCommand(t *testing.T) {
 	cfg := testkit.SQLite(t)
 	file := filepath.Join(t.TempDir(), "backup.db")
 	if r := blackbox.Runs(t, blackbox.Command(t, cfg, "backup", file)); r.Code != 1 || !strings.Contains(r.Err, "there is no database in") {
-		t.Errorf("of nothing: exit %d: %s", r.Code, r.Err)
+		t.Errorf("no database: got exit code %d and %q, want 1", r.Code, r.Err)
 	}
 	blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "demo.ndjson", demo.Catalog)))
 	for range 2 { // the second replaces the first
 		blackbox.Succeeds(t, blackbox.Command(t, cfg, "backup", file))
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("others may read it: %v %v", info.Mode(), err)
+		t.Errorf("got mode %v, %v, want 600", info.Mode(), err)
 	}
-	if r := blackbox.Runs(t, blackbox.Command(t, cfg, "backup", store.File(cfg.DataDir))); r.Code != 1 || !strings.Contains(r.Err, "cannot be put there") {
-		t.Errorf("onto itself: exit %d: %s", r.Code, r.Err)
+	if r := blackbox.Runs(t, blackbox.Command(t, cfg, "backup", store.File(cfg.DataDir))); r.Code != 1 || !strings.Contains(r.Err, "cannot be replaced by a backup") {
+		t.Errorf("onto the database itself: got exit code %d and %q, want 1", r.Code, r.Err)
 	}
 	small := testkit.SmallDisk(t, 128<<10)
 	if r := blackbox.Runs(t, blackbox.Command(t, cfg, "backup", filepath.Join(small, "backup.db"))); r.Code != 1 || !strings.Contains(r.Err, "full") {
-		t.Errorf("to a full disk: exit %d: %s", r.Code, r.Err)
+		t.Errorf("to a full disk: got exit code %d and %q, want 1", r.Code, r.Err)
 	}
 	if left, _ := os.ReadDir(small); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("got temporary files %v, want none", left)
 	}
 	if r := blackbox.Runs(t, blackbox.Command(t, testkit.Postgres(t), "backup", file)); r.Code != 1 || !strings.Contains(r.Err, "use pg_dump") {
-		t.Errorf("of PostgreSQL: exit %d: %s", r.Code, r.Err)
+		t.Errorf("PostgreSQL: got exit code %d and %q, want 1 and a hint at pg_dump", r.Code, r.Err)
 	}
 }
 
-// An export is the catalog: in another database, of the other kind, too, it
-// gives the same answers.
-func TestExportIsTheCatalog(t *testing.T) {
+// A catalog that is exported and imported into a database of the other kind
+// gives the same responses.
+func TestExportToOtherDatabase(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		for _, revision := range []int{0, 3} { // with a history
+		for _, revision := range []int{0, 3} { // to have a price history
 			blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 60, Seed: 1, Revision: revision})))
 		}
 		other := testkit.SQLite(t)
@@ -382,17 +382,17 @@ func TestExportIsTheCatalog(t *testing.T) {
 		}
 		lines := strings.SplitAfter(documented(t, "palmares export")+"", "\n")
 		file := filepath.Join(t.TempDir(), "catalog.ndjson.gz")
-		doAs(t, cfg, lines[0], "CATALOG="+file)
-		doAs(t, other, lines[1], "CATALOG="+file)
+		runDocumented(t, cfg, lines[0], "CATALOG="+file)
+		runDocumented(t, other, lines[1], "CATALOG="+file)
 		if a, b := blackbox.Succeeds(t, blackbox.Command(t, cfg, "export")).Out, blackbox.Succeeds(t, blackbox.Command(t, other, "export")).Out; a != b {
-			t.Error("the exports differ")
+			t.Error("got different exports, want the same")
 		}
 		one, two := blackbox.Serve(t, cfg), blackbox.Serve(t, other)
 		for _, path := range []string{"/api/v1/tools", "/api/v1/tools?page=2&limit=7&sort=name_asc", "/api/v1/pricing", "/api/v1/comparatifs", "/api/v1/cimetiere", "/api/v1/categories", "/api/v1/stats"} {
 			a, b := blackbox.ReadAll(t, one.Call(t, http.MethodGet, path, "").Body), blackbox.ReadAll(t, two.Call(t, http.MethodGet, path, "").Body)
 			b = strings.ReplaceAll(b, two.Address, one.Address)
 			if a != b || len(a) < 50 {
-				t.Errorf("%s:\n%.500s\n%.500s", path, a, b)
+				t.Errorf("%s: got\n%.500s\nwant\n%.500s", path, b, a)
 			}
 		}
 	})

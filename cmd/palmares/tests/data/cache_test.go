@@ -1,12 +1,15 @@
 package data_test
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,8 +20,8 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// Imports under load: no answer mixes releases, none fails, and after the last
-// one every answer is new.
+// During imports no response fails or mixes releases, and after the last import
+// all responses are new.
 func TestImportsUnderLoad(t *testing.T) {
 	t.Parallel()
 	files := []string{blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 9}), blackbox.SynthFile(t, synth.Options{Tools: 60, Seed: 9, Revision: 1})}
@@ -28,40 +31,40 @@ func TestImportsUnderLoad(t *testing.T) {
 		s := blackbox.Serve(t, cfg)
 		read := func(path string) (date string, total int) {
 			got := s.Call(t, http.MethodGet, path, "", "Authorization", "Bearer "+key)
-			var answer struct {
+			var body struct {
 				Meta  struct{ Total int }
 				Total int `json:"tools_total"`
 				Data  []any
 			}
 			data, _ := io.ReadAll(got.Body)
-			if err := json.Unmarshal(data, &answer); err != nil || got.StatusCode != 200 {
-				t.Errorf("%s: %d %s", path, got.StatusCode, data)
+			if err := json.Unmarshal(data, &body); err != nil || got.StatusCode != 200 {
+				t.Errorf("%s: got %d %s, want 200", path, got.StatusCode, data)
 			}
-			if answer.Data != nil && len(answer.Data) != answer.Meta.Total {
-				t.Errorf("%s: %d tools of %d", path, len(answer.Data), answer.Meta.Total)
+			if body.Data != nil && len(body.Data) != body.Meta.Total {
+				t.Errorf("%s: got %d tools, want %d", path, len(body.Data), body.Meta.Total)
 			}
-			return got.Header.Get("X-Service-Updated-At"), answer.Meta.Total + answer.Total
+			return got.Header.Get("X-Service-Updated-At"), body.Meta.Total + body.Total
 		}
-		wantDate, wantTotal := read("/api/v1/stats") // which the last import restores
-		var totals sync.Map                          // of each date
+		wantDate, wantTotal := read("/api/v1/stats") // the last import restores it
+		var totals sync.Map                          // by date
 		var stop atomic.Bool
 		var all sync.WaitGroup
-		var asked atomic.Int64
+		var sent atomic.Int64
 		for _, path := range []string{"/api/v1/tools?limit=200", "/api/v1/stats", "/api/v1/tools?limit=200&sort=name_asc"} {
 			all.Go(func() {
 				for !stop.Load() {
-					asked.Add(1)
+					sent.Add(1)
 					date, total := read(path)
 					if before, _ := totals.LoadOrStore(date, total); before != total {
-						t.Errorf("the feed of %s has %d and %d tools", date, before, total)
+						t.Errorf("feed of %s: got %d tools, want %d as before", date, total, before)
 					}
 				}
 			})
 		}
 		for i := range 6 {
 			blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", "--force", files[(i+1)%2]))
-			before := asked.Load()
-			wait.Until(t, "more answers come", func() bool { return asked.Load() > before+20 })
+			before := sent.Load()
+			wait.Until(t, "more responses", func() bool { return sent.Load() > before+20 })
 		}
 		last := files[0]
 		blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", "--force", last))
@@ -73,41 +76,78 @@ func TestImportsUnderLoad(t *testing.T) {
 		}
 		stop.Store(true)
 		all.Wait()
-		t.Logf("%d answers", asked.Load())
+		t.Logf("%d requests", sent.Load())
 	})
 }
 
-// While the database is away, what was asked before is answered, and what was
-// not says so; when it is back, all is well without a restart.
-func TestDatabaseAway(t *testing.T) {
+// While the database is down, cached responses are served and others fail with
+// 503. When it is back, the server recovers without a restart.
+func TestDatabaseDown(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.Postgres(t)
 	line := blackbox.NewLine(t, cfg.DatabaseURL)
 	cfg.DatabaseURL = line.URL
 	key := blackbox.NewKey(t, cfg, "developer")
 	s := blackbox.Serve(t, cfg, "--demo")
-	ask := func(path string) *http.Response {
+	get := func(path string) *http.Response {
 		return s.Call(t, http.MethodGet, path, "", "Authorization", "Bearer "+key)
 	}
 	for _, path := range []string{"/api/v1/tools", "/api/embeddings/plume"} {
-		if got := ask(path); got.StatusCode != 200 {
-			t.Fatalf("%s: %d", path, got.StatusCode)
+		if got := get(path); got.StatusCode != 200 {
+			t.Fatalf("%s: got %d, want 200", path, got.StatusCode)
 		}
 	}
 	line.Cut()
-	time.Sleep(1500 * time.Millisecond) // by now what is known of the key is old
+	time.Sleep(1500 * time.Millisecond) // until the cached key is stale
 	for range 3 {
 		for _, path := range []string{"/api/v1/tools", "/api/v1/tools?page=1&sort=score_desc&unknown=x", "/api/embeddings/plume"} {
-			if got := ask(path); got.StatusCode != 200 {
-				t.Errorf("%s without the database: %d", path, got.StatusCode)
+			if got := get(path); got.StatusCode != 200 {
+				t.Errorf("%s without the database: got %d, want 200", path, got.StatusCode)
 			}
 		}
-		got := ask("/api/v1/stats")
+		got := get("/api/v1/stats")
 		body, _ := io.ReadAll(got.Body)
 		if got.StatusCode != 503 || got.Header.Get("Retry-After") == "" || !strings.HasPrefix(string(body), `{"error":"`) {
-			t.Errorf("a miss: %d %s", got.StatusCode, body)
+			t.Errorf("uncached path: got %d %s, want 503", got.StatusCode, body)
 		}
 	}
 	line.Mend()
-	wait.Until(t, "it recovers", func() bool { return ask("/api/v1/stats").StatusCode == 200 })
+	wait.Until(t, "the server recovers", func() bool { return get("/api/v1/stats").StatusCode == 200 })
+}
+
+// Entity tags depend on a secret in the database: they are the same on all
+// servers and after restarts, differ between databases, and cannot be computed
+// from the body.
+func TestEntityTags(t *testing.T) {
+	t.Parallel()
+	const path = "/api/v1/tools?limit=3"
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		tag := func(s *blackbox.Server) (string, string) {
+			response := s.Call(t, http.MethodGet, path, "")
+			return response.Header.Get("ETag"), blackbox.ReadAll(t, response.Body)
+		}
+		first := blackbox.Serve(t, cfg, "--demo")
+		want, body := tag(first)
+		if got, _ := tag(blackbox.Serve(t, cfg)); got != want {
+			t.Errorf("another server: got %s, want %s", got, want)
+		}
+		_ = first.Cmd.Process.Signal(syscall.SIGTERM)
+		first.Ends(t)
+		again := blackbox.Serve(t, cfg)
+		if got, _ := tag(again); got != want {
+			t.Errorf("after a restart: got %s, want %s", got, want)
+		}
+		if got, _ := tag(blackbox.Serve(t, testkit.SQLite(t), "--demo")); got == want || got == "" {
+			t.Errorf("another database: got %s, want a different tag", got)
+		}
+		sum := sha256.Sum256([]byte(body))
+		for _, guess := range []string{base64.RawURLEncoding.EncodeToString(sum[:15]), base64.RawURLEncoding.EncodeToString(sum[:])} {
+			if got := again.Call(t, http.MethodGet, path, "", "If-None-Match", `"`+guess+`"`); got.StatusCode != http.StatusOK {
+				t.Errorf("a guessed tag: got %d, want 200", got.StatusCode)
+			}
+		}
+		if got := again.Call(t, http.MethodGet, path, "", "If-None-Match", want); got.StatusCode != http.StatusNotModified {
+			t.Errorf("the tag: got %d, want 304", got.StatusCode)
+		}
+	})
 }

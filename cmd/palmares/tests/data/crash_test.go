@@ -16,10 +16,10 @@ import (
 	"palmares/internal/dev/testkit/blackbox"
 )
 
-// twoCatalogs are two large states of one catalog, as feeds and as exports.
+// twoCatalogs returns two large revisions of a catalog, as feeds and as exports.
 func twoCatalogs(t *testing.T, tools int) (feeds, exports [2]string) {
 	t.Helper()
-	cfg := testkit.SQLite(t) // one for both: the history of prices comes from having seen the first
+	cfg := testkit.SQLite(t) // one database for both, because the price history depends on the first
 	for i := range feeds {
 		feeds[i] = blackbox.SynthFile(t, synth.Options{Tools: tools, Seed: 5, Revision: 10 * i})
 		blackbox.Succeeds(t, blackbox.Shipped(t, cfg, "import", feeds[i]))
@@ -29,7 +29,7 @@ func twoCatalogs(t *testing.T, tools int) (feeds, exports [2]string) {
 }
 
 // TestKillDuringImport kills imports at random moments. Afterwards the catalog
-// is the old one whole or the new one whole.
+// is completely the old one or completely the new one.
 func TestKillDuringImport(t *testing.T) {
 	t.Parallel()
 	const kills = 20
@@ -40,29 +40,29 @@ func TestKillDuringImport(t *testing.T) {
 		cfg := testkit.Copy(t, old)
 		killed, finished := 0, 0
 		for killed < kills {
-			if finished > 20*kills { // the time it takes is guessed from the last one
-				t.Fatalf("only %d of %d imports could be killed in time", killed, killed+finished)
+			if finished > 20*kills { // the duration is estimated from the last import
+				t.Fatalf("got only %d of %d imports killed in time", killed, killed+finished)
 			}
 			died, took := killAfter(t, blackbox.Shipped(t, cfg, "import", feeds[1]), time.Duration(rand.Int64N(int64(length))))
 			got := blackbox.Succeeds(t, blackbox.Shipped(t, cfg, "export")).Out
 			if got != exports[0] && got != exports[1] {
-				t.Fatal("the catalog is neither the old nor the new one")
+				t.Fatal("got a catalog that is neither the old nor the new one")
 			}
 			if died {
 				killed++
 			} else {
 				length = took
 			}
-			if got == exports[1] { // once the new catalog is in, there is nothing left to kill
+			if got == exports[1] { // an import of the same feed would change nothing
 				finished++
 				cfg = testkit.Copy(t, old)
 			}
 		}
-		t.Logf("%d imports killed, %d came through", killed, finished)
+		t.Logf("%d imports killed, %d finished", killed, finished)
 	})
 }
 
-// duration measures an import that is left alone, on a copy of the database.
+// duration measures an undisturbed import on a copy of the database.
 func duration(t *testing.T, cfg store.Config, feed string) time.Duration {
 	t.Helper()
 	cfg = testkit.Copy(t, cfg)
@@ -71,8 +71,8 @@ func duration(t *testing.T, cfg store.Config, feed string) time.Duration {
 	return time.Since(start)
 }
 
-// killAfter starts a process and kills it after a while, if it still lives,
-// and tells how long it lived.
+// killAfter starts a process and kills it after a while, unless it has exited,
+// and returns how long it ran.
 func killAfter(t *testing.T, cmd *exec.Cmd, after time.Duration) (died bool, took time.Duration) {
 	t.Helper()
 	start := time.Now()
@@ -85,17 +85,17 @@ func killAfter(t *testing.T, cmd *exec.Cmd, after time.Duration) (died bool, too
 	return !cmd.ProcessState.Exited(), time.Since(start)
 }
 
-func TestImportsAtOnceNeverMix(t *testing.T) {
+func TestConcurrentImports(t *testing.T) {
 	t.Parallel()
 	const importers = 4
 	var feeds [importers]string
-	whole := map[string]bool{}
+	complete := map[string]bool{}
 	for i := range feeds {
-		// Catalogs with nothing in common but a few slugs.
+		// Catalogs that have only a few slugs in common.
 		feeds[i] = blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: uint64(i)})
 		alone := testkit.SQLite(t)
 		blackbox.Succeeds(t, blackbox.Shipped(t, alone, "import", feeds[i]))
-		whole[withoutHistory(blackbox.Succeeds(t, blackbox.Shipped(t, alone, "export")).Out)] = true
+		complete[withoutHistory(blackbox.Succeeds(t, blackbox.Shipped(t, alone, "export")).Out)] = true
 	}
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		blackbox.Succeeds(t, blackbox.Shipped(t, cfg, "migrate", "up"))
@@ -104,23 +104,23 @@ func TestImportsAtOnceNeverMix(t *testing.T) {
 			cmd := blackbox.Shipped(t, cfg, "import", "--force", feed)
 			all.Go(func() {
 				if r := blackbox.Runs(t, cmd); r.Code != 0 && !strings.Contains(r.Err, "another import or migration is still running: try again when it has ended") {
-					t.Errorf("exit %d: %s", r.Code, r.Err)
+					t.Errorf("got exit code %d and %q, want 0 or another import running", r.Code, r.Err)
 				}
 			})
 		}
 		all.Wait()
-		if got := blackbox.Succeeds(t, blackbox.Shipped(t, cfg, "export")).Out; !whole[withoutHistory(got)] {
-			t.Error("the catalog is a mix")
+		if got := blackbox.Succeeds(t, blackbox.Shipped(t, cfg, "export")).Out; !complete[withoutHistory(got)] {
+			t.Error("got a mix of catalogs, want one of them")
 		}
 	})
 }
 
-// withoutHistory drops what depends on which catalogs came before.
+// withoutHistory removes the price history, which depends on earlier imports.
 func withoutHistory(export string) string {
 	return regexp.MustCompile(`,"price_history":\[[^]]*\]`).ReplaceAllString(export, "")
 }
 
-func TestImportDoesNotWaitForEver(t *testing.T) {
+func TestImportLockTimeout(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		holder := testkit.Open(t, cfg)
@@ -130,7 +130,7 @@ func TestImportDoesNotWaitForEver(t *testing.T) {
 			return waiter.Exclusive(t.Context(), func(*ent.Tx) error { return nil })
 		})
 		if err == nil || err.Error() != "another import or migration is still running: try again when it has ended" {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want another import or migration running", err)
 		}
 	})
 }

@@ -21,8 +21,8 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// visitor is a browser without a screen. Its requests end after minutes, long
-// after the server has given up its own.
+// visitor returns an HTTP client with cookies. Its timeout is much longer than
+// those of the server.
 func visitor(t *testing.T) *http.Client {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -103,7 +103,7 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = cluster.GoOn() }) // before it is stopped
 	stranger := visitor(t)
-	const unavailable, busy = http.StatusServiceUnavailable, http.StatusTooManyRequests // catalog pages have only so many places for one network
+	const unavailable, busy = http.StatusServiceUnavailable, http.StatusTooManyRequests // catalog pages limit concurrent requests per network
 	requests := []struct {
 		method, path string
 		client       *http.Client
@@ -196,14 +196,14 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 	if err := cluster.GoOn(); err != nil {
 		t.Fatal(err)
 	}
-	// Abandoned requests were let go with the database: nothing is left over.
+	// No abandoned request blocks anything.
 	for _, path := range []string{"/account/usage", "/account/export", "/tools?page=2", "/feeds/prices.atom", "/readyz"} {
 		wait.Until(t, "GET "+path+" is served again", func() bool {
 			status, _, _, err := submit(client, "GET", base+path, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The frozen POST /logout may have come through after all.
+			// The frozen POST /logout may have succeeded later.
 			return status == http.StatusOK || status == http.StatusSeeOther
 		})
 	}

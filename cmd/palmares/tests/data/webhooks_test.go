@@ -57,7 +57,7 @@ func TestKillInMidDelivery(t *testing.T) {
 		blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1})))
 		secret := blackbox.Succeeds(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", in.URL, "--events", "catalog.published,tool.updated,price.changed"))
 		if !strings.HasPrefix(secret.Out, "whsec_") || strings.Contains(secret.Err, "whsec_") {
-			t.Errorf("printed %q and %q", secret.Out, secret.Err)
+			t.Errorf("got %q and %q, want the secret on standard output only", secret.Out, secret.Err)
 		}
 		in.Hold(make(chan struct{})) // never
 		first := blackbox.Serve(t, cfg)
@@ -83,7 +83,7 @@ func TestKillInMidDelivery(t *testing.T) {
 		})
 		for _, s := range []*blackbox.Server{first, second} {
 			if strings.Contains(s.Log.String(), "whsec_") {
-				t.Error("a secret is logged")
+				t.Error("got a secret in the log")
 			}
 		}
 	})
@@ -131,39 +131,69 @@ func TestWebhooksCommands(t *testing.T) {
 	blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
 	blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "create", "free@example.com"))
 	blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 5, Seed: 1})))
-	refused := func(want string, args ...string) {
+	fails := func(want string, args ...string) {
 		t.Helper()
 		if r := blackbox.Runs(t, blackbox.Command(t, cfg, append([]string{"webhooks"}, args...)...)); r.Code == 0 || !strings.Contains(r.Err, want) {
-			t.Errorf("%v: exit %d, %q", args, r.Code, r.Err)
+			t.Errorf("%v: got exit code %d and %q, want an error with %q", args, r.Code, r.Err, want)
 		}
 	}
-	says := func(want string, args ...string) {
+	prints := func(want string, args ...string) {
 		t.Helper()
 		if r := blackbox.Succeeds(t, blackbox.Command(t, cfg, append([]string{"webhooks"}, args...)...)); !strings.Contains(r.Out, want) || strings.Contains(r.Err, "whsec_") {
-			t.Errorf("%v: %q %q", args, r.Out, r.Err)
+			t.Errorf("%v: got %q and %q, want %q", args, r.Out, r.Err, want)
 		}
 	}
-	refused("Pro plan", "add", "free@example.com", in.URL)
-	refused("There is no account", "add", "nobody@example.com", in.URL)
-	refused("must start with https", "add", "pro@example.com", "http://hooks.example")
-	refused("private network", "add", "pro@example.com", "https://10.0.0.1")
-	refused("Unknown event type", "add", "pro@example.com", in.URL, "--events", "tool.exploded")
-	// Where others can reach the server, this machine is no place to send to.
-	refused("must start with https", "add", "pro@example.com", in.URL, "--listen", "0.0.0.0:8080")
-	says("whsec_", "add", "pro@example.com", in.URL, "--events", "tool.created", "--categories", "code,voix")
-	says("active", "list")
-	says("tool.created", "list", "pro@example.com")
+	fails("Pro plan", "add", "free@example.com", in.URL)
+	fails("There is no account", "add", "nobody@example.com", in.URL)
+	fails("must start with https", "add", "pro@example.com", "http://hooks.example")
+	fails("private network", "add", "pro@example.com", "https://10.0.0.1")
+	fails("Unknown event type", "add", "pro@example.com", in.URL, "--events", "tool.exploded")
+	// Public servers must not send to their own machine.
+	fails("must start with https", "add", "pro@example.com", in.URL, "--listen", "0.0.0.0:8080")
+	prints("whsec_", "add", "pro@example.com", in.URL, "--events", "tool.created", "--categories", "code,voix")
+	prints("active", "list")
+	prints("tool.created", "list", "pro@example.com")
 	if r := blackbox.Succeeds(t, blackbox.Command(t, cfg, "webhooks", "list")); strings.Contains(r.Out, "whsec_") {
-		t.Error("the secret is shown again")
+		t.Error("got the secret in the list, want it hidden")
 	}
-	says("It has arrived: status 200", "test", "1")
-	refused("There is no such endpoint", "test", "7")
-	says("within seconds", "replay", "1", "--since", "2026-01-01T00:00:00Z")
-	refused("There is no event", "replay", "1", "--event", "evt_9999")
-	refused("is not an event ID", "replay", "1", "--event", "9999")
-	refused("", "replay", "1")
-	says("Nothing more", "disable", "1", "--why", "too slow")
-	refused("This endpoint is disabled. Resume it before you replay events.", "replay", "1", "--since", "2026-01-01T00:00:00Z")
+	prints("The test event was delivered: status 200", "test", "1")
+	fails("There is no such endpoint", "test", "7")
+	prints("within seconds", "replay", "1", "--since", "2026-01-01T00:00:00Z")
+	fails("There is no event", "replay", "1", "--event", "evt_9999")
+	fails("is not an event ID", "replay", "1", "--event", "9999")
+	fails("", "replay", "1")
+	prints("Endpoint 1 is disabled", "disable", "1", "--why", "too slow")
+	fails("This endpoint is disabled. Resume it before you replay events.", "replay", "1", "--since", "2026-01-01T00:00:00Z")
 	in.Close()
-	refused("the connection was refused", "test", "1")
+	fails("the connection was refused", "test", "1")
+}
+
+// A disabled endpoint can be resumed, and replayed to, from the command line.
+func TestWebhooksResume(t *testing.T) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		in := blackbox.NewInbox(t)
+		webhooks := func(args ...string) blackbox.Result {
+			t.Helper()
+			return blackbox.Runs(t, blackbox.Command(t, cfg, append([]string{"webhooks"}, args...)...))
+		}
+		blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
+		blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 3, Seed: 1})))
+		blackbox.Succeeds(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", in.URL))
+		blackbox.Succeeds(t, blackbox.Command(t, cfg, "webhooks", "disable", "1"))
+		if got := webhooks("replay", "1", "--since", "2026-01-01T00:00:00Z"); got.Code == 0 || !strings.Contains(got.Err, "Resume it before you replay events") {
+			t.Errorf("replay while disabled: got exit %d, %q, want a refusal that names resume", got.Code, got.Err)
+		}
+		if got := webhooks("resume", "7"); got.Code == 0 || !strings.Contains(got.Err, "There is no such endpoint") {
+			t.Errorf("resume of endpoint 7: got exit %d, %q, want a refusal", got.Code, got.Err)
+		}
+		if got := webhooks("resume", "1"); got.Code != 0 || !strings.Contains(got.Out, "Endpoint 1 is active") {
+			t.Errorf("resume: got exit %d, %q %q, want success", got.Code, got.Out, got.Err)
+		}
+		if got := webhooks("list"); !strings.Contains(got.Out, "active") {
+			t.Errorf("list: got %q, want an active endpoint", got.Out)
+		}
+		if got := webhooks("replay", "1", "--since", "2026-01-01T00:00:00Z"); got.Code != 0 {
+			t.Errorf("replay after resume: got exit %d, %q, want success", got.Code, got.Err)
+		}
+	})
 }

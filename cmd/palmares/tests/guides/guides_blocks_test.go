@@ -11,7 +11,7 @@ import (
 	"palmares/internal/web/guide"
 )
 
-// block is a piece of code in a guide.
+// block is a code block of a guide.
 type block struct {
 	guide.Info
 	line int // of its fence
@@ -35,20 +35,20 @@ func blocksOf(t *testing.T, text string) (blocks []block) {
 		}
 	}
 	if open != nil || len(blocks) == 0 {
-		t.Fatalf("%d blocks, and one that is open: %v", len(blocks), open)
+		t.Fatalf("got %d blocks and an unclosed one: %v", len(blocks), open)
 	}
 	return blocks
 }
 
-// What a header tells may be another tomorrow.
+// Header values may change over time.
 var (
 	headerLine = regexp.MustCompile(`^[A-Za-z-]+: `)
 	digits     = regexp.MustCompile(`\d+`)
 )
 
-// printed tells whether an output is what a guide shows: … stands for
+// compareText compares an output with the sample in a guide: … stands for
 // anything, and alone on a line for any lines; numbers in headers may differ.
-func printed(sample, output string) error {
+func compareText(sample, output string) error {
 	var pattern strings.Builder
 	for line := range strings.Lines(sample) {
 		line = strings.TrimSuffix(line, "\n")
@@ -63,27 +63,27 @@ func printed(sample, output string) error {
 		pattern.WriteString(quoted + `\n`)
 	}
 	output = strings.TrimRight(strings.ReplaceAll(output, "\r", ""), "\n") + "\n"
-	// Names of headers are the same in either case.
+	// Header names are case-insensitive.
 	if !regexp.MustCompile(`(?i)\A` + pattern.String() + `\z`).MatchString(output) {
-		return fmt.Errorf("the guide shows\n%s\nbut this is what comes:\n%s", sample, output)
+		return fmt.Errorf("got\n%s\nwant, as in the guide,\n%s", output, sample)
 	}
 	return nil
 }
 
-// withGaps matches a text in which … stands for anything.
+// withGaps returns a pattern in which … stands for anything.
 func withGaps(text string) string {
 	return strings.ReplaceAll(regexp.QuoteMeta(text), "…", ".*")
 }
 
-// answered is printed for JSON. An object with a … in it may have more than is
-// shown, a list always.
-func answered(sample, output string) error {
+// compareJSON compares JSON with the sample in a guide. Lists, and objects that
+// contain …, may have more elements than shown.
+func compareJSON(sample, output string) error {
 	var want, got any
 	if err := json.Unmarshal([]byte(sample), &want); err != nil {
-		return fmt.Errorf("what the guide shows is no JSON: %w", err)
+		return fmt.Errorf("the sample is not JSON: %w", err)
 	}
 	if err := json.Unmarshal([]byte(output), &got); err != nil {
-		return fmt.Errorf("what comes is no JSON: %w\n%s", err, output)
+		return fmt.Errorf("got no JSON: %w\n%s", err, output)
 	}
 	if err := alike("", want, got); err != nil {
 		return fmt.Errorf("%w\n%s", err, output)
@@ -96,7 +96,7 @@ func alike(where string, want, got any) error {
 	case map[string]any:
 		object, is := got.(map[string]any)
 		if !is {
-			return fmt.Errorf("%s is no object", where)
+			return fmt.Errorf("%s: got %v, want an object", where, got)
 		}
 		_, abridged := want["…"]
 		for name := range want {
@@ -105,19 +105,19 @@ func alike(where string, want, got any) error {
 					return err
 				}
 			} else if name != "…" {
-				return fmt.Errorf("%s has no %q", where, name)
+				return fmt.Errorf("%s: got no %q", where, name)
 			}
 		}
 		for name := range object {
 			if _, shown := want[name]; !shown && !abridged {
-				return fmt.Errorf("%s also has %q", where, name)
+				return fmt.Errorf("%s: got %q, which the sample does not show", where, name)
 			}
 		}
 		return nil
 	case []any:
-		list, _ := got.([]any) // else it has nothing in it
+		list, _ := got.([]any) // nil if it is not a list
 		if len(list) < len(want) {
-			return fmt.Errorf("%s has %d items", where, len(list))
+			return fmt.Errorf("%s: got %d items, want more", where, len(list))
 		}
 		for i := range want {
 			if err := alike(fmt.Sprintf("%s[%d]", where, i), want[i], list[i]); err != nil {
@@ -133,50 +133,50 @@ func alike(where string, want, got any) error {
 	} else if want == got {
 		return nil
 	}
-	return fmt.Errorf("%s is %v, and not %v", where, got, want)
+	return fmt.Errorf("%s: got %v, want %v", where, got, want)
 }
 
-// What checks the guides is itself checked: it must be able to say no.
-func TestSamplesAreCompared(t *testing.T) {
+// The comparison of samples must be able to fail.
+func TestCompareSamples(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		check          func(sample, output string) error
 		sample, output string
 		good           bool
 	}{
-		{printed, "48 tools\n", "48 tools\n", true},
-		{printed, "48 tools\n", "7 tools\n", false},
-		{printed, "48 tools\n", "48 prices\n", false},
-		{printed, "48 tools\n", "48 tools\n48 tools\n", false},
-		{printed, "X-Left: 999\n", "x-left: 17\n", true},
-		{printed, "X-Left: 999\n", "x-left: many\n", false},
-		{printed, "a\n…\nb\n", "a\nb", true},
-		{printed, "a\n…\nb\n", "a\nx\r\ny\nb", true},
-		{printed, "a\n…\nb\n", "a\nx\ny\n", false},
-		{printed, "9.4 (…)\n", "9.4 (anything)\n", true},
-		{printed, "9.4 (…)\n", "9x4 (anything)\n", false},
-		{printed, "200\n304\n", "200\n200\n", false},
-		{answered, `{"a": 1}`, `{"a": 1.0}`, true},
-		{answered, `{"a": 1}`, `{"a": 2}`, false},
-		{answered, `{"a": 1}`, `{"a": "1"}`, false},
-		{answered, `{"a": "1"}`, `{"a": 1}`, false},
-		{answered, `{"a": "b…"}`, `{"a": "bcd"}`, true},
-		{answered, `{"a": "b…"}`, `{"a": "cd"}`, false},
-		{answered, `{"a": 1}`, `{"a": 1, "b": 3}`, false},
-		{answered, `{"a": 1, "…": "…"}`, `{"a": 1, "b": 3}`, true},
-		{answered, `{"a": 1, "…": "…"}`, `{"b": 3}`, false},
-		{answered, `{"a": [{"b": 1}]}`, `{"a": [{"b": 1}, {"c": 3}]}`, true},
-		{answered, `{"a": [{"b": 1}]}`, `{"a": []}`, false},
-		{answered, `{"a": {}}`, `{"a": []}`, false},
-		{answered, `{"a": 1}`, `no`, false},
+		{compareText, "48 tools\n", "48 tools\n", true},
+		{compareText, "48 tools\n", "7 tools\n", false},
+		{compareText, "48 tools\n", "48 prices\n", false},
+		{compareText, "48 tools\n", "48 tools\n48 tools\n", false},
+		{compareText, "X-Left: 999\n", "x-left: 17\n", true},
+		{compareText, "X-Left: 999\n", "x-left: many\n", false},
+		{compareText, "a\n…\nb\n", "a\nb", true},
+		{compareText, "a\n…\nb\n", "a\nx\r\ny\nb", true},
+		{compareText, "a\n…\nb\n", "a\nx\ny\n", false},
+		{compareText, "9.4 (…)\n", "9.4 (anything)\n", true},
+		{compareText, "9.4 (…)\n", "9x4 (anything)\n", false},
+		{compareText, "200\n304\n", "200\n200\n", false},
+		{compareJSON, `{"a": 1}`, `{"a": 1.0}`, true},
+		{compareJSON, `{"a": 1}`, `{"a": 2}`, false},
+		{compareJSON, `{"a": 1}`, `{"a": "1"}`, false},
+		{compareJSON, `{"a": "1"}`, `{"a": 1}`, false},
+		{compareJSON, `{"a": "b…"}`, `{"a": "bcd"}`, true},
+		{compareJSON, `{"a": "b…"}`, `{"a": "cd"}`, false},
+		{compareJSON, `{"a": 1}`, `{"a": 1, "b": 3}`, false},
+		{compareJSON, `{"a": 1, "…": "…"}`, `{"a": 1, "b": 3}`, true},
+		{compareJSON, `{"a": 1, "…": "…"}`, `{"b": 3}`, false},
+		{compareJSON, `{"a": [{"b": 1}]}`, `{"a": [{"b": 1}, {"c": 3}]}`, true},
+		{compareJSON, `{"a": [{"b": 1}]}`, `{"a": []}`, false},
+		{compareJSON, `{"a": {}}`, `{"a": []}`, false},
+		{compareJSON, `{"a": 1}`, `no`, false},
 	} {
 		if err := c.check(c.sample, c.output); (err == nil) != c.good {
-			t.Errorf("%q and %q: %v", c.sample, c.output, err)
+			t.Errorf("sample %q, output %q: got %v", c.sample, c.output, err)
 		}
 	}
 }
 
-// saved are the files that a guide tells its reader to make.
+// saved returns the files that a guide asks its readers to create.
 func saved(blocks []block) (files []string) {
 	for _, b := range blocks {
 		if b.Runs() && b.Name != "" && !slices.Contains(files, b.Name) {

@@ -20,9 +20,9 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// receive starts one of the receivers of webhooks, lets palmares send to it,
-// and then whoever means no good. They listen where there is room, and not
-// where the guide says: the tests of others may be there.
+// receive starts a webhook receiver of a guide, lets palmares send to it, and
+// then sends forged events. It listens on a free port instead of the one in the
+// guide, which other tests may use.
 func (r *reader) receive(b block) error {
 	file := regexp.MustCompile(`receiver\.\w+`).FindString(b.text)
 	code, err := os.ReadFile(filepath.Join(r.dir, file))
@@ -32,7 +32,7 @@ func (r *reader) receive(b block) error {
 	address := blackbox.FreeAddress(r)
 	_, port, _ := net.SplitHostPort(address)
 	if strings.Count(string(code), "8000") != 1 {
-		return fmt.Errorf("%s does not say once where it listens", file)
+		return fmt.Errorf("%s: want its address exactly once", file)
 	}
 	if err := os.WriteFile(filepath.Join(r.dir, file), bytes.Replace(code, []byte("8000"), []byte(port), 1), 0o600); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (r *reader) receive(b block) error {
 	added := blackbox.Succeeds(r, blackbox.Command(r, r.cfg, "webhooks", "add", owner, "http://"+address, "--events", "catalog.published"))
 	endpoint := regexp.MustCompile(`Endpoint (\d+)`).FindStringSubmatch(added.Err)
 	if endpoint == nil {
-		return fmt.Errorf("no endpoint was added: %s", added.Err)
+		return fmt.Errorf("adding an endpoint: got %s", added.Err)
 	}
 	secret := strings.TrimSpace(added.Out)
 	p := r.start(strings.ReplaceAll(b.text, "YOUR_SECRET", "'"+secret+"'"))
@@ -51,7 +51,7 @@ func (r *reader) receive(b block) error {
 		return err
 	}
 	if sent := blackbox.Runs(r, blackbox.Command(r, r.cfg, "webhooks", "test", endpoint[1])); !strings.Contains(sent.Out, "It has arrived: status 204") {
-		return fmt.Errorf("what palmares sends is refused: %s%s", sent.Out, sent.Err)
+		return fmt.Errorf("the receiver rejects a valid event: %s%s", sent.Out, sent.Err)
 	}
 	r.attack(address, secret)
 	if err := p.waitFor("got webhook.test"); err != nil {
@@ -62,15 +62,15 @@ func (r *reader) receive(b block) error {
 	}
 	r.last = p.out.String()
 	if n := strings.Count(r.last, "got price.changed plume"); n != 1 {
-		r.Errorf("%s: what was sent twice is worked on %d times:\n%s", file, n, r.last)
+		r.Errorf("%s: got an event processed %d times, want once:\n%s", file, n, r.last)
 	}
 	if strings.Contains(r.last, "forged") {
-		r.Errorf("%s: what was refused is worked on:\n%s", file, r.last)
+		r.Errorf("%s: got a rejected event processed:\n%s", file, r.last)
 	}
 	return nil
 }
 
-// attack sends what is to be believed, and what is not.
+// attack sends valid and forged events.
 func (r *reader) attack(address, secret string) {
 	r.Helper()
 	const id, event = "evt_7", `{"id":"evt_7","type":"price.changed","slug":"plume"}`
@@ -92,7 +92,7 @@ func (r *reader) attack(address, secret string) {
 	good, old, future := sign(secret, now), now.Add(-6*time.Minute), now.Add(6*time.Minute)
 	for _, c := range []struct {
 		what                     string
-		status                   int // 0 for no success, whichever
+		status                   int // 0 for any status but 2xx
 		id, at, signatures, body string
 	}{
 		{"what is signed", 204, id, seconds(now), good, event},
@@ -108,7 +108,7 @@ func (r *reader) attack(address, secret string) {
 		{"no signature", 401, id, seconds(now), "", event},
 		{"signed, but old", 401, id, seconds(old), sign(secret, old), event},
 		{"signed, but of the future", 401, id, seconds(future), sign(secret, future), event},
-		{"old, and said to be new", 401, id, seconds(now), sign(secret, old), event},
+		{"old event with a new timestamp", 401, id, seconds(now), sign(secret, old), event},
 		{"no time", 401, id, "soon", good, event},
 		{"nothing at all", 401, "", "", "", ""},
 		{"far too much", 0, id, seconds(now), good, strings.Repeat("x", 1_000_000)},
@@ -123,20 +123,20 @@ func (r *reader) attack(address, secret string) {
 			}
 		}
 		status := 0
-		if answer, err := http.DefaultClient.Do(request); err == nil {
-			status = answer.StatusCode
-			_ = answer.Body.Close()
+		if response, err := http.DefaultClient.Do(request); err == nil {
+			status = response.StatusCode
+			_ = response.Body.Close()
 		} else if c.status != 0 {
 			r.Errorf("%s: %v", c.what, err)
 			continue
 		}
 		if c.status != 0 && status != c.status || c.status == 0 && status >= 200 && status < 300 {
-			r.Errorf("%s: %d", c.what, status)
+			r.Errorf("%s: got %d, want %d", c.what, status, c.status)
 		}
 	}
 }
 
-// The programs that keep something go on from it when there is a new release.
+// Programs of the guides that store state continue from it after a new release.
 func TestGuidesAfterARelease(t *testing.T) {
 	t.Parallel()
 	haveTools(t)
@@ -148,49 +148,49 @@ func TestGuidesAfterARelease(t *testing.T) {
 	dashboards := newReader(t, cfg, s, "dashboards").saveAll("live.mjs")
 	webhooks := newReader(t, cfg, s, "webhooks").saveAll("catchup.py")
 	caching := newReader(t, cfg, s, "caching").saveAll("cached.mjs")
-	says := func(r *reader, command, until, want string) {
+	prints := func(r *reader, command, until, want string) {
 		t.Helper()
 		if got := r.shell(command, until); strings.TrimSpace(got) != want {
-			t.Errorf("%s: %q, not %q", command, got, want)
+			t.Errorf("%s: got %q, want %q", command, got, want)
 		}
 	}
 	const sync = "API_KEY=YOUR_KEY python3 sync.py"
-	says(embeddings, sync, "", "18 embedded, 0 deleted, 0 unchanged")
+	prints(embeddings, sync, "", "18 embedded, 0 deleted, 0 unchanged")
 	listening := dashboards.start("node live.mjs")
 	if err := listening.waitFor("release 1 of 2026-11-10: 48 tools"); err != nil {
 		t.Fatal(err)
 	}
-	waitForFile(t, filepath.Join(dashboards.dir, "last-release.txt")) // else it is told again, as it should
+	waitForFile(t, filepath.Join(dashboards.dir, "last-release.txt")) // else the release is reported again
 	listening.stop()
 	webhooks.shell("python3 catchup.py", "")
-	says(caching, "node cached.mjs", "", "8 categories, updated")
+	prints(caching, "node cached.mjs", "", "8 categories, updated")
 
 	blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "feed.ndjson", revised(t))))
 	wait.Until(t, "the release is served", func() bool {
 		_, body := s.Get(t, "/readyz")
 		return body["release"] == 2.0
 	})
-	says(embeddings, sync, "", "1 embedded, 1 deleted, 16 unchanged")
-	says(embeddings, sync, "", "0 embedded, 0 deleted, 17 unchanged")
-	says(dashboards, "node live.mjs", "tools", "release 2 of 2026-11-11: 47 tools")
+	prints(embeddings, sync, "", "1 embedded, 1 deleted, 16 unchanged")
+	prints(embeddings, sync, "", "0 embedded, 0 deleted, 17 unchanged")
+	prints(dashboards, "node live.mjs", "tools", "release 2 of 2026-11-11: 47 tools")
 	if got := webhooks.shell("python3 catchup.py", ""); got == "0 events\n" {
-		t.Error("there is nothing to catch up with")
+		t.Error("got no new events, want some")
 	}
-	says(webhooks, "python3 catchup.py", "", "0 events")
-	says(caching, "node cached.mjs", "", "8 categories, updated")
-	says(caching, "node cached.mjs", "", "8 categories, unchanged")
+	prints(webhooks, "python3 catchup.py", "", "0 events")
+	prints(caching, "node cached.mjs", "", "8 categories, updated")
+	prints(caching, "node cached.mjs", "", "8 categories, unchanged")
 }
 
 func waitForFile(t *testing.T, path string) {
 	t.Helper()
-	wait.Until(t, "there is a file "+path, func() bool {
+	wait.Until(t, "the file "+path+" exists", func() bool {
 		_, err := os.Stat(path)
 		return err == nil
 	})
 }
 
-// revised is the demo catalog a day later: the review of one tool is another,
-// and one tool that nothing else cites is gone.
+// revised returns the demo catalog a day later, with another review of one tool
+// and without a tool that nothing else refers to.
 func revised(t *testing.T) []byte {
 	t.Helper()
 	var feed []string
@@ -208,7 +208,7 @@ func revised(t *testing.T) []byte {
 	return []byte(strings.Join(feed, ""))
 }
 
-// Who has had enough is told so, and does not try again.
+// Programs of the guides stop when the quota is used up.
 func TestGuidesWithoutQuota(t *testing.T) {
 	t.Parallel()
 	haveTools(t)
@@ -221,6 +221,6 @@ func TestGuidesWithoutQuota(t *testing.T) {
 	p := quotas.start("env -u API_KEY python3 polite.py")
 	defer p.stop()
 	if err := <-p.done; err == nil || !regexp.MustCompile(`^Quota exceeded\. Try again in \d+ h \d+ min\.\n$`).MatchString(p.err.String()) {
-		t.Errorf("%v: %s%s", err, p.out.String(), p.err.String())
+		t.Errorf("got %v: %s%s, want an error about the quota", err, p.out.String(), p.err.String())
 	}
 }

@@ -23,9 +23,9 @@ import (
 	"palmares/internal/web/guide"
 )
 
-// Every block of every guide is run as a reader would run it: in the order in
-// which it is read, in one folder, with a key and this server's address. What
-// is shown as an answer is compared with what really came.
+// All blocks of the guides are run as a reader would run them: in order, in one
+// folder, with a key and the address of this server. Sample outputs are
+// compared with the real ones.
 func TestGuides(t *testing.T) {
 	t.Parallel()
 	haveTools(t)
@@ -43,7 +43,7 @@ func TestGuides(t *testing.T) {
 	}
 }
 
-// haveTools sees to what snippets are written for.
+// haveTools installs the tools that the code blocks use.
 func haveTools(t *testing.T) {
 	t.Helper()
 	for _, need := range []testkit.Need{testkit.Bash, testkit.Curl, testkit.Node, testkit.Python} {
@@ -53,7 +53,7 @@ func haveTools(t *testing.T) {
 	}
 }
 
-// reader is somebody who works through a guide.
+// reader follows a guide.
 type reader struct {
 	*testing.T
 	cfg    store.Config
@@ -61,40 +61,40 @@ type reader struct {
 	blocks []block
 	dir    string
 	key    string
-	last   string // what the last command printed; empty before the first
+	last   string // output of the last command
 }
 
-// newReader opens a guide, as it is served.
+// newReader reads a guide from a server.
 func newReader(t *testing.T, cfg store.Config, s *blackbox.Server, name string) *reader {
 	t.Helper()
-	answer := s.Call(t, http.MethodGet, "/guides/"+name+".md", "")
-	text := blackbox.ReadAll(t, answer.Body)
-	if answer.StatusCode != http.StatusOK || strings.Contains(text, "{{") {
-		t.Fatalf("%d: %s", answer.StatusCode, text)
+	response := s.Call(t, http.MethodGet, "/guides/"+name+".md", "")
+	text := blackbox.ReadAll(t, response.Body)
+	if response.StatusCode != http.StatusOK || strings.Contains(text, "{{") {
+		t.Fatalf("%s: got %d %s, want 200", name, response.StatusCode, text)
 	}
 	return &reader{T: t, cfg: cfg, server: s, blocks: blocksOf(t, text), dir: t.TempDir()}
 }
 
-// mentions tells whether a placeholder has to be filled.
+// mentions reports whether the guide uses a placeholder.
 func (r *reader) mentions(word string) bool {
 	return slices.ContainsFunc(r.blocks, func(b block) bool { return strings.Contains(b.text, word) })
 }
 
-// follow does everything that the guide says.
+// follow runs all blocks of the guide.
 func (r *reader) follow() {
 	r.Helper()
-	run := map[string]bool{} // which files were
+	run := map[string]bool{} // by file
 	for i, b := range r.blocks {
 		var err error
 		switch {
 		case b.Language == "json" && b.Name != "":
 			err = r.checkEvent(b)
 		case !b.Runs() && (i == 0 || r.last == ""):
-			err = fmt.Errorf("nothing was run of which this could be the answer")
+			err = fmt.Errorf("got a sample output before any command")
 		case b.Language == "json":
-			err = answered(b.text, r.last)
+			err = compareJSON(b.text, r.last)
 		case b.Language == "text":
-			err = printed(b.text, r.last)
+			err = compareText(b.text, r.last)
 		case b.Language == "graphql":
 			err = r.query(b)
 		case b.Name != "":
@@ -109,7 +109,7 @@ func (r *reader) follow() {
 				err = r.run(b)
 			}
 		default:
-			err = fmt.Errorf("nobody knows how to run %q", b.Language)
+			err = fmt.Errorf("got the unknown language %q", b.Language)
 		}
 		if err != nil {
 			r.Errorf("line %d, %s %s: %v", b.line, b.Language, b.Name, err)
@@ -117,7 +117,7 @@ func (r *reader) follow() {
 	}
 	for _, file := range saved(r.blocks) {
 		if !run[file] {
-			r.Errorf("%s is never run", file)
+			r.Errorf("%s: got no command that runs it", file)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func (r *reader) save(b block) error {
 	return os.WriteFile(filepath.Join(r.dir, b.Name), []byte(b.text), 0o600)
 }
 
-// saveAll is for who skips to the programs.
+// saveAll writes all programs of the guide.
 func (r *reader) saveAll(files ...string) *reader {
 	r.Helper()
 	for _, b := range r.blocks {
@@ -140,19 +140,19 @@ func (r *reader) saveAll(files ...string) *reader {
 	return r
 }
 
-// run runs a command, to its end or until it says what it is to say.
+// run runs a command to its end, or until it prints an expected text.
 func (r *reader) run(b block) error {
 	p := r.start(b.text)
 	defer p.stop()
 	err := p.waitFor(b.Until)
 	r.last = p.out.String()
 	if err == nil && r.last == "" {
-		err = fmt.Errorf("it prints nothing")
+		err = fmt.Errorf("got no output")
 	}
 	return err
 }
 
-// shell is run for a command that the test makes up.
+// shell runs a command of the test itself.
 func (r *reader) shell(command, until string) string {
 	r.Helper()
 	if err := r.run(block{Info: guide.Info{Language: "sh", Until: until}, text: command}); err != nil {
@@ -161,24 +161,24 @@ func (r *reader) shell(command, until string) string {
 	return r.last
 }
 
-// query asks what a GraphQL block asks.
+// query sends the query of a GraphQL block.
 func (r *reader) query(b block) error {
 	body, err := json.Marshal(map[string]string{"query": b.text})
 	if err != nil {
 		return err
 	}
-	answer := r.server.Call(r, http.MethodPost, "/graphql", string(body))
-	r.last = blackbox.ReadAll(r, answer.Body)
-	if answer.StatusCode != http.StatusOK || strings.Contains(r.last, `"errors"`) {
-		return fmt.Errorf("%d: %s", answer.StatusCode, r.last)
+	response := r.server.Call(r, http.MethodPost, "/graphql", string(body))
+	r.last = blackbox.ReadAll(r, response.Body)
+	if response.StatusCode != http.StatusOK || strings.Contains(r.last, `"errors"`) {
+		return fmt.Errorf("got %d %s, want 200", response.StatusCode, r.last)
 	}
 	return nil
 }
 
-// checkEvent holds an event against its schema.
+// checkEvent validates an event against its schema.
 func (r *reader) checkEvent(b block) error {
-	answer := r.server.Call(r, http.MethodGet, "/schemas/events/"+b.Name+".json", "")
-	schema, err := jsonschema.UnmarshalJSON(answer.Body)
+	response := r.server.Call(r, http.MethodGet, "/schemas/events/"+b.Name+".json", "")
+	schema, err := jsonschema.UnmarshalJSON(response.Body)
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (r *reader) checkEvent(b block) error {
 	return compiled.Validate(event)
 }
 
-// process is a command of a guide at work.
+// process is a running command.
 type process struct {
 	cmd      *exec.Cmd
 	out, err testkit.Log
@@ -205,14 +205,14 @@ type process struct {
 	stop     func()
 }
 
-// start runs a command with everything that it starts itself, so that nothing
-// of it is left.
+// start starts a command in its own process group, so that its children can be
+// stopped too.
 func (r *reader) start(command string) *process {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), blackbox.Limit)
 	p := &process{cmd: exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", strings.ReplaceAll(command, "YOUR_KEY", r.key)), done: make(chan error, 1)}
 	p.cmd.Dir = r.dir
-	// As palmares is built for tests, so that no library is compiled twice.
+	// The same flags as the build of palmares, so that packages are compiled once.
 	p.cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath", "GOWORK=off", "PYTHONUNBUFFERED=1")
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.err
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -234,40 +234,39 @@ func (r *reader) start(command string) *process {
 	return p
 }
 
-// waitFor waits for something to be said, or for the end if it is nothing.
-func (p *process) waitFor(said string) error {
+// waitFor waits for a text in the output, or for the end if it is empty.
+func (p *process) waitFor(text string) error {
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
 	for {
 		select {
 		case err := <-p.done:
-			if err == nil && said != "" && !strings.Contains(p.out.String(), said) {
-				err = fmt.Errorf("it ends without saying %q", said)
+			if err == nil && text != "" && !strings.Contains(p.out.String(), text) {
+				err = fmt.Errorf("got an exit without %q", text)
 			}
 			if err != nil {
 				return fmt.Errorf("%w\n%s%s", err, p.out.String(), p.err.String())
 			}
 			return nil
 		case <-ticker.C:
-			if said != "" && strings.Contains(p.out.String(), said) {
+			if text != "" && strings.Contains(p.out.String(), text) {
 				return nil
 			}
 		}
 	}
 }
 
-// Every address that a guide, or the text for language models, leads to is
-// there.
-func TestGuidesLeadSomewhere(t *testing.T) {
+// All links of the guides and of llms.txt work.
+func TestGuideLinks(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	var all bytes.Buffer
 	for _, path := range []string{"/llms.txt", "/llms-full.txt"} {
-		answer := s.Call(t, http.MethodGet, path, "")
-		if answer.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %d", path, answer.StatusCode)
+		response := s.Call(t, http.MethodGet, path, "")
+		if response.StatusCode != http.StatusOK {
+			t.Fatalf("%s: got %d, want 200", path, response.StatusCode)
 		}
-		all.WriteString(blackbox.ReadAll(t, answer.Body))
+		all.WriteString(blackbox.ReadAll(t, response.Body))
 	}
 	seen := map[string]bool{}
 	for _, rest := range strings.Split(all.String(), "](http://"+s.Address)[1:] {
@@ -277,12 +276,12 @@ func TestGuidesLeadSomewhere(t *testing.T) {
 			continue
 		}
 		seen[path] = true
-		// Pages of the account send strangers to sign in.
-		if answer := s.Call(t, http.MethodGet, path, ""); answer.StatusCode != http.StatusOK {
-			t.Errorf("%s: %d", path, answer.StatusCode)
+		// Account pages redirect to the sign-in page.
+		if response := s.Call(t, http.MethodGet, path, ""); response.StatusCode != http.StatusOK {
+			t.Errorf("%s: got %d, want 200", path, response.StatusCode)
 		}
 	}
 	if len(seen) < 20 {
-		t.Errorf("only %d links are found", len(seen))
+		t.Errorf("got %d links, want more", len(seen))
 	}
 }

@@ -1,4 +1,4 @@
-// Package web_test looks at the pages of the program in a browser.
+// Package web_test checks the pages of the server in a browser.
 package web_test
 
 import (

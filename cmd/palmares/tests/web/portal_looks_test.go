@@ -14,7 +14,7 @@ import (
 	"palmares/internal/dev/testkit/browser"
 )
 
-// viewing looks at the pages of a server as people do.
+// viewing opens pages of a server in a browser.
 type viewing struct {
 	*testing.T
 	chrome *browser.Browser
@@ -23,19 +23,18 @@ type viewing struct {
 	db     *store.Store
 }
 
-// signIn is somebody new. The browser's cookies make a visitor; each state is
-// an account.
+// signIn signs in to a new account. Each state of a page has its own account.
 func (v *viewing) signIn(email string) *browser.Page {
 	v.Helper()
-	p := v.ask(email)
+	p := v.requestLink(email)
 	link, _ := v.server.Printed(v, email, 0)
 	p.Go(link)
 	p.Click("main button")
 	return p
 }
 
-// ask has a message sent to somebody who is not signed in.
-func (v *viewing) ask(email string) *browser.Page {
+// requestLink requests a sign-in link.
+func (v *viewing) requestLink(email string) *browser.Page {
 	v.Helper()
 	p := v.chrome.Open(v, browser.Look{}, v.base+"/login")
 	p.Fill("#email", email)
@@ -49,15 +48,15 @@ func (v *viewing) check(p *browser.Page, name string) {
 	p.Screenshot(name)
 	var wider bool
 	if p.Eval("document.documentElement.scrollWidth > document.documentElement.clientWidth", &wider); wider {
-		v.Errorf("%s is wider than its window", name)
+		v.Errorf("%s: got a page wider than its window", name)
 	}
 }
 
-// looks are both widths and both color schemes. Two of the four combinations
-// are enough: colors do not depend on the width, nor the layout on the colors.
+// looks covers both widths and both color schemes. Two of the four combinations
+// are enough, because colors do not depend on the width.
 var looks = []browser.Look{{}, {Width: 360, Dark: true}}
 
-// inEachLook checks a page, and what is then done on it leads to.
+// inEachLook checks a page in each look, and again after some actions.
 func (v *viewing) inEachLook(visitor *browser.Page, name, path string, then ...func(*browser.Page)) {
 	v.Helper()
 	for _, look := range looks {
@@ -77,7 +76,7 @@ func (v *viewing) set(err error) {
 	}
 }
 
-// Every page, and every state of it, is one that everybody can read.
+// All pages of the portal are accessible, in every state.
 func TestPortalIsAccessible(t *testing.T) {
 	t.Parallel()
 	cfg := blackbox.Demo(t)
@@ -183,14 +182,14 @@ func TestPortalIsAccessible(t *testing.T) {
 		p.Click("main section button")
 		v.check(p, "webhook-secret")
 		p.Click("main a.button")
-		p.Click("main form button") // a test, which finds nobody
+		p.Click("main form button") // a test event, which is not delivered
 		v.check(p, "webhook-tested")
 		v.inEachLook(p, "webhook", strings.TrimSuffix(strings.TrimPrefix(p.URL(), base), "/test"))
 		v.inEachLook(p, "webhooks", "/account/webhooks")
 	}
 }
 
-// changingAddress is the way to another address, up to its last button.
+// changingAddress changes the email address, up to the last button.
 func (v *viewing) changingAddress(p *browser.Page) {
 	p.Go(v.base + "/account/settings")
 	p.Fill("#email", "olga@example.com")
@@ -200,9 +199,9 @@ func (v *viewing) changingAddress(p *browser.Page) {
 	v.inEachLook(p, "address-link", strings.TrimPrefix(link, v.base))
 }
 
-// messagesThatEnded are those whose code was guessed at, or who came too late.
+// messagesThatEnded opens sign-in messages that are expired or were guessed at.
 func (v *viewing) messagesThatEnded() {
-	p := v.ask("late@example.com")
+	p := v.requestLink("late@example.com")
 	link, _ := v.server.Printed(v, "late@example.com", 0)
 	v.set(v.db.Write.Confirmation.Update().SetTries(5).Exec(v.Context()))
 	v.inEachLook(p, "code-locked", "/login/code")
@@ -211,7 +210,7 @@ func (v *viewing) messagesThatEnded() {
 	v.inEachLook(p, "link-expired", strings.TrimPrefix(link, v.base))
 }
 
-// suspendedKeys are those of somebody who had Pro.
+// suspendedKeys opens the keys of an account that had Pro.
 func (v *viewing) suspendedKeys() {
 	p := v.signIn("former@example.com")
 	accounts := auth.NewAccounts(v.db)
@@ -226,18 +225,18 @@ func (v *viewing) suspendedKeys() {
 	v.inEachLook(p, "keys-suspended", "/account")
 	p.Go(v.base + "/account")
 	if n := strings.Count(p.Text("tbody"), "suspended"); n != 2 {
-		v.Errorf("%d keys are suspended", n)
+		v.Errorf("got %d suspended keys", n)
 	}
 }
 
-// justPaid is who comes back before Stripe knows of it.
+// justPaid opens the page after a payment that Stripe has not yet confirmed.
 func (v *viewing) justPaid() {
 	p := v.signIn("paid@example.com")
 	v.set(v.db.Write.Customer.Create().SetID("cus_paid").SetAccountID(find(v, v.db, "paid@example.com")).SetEmail("paid@example.com").Exec(v.Context()))
 	v.inEachLook(p, "plan-confirming", "/account/plan?done=paying")
 }
 
-// closedSignUp is what people see where no mail can be sent.
+// closedSignUp opens the sign-in page of a server without a mail server.
 func (v *viewing) closedSignUp() {
 	selling := v.base
 	defer func() { v.base = selling }()

@@ -18,11 +18,11 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// codeInLetter stands alone on its line.
-var codeInLetter = regexp.MustCompile(`(?m)^ +(\d{6})\r?$`)
+// codeInEmail stands alone on its line.
+var codeInEmail = regexp.MustCompile(`(?m)^ +(\d{6})\r?$`)
 
-// The way of a new user: from an address to a key, a document and its count.
-func TestPortalPath(t *testing.T) {
+// A new user signs in, creates a key, uses it and sees the request counted.
+func TestNewUser(t *testing.T) {
 	t.Parallel()
 	chrome := browser.Start(t)
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
@@ -36,18 +36,18 @@ func TestPortalPath(t *testing.T) {
 
 		p := chrome.Open(t, browser.Look{}, base+"/account")
 		if p.URL() != base+"/login" {
-			t.Fatalf("who is not signed in is at %s", p.URL())
+			t.Fatalf("got %s without signing in, want the sign-in page", p.URL())
 		}
 		p.Fill("#email", "Nina@Example.com")
 		shot(p, "1-login")
 		p.Click("main button")
 		if text := p.Text("main"); !strings.Contains(text, "nina@example.com") || !strings.Contains(text, "in the server log") {
-			t.Fatalf("after asking for a message: %s", text)
+			t.Fatalf("got %s, want a confirmation that a message was sent", text)
 		}
 		shot(p, "2-code")
 		link, _ := s.Printed(t, "nina@example.com", 0)
 		if got := s.Call(t, http.MethodHead, strings.TrimPrefix(link, base), ""); got.StatusCode != 200 {
-			t.Errorf("a scanner's HEAD: %d", got.StatusCode)
+			t.Errorf("HEAD by a link scanner: got %d", got.StatusCode)
 		}
 		p.Go(link)
 		shot(p, "3-link")
@@ -64,9 +64,9 @@ func TestPortalPath(t *testing.T) {
 		}
 		shot(p, "5-key")
 		p.Click("[data-copy=key]")
-		wait.Until(t, "the copy button says what it did", func() bool {
-			said := p.Text("[data-copy=key]")
-			return said == "Copied" || said == "Selected"
+		wait.Until(t, "the copy button confirms the copy", func() bool {
+			text := p.Text("[data-copy=key]")
+			return text == "Copied" || text == "Selected"
 		})
 
 		document := strings.TrimSpace(p.Text("#curl")[strings.LastIndex(p.Text("#curl"), " ")+1:])
@@ -74,16 +74,16 @@ func TestPortalPath(t *testing.T) {
 		got := s.Call(t, http.MethodGet, strings.TrimPrefix(document, base), "", "Authorization", "Bearer "+key)
 		if got.StatusCode != 200 {
 			body, _ := io.ReadAll(got.Body)
-			t.Fatalf("the document: %d %s", got.StatusCode, body)
+			t.Fatalf("embeddings: got %d %s, want 200", got.StatusCode, body)
 		}
 		p.Click("main a.button")
 		if row := p.Text("tbody"); !strings.Contains(row, "laptop") || strings.Contains(row, key) {
-			t.Errorf("the list of keys: %s", row)
+			t.Errorf("got the row %s in the list of keys", row)
 		}
 		wait.Until(t, "the request is counted", func() bool {
 			p.Go(base + "/account/usage")
 			return p.Text("#today") == "1" ||
-				quota.DayOf(time.Now()) != day && strings.Contains(p.Text("main"), "Last 30 days: 1 request") // it was yesterday's
+				quota.DayOf(time.Now()) != day && strings.Contains(p.Text("main"), "Last 30 days: 1 request") // the request was before midnight
 		})
 		shot(p, "6-usage")
 
@@ -91,19 +91,19 @@ func TestPortalPath(t *testing.T) {
 		p.Click("tbody a.button")
 		p.Click("main button")
 		if !strings.Contains(p.Text("main"), "The key was revoked") {
-			t.Errorf("after revoking: %s", p.Text("main"))
+			t.Errorf("after revoking: got %s", p.Text("main"))
 		}
 		if got := s.Call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key); got.StatusCode != 401 {
-			t.Errorf("a revoked key: %d", got.StatusCode)
+			t.Errorf("revoked key: got %d, want 401", got.StatusCode)
 		}
 		p.Click(".who button")
 		if !strings.Contains(p.Text("main"), "You are signed out") {
-			t.Errorf("after signing out: %s", p.Text("main"))
+			t.Errorf("after signing out: got %s", p.Text("main"))
 		}
 	})
 }
 
-// Everything can be reached and done with a keyboard, and without a script.
+// The portal works with only a keyboard and without scripts.
 func TestPortalByKeyboard(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
@@ -117,7 +117,7 @@ func TestPortalByKeyboard(t *testing.T) {
 			}
 			p.Press("Tab")
 		}
-		t.Fatalf("no Tab leads to %s", what)
+		t.Fatalf("got no way to reach %s with Tab", what)
 	}
 	write := func(text string) {
 		for _, r := range text {
@@ -145,12 +145,11 @@ func TestPortalByKeyboard(t *testing.T) {
 	tabTo("Revoke key")
 	p.Press("Enter")
 	if !strings.Contains(p.Text("main"), "The key was revoked") {
-		t.Errorf("at the end: %s", p.Text("main"))
+		t.Errorf("at the end: got %s", p.Text("main"))
 	}
 }
 
-// Subscribing leads to Stripe, with what it sells set up there, and an event
-// of Stripe's comes in where it should.
+// Subscribing redirects to Stripe, and events of Stripe are accepted.
 func TestSubscribing(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
@@ -184,33 +183,33 @@ func TestSubscribing(t *testing.T) {
 			return got
 		}
 		post("/login", url.Values{"email": {"paul@example.com"}})
-		letter := smtp.Wait(t, "paul@example.com")
-		found := codeInLetter.FindStringSubmatch(letter)
+		email := smtp.Wait(t, "paul@example.com")
+		found := codeInEmail.FindStringSubmatch(email)
 		if found == nil {
-			t.Fatalf("no code is in %s", letter)
+			t.Fatalf("got no code in %s", email)
 		}
 		code := found[1]
 		if got := post("/login/code", url.Values{"code": {code}}); got.Request.URL.Path != "/account" {
 			t.Fatalf("signed in at %s, %d", got.Request.URL, got.StatusCode)
 		}
-		// Its answers are the same whoever asks, and say that there is a live
-		// subscription: that is Pro, and nothing to subscribe to.
+		// The mock always returns an active subscription, so the account has Pro
+		// and cannot subscribe again.
 		if got := post("/account/plan/subscribe", nil); got.StatusCode != 400 {
-			t.Errorf("subscribing twice: %d", got.StatusCode)
+			t.Errorf("subscribing twice: got %d", got.StatusCode)
 		}
 		if got := post("/account/plan/manage", nil); got.StatusCode != 303 || !strings.HasPrefix(got.Header.Get("Location"), "https://") {
-			t.Errorf("managing: %d to %s", got.StatusCode, got.Header.Get("Location"))
+			t.Errorf("customer portal: got %d to %s, want 303", got.StatusCode, got.Header.Get("Location"))
 		}
 		shown := blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "show", "paul@example.com"))
 		if !strings.Contains(shown.Out, "pro") {
-			t.Errorf("the account: %s", shown.Out)
+			t.Errorf("got the account %s, want Pro", shown.Out)
 		}
 		if got := s.Call(t, http.MethodPost, "/billing/stripe", `{"id":"evt_1"}`, "Stripe-Signature", "t=1,v1=00"); got.StatusCode != 400 {
-			t.Errorf("a forged event: %d", got.StatusCode)
+			t.Errorf("forged event: got %d, want an error", got.StatusCode)
 		}
-		for _, secret := range []string{`["= ]` + code + `["& ]`, "sk_test_123", "whsec_test"} { // six digits are in many a number
+		for _, secret := range []string{`["= ]` + code + `["& ]`, "sk_test_123", "whsec_test"} { // six digits may be part of another number
 			if regexp.MustCompile(secret).MatchString(s.Log.String()) {
-				t.Errorf("the log has %s", secret)
+				t.Errorf("got %s in the log", secret)
 			}
 		}
 	})

@@ -2,10 +2,13 @@ package web_test
 
 import (
 	"compress/gzip"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,23 +16,23 @@ import (
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/browser"
+	"palmares/internal/dev/testkit/wait"
+	"palmares/internal/web/guide"
 )
 
-
-// looksRight checks what every page must be: readable by everybody, no wider
-// than its window, and with the catalog's tables whole: a bar that is cut off
-// misleads. That nothing is in the console, and that nothing is asked of
-// another host, the browser watches by itself.
-func looksRight(t *testing.T, p *browser.Page, name string) {
+// checkPage checks that a page is accessible, not wider than its window, and
+// does not cut off its tables. The browser itself watches the console and
+// requests to other hosts.
+func checkPage(t *testing.T, p *browser.Page, name string) {
 	t.Helper()
 	p.Axe()
 	p.Screenshot(name)
 	var wider bool
 	if p.Eval("document.documentElement.scrollWidth > document.documentElement.clientWidth", &wider); wider {
-		t.Errorf("%s is wider than its window", name)
+		t.Errorf("%s: got a page wider than its window", name)
 	}
 	if p.Eval(`[...document.querySelectorAll(".scroll:has(> table.list)")].some(box => box.scrollWidth > box.clientWidth)`, &wider); wider {
-		t.Errorf("%s has a table that is cut off", name)
+		t.Errorf("%s: got a table that is cut off", name)
 	}
 }
 
@@ -46,18 +49,18 @@ func TestSiteIsAccessible(t *testing.T) {
 		} {
 			p.Go("http://" + s.Address + path)
 			if unknown := strings.Contains(name, "unknown"); (p.Status() == 404) != unknown {
-				t.Errorf("%s: %d", path, p.Status())
+				t.Errorf("%s: got %d, want 200", path, p.Status())
 			}
-			looksRight(t, p, fmt.Sprintf("site-%s-%s", name, lookName(look)))
+			checkPage(t, p, fmt.Sprintf("site-%s-%s", name, lookName(look)))
 		}
 		p.Go("http://" + s.Address + "/cimetiere")
 		p.Click(".duels a")
-		looksRight(t, p, "site-retired-"+lookName(look))
+		checkPage(t, p, "site-retired-"+lookName(look))
 	}
 }
 
-// From the first page to the second page of a list in another order, with a
-// keyboard alone and without a script.
+// The list of tools can be filtered, sorted and paged with only a keyboard and
+// without scripts.
 func TestSiteByKeyboard(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
@@ -67,13 +70,13 @@ func TestSiteByKeyboard(t *testing.T) {
 	p := browser.Start(t).Open(t, browser.Look{NoScript: true, Width: 360}, base+"/")
 	to := func(id string) {
 		t.Helper()
-		for range 120 { // fifty tools lie between the form and the next page
+		for range 120 { // fifty tools are between the form and the link to the next page
 			if strings.Contains(p.Focused(), id) {
 				return
 			}
 			p.Press("Tab")
 		}
-		t.Fatalf("no way leads to %s", id)
+		t.Fatalf("got no way to focus %s", id)
 	}
 	to("score_min")
 	p.Press("5")
@@ -83,26 +86,26 @@ func TestSiteByKeyboard(t *testing.T) {
 	to("Find tools")
 	p.Press("Enter")
 	if got := p.URL(); !strings.HasPrefix(got, base+"/tools?") || !strings.Contains(got, "score_min=5") || !strings.Contains(got, "sort=name_asc") {
-		t.Fatalf("filtered and sorted: %s", got)
+		t.Fatalf("filtered and sorted: got %s", got)
 	}
-	if said := p.Text("[role=status]"); !strings.HasPrefix(said, "1–50 of ") {
-		t.Fatalf("found: %s", said)
+	if text := p.Text("[role=status]"); !strings.HasPrefix(text, "1–50 of ") {
+		t.Fatalf("got the status %s, want 1–50", text)
 	}
 	first := p.Text("tbody th a")
 	to("Next")
 	p.Press("Enter")
-	if said := p.Text("[role=status]"); !strings.HasPrefix(said, "51–100 of ") {
-		t.Errorf("the next page: %s at %s", said, p.URL())
+	if text := p.Text("[role=status]"); !strings.HasPrefix(text, "51–100 of ") {
+		t.Errorf("next page: got %s at %s, want 51–100", text, p.URL())
 	}
 	if second := p.Text("tbody th a"); strings.ToLower(second) <= strings.ToLower(first) {
-		t.Errorf("%s comes after %s", second, first)
+		t.Errorf("got %s after %s, want the tools in order", second, first)
 	}
 }
 
 var inPage = regexp.MustCompile(`(?:href|src)="(/assets/[^"]+)"`)
 
-// A first visit takes little: the page, and all that it asks for.
-func TestPagesAreLight(t *testing.T) {
+// Pages are small, including their assets.
+func TestPageSizes(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	const most = 50_000
@@ -113,13 +116,13 @@ func TestPagesAreLight(t *testing.T) {
 			size += more
 		}
 		if size > most {
-			t.Errorf("%s takes %d bytes", path, size)
+			t.Errorf("%s: got %d bytes, want fewer", path, size)
 		}
-		t.Logf("%s takes %d bytes with its assets", path, size)
+		t.Logf("%s: %d bytes with its assets", path, size)
 	}
 }
 
-// packed is a body, and how many bytes it took on the way.
+// packed returns a body and its compressed size.
 func packed(t *testing.T, s *blackbox.Server, path string) (string, int) {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodGet, "http://"+s.Address+path, nil)
@@ -145,4 +148,129 @@ func packed(t *testing.T, s *blackbox.Server, path string) (string, int) {
 		t.Fatal(err)
 	}
 	return string(text), len(sent)
+}
+
+var ownLink = regexp.MustCompile(`href="(/[^"#]*)"`)
+
+// All links of the home page work.
+func TestHomeLinks(t *testing.T) {
+	t.Parallel()
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
+	home, _ := packed(t, s, "/")
+	var links []string
+	for _, match := range ownLink.FindAllStringSubmatch(home, -1) {
+		links = append(links, match[1])
+	}
+	slices.Sort(links)
+	links = slices.Compact(links)
+	if len(links) < 30 {
+		t.Fatalf("got %d links, want more: %v", len(links), links)
+	}
+	for _, link := range links {
+		response, err := http.Get("http://" + s.Address + link) // the account page redirects to the sign-in page
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			t.Errorf("%s: got %d, want 200", link, response.StatusCode)
+		}
+	}
+}
+
+// The page for unknown paths links to the nearest existing page.
+func TestNotFoundLinks(t *testing.T) {
+	t.Parallel()
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
+	for path, above := range map[string]string{
+		"/docs/x": "/docs", "/explorer/x/y": "/explorer", "/status/x": "/status", "/tools/plume/x": "/tools/plume", "/categories/code": "/categories",
+	} {
+		request, err := http.NewRequest(http.MethodGet, "http://"+s.Address+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Accept", "text/html")
+		response, err := http.DefaultTransport.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, suggested, _ := strings.Cut(blackbox.ReadAll(t, response.Body), "Did you mean")
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusNotFound || !strings.Contains(suggested, `<li><a href="`+above+`"`) {
+			t.Errorf("%s: got %d without a link to %s", path, response.StatusCode, above)
+		}
+	}
+}
+
+// The example call on the home page works, and its button copies it.
+func TestFirstCall(t *testing.T) {
+	t.Parallel()
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
+	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/")
+	line := p.Text("#curl")
+	out, err := exec.Command("sh", "-c", line).Output()
+	if err != nil {
+		t.Fatalf("%s: got %v", line, err)
+	}
+	var tools struct{ Data []struct{ Score float64 } }
+	if err := json.Unmarshal(out, &tools); err != nil || len(tools.Data) != 5 || tools.Data[4].Score < 8 {
+		t.Errorf("%s: got %v\n%s", line, err, out)
+	}
+
+	const button = `button[data-copy="curl"]`
+	// Pages may not read the clipboard, so the test intercepts writes to it.
+	p.Eval(`(write => navigator.clipboard.writeText = text => { document.body.dataset.copied = text; return write(text) })(navigator.clipboard.writeText.bind(navigator.clipboard)), 0`, nil)
+	p.Click(button)
+	p.Shows(button, "Copied")
+	var copied string
+	if p.Eval("document.body.dataset.copied", &copied); copied != line {
+		t.Errorf("got %q copied, want the call", copied)
+	}
+}
+
+// The page of a tool is the same without scripts.
+func TestToolWithoutScripts(t *testing.T) {
+	t.Parallel()
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
+	chrome := browser.Start(t)
+	const path = "/tools/plume"
+	with := chrome.Open(t, browser.Look{}, "http://"+s.Address+path)
+	without := chrome.Open(t, browser.Look{NoScript: true}, "http://"+s.Address+path)
+	if text := without.Text("main"); text != with.Text("main") {
+		t.Errorf("got a different text without scripts:\n%s", text)
+	}
+	for _, part := range []string{"svg.steps path[d^='M0']", "svg.steps circle", "table time", ".list a[href^='/tools/']", ".duels a", ".cards a[href='/api/v1/tools/plume']"} {
+		if !without.Exists(part) {
+			t.Errorf("got no %s", part)
+		}
+	}
+}
+
+func TestGuidesAreAccessible(t *testing.T) {
+	t.Parallel()
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
+	chrome := browser.Start(t)
+	for _, look := range looks {
+		p := chrome.Open(t, look, "http://"+s.Address+"/guides")
+		checkPage(t, p, "guides-"+lookName(look))
+		for _, name := range append(guide.Names(), "quota") { // which does not exist
+			p.Go("http://" + s.Address + "/guides/" + name)
+			checkPage(t, p, "guide-"+name+"-"+lookName(look))
+		}
+	}
+}
+
+// Code blocks have a copy button, but only with scripts enabled.
+func TestGuideCopyButtons(t *testing.T) {
+	t.Parallel()
+	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
+	chrome := browser.Start(t)
+	const button = `button[data-copy="code-1"]`
+	p := chrome.Open(t, browser.Look{}, "http://"+s.Address+"/guides/quick-start")
+	p.Click(button)
+	wait.Until(t, "the button confirms the copy", func() bool { return p.Text(button) != "Copy" })
+	p = chrome.Open(t, browser.Look{NoScript: true, Width: 360}, "http://"+s.Address+"/guides/quick-start")
+	if !p.Exists(button + "[hidden]") {
+		t.Error("got a copy button without scripts, want none")
+	}
 }

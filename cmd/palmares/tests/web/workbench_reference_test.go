@@ -3,24 +3,29 @@ package web_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/browser"
 	"palmares/internal/dev/testkit/wait"
+	"palmares/internal/web/workbench"
 )
 
-// tried is a path of the document, and the address that it is tried at.
+// tried is a path of the OpenAPI document with the URL of its example.
 type tried struct {
 	Tag, Path, Target string
 	Keyed             bool
 }
 
-// triedBy are all paths of the document that a server gives of itself.
+// triedBy returns all paths of the OpenAPI document of a server.
 func triedBy(t *testing.T, s *blackbox.Server) []tried {
 	t.Helper()
 	var document struct {
@@ -47,13 +52,13 @@ func triedBy(t *testing.T, s *blackbox.Server) []tried {
 	}
 	slices.SortFunc(all, func(a, b tried) int { return strings.Compare(a.Path, b.Path) })
 	if len(all) != 10 {
-		t.Fatalf("it has %d paths", len(all))
+		t.Fatalf("got %d paths, want more", len(all))
 	}
 	return all
 }
 
-// Each path can be tried as it is shown, and answers: with nothing filled in
-// but, where one is needed, a key.
+// The reference can send each example request without further input, except for
+// a key where one is required.
 func TestReferenceTriesPaths(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
@@ -65,7 +70,7 @@ func TestReferenceTriesPaths(t *testing.T) {
 	shows(t, p, "main .bench", "Guides")
 	for _, other := range []string{"Ruby", "PHP", "Powered by"} {
 		if strings.Contains(p.Text("#reference"), other) {
-			t.Errorf("it speaks of %s", other)
+			t.Errorf("got %s on the page", other)
 		}
 	}
 	const client = "[role=dialog][aria-label='API Client']"
@@ -74,7 +79,7 @@ func TestReferenceTriesPaths(t *testing.T) {
 		p.Eval(fmt.Sprintf("location.hash = %q", here), nil)
 		button := fmt.Sprintf("[id='api-1/%s'] .show-api-client-button", here)
 		p.Text(button)
-		p.Eval(fmt.Sprintf("document.querySelector(%q).click()", button), nil) // wherever it has scrolled to
+		p.Eval(fmt.Sprintf("document.querySelector(%q).click()", button), nil) // independent of the scroll position
 		shows(t, p, client, "Send get request to "+base+one.Path)
 		if one.Keyed {
 			p.Fill(client+" input[placeholder=Token]", key)
@@ -82,28 +87,27 @@ func TestReferenceTriesPaths(t *testing.T) {
 		p.Eval("performance.clearResourceTimings()", nil)
 		p.Click(client + " .address-bar-bg-states button.scalar-button-solid")
 		if status := statusOf(t, p, base+one.Target); status != 200 {
-			t.Errorf("%s: %d", one.Path, status)
+			t.Errorf("%s: got %d, want 200", one.Path, status)
 		}
 		shows(t, p, client, "200 OK")
 	}
-	// What is still fading in cannot be read yet.
+	// Wait for the animation to end.
 	p.Eval("Promise.allSettled(document.getAnimations().filter(({effect}) => effect.getComputedTiming().endTime < 10_000).map(({finished}) => finished)).then(() => 0)", nil)
-	looksRight(t, p, "docs-tried")
+	checkPage(t, p, "docs-tried")
 }
 
-// statusOf is the status that the page got from an address, whatever else was
-// in its query.
+// statusOf returns the status that the page got from a URL, ignoring its query.
 func statusOf(t *testing.T, p *browser.Page, address string) (status int) {
 	t.Helper()
-	wait.Until(t, "the page has asked for "+address, func() bool {
+	wait.Until(t, "the page has requested "+address, func() bool {
 		p.Eval(fmt.Sprintf("performance.getEntriesByType('resource').find(({name}) => name.split('?')[0] === %q)?.responseStatus ?? 0", address), &status)
 		return status != 0
 	})
 	return status
 }
 
-// The ways to call are curl, JavaScript, Python and Go, and no other.
-func TestReferenceShowsHowToCall(t *testing.T) {
+// The reference has code samples for curl, JavaScript, Python and Go only.
+func TestReferenceCodeSamples(t *testing.T) {
 	t.Parallel()
 	s := startWorkbench(t)
 	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/docs")
@@ -113,9 +117,81 @@ func TestReferenceShowsHowToCall(t *testing.T) {
 	var offered []string
 	p.Eval("[...document.querySelectorAll('[role=listbox] [role=option]')].map(({id}) => id.split('-').at(-1))", &offered)
 	if want := []string{"go/native", "js/fetch", "python/python3", "python/requests", "shell/curl"}; !slices.Equal(offered, want) {
-		t.Errorf("it offers %q", offered)
+		t.Errorf("got code samples for %q", offered)
 	}
 	for _, name := range []string{"Shell", "JavaScript", "Python", "Go"} {
 		shows(t, p, "[role=listbox]", name)
+	}
+}
+
+var exampleLine = regexp.MustCompile(`(?m)^Example: http://[^/]+(/.*)$`)
+
+// The examples in the OpenAPI document, the reference and the explorer exist in
+// any catalog.
+func TestExamplesExist(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: 1})))
+		key := blackbox.NewKey(t, cfg, "pro")
+		s := blackbox.Serve(t, cfg)
+		answers := func(path string) {
+			t.Helper()
+			got := s.Call(t, http.MethodGet, path, "", "Authorization", "Bearer "+key)
+			if body, _ := io.ReadAll(got.Body); got.StatusCode != 200 {
+				t.Errorf("%s: got %d %s, want 200", path, got.StatusCode, body)
+			}
+		}
+		if got := s.Call(t, http.MethodGet, "/api/v1/tools/bosco-et-matelots", ""); got.StatusCode != 404 {
+			t.Fatal("got a catalog with tools of the demo, want another")
+		}
+		for _, one := range triedBy(t, s) {
+			answers(one.Target)
+		}
+		lines := exampleLine.FindAllStringSubmatch(blackbox.ReadAll(t, s.Call(t, http.MethodGet, "/docs.md", "").Body), -1)
+		if len(lines) != 10 {
+			t.Errorf("got %d examples, want more", len(lines))
+		}
+		for _, line := range lines {
+			answers(line[1])
+		}
+		for _, example := range workbench.Examples {
+			query, err := json.Marshal(map[string]string{"query": example.Query})
+			if err != nil {
+				t.Fatal(err)
+			}
+			body := blackbox.ReadAll(t, s.Call(t, http.MethodPost, "/graphql", string(query), "Authorization", "Bearer "+key).Body)
+			var answer struct {
+				Data   map[string]any
+				Errors []any
+			}
+			if err := json.Unmarshal([]byte(body), &answer); err != nil || len(answer.Errors) > 0 {
+				t.Errorf("%s: got %s, want data", example.Title, body)
+			}
+			for name, value := range answer.Data {
+				if value == nil {
+					t.Errorf("%s: got no %s", example.Title, name)
+				}
+			}
+		}
+	})
+}
+
+// The reference and the explorer work without the database.
+func TestWorkbenchWithoutDatabase(t *testing.T) {
+	t.Parallel()
+	cfg := testkit.Postgres(t)
+	line := blackbox.NewLine(t, cfg.DatabaseURL)
+	cfg.DatabaseURL = line.URL
+	s := blackbox.Serve(t, cfg, "--demo")
+	line.Cut()
+	for path, want := range map[string]string{
+		"/docs": "API reference", "/docs.md": "Example: http://" + s.Address + "/api/v1/tools/bosco-et-matelots\n", "/explorer": "GraphQL explorer", "/explorer?path=%2Fapi%2Fv1%2Ftools%2Fplume": "GraphQL explorer",
+		"/explorer/schema.graphql": "type Query", "/api/v1/openapi.json": `"example": "bosco-et-matelots"`,
+		"/guides": "Quick start", "/guides/quick-start": "Quick start", "/guides/webhooks.md": "# Webhooks", "/llms.txt": "# palmares", "/llms-full.txt": "# Caching",
+	} {
+		got := s.Call(t, http.MethodGet, path, "")
+		if body := blackbox.ReadAll(t, got.Body); got.StatusCode != 200 || !strings.Contains(body, want) {
+			t.Errorf("%s: got %d without %q", path, got.StatusCode, want)
+		}
 	}
 }

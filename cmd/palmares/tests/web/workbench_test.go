@@ -21,8 +21,7 @@ import (
 	"palmares/internal/web/workbench"
 )
 
-// startWorkbench starts a server that carries the explorer and the reference
-// as they are now.
+// startWorkbench starts a server with the current explorer and reference.
 func startWorkbench(t *testing.T) *blackbox.Server {
 	t.Helper()
 	return startWorkbenchOn(t, blackbox.Demo(t))
@@ -33,7 +32,7 @@ func startWorkbenchOn(t *testing.T, cfg store.Config) *blackbox.Server {
 	return withAssets(t, func() *blackbox.Server { return blackbox.Serve(t, cfg, "--demo") })
 }
 
-// withAssets starts a server once what it carries is built.
+// withAssets builds the assets and starts a server.
 func withAssets(t *testing.T, start func() *blackbox.Server) *blackbox.Server {
 	t.Helper()
 	manifest, err := os.ReadFile(filepath.Join(testkit.Assets(t), "manifest.json"))
@@ -51,20 +50,20 @@ func withAssets(t *testing.T, start func() *blackbox.Server) *blackbox.Server {
 			t.Fatal(err)
 		}
 		if !bytes.Contains(body, []byte(script)) {
-			t.Fatal("the pages were built just now, but this test before: run it again, or make test")
+			t.Fatal("the assets were rebuilt after this test was compiled: run it again, or make test")
 		}
 	}
 	return s
 }
 
-// shows waits until an element says something.
+// shows waits until an element contains a text.
 func shows(t *testing.T, p *browser.Page, selector, want string) {
 	t.Helper()
 	p.Shows(selector, want)
 }
 
-// stored waits until GraphiQL, which stores what is in its tabs a moment later,
-// has stored so many, the current one with a text in its query.
+// stored waits until GraphiQL has stored a number of tabs, the current one with
+// a text in its query.
 func stored(t *testing.T, p *browser.Page, tabs int, query string) {
 	t.Helper()
 	wait.Until(t, fmt.Sprintf("GraphiQL stores %d tabs, one with %q", tabs, query), func() bool {
@@ -87,7 +86,7 @@ const (
 	runButton   = ".graphiql-execute-button"
 )
 
-// runQuery runs what is in the editor, once there is a place for the answer.
+// runQuery runs the query in the editor, once the result pane exists.
 func runQuery(p *browser.Page) {
 	p.Text(inAnswer)
 	p.Click(runButton)
@@ -95,13 +94,13 @@ func runQuery(p *browser.Page) {
 
 func explorerOf(path string) string { return "/explorer?path=" + url.QueryEscape(path) }
 
-func TestExplorerBuildsAQueryByClicks(t *testing.T) {
+func TestExplorerBuildsQueries(t *testing.T) {
 	t.Parallel()
 	s := startWorkbench(t)
 	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/explorer")
 	shows(t, p, inQuery, "query BestTools")
 	if text := p.Text(".result-window"); strings.Contains(text, "data") {
-		t.Errorf("something ran by itself: %s", text)
+		t.Errorf("got a result before any click: %s", text)
 	}
 	p.Click(".graphiql-tab-add")
 	field := func(path ...string) {
@@ -135,12 +134,12 @@ func TestExplorerOpensExamples(t *testing.T) {
 	runQuery(p)
 	shows(t, p, inAnswer, `"scoreHistogram": [`)
 	if !p.Exists("#same[hidden]") {
-		t.Errorf("it says that REST has the same: %s", p.Text("#same"))
+		t.Errorf("got a hint at REST, want none: %s", p.Text("#same"))
 	}
 	p.Screenshot("explorer-example")
 }
 
-// Every example is a query that a dashboard can use as it is.
+// All examples of the explorer run without changes.
 func TestExamplesRun(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
@@ -152,12 +151,12 @@ func TestExamplesRun(t *testing.T) {
 		got := s.Call(t, http.MethodPost, "/graphql", string(query), "Content-Type", "application/json")
 		body, err := io.ReadAll(got.Body)
 		if err != nil || got.StatusCode != 200 || bytes.Contains(body, []byte(`"errors"`)) || len(body) < 100 {
-			t.Errorf("%s: %d %s %v", example.Title, got.StatusCode, body, err)
+			t.Errorf("%s: got %d %s %v, want 200", example.Title, got.StatusCode, body, err)
 		}
 	}
 }
 
-// Each path opens as its operation, which tells the path again.
+// The explorer opens each REST path as its operation, and shows the path.
 func TestExplorerOpensPaths(t *testing.T) {
 	t.Parallel()
 	s := startWorkbench(t)
@@ -168,7 +167,7 @@ func TestExplorerOpensPaths(t *testing.T) {
 	shows(t, p, "#same-call", "GET /api/v1/tools?category=code")
 	shows(t, p, "#same-curl", "curl '"+base+"/api/v1/tools?category=code'")
 	if text := p.Text(".result-window"); strings.Contains(text, "data") {
-		t.Errorf("something ran by itself: %s", text)
+		t.Errorf("got a result before any click: %s", text)
 	}
 	runQuery(p)
 	shows(t, p, inAnswer, `"slug": "enclume-8"`)
@@ -193,9 +192,9 @@ func TestExplorerOpensPaths(t *testing.T) {
 	shows(t, p, inAnswer, `"name": "Plume"`)
 }
 
-// What was open is open again, with its variables, for who comes back to the
-// explorer: as the only tab, as one of many, and as none that can be read.
-func TestExplorerOpensWhatWasLeft(t *testing.T) {
+// The explorer restores its tabs and variables: one tab, many, and unreadable
+// ones.
+func TestExplorerRestoresTabs(t *testing.T) {
 	t.Parallel()
 	s := startWorkbench(t)
 	base := "http://" + s.Address
@@ -222,7 +221,7 @@ func TestExplorerOpensWhatWasLeft(t *testing.T) {
 				shows(t, p, inAnswer, `"slug": "enclume-8"`)
 				var tabs int
 				if p.Eval("document.querySelectorAll('.graphiql-tab').length", &tabs); tabs != len(c.before) {
-					t.Errorf("there are %d tabs", tabs)
+					t.Errorf("got %d tabs", tabs)
 				}
 				stored(t, p, len(c.before), "query tools(")
 			}
@@ -231,11 +230,11 @@ func TestExplorerOpensWhatWasLeft(t *testing.T) {
 			p.Go(base + "/explorer")
 			p.Text(inAnswer)
 			if text := p.Text(inQuery); strings.TrimSpace(text) != "" {
-				t.Errorf("an empty tab has %q", text)
+				t.Errorf("got %q in a new tab, want nothing", text)
 			}
-			for _, kept := range []string{"{oops", "7", `{"activeTabIndex": 3, "tabs": [null]}`, `{"activeTabIndex": 0, "tabs": [{"query": 7, "variables": {}}]}`} {
-				p.Go(base + "/docs") // where GraphiQL stores nothing over it
-				p.Eval("localStorage.setItem('graphiql:tabState', "+strconv.Quote(kept)+")", nil)
+			for _, content := range []string{"{oops", "7", `{"activeTabIndex": 3, "tabs": [null]}`, `{"activeTabIndex": 0, "tabs": [{"query": 7, "variables": {}}]}`} {
+				p.Go(base + "/docs") // where GraphiQL does not overwrite it
+				p.Eval("localStorage.setItem('graphiql:tabState', "+strconv.Quote(content)+")", nil)
 				p.Go(base + "/explorer")
 				shows(t, p, inQuery, "query BestTools")
 			}
@@ -243,8 +242,9 @@ func TestExplorerOpensWhatWasLeft(t *testing.T) {
 	}
 }
 
-// Who is signed in tries things with a key, which the browser does not keep.
-func TestExplorerHasTheVisitorsKey(t *testing.T) {
+// The explorer uses the key of the signed-in account, and the browser does not
+// store it.
+func TestExplorerUsesAccountKey(t *testing.T) {
 	t.Parallel()
 	s := startWorkbench(t)
 	base := "http://" + s.Address
@@ -255,14 +255,14 @@ func TestExplorerHasTheVisitorsKey(t *testing.T) {
 	p.Go(link)
 	p.Click("main button")
 	p.Go(base + explorerOf("/api/embeddings/plume"))
-	shows(t, p, "#same-call", "GET /api/embeddings/plume") // the last to move anything
+	shows(t, p, "#same-call", "GET /api/embeddings/plume") // the last element to appear
 	p.Text(inAnswer)
 	p.Click("[data-name=headers]")
 	shows(t, p, inVariables, `"Authorization": "Bearer pal_`)
 	runQuery(p)
 	shows(t, p, inAnswer, `"chunk_count": `)
 	stored(t, p, 1, "query embeddings(")
-	// Its history misses a query that is answered before the page is drawn again.
+	// The history misses a query whose response arrives before the page is drawn.
 	wait.Until(t, "the query is in the history", func() bool {
 		var history string
 		if p.Eval(`localStorage.getItem("graphiql:queries") ?? ""`, &history); strings.Contains(history, "embeddings") {
@@ -272,11 +272,11 @@ func TestExplorerHasTheVisitorsKey(t *testing.T) {
 		shows(t, p, inAnswer, `"chunk_count": `)
 		return false
 	})
-	var kept string
-	if p.Eval("JSON.stringify(localStorage)", &kept); strings.Contains(kept, "pal_") || !strings.Contains(kept, "embeddings") {
-		t.Errorf("the browser keeps %s", kept)
+	var content string
+	if p.Eval("JSON.stringify(localStorage)", &content); strings.Contains(content, "pal_") || !strings.Contains(content, "embeddings") {
+		t.Errorf("got %s in the storage of the browser, want no key", content)
 	}
-	// What is in the history runs again with the key of today.
+	// Queries of the history run with the current key.
 	p.Go(base + "/explorer")
 	shows(t, p, inQuery, "query embeddings(")
 	p.Click("button[aria-label='Show History']")
@@ -296,7 +296,7 @@ func TestWorkbenchIsAccessible(t *testing.T) {
 			shows(t, p, "#same-call", "GET /api/v1/tools?category=code")
 			runQuery(p)
 			shows(t, p, inAnswer, `"slug"`)
-			looksRight(t, p, "explorer-"+lookName(look))
+			checkPage(t, p, "explorer-"+lookName(look))
 			for _, label := range []string{"Show Documentation Explorer", "Show History", "Show Build a query"} {
 				if p.Exists(fmt.Sprintf("button[aria-label=%q]", label)) {
 					p.Click(fmt.Sprintf("button[aria-label=%q]", label))
@@ -307,15 +307,15 @@ func TestWorkbenchIsAccessible(t *testing.T) {
 			p.Go("http://" + s.Address + "/docs")
 			shows(t, p, "#reference", "/api/v1/tools/{slug}")
 			shows(t, p, "#reference", "Test Request")
-			shows(t, p, "#reference", "Free of rights") // the last to be seen
-			looksRight(t, p, "docs-"+lookName(look))
+			shows(t, p, "#reference", "Free of rights") // the last element to appear
+			checkPage(t, p, "docs-"+lookName(look))
 		})
 	}
 }
 
-func TestWorkbenchAssetsArePacked(t *testing.T) {
+func TestWorkbenchAssetsAreCompressed(t *testing.T) {
 	t.Parallel()
-	s := withAssets(t, func() *blackbox.Server { // under the race detector, packing takes ten times as long
+	s := withAssets(t, func() *blackbox.Server { // not under the race detector, which makes compression ten times slower
 		return blackbox.Serving(t, blackbox.Shipped(t, blackbox.Demo(t), "serve", "--listen", "127.0.0.1:0", "--demo"))
 	})
 	folder := testkit.Assets(t)
@@ -332,14 +332,14 @@ func TestWorkbenchAssetsArePacked(t *testing.T) {
 		got := s.Call(t, http.MethodGet, "/assets/workbench/"+name, "", "Accept-Encoding", "br")
 		body, err := io.ReadAll(got.Body)
 		if err != nil || got.StatusCode != 200 || !strings.Contains(got.Header.Get("Cache-Control"), "immutable") {
-			t.Errorf("%s: %d %v", name, got.StatusCode, err)
+			t.Errorf("%s: got %d %v, want 200", name, got.StatusCode, err)
 		}
 		sent += len(body)
 		if text, err := os.ReadFile(file); err != nil || bytes.Contains(text, []byte("sourceMappingURL=")) {
-			t.Errorf("%s names a source map, or cannot be read: %v", name, err)
+			t.Errorf("%s: got a source map or %v, want neither", name, err)
 		}
 	}
 	if sent == 0 || sent > 4<<20 {
-		t.Errorf("they come to %d bytes", sent)
+		t.Errorf("got %d bytes, want fewer", sent)
 	}
 }

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"palmares/auth"
+	"palmares/graph"
+	"palmares/internal/account/billing"
+	"palmares/internal/account/portal"
+	"palmares/internal/catalog/journal"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/quota"
+	"palmares/internal/core/store"
+	"palmares/internal/notify/atom"
+	"palmares/internal/web/page"
+	"palmares/rest"
+)
+
+// access identifies callers and enforces their quotas.
+type access struct {
+	keyring *auth.Keyring
+	ledger  *quota.Ledger
+	redis   *quota.Redis // nil if this server counts on its own
+	quota   *quota.Gate
+	proxies []netip.Prefix
+	log     *slog.Logger
+}
+
+func newAccess(ctx context.Context, s *settings, db *store.Store, log *slog.Logger) (*access, error) {
+	counter := quota.NewCounter()
+	a := &access{
+		keyring: auth.NewKeyring(db, log),
+		ledger:  quota.NewLedger(db, counter, s.RedisURL == "", auth.AddFormerUsage, log),
+		proxies: s.proxies,
+		log:     log,
+	}
+	a.quota = &quota.Gate{Store: counter, Caller: a.caller, Now: time.Now}
+	if s.RedisURL != "" {
+		var err error
+		if a.redis, err = quota.NewRedis(s.RedisURL, counter, log); err != nil {
+			return nil, fmt.Errorf("REDIS_URL: %w", err)
+		}
+		a.quota.Store = a.redis
+	}
+	if err := a.ledger.Load(ctx, quota.DayOf(time.Now())); err != nil {
+		return nil, fmt.Errorf("loading today's request counts failed: %w", err)
+	}
+	return a, nil
+}
+
+// caller returns whose quota a request counts against: the account of its key,
+// or the address it comes from.
+func (a *access) caller(r *http.Request) quota.Caller {
+	caller := auth.CallerFrom(r.Context())
+	terms := caller.Plan.Terms()
+	counted := quota.Caller{
+		Subject: quota.Account(caller.Account), Limit: terms.DailyQuota, Tier: terms.Tier,
+		Carried: caller.Carried, CarriedDay: caller.CarriedDay,
+	}
+	if caller.Key == "" {
+		counted.Subject = quota.Address(quota.ClientAddress(r, a.proxies))
+	}
+	return counted
+}
+
+// usesQuota reports whether a request is for catalog data.
+func usesQuota(r *http.Request) bool {
+	path := r.URL.Path
+	return path == "/graphql" || strings.HasPrefix(path, "/api/embeddings/") ||
+		strings.HasPrefix(path, "/api/v1/") && path != rest.DocumentPath
+}
+
+// allowsCORS reports whether web pages of other origins may read the response:
+// all of the API, and no personal page.
+func allowsCORS(r *http.Request) bool {
+	path := r.URL.Path
+	return inAPI(path) || path == "/graphql" || path == "/healthz" || path == "/readyz" ||
+		strings.HasPrefix(path, atom.Path) || strings.HasPrefix(path, journal.SchemasPath)
+}
+
+// streams limits streams per network like requests, and ends those of a revoked
+// key.
+func (a *access) streams() graph.StreamConfig {
+	return graph.StreamConfig{
+		Network: func(r *http.Request) string { return quota.Network(quota.ClientAddress(r, a.proxies)) },
+		Recheck: a.keyring.Recheck,
+	}
+}
+
+// keyUseInterval is how often the times of last use of keys are saved.
+const keyUseInterval = 5 * time.Second
+
+// run saves counts and key uses until ctx ends, and once more at the end.
+func (a *access) run(ctx context.Context) {
+	var ledger sync.WaitGroup
+	ledger.Go(func() { a.ledger.Run(ctx) })
+	ticker := time.NewTicker(keyUseInterval)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
+		}
+		if err := a.keyring.WriteUsed(context.WithoutCancel(ctx)); err != nil {
+			a.log.Warn("saving key uses failed", "cause", err)
+		}
+	}
+	ledger.Wait()
+	if a.redis != nil {
+		_ = a.redis.Close()
+	}
+}
+
+// responseTimeout is how long a page may take to start its response. Every
+// client must get a response within 10 seconds, even if the database hangs.
+const responseTimeout = 8 * time.Second
+
+// hasDeadline reports whether responseTimeout applies: not to the API, which
+// has its own limits and streams, nor to assets, which are in memory.
+func hasDeadline(r *http.Request) bool {
+	path := r.URL.Path
+	return path != "/graphql" && !inAPI(path) && !strings.HasPrefix(path, page.AssetsPath)
+}
+
+// maxBody returns the maximum body size of a request; -1 leaves the check to
+// the handler.
+func maxBody(r *http.Request) int64 {
+	switch path := r.URL.Path; {
+	case path == "/graphql":
+		return -1 // its errors have GraphQL's format
+	case path == billing.EventsPath:
+		return billing.MaxEvent
+	case inPortal(path):
+		return portal.MaxForm
+	case r.Method == http.MethodGet || r.Method == http.MethodHead:
+		return 0
+	}
+	return -1 // the handler rejects the method
+}
+
+func inPortal(path string) bool {
+	return slices.ContainsFunc(portal.Paths, func(known string) bool {
+		return path == known || strings.HasSuffix(known, "/") && strings.HasPrefix(path, known)
+	})
+}
+
+// writeError writes an HTML page to browsers and JSON to programs.
+func (p *program) writeError(w http.ResponseWriter, r *http.Request, err error) {
+	if inPortal(r.URL.Path) || strings.Contains(r.Header.Get("Accept"), "text/html") && !usesQuota(r) {
+		p.services.portal.Refuse(w, r, err)
+		return
+	}
+	problem.Refuse(w, r, err)
+}

@@ -1,0 +1,320 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
+	"palmares/internal/dev/testkit/wait"
+)
+
+// server is a running process with its address.
+type server struct {
+	cmd     *exec.Cmd
+	address string // host:port
+	log     *testkit.Log
+	done    chan error
+}
+
+func startServer(t testing.TB, cfg store.Config, args ...string) *server {
+	t.Helper()
+	return serving(t, palmares(t, cfg, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
+}
+
+// serving starts a command and waits until it listens.
+func serving(t testing.TB, cmd *exec.Cmd) *server {
+	t.Helper()
+	return fromBlackbox(blackbox.Serving(t, cmd))
+}
+
+func fromBlackbox(s *blackbox.Server) *server { return &server{s.Cmd, s.Address, s.Log, s.Done} }
+
+func (s *server) blackbox() *blackbox.Server {
+	return &blackbox.Server{Cmd: s.cmd, Address: s.address, Log: s.log, Done: s.done}
+}
+
+// get returns the status and the decoded JSON body of a path.
+func (s *server) get(t testing.TB, path string) (int, map[string]any) {
+	t.Helper()
+	return s.blackbox().Get(t, path)
+}
+
+// call sends a request. Headers are name, value pairs.
+func (s *server) call(t testing.TB, method, path, body string, headers ...string) *http.Response {
+	t.Helper()
+	return s.blackbox().Call(t, method, path, body, headers...)
+}
+
+// ends waits for the process to exit with 0.
+func (s *server) ends(t testing.TB) {
+	t.Helper()
+	s.blackbox().Ends(t)
+}
+
+func TestServeDemo(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		for _, start := range []string{"on an empty database", "on a filled one"} {
+			s := startServer(t, cfg, "--demo")
+			if code, body := s.get(t, "/healthz"); code != 200 || body["status"] != "alive" {
+				t.Errorf("%s: /healthz: got %d %v, want 200 alive", start, code, body)
+			}
+			if code, body := s.get(t, "/readyz"); code != 200 || fmt.Sprint(body) != "map[release:1 status:ready updated_at:2026-11-10]" {
+				t.Errorf("%s: /readyz: got %d %v, want 200 and release 1", start, code, body)
+			}
+			_ = s.cmd.Process.Signal(syscall.SIGTERM)
+			s.ends(t)
+		}
+		if r := succeeds(t, palmares(t, cfg, "export")); r.out != string(demo.Catalog) {
+			t.Errorf("got a catalog of %d bytes, want the demo catalog", len(r.out))
+		}
+	})
+}
+
+func TestServerDetectsImports(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		s := startServer(t, cfg)
+		if code, body := s.get(t, "/readyz"); code != 200 || body["release"] != 0.0 {
+			t.Errorf("empty: got %d %v, want 200 and release 0", code, body)
+		}
+		for release := 1; release <= 3; release++ {
+			succeeds(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 50, Seed: 1, Revision: release})))
+			wait.Until(t, fmt.Sprint("release ", release), func() bool {
+				_, body := s.get(t, "/readyz")
+				return body["release"] == float64(release)
+			})
+		}
+	})
+}
+
+// A request that has started when the server shuts down gets its response.
+func TestShutdownFinishesRequests(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, testkit.SQLite(t), "--demo")
+	slow, err := net.Dial("tcp", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	fmt.Fprintf(slow, "GET /healthz HTTP/1.1\r\nHost: palmares\r\n")
+	idle, err := net.Dial("tcp", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idle.Close()
+	fmt.Fprintf(idle, "GET /healthz HTTP/1.1\r\nHost: palmares\r\n\r\n")
+	reader := bufio.NewReader(idle)
+	if response, err := http.ReadResponse(reader, nil); err != nil || response.Close {
+		t.Fatalf("got %v, want an open connection", err)
+	} else {
+		_, _ = io.Copy(io.Discard, response.Body)
+	}
+	time.Sleep(100 * time.Millisecond) // until the server has read the first half of the slow request
+
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	wait.Until(t, "the server accepts no new connections", func() bool {
+		probe, err := net.Dial("tcp", s.address)
+		if err == nil {
+			_ = probe.Close()
+		}
+		return err != nil
+	})
+	fmt.Fprintf(idle, "GET /healthz HTTP/1.1\r\nHost: palmares\r\n\r\n")
+	if response, err := http.ReadResponse(reader, nil); err != nil || response.StatusCode != 200 || !response.Close {
+		t.Errorf("on the idle connection: got %v, %v, want 200 and close", response, err)
+	}
+	fmt.Fprintf(slow, "\r\n")
+	if response := readAll(t, slow); !strings.HasPrefix(response, "HTTP/1.1 200 OK") || !strings.Contains(response, `"alive"`) {
+		t.Errorf("got %q, want 200", response)
+	}
+	s.ends(t)
+}
+
+func TestReadyWithoutMigrations(t *testing.T) {
+	t.Parallel()
+	cfg := testkit.Postgres(t)
+	s := startServer(t, cfg, "--demo")
+	db := testkit.Open(t, cfg)
+	if _, err := db.Write.ExecContext(t.Context(), "ALTER TABLE schema_migrations RENAME TO elsewhere"); err != nil {
+		t.Fatal(err)
+	}
+	if code, body := s.get(t, "/readyz"); code != 503 || !strings.HasSuffix(fmt.Sprint(body["error"]), "migration(s): run palmares migrate up") {
+		t.Errorf("/readyz: got %d %v, want 503", code, body)
+	}
+	if code, _ := s.get(t, "/healthz"); code != 200 {
+		t.Errorf("/healthz: got %d, want 200", code)
+	}
+}
+
+func TestCORSHeaders(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, testkit.SQLite(t), "--demo")
+	defer http.DefaultClient.CloseIdleConnections()
+	for method, headers := range map[string]map[string]string{
+		http.MethodOptions: {"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": "GET, HEAD, POST", "Access-Control-Allow-Headers": "Authorization, Content-Type, If-None-Match, Last-Event-ID, traceparent, apollographql-client-name, apollographql-client-version"},
+		http.MethodPost:    {"Access-Control-Allow-Origin": "*"},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.address+"/graphql", strings.NewReader(`{"query":"{feed {release}}"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Origin", "https://dashboard.example")
+		r.Header.Set("Content-Type", "application/json")
+		if method == http.MethodOptions {
+			r.Header.Set("Access-Control-Request-Method", http.MethodPost)
+			r.Header.Set("Access-Control-Request-Headers", "content-type")
+		}
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		for name, want := range headers {
+			if got := response.Header.Get(name); got != want {
+				t.Errorf("%s: got %s %q, want %q", method, name, got, want)
+			}
+		}
+		if exposed := response.Header.Get("Access-Control-Expose-Headers"); method == http.MethodPost && !strings.Contains(strings.ToLower(exposed), "x-graphql-cost") {
+			t.Errorf("got exposed headers %q, want x-graphql-cost among them", exposed)
+		}
+	}
+}
+
+func TestAddressInUse(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	r := runs(t, palmares(t, testkit.SQLite(t), "serve", "--listen", taken.Addr().String()))
+	if want := "palmares: cannot listen on " + taken.Addr().String() + ": the address is already in use\n"; r.code != 1 || r.err != want {
+		t.Errorf("got exit code %d and %q, want 1 and %q", r.code, r.err, want)
+	}
+}
+
+func TestConcurrentMigrations(t *testing.T) {
+	skipIfShort(t)
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		applied := 0
+		for range 10 {
+			cmd := palmares(t, cfg, "migrate", "up")
+			all.Go(func() {
+				r := runs(t, cmd)
+				mu.Lock()
+				defer mu.Unlock()
+				applied += strings.Count(r.out, "applied")
+				if r.code != 0 {
+					t.Errorf("got exit code %d and %q, want 0", r.code, r.err)
+				}
+			})
+		}
+		all.Wait()
+		status := succeeds(t, palmares(t, cfg, "migrate", "status"))
+		if steps := strings.Count(status.out, "\n"); applied != steps {
+			t.Errorf("got %d migrations applied, want %d", applied, steps)
+		}
+	})
+}
+
+// A server that is shutting down reports it before it stops accepting
+// connections, so that load balancers can stop sending requests.
+func TestDrainDelay(t *testing.T) {
+	t.Parallel()
+	const delay = time.Minute // the test does not wait for it
+	s := startServer(t, blackbox.Demo(t), "--demo", "--drain-delay", delay.String())
+	idle, err := net.Dial("tcp", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idle.Close()
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	wait.Until(t, "the server has received the signal", func() bool {
+		code, _ := s.get(t, "/readyz")
+		return code != 200
+	})
+
+	for range 10 {
+		code, body := s.get(t, "/readyz") // on a new connection
+		if code != 503 || body["error"] != "the server is shutting down" {
+			t.Fatalf("/readyz: got %d %v, want 503", code, body)
+		}
+		if code, body := s.get(t, "/api/v1/stats"); code != 200 {
+			t.Fatalf("new request: got %d %v, want 200", code, body)
+		}
+	}
+	fmt.Fprintf(idle, "GET /healthz HTTP/1.1\r\nHost: palmares\r\n\r\n")
+	response, err := http.ReadResponse(bufio.NewReader(idle), nil)
+	if err != nil || response.Close {
+		t.Errorf("got %v, %v, want the connection to stay open during the delay", response, err)
+	} else {
+		_, _ = io.Copy(io.Discard, response.Body)
+	}
+	_ = idle.Close()
+	if line := logOf(s, "shutdown delayed"); !strings.Contains(line, fmt.Sprintf(`"delay":%d`, delay)) {
+		t.Errorf("got %q, want a delay of %s", line, delay)
+	}
+	if strings.Contains(s.log.String(), "draining requests") {
+		t.Errorf("got an early end of the delay: %s", s.log)
+	}
+	_ = s.cmd.Process.Signal(syscall.SIGTERM) // ends the delay
+	wait.Receive(t, "the server exits", s.done)
+	if _, err := net.Dial("tcp", s.address); err == nil {
+		t.Error("got a connection after the end, want none")
+	}
+}
+
+// A second signal ends the delay.
+func TestSecondSignalEndsDrainDelay(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, blackbox.Demo(t), "--demo", "--drain-delay", "30s")
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	if logOf(s, "shutdown delayed") == "" {
+		t.Errorf("got no delay: %s", s.log)
+	}
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	wait.Receive(t, "the server exits", s.done)
+	if s.cmd.ProcessState.Exited() {
+		t.Error("got an exit after the delay, want one by the second signal")
+	}
+}
+
+// After the delay, requests in flight are finished and the server exits.
+func TestDrainDelayEnds(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, blackbox.Demo(t), "--demo", "--drain-delay", "1s")
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	s.ends(t)
+	delayed, ending := strings.Index(s.log.String(), "shutdown delayed"), strings.Index(s.log.String(), "draining requests")
+	if delayed < 0 || ending < delayed {
+		t.Errorf("got %s, want a delay and then draining", s.log)
+	}
+}
+
+func TestInvalidDrainDelay(t *testing.T) {
+	t.Parallel()
+	for _, invalid := range []string{"-1s", "61s"} {
+		cmd := palmares(t, store.Config{DataDir: "data"}, "version")
+		cmd.Env = append(cmd.Env, "PALMARES_DRAIN_DELAY="+invalid)
+		if r := runs(t, cmd); r.code != 2 || !strings.HasPrefix(r.err, "palmares: PALMARES_DRAIN_DELAY: ") {
+			t.Errorf("%s: got exit code %d and %q, want 2", invalid, r.code, r.err)
+		}
+	}
+}

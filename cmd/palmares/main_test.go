@@ -1,0 +1,94 @@
+package main
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit/blackbox"
+)
+
+// beMain makes the test binary behave like palmares, so that tests can start
+// and kill real processes.
+const beMain = "PALMARES_TEST_BE_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(beMain) != "" {
+		main()
+		return
+	}
+	path, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	blackbox.RunInstead(path, beMain+"=1")
+	os.Exit(m.Run())
+}
+
+// skipIfShort skips a test that takes long in make check.
+func skipIfShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("slow: run by make test")
+	}
+}
+
+// palmares returns a command that uses a database.
+func palmares(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
+	t.Helper()
+	return blackbox.Command(t, cfg, args...)
+}
+
+// shipped returns a command of the release binary.
+func shipped(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
+	t.Helper()
+	return blackbox.Shipped(t, cfg, args...)
+}
+
+// result is the exit code and the output of a process.
+type result struct {
+	code     int
+	out, err string
+}
+
+// runs runs a command to its end.
+func runs(t testing.TB, cmd *exec.Cmd) result {
+	t.Helper()
+	r := blackbox.Runs(t, cmd)
+	return result{r.Code, r.Out, r.Err}
+}
+
+// succeeds runs a command that must exit with 0.
+func succeeds(t testing.TB, cmd *exec.Cmd) result {
+	t.Helper()
+	r := blackbox.Succeeds(t, cmd)
+	return result{r.Code, r.Out, r.Err}
+}
+
+func newKey(t testing.TB, cfg store.Config, plan string) string {
+	t.Helper()
+	return blackbox.NewKey(t, cfg, plan)
+}
+
+func synthFile(t testing.TB, opts synth.Options) string {
+	t.Helper()
+	return blackbox.SynthFile(t, opts)
+}
+
+func writeFile(t testing.TB, name string, data []byte) string {
+	t.Helper()
+	return blackbox.WriteFile(t, name, data)
+}
+
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	return blackbox.FreeAddress(t)
+}
+
+func readAll(t testing.TB, r io.Reader) string {
+	t.Helper()
+	return blackbox.ReadAll(t, r)
+}

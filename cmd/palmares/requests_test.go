@@ -1,0 +1,296 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
+)
+
+// The server returns the golden file of every path, on every database.
+func TestServesGoldenFiles(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../../rest/testdata/responses/*.http")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("got %d golden files, %v, want at least 10", len(files), err)
+	}
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		s := startServer(t, cfg, "--demo")
+		for _, file := range files {
+			recorded, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request, rest, _ := strings.Cut(string(recorded), "\n\n")
+			head, body, _ := strings.Cut(rest, "\n\n")
+			path := strings.TrimPrefix(request, "GET ")
+			if strings.HasPrefix(path, "/api/embeddings/") {
+				continue // requires a key
+			}
+			response, err := http.Get("http://" + s.address + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, _ := io.ReadAll(response.Body)
+			response.Body.Close()
+			if status, _, _ := strings.Cut(head, "\n"); fmt.Sprint(response.StatusCode) != status || string(got)+"\n" != body {
+				t.Errorf("%s: got %d %s, want %s %s", path, response.StatusCode, got, status, body)
+			}
+			if response.Header.Get("X-Request-Id") == "" || response.Header.Get("Access-Control-Allow-Origin") != "*" {
+				t.Errorf("%s: got %v, want a request id and CORS headers", path, response.Header)
+			}
+		}
+		for path, want := range map[string]int{
+			"/api/embeddings/plume": 401, "/api/v1//tools": 404, "/api/v1/tools/../stats": 404, "/api": 404, "/api/": 404,
+		} {
+			response, err := http.Get("http://" + s.address + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response.Body.Close()
+			if response.StatusCode != want {
+				t.Errorf("%s: got %d, want %d", path, response.StatusCode, want)
+			}
+		}
+	})
+}
+
+// The command prints what a server without a catalog serves.
+func TestOpenAPICommand(t *testing.T) {
+	t.Parallel()
+	cfg := testkit.SQLite(t)
+	s := startServer(t, cfg)
+	response, err := http.Get("http://" + s.address + "/api/v1/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	served := readAll(t, response.Body)
+	printed := succeeds(t, palmares(t, cfg, "openapi", "--listen", s.address)).out
+	if printed != served+"\n" {
+		t.Errorf("got %d bytes, want the %d that the server serves", len(printed), len(served))
+	}
+	if elsewhere := succeeds(t, palmares(t, cfg, "openapi", "--public-url", "https://data.example/")).out; !strings.Contains(elsewhere, `"url": "https://data.example"`) {
+		t.Errorf("got %s, want the public URL", elsewhere)
+	}
+}
+
+// expectContinue announces a body over a raw connection and reads the
+// response's first lines, without sending any of the body.
+func expectContinue(t *testing.T, address, method, path string, header ...string) (first string, response *http.Response, body string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(2 * time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	lines := append([]string{method + " " + path + " HTTP/1.1", "Host: " + address, "Expect: 100-continue"}, header...)
+	if _, err := io.WriteString(conn, strings.Join(lines, "\r\n")+"\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	reader := bufio.NewReader(conn)
+	peeked, err := reader.Peek(len("HTTP/1.1 100"))
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	if first = string(peeked); strings.HasSuffix(first, " 100") {
+		return first, nil, ""
+	}
+	response, err = http.ReadResponse(reader, &http.Request{Method: method})
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return first, response, string(data)
+}
+
+// A body that is too large is rejected before the client sends it.
+func TestLargeBodiesAreRejectedBeforeContinue(t *testing.T) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		cmd := palmares(t, cfg, "serve", "--listen", "127.0.0.1:0", "--demo")
+		cmd.Env = append(cmd.Env, "STRIPE_SECRET_KEY=sk_test_x", "STRIPE_WEBHOOK_SECRET=whsec_x", "STRIPE_API_BASE=http://127.0.0.1:1")
+		s := serving(t, cmd)
+		const form, json, large = "Content-Type: application/x-www-form-urlencoded", "Content-Type: application/json", "Content-Length: 99000000"
+		for _, test := range []struct {
+			method, path string
+			header       []string
+			status       int
+			want         string
+		}{
+			{"POST", "/graphql", []string{json, large}, 413, `"code":"REQUEST_TOO_LARGE"`},
+			{"POST", "/login", []string{form, large}, 413, "At most 16384 are allowed"},
+			{"POST", "/login/code", []string{form, "Content-Length: 16385"}, 413, "has 16385 bytes"},
+			{"POST", "/account/webhooks", []string{form, large}, 413, "</html>"},
+			{"POST", "/billing/stripe", []string{json, large}, 413, `{"error":"The request body has 99000000 bytes. At most 1048576 are allowed."}`},
+			{"GET", "/api/v1/tools", []string{large}, 413, `{"error":"This path takes no request body.`},
+			{"GET", "/api/v1/tools", []string{"Content-Length: 1"}, 413, `{"error":"`},
+			{"GET", "/api/v1/tools", []string{"Transfer-Encoding: chunked"}, 413, `{"error":"`},
+			{"GET", "/api/v1/openapi.json", []string{large}, 413, `{"error":"`},
+			{"GET", "/feeds/changes.atom", []string{large}, 413, `{"error":"`},
+			{"GET", "/readyz", []string{large}, 413, `{"error":"`},
+			{"GET", "/tools", []string{large, "Accept: text/html"}, 413, "</html>"},
+			{"POST", "/api/v1/tools", []string{json, large}, 405, `{"error":"`},
+			{"POST", "/tools", []string{form, large}, 405, "</html>"},
+			{"POST", "/nowhere", []string{form, large}, 404, ""},
+		} {
+			name := fmt.Sprint(test.method, " ", test.path, " ", test.header)
+			first, response, body := expectContinue(t, s.address, test.method, test.path, test.header...)
+			switch {
+			case response == nil:
+				t.Errorf("%s: got %s, want %d", name, first, test.status)
+			case response.StatusCode != test.status || !strings.Contains(body, test.want):
+				t.Errorf("%s: got %d %s, want %d with %s", name, response.StatusCode, body, test.status, test.want)
+			}
+		}
+		// Bodies of an allowed size get 100 Continue.
+		for path, media := range map[string]string{"/graphql": json, "/login": form, "/billing/stripe": json} {
+			if first, _, _ := expectContinue(t, s.address, "POST", path, media, "Content-Length: 30"); first != "HTTP/1.1 100" {
+				t.Errorf("POST %s: got %s, want 100 Continue", path, first)
+			}
+		}
+	})
+}
+
+// openStream opens a stream and returns without reading it.
+func (s *server) openStream(t *testing.T, headers ...string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.address+"/graphql", strings.NewReader(`{"query":"subscription {catalogPublished {release}}"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "text/event-stream")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = response.Body.Close() })
+	return response
+}
+
+// Streams are limited per client address, and end when another process revokes
+// their key.
+func TestStreamLimits(t *testing.T) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		key := newKey(t, cfg, "developer")
+		s := startServer(t, cfg, "--demo", "--trusted-proxies", "127.0.0.1")
+		for _, host := range []string{"1", "2", "3", "4", "5:6:7:8"} {
+			if got := s.openStream(t, "X-Forwarded-For", "2001:db8::"+host); got.StatusCode != 200 {
+				t.Fatalf("got %d for %s, want 200", got.StatusCode, host)
+			}
+		}
+		got := s.openStream(t, "X-Forwarded-For", "2001:db8::9")
+		if got.StatusCode != 429 || got.Header.Get("Retry-After") != "60" {
+			t.Errorf("got %d, Retry-After %q, want 429 after 60", got.StatusCode, got.Header.Get("Retry-After"))
+		}
+		if got := s.openStream(t, "X-Forwarded-For", "2001:db8:0:1::1"); got.StatusCode != 200 {
+			t.Errorf("got %d for another network, want 200", got.StatusCode)
+		}
+
+		stream := s.openStream(t, "Authorization", "Bearer "+key)
+		if stream.StatusCode != 200 {
+			t.Fatalf("got %d with a key, want 200", stream.StatusCode)
+		}
+		succeeds(t, palmares(t, cfg, "keys", "revoke", key))
+		body, err := io.ReadAll(stream.Body) // until the stream ends
+		if err != nil || !strings.HasSuffix(string(body), ": reconnect to continue\n\n") || strings.Contains(string(body), "complete") {
+			t.Errorf("got %q, %v, want the stream to end with a hint to reconnect", body, err)
+		}
+		if got := s.openStream(t, "Authorization", "Bearer "+key); got.StatusCode != 401 {
+			t.Errorf("got %d with a revoked key, want 401", got.StatusCode)
+		}
+	})
+}
+
+// failure is a response with a 5xx status.
+type failure struct{ name, id, body string }
+
+// Every 5xx response has a request id, and the log has the cause for that id,
+// even if many requests waited for the same result.
+func TestFailuresAreLogged(t *testing.T) {
+	t.Parallel()
+	cfg := testkit.Postgres(t)
+	line := blackbox.NewLine(t, cfg.DatabaseURL)
+	cfg.DatabaseURL = line.URL
+	key := newKey(t, cfg, "pro")
+	metrics := freeAddress(t)
+	s := startServer(t, cfg, "--demo", "--metrics-listen", metrics)
+	line.Cut()
+	if text, _ := scrape(t, metrics); !strings.Contains(text, "palmares_database_up 0") {
+		t.Errorf("got no palmares_database_up 0 in %s", text)
+	}
+
+	var mu sync.Mutex
+	var failures []failure
+	send := func(name, method, path, body string, headers ...string) {
+		got := s.call(t, method, path, body, headers...)
+		text, _ := io.ReadAll(got.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		if got.StatusCode < 500 {
+			t.Errorf("%s: got %d %s, want a 5xx status", name, got.StatusCode, text)
+		}
+		failures = append(failures, failure{name, got.Header.Get("X-Request-Id"), string(text)})
+	}
+	var many sync.WaitGroup
+	for range 20 {
+		many.Go(func() { send("REST", http.MethodGet, "/api/v1/stats", "") })
+		many.Go(func() { send("GraphQL", http.MethodPost, "/graphql", `{"query":"{stats {toolsTotal}}"}`) })
+		many.Go(func() { send("a page", http.MethodGet, "/tools", "", "Accept", "text/html") })
+	}
+	many.Wait()
+	send("a key", http.MethodGet, "/api/v1/tools", "", "Authorization", "Bearer "+key)
+	send("GraphQL with a key", http.MethodPost, "/graphql", `{"query":"{stats {toolsTotal}}"}`, "Authorization", "Bearer "+key)
+	send("a feed", http.MethodGet, "/feeds/changes.atom", "")
+	send("readiness", http.MethodGet, "/readyz", "")
+	send("the status page", http.MethodGet, "/status", "")
+	send("the account page", http.MethodGet, "/account", "", "Cookie", "palmares_session=x")
+	send("a stream", http.MethodPost, "/graphql", `{"query":"subscription {catalogPublished {release}}"}`, "Accept", "text/event-stream")
+
+	for _, f := range failures { // log lines are written in batches
+		logOf(s, `"request_id":"`+f.id+`"`)
+	}
+	causes := map[string]int{}
+	for text := range strings.Lines(s.log.String()) {
+		var entry struct{ Msg, Cause, Request_id string }
+		if err := json.Unmarshal([]byte(text), &entry); err != nil {
+			t.Fatalf("got the log line %q, want JSON", text)
+		}
+		if entry.Cause != "" && entry.Msg != "request" {
+			causes[entry.Request_id]++
+		}
+	}
+	for _, f := range failures {
+		if f.id == "" || causes[f.id] == 0 {
+			t.Errorf("%s: got no cause for %q in the log", f.name, f.id)
+		}
+		if strings.HasPrefix(f.name, "GraphQL") && !strings.Contains(f.body, `"requestId":"`+f.id+`"`) {
+			t.Errorf("%s: got %s, want its request id", f.name, f.body)
+		}
+	}
+	if t.Failed() {
+		t.Log(s.log)
+	}
+}

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/http/pprof"
+	"sync"
+	"time"
+
+	"palmares/internal/core/middleware"
+	"palmares/internal/core/quota"
+	"palmares/internal/core/store"
+	"palmares/internal/notify/webhook"
+	"palmares/internal/ops/metrics"
+	"palmares/internal/ops/tracing"
+	"palmares/internal/web/status"
+)
+
+// telemetry collects metrics and traces. It adds no overhead for those that
+// are turned off.
+type telemetry struct {
+	metrics *metrics.Metrics // nil if turned off
+	traces  *tracing.Tracing // nil if turned off
+}
+
+func newTelemetry(s *settings, traces *tracing.Tracing) telemetry {
+	t := telemetry{traces: traces}
+	if s.MetricsListen != "" {
+		t.metrics = metrics.New(version)
+	}
+	return t
+}
+
+// link is a link of the middleware chain. Label returns the route of a request.
+func (t telemetry) link(label func(*http.Request) string) middleware.Link {
+	return func(next http.Handler) http.Handler {
+		if t.traces != nil {
+			next = t.traces.Link(label)(next)
+		}
+		if t.metrics != nil {
+			next = t.metrics.Requests.Link(next)
+		}
+		return next
+	}
+}
+
+// observers returns functions that are called after each request.
+func (t telemetry) observers(label func(*http.Request) string) (all []func(middleware.Observed)) {
+	if t.metrics != nil {
+		all = append(all, func(o middleware.Observed) { t.metrics.Requests.Observe(o, label(o.Request)) })
+	}
+	if t.traces != nil {
+		all = append(all, t.traces.Observe)
+	}
+	return all
+}
+
+// statements returns a hook for SQL statements, or nil.
+func (t telemetry) statements() store.Watch {
+	switch {
+	case t.metrics == nil && t.traces == nil:
+		return nil
+	case t.traces == nil:
+		return t.metrics.Statements()
+	case t.metrics == nil:
+		return t.traces.Statement
+	}
+	measure := t.metrics.Statements()
+	return func(ctx context.Context, pool, text string) func(error) {
+		endSpan, endTimer := t.traces.Statement(ctx, pool, text), measure(ctx, pool, text)
+		return func(err error) {
+			endTimer(err)
+			endSpan(err)
+		}
+	}
+}
+
+// operations returns a hook for GraphQL operations, or nil.
+func (t telemetry) operations() func(context.Context, string) (context.Context, func(string)) {
+	if t.traces == nil {
+		return nil
+	}
+	return t.traces.Operation
+}
+
+// watchQuota measures quota checks in Redis. Those in memory take no time.
+func (t telemetry) watchQuota(a *access) {
+	if a.redis == nil {
+		return
+	}
+	if t.metrics != nil {
+		a.quota.Store = quota.Watched{Store: a.quota.Store, Watch: t.metrics.TimeQuota}
+	}
+	if t.traces != nil {
+		a.quota.Store = quota.Watched{Store: a.quota.Store, Watch: t.traces.Quota}
+	}
+}
+
+// addMetrics registers the metrics of all parts of the server.
+func (p *program) addMetrics(m *metrics.Metrics) {
+	for name, db := range p.store.Pools() {
+		m.Pool(name, db)
+	}
+	m.Counter("palmares_cache_hits_total", "Responses from the cache.", read(p.cache.Hits.Load))
+	m.Counter("palmares_cache_misses_total", "Responses that were computed, or waited for another request to compute them.", read(p.cache.Misses.Load))
+	m.Gauge("palmares_cache_bytes", "Size of all cached responses, requests, documents and counts.", read(p.cache.Weight))
+	m.Gauge("palmares_cache_entries", "Approximate number of cached responses, requests, documents and counts.", read(p.cache.Entries))
+
+	redisFailures, fallback := func() int64 { return 0 }, func() bool { return false }
+	if redis := p.access.redis; redis != nil {
+		redisFailures, fallback = redis.Failed.Load, redis.Away
+	}
+	m.Counter("palmares_quota_redis_failures_total", "Requests that were counted without Redis because it did not respond.", read(redisFailures))
+	m.Gauge("palmares_quota_fallback", "1 while Redis is unavailable and this server counts on its own.", readBool(fallback))
+
+	hooks, mail := &p.services.hooks.Counts, p.services.mail
+	const attempts = "Webhook delivery attempts: delivered, refused (a status other than 2xx) or unreachable."
+	m.Counter("palmares_webhook_attempts_total", attempts, read(hooks.Delivered.Load), "outcome", "delivered")
+	m.Counter("palmares_webhook_attempts_total", attempts, read(hooks.Refused.Load), "outcome", "refused")
+	m.Counter("palmares_webhook_attempts_total", attempts, read(hooks.Unreachable.Load), "outcome", "unreachable")
+	const emails = "Emails that the mail server accepted, and emails that were given up."
+	m.Counter("palmares_mail_letters_total", emails, read(mail.Sent.Load), "outcome", "sent")
+	m.Counter("palmares_mail_letters_total", emails, read(mail.GivenUp.Load), "outcome", "given_up")
+	m.Gauge("palmares_mail_waiting", "Emails that are queued or will be retried.", read(mail.Waiting))
+
+	m.Gauge("palmares_release_number", "Release being served; 0 before the first.", func() float64 {
+		if release := p.health.release.Load(); release != nil {
+			return float64(release.ID)
+		}
+		return 0
+	})
+	m.Gauge("palmares_release_age_seconds", "Time since the release being served was imported; 0 before the first.", func() float64 {
+		if release := p.health.release.Load(); release != nil {
+			return time.Since(release.ImportedAt).Seconds()
+		}
+		return 0
+	})
+	m.Gauge("palmares_draining", "1 while the server shuts down.", readBool(p.health.draining.Load))
+	m.Gauge("palmares_connections", "Open connections.", read(p.connections.Load))
+	m.Gauge("palmares_streams", "Open GraphQL subscriptions.", read(p.graphql.Streams))
+	newSamples(p.store, p.services.hooks, p.log).addTo(m)
+}
+
+// read adapts a number to the type that metrics need.
+func read[T int | int64 | uint64](value func() T) func() float64 {
+	return func() float64 { return float64(value()) }
+}
+
+func readBool(value func() bool) func() float64 {
+	return func() float64 {
+		if value() {
+			return 1
+		}
+		return 0
+	}
+}
+
+// serveMetrics serves metrics and profiles until ctx ends. They have their own
+// listener because they are for operators only.
+func (p *program) serveMetrics(ctx context.Context, m *metrics.Metrics) {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", m.Handler())
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	server := &http.Server{
+		Handler: mux, ReadHeaderTimeout: readHeaderTimeout, WriteTimeout: writeTimeout,
+		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
+	}
+	go func() {
+		<-ctx.Done()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = server.Shutdown(ctx)
+	}()
+	if err := server.Serve(p.metrics); !errors.Is(err, http.ErrServerClosed) {
+		p.log.Error("serving metrics failed", "cause", err)
+	}
+}
+
+const (
+	// sampleInterval is the maximum age of samples, however often they are
+	// scraped.
+	sampleInterval = 15 * time.Second
+	// availabilityInterval is longer because the query reads many rows.
+	availabilityInterval = 5 * time.Minute
+	sampleTimeout        = 2 * time.Second
+	availabilityDays     = 30 // the period of the promised 99 %
+)
+
+// samples are metrics from the database, which are queried only when they are
+// scraped.
+type samples struct {
+	store *store.Store
+	hooks *webhook.Webhooks
+	log   *slog.Logger
+
+	mu             sync.Mutex
+	at             time.Time // of the last query
+	availabilityAt time.Time
+	up             bool
+	backlog        webhook.Backlog
+	availability   float64 // NaN if unknown
+}
+
+func newSamples(s *store.Store, hooks *webhook.Webhooks, log *slog.Logger) *samples {
+	return &samples{store: s, hooks: hooks, log: log, availability: math.NaN()}
+}
+
+func (s *samples) addTo(m *metrics.Metrics) {
+	gauge := func(name, help string, value func() float64, labels ...string) {
+		m.Gauge(name, help, func() float64 {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.refresh()
+			return value()
+		}, labels...)
+	}
+	gauge("palmares_database_up", "1 if the database responded to the last check.", readBool(func() bool { return s.up }))
+	for _, state := range []string{"active", "paused", "disabled"} {
+		gauge("palmares_webhook_endpoints", "Webhook endpoints by state, for all servers together.",
+			read(func() int { return s.backlog.Endpoints[state] }), "state", state)
+	}
+	gauge("palmares_webhook_planned", "Webhook deliveries that will be retried, for all servers together.", read(func() int { return s.backlog.Planned }))
+	gauge("palmares_webhook_oldest_waiting_seconds", "How long the oldest pending webhook delivery is overdue; 0 if none is.",
+		func() float64 { return s.backlog.Oldest.Seconds() })
+	gauge("palmares_availability_ratio", "Share of good minutes in the last 30 days, for all servers together.",
+		func() float64 { return s.availability })
+}
+
+// refresh queries the database again if the samples are old. The caller holds
+// the lock. Samples that cannot be queried keep their value.
+func (s *samples) refresh() {
+	if time.Since(s.at) < sampleInterval {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), sampleTimeout)
+	defer cancel()
+	err := s.store.Ready(ctx)
+	if err != nil && (s.up || s.at.IsZero()) {
+		s.log.Warn("refreshing metrics failed", "cause", err)
+	}
+	if s.up = err == nil; s.up {
+		s.query(ctx)
+	}
+	s.at = time.Now()
+}
+
+func (s *samples) query(ctx context.Context) {
+	backlog, err := s.hooks.Backlog(ctx)
+	if err != nil {
+		s.log.Warn("counting pending webhook deliveries failed", "cause", err)
+		return
+	}
+	s.backlog = backlog
+	if time.Since(s.availabilityAt) < availabilityInterval {
+		return
+	}
+	share, known, err := status.Share(ctx, s.store, availabilityDays)
+	if err != nil {
+		s.log.Warn("computing the availability failed", "cause", err)
+		return
+	}
+	if known {
+		s.availability, s.availabilityAt = share, time.Now()
+	}
+}

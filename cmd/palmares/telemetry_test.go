@@ -1,0 +1,317 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"go.yaml.in/yaml/v3"
+
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/ops/metrics"
+)
+
+// scrape reads the metrics of a server and the labels of each metric.
+func scrape(t *testing.T, address string) (text string, labels map[string][]string) {
+	t.Helper()
+	got := (&server{address: address}).call(t, http.MethodGet, "/metrics", "")
+	body, _ := io.ReadAll(got.Body)
+	labels = map[string][]string{}
+	series := regexp.MustCompile(`^([a-z_][a-z0-9_]*)(?:\{(.*)\})? `)
+	names := regexp.MustCompile(`([a-z_]+)="`)
+	for line := range strings.Lines(string(body)) {
+		if found := series.FindStringSubmatch(line); found != nil {
+			labels[found[1]] = slices.Clip(labels[found[1]])
+			for _, label := range names.FindAllStringSubmatch(found[2], -1) {
+				labels[found[1]] = append(labels[found[1]], label[1])
+			}
+		}
+	}
+	return string(body), labels
+}
+
+// busyServer starts a server with everything that has metrics, and sends some
+// requests.
+func busyServer(t *testing.T, cfg store.Config) (s *server, metricsAddress string) {
+	t.Helper()
+	metricsAddress = freeAddress(t)
+	key := newKey(t, cfg, "pro")
+	s = startServer(t, cfg, "--demo", "--redis-url", testkit.StartRedis(t).URL, "--metrics-listen", metricsAddress)
+	for _, path := range []string{"/api/v1/tools", "/api/v1/tools", "/api/v1/tools/plume", "/api/v1/tools/nobody", "/tools/plume", "/made/up/pal_aaaaaaaaaaaa", "/readyz"} {
+		s.call(t, http.MethodGet, path, "", "Authorization", "Bearer "+key)
+	}
+	s.call(t, http.MethodPost, "/graphql", `{"query":"{stats {toolsTotal}}"}`)
+	return s, metricsAddress
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		_, address := busyServer(t, cfg)
+		text, _ := scrape(t, address)
+		for _, want := range []string{
+			`palmares_requests_total{plan="pro",route="/api/v1/tools",status="200"} 2`,
+			`palmares_requests_total{plan="pro",route="/api/v1/tools/{slug}",status="200"} 1`,
+			`palmares_requests_total{plan="pro",route="/api/v1/tools/{slug}",status="404"} 1`,
+			`palmares_requests_total{plan="anonymous",route="/tools/{slug}",status="200"} 1`,
+			`palmares_requests_total{plan="anonymous",route="other",status="404"} 1`,
+			`palmares_requests_total{plan="anonymous",route="/graphql",status="200"} 1`,
+			`palmares_request_duration_seconds_count{route="/api/v1/tools"} 2`,
+			`palmares_requests_in_flight 0`,
+			`palmares_cache_hits_total 1`,
+			`palmares_cache_entries 9`, // 4 responses, 3 REST requests, a GraphQL request and its document
+			`go_sql_max_open_connections{db_name="reader"}`,
+			`go_sql_max_open_connections{db_name="writer"}`,
+			`palmares_quota_duration_seconds_count 5`,
+			`palmares_quota_fallback `, // 0 or 1: a busy machine may be too slow for Redis
+			`palmares_webhook_attempts_total{outcome="delivered"} 0`,
+			`palmares_webhook_endpoints{state="active"} 0`,
+			`palmares_webhook_oldest_waiting_seconds 0`,
+			`palmares_mail_letters_total{outcome="sent"} 0`,
+			`palmares_release_number 1`,
+			`palmares_database_up 1`,
+			`palmares_draining 0`,
+			`version="` + version + `"} 1`,
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("got no %s in\n%s", want, text)
+			}
+		}
+		if strings.Contains(text, "pal_") || strings.Contains(text, `palmares_sql_duration_seconds_count{pool="reader"} 0`) {
+			t.Errorf("got a key, or no statements of the reader pool, in\n%s", text)
+		}
+	})
+}
+
+// Every documented path has its own label, subtrees share one, and all unknown
+// paths share one.
+func TestRouteLabels(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var s settings
+	if _, err := kong.Must(&s).Parse([]string{"--listen", "127.0.0.1:0", "--data-dir", t.TempDir()}); err != nil {
+		t.Fatal(err)
+	}
+	p, err := newProgram(ctx, &s, slog.New(slog.DiscardHandler), nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	routes, err := p.routes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]string{
+		"/api/v1/tools/":                    metrics.Other,
+		"/api/v1/tools/plume/more":          metrics.Other,
+		"/api/v1/openapi.json":              "/api/v1/openapi.json",
+		"/api/v1/anything":                  metrics.Other,
+		"/graphql":                          "/graphql",
+		"/":                                 "/",
+		"*":                                 metrics.Other,
+		"//":                                "/",
+		"/tools/plume":                      "/tools/{slug}",
+		"/feeds/changes.atom":               "/feeds/",
+		"/schemas/events/tool.created.json": "/schemas/events/",
+		"/login":                            "/login",
+		"/login/confirm":                    "/login/",
+		"/account/keys/12/revoke":           "/account/",
+		"/accounts/x":                       metrics.Other,
+		"/assets/style.css":                 "/assets/",
+		"/assets/workbench/a.js":            "/assets/workbench/",
+		"/healthz":                          "/healthz",
+		"/wp-login.php":                     metrics.Other,
+		"/" + strings.Repeat("a/", 5_000):   metrics.Other,
+		"/guides/start.md":                  "/guides/",
+	}
+	operations := routes.api.Operations()
+	if len(operations) < 10 {
+		t.Fatalf("got %d operations, want at least 10", len(operations))
+	}
+	for _, operation := range operations {
+		labels[strings.ReplaceAll(operation.Path, "{slug}", "plume")] = operation.Path
+	}
+	for path, want := range labels {
+		if got := routes.label(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}}); got != want {
+			t.Errorf("%.40q: got the label %s, want %s", path, got, want)
+		}
+	}
+}
+
+// Dashboards and alerts use only metrics that exist, and show all metrics.
+func TestDashboardsAndAlerts(t *testing.T) {
+	t.Parallel()
+	_, address := busyServer(t, testkit.SQLite(t))
+	text, exposed := scrape(t, address)
+	exposed["up"] = nil // added by Prometheus, like the labels job and instance
+	deploy := filepath.Join("..", "..", "deploy")
+
+	expressions := dashboardExpressions(t, filepath.Join(deploy, "grafana", "palmares.json"))
+	alerts, recorded := alertExpressions(t, filepath.Join(deploy, "prometheus", "alerts.yml"))
+	for name := range recorded {
+		exposed[name] = nil
+	}
+	expressions = append(expressions, alerts...)
+	if len(expressions) < 50 {
+		t.Fatalf("got %d expressions, want at least 50", len(expressions))
+	}
+	used := map[string]bool{}
+	for _, expression := range expressions {
+		for name, labels := range metricsIn(expression) {
+			used[name] = true
+			has, ok := exposed[name]
+			if !ok {
+				t.Errorf("got the unknown metric %s in %s", name, expression)
+			}
+			for _, label := range labels {
+				if !slices.Contains(append([]string{"job", "instance"}, has...), label) && recorded[name] == "" {
+					t.Errorf("%s: got the unknown label %s in %s", name, label, expression)
+				}
+			}
+		}
+	}
+	for line := range strings.Lines(text) { // every metric is used
+		fields := strings.Fields(line)
+		if len(fields) > 3 && fields[1] == "TYPE" && strings.HasPrefix(fields[2], "palmares_") &&
+			!used[fields[2]] && !used[fields[2]+"_bucket"] && fields[2] != "palmares_cache_entries" {
+			t.Errorf("%s is in no dashboard and no alert", fields[2])
+		}
+	}
+}
+
+func dashboardExpressions(t *testing.T, path string) (all []string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Title      string
+		Templating struct {
+			List []struct {
+				Name  string
+				Query any
+			}
+		}
+		Panels []struct {
+			ID      int
+			Title   string
+			GridPos struct{ X, Y, W, H int }
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(data, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	for _, variable := range dashboard.Templating.List {
+		if query, ok := variable.Query.(map[string]any); ok {
+			all = append(all, fmt.Sprint(query["query"]))
+		}
+	}
+	for i, panel := range dashboard.Panels {
+		if panel.Title == "" || len(panel.Targets) == 0 || panel.GridPos.X+panel.GridPos.W > 24 || panel.ID != i+1 {
+			t.Errorf("got an invalid panel: %+v", panel)
+		}
+		for _, target := range panel.Targets {
+			all = append(all, target.Expr)
+		}
+	}
+	return all
+}
+
+func alertExpressions(t *testing.T, path string) (all []string, recorded map[string]string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Groups []struct {
+			Name  string
+			Rules []struct {
+				Record, Alert, Expr, For string
+				Labels, Annotations      map[string]string
+			}
+		}
+	}
+	decoder := yaml.NewDecoder(strings.NewReader(string(data)))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&file); err != nil {
+		t.Fatal(err)
+	}
+	recorded = map[string]string{}
+	for _, group := range file.Groups {
+		for _, rule := range group.Rules {
+			switch {
+			case rule.Record != "":
+				recorded[rule.Record] = rule.Expr
+			case rule.Alert == "" || rule.For == "" || rule.Labels["severity"] == "" || rule.Annotations["summary"] == "":
+				t.Errorf("got an invalid rule: %+v", rule)
+			}
+			if rule.Expr == "" {
+				t.Errorf("%s%s: got no expression", rule.Record, rule.Alert)
+			}
+			all = append(all, rule.Expr)
+		}
+	}
+	return all, recorded
+}
+
+var (
+	promText     = regexp.MustCompile(`"[^"]*"`)
+	promRange    = regexp.MustCompile(`\[[^\]]*\]`)
+	promGrouping = regexp.MustCompile(`\b(?:by|without|on|ignoring)\s*\(([^)]*)\)`)
+	promWord     = regexp.MustCompile(`\b([a-zA-Z_:][a-zA-Z0-9_:]*)\s*(\{[^}]*\}|\()?`)
+	promLabel    = regexp.MustCompile(`([a-z_]+)\s*(?:=~|!~|!=|=)`)
+)
+
+// metricsIn returns the metrics that an expression reads, with the labels it
+// uses.
+func metricsIn(expression string) map[string][]string {
+	text := promText.ReplaceAllString(expression, `""`)
+	text = promRange.ReplaceAllString(text, "")
+	var grouped []string
+	for _, group := range promGrouping.FindAllStringSubmatch(text, -1) {
+		for label := range strings.SplitSeq(group[1], ",") {
+			grouped = append(grouped, strings.TrimSpace(label))
+		}
+	}
+	text = promGrouping.ReplaceAllString(text, "")
+	if inner, of := strings.CutPrefix(text, "label_values("); of { // a function of Grafana
+		metric, label, _ := strings.Cut(strings.TrimSuffix(inner, ")"), ", ")
+		text, grouped = metric, append(grouped, label)
+	}
+	found := map[string][]string{}
+	for _, word := range promWord.FindAllStringSubmatch(text, -1) {
+		if word[2] == "(" || slices.Contains([]string{"and", "or", "unless", "bool", "offset"}, word[1]) {
+			continue // a function or an operator
+		}
+		labels := slices.Clone(grouped)
+		for _, label := range promLabel.FindAllStringSubmatch(word[2], -1) {
+			labels = append(labels, label[1])
+		}
+		found[word[1]] = append(found[word[1]], labels...)
+	}
+	return found
+}
+
+func TestMetricsInExpressions(t *testing.T) {
+	t.Parallel()
+	got := metricsIn(`histogram_quantile(0.99, sum by (le, route) (rate(a_bucket{job="$job",route=~"x{y}"}[$__rate_interval]))) > 5 * 86400 and b:c > 1e3 or vector(1)`)
+	if want := map[string][]string{"a_bucket": {"le", "route", "job", "route"}, "b:c": {"le", "route"}}; fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
