@@ -102,7 +102,7 @@ func deleteAll(ctx context.Context, deletions ...deletion) error {
 // customer record that billing needs and, until midnight UTC, the day's usage
 // under a hash of the email address.
 func (a *Accounts) Delete(ctx context.Context, acc *ent.Account) error {
-	return a.store.InTurn(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
+	return a.store.WithRowLock(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
 		current, err := tx.Account.Get(ctx, acc.ID) // the address may have changed since acc was read
 		if ent.IsNotFound(err) {
 			return nil // deleted concurrently
@@ -130,10 +130,10 @@ func (a *Accounts) Delete(ctx context.Context, acc *ent.Account) error {
 	})
 }
 
-// Tidy deletes expired data, keys that were revoked long ago, and the email
+// DeleteExpired deletes expired data, keys that were revoked long ago, and the email
 // addresses of deleted accounts. It also deletes records that a wrong clock has
 // dated in the future. Callers must check the clock first, see clock.Steady.
-func Tidy(ctx context.Context, s *store.Store, now time.Time) error {
+func DeleteExpired(ctx context.Context, s *store.Store, now time.Time) error {
 	now = now.UTC()
 	today, tomorrow := dayOf(now), dayOf(now.AddDate(0, 0, 1))
 	if err := deleteAll(ctx,

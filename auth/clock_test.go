@@ -178,7 +178,7 @@ func TestRevokedKeyAfterAWrongClock(t *testing.T) {
 			}
 			now = now.Add(-jump)
 		}
-		if err := keyring.WriteUsed(t.Context()); err != nil {
+		if err := keyring.SaveLastUsed(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if err := NewAccounts(s).Revoke(t.Context(), texts[0]); err != nil {

@@ -259,13 +259,13 @@ func TestFormerUsageIsDeleted(t *testing.T) {
 			t.Errorf("got %v, want 5 requests under a hash", row)
 		}
 		s.store.Write.FormerUsage.Create().SetEmailHash("x").SetAccountID(99).SetDay("2027-11-15").SetRequests(1).ExecX(t.Context())
-		if err := auth.Tidy(t.Context(), s.store, s.now); err != nil {
+		if err := auth.DeleteExpired(t.Context(), s.store, s.now); err != nil {
 			t.Fatal(err)
 		}
 		if got := s.store.Write.FormerUsage.Query().Where(formerusage.Day("2026-11-15")).CountX(t.Context()); got != 1 {
 			t.Errorf("got %d rows of today, want 1", got)
 		}
-		if err := auth.Tidy(t.Context(), s.store, s.now.Add(12*time.Hour)); err != nil {
+		if err := auth.DeleteExpired(t.Context(), s.store, s.now.Add(12*time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 		if got := s.store.Write.FormerUsage.Query().CountX(t.Context()); got != 0 {

@@ -162,7 +162,7 @@ func (a *Accounts) CreateKey(ctx context.Context, acc *ent.Account, name string)
 	now := a.now().UTC()
 	var created *ent.APIKey
 	// The account's row is locked, so that concurrent calls cannot exceed the limits.
-	err := a.store.InTurn(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
+	err := a.store.WithRowLock(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
 		owner, err := tx.Account.Get(ctx, acc.ID)
 		if err != nil {
 			return err

@@ -292,8 +292,8 @@ func (k *Keyring) recordUse(id string, found *cachedKey) {
 	k.used[id] = now
 }
 
-// WriteUsed saves when keys were last used. After an error, it can be repeated.
-func (k *Keyring) WriteUsed(ctx context.Context) error {
+// SaveLastUsed saves when keys were last used. After an error, it can be repeated.
+func (k *Keyring) SaveLastUsed(ctx context.Context) error {
 	k.usedMu.Lock()
 	used := k.used
 	k.used = map[string]time.Time{}

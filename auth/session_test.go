@@ -112,7 +112,7 @@ func TestSessionsLastThirtyDays(t *testing.T) {
 
 func tidy(t *testing.T, s *store.Store, now time.Time) {
 	t.Helper()
-	if err := Tidy(t.Context(), s, now); err != nil {
+	if err := DeleteExpired(t.Context(), s, now); err != nil {
 		t.Fatal(err)
 	}
 }

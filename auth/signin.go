@@ -110,7 +110,7 @@ func (c *Confirmations) start(ctx context.Context, purpose confirmation.Purpose,
 	challenge := Challenge{Email: email, Link: rand.Text(), Browser: rand.Text(), Code: newCode()}
 	now := c.now().UTC()
 	// Sequential, so that concurrent requests cannot exceed the limits.
-	return challenge, c.store.OneByOne(ctx, func(tx *ent.Tx) error {
+	return challenge, c.store.Sequential(ctx, func(tx *ent.Tx) error {
 		if err := checkLimits(ctx, tx, email, from, now); err != nil {
 			return err
 		}
@@ -214,7 +214,7 @@ func (c *Confirmations) CheckCode(ctx context.Context, purpose confirmation.Purp
 		return found, ErrLocked
 	}
 	var incorrect error // returned after the commit: an error would roll the attempt back
-	err = c.store.OneByOne(ctx, func(tx *ent.Tx) error {
+	err = c.store.Sequential(ctx, func(tx *ent.Tx) error {
 		incorrect = nil
 		left, err := c.attemptsLeft(ctx, tx.Confirmation, found)
 		switch {
@@ -298,7 +298,7 @@ func (c *Confirmations) ChangeEmail(ctx context.Context, found *ent.Confirmation
 	if found.Email == acc.Email {
 		return ErrSameAddress
 	}
-	err := c.store.InTurn(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
+	err := c.store.WithRowLock(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
 		if err := use(ctx, tx, found, c.now().UTC()); err != nil {
 			return err
 		}

@@ -420,7 +420,7 @@ func TestEmailLimitsOutliveTheAccount(t *testing.T) {
 				t.Error("link of a deleted account: got no error, want one")
 			}
 		}
-		if err := Tidy(t.Context(), s, a.time.Add(confirmationRetention+time.Second)); err != nil {
+		if err := DeleteExpired(t.Context(), s, a.time.Add(confirmationRetention+time.Second)); err != nil {
 			t.Fatal(err)
 		}
 		if n := s.Write.Confirmation.Query().CountX(t.Context()); n != 0 {

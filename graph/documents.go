@@ -129,7 +129,7 @@ func (d *documents) get(query string) (*document, gqlerror.List) {
 	if p != nil {
 		return nil, errorList(p)
 	}
-	if known, ok := d.parsed.Get(cache.Timeless, cache.Question{Operation: id}); ok && id != "" {
+	if known, ok := d.parsed.Get(cache.Timeless, cache.Key{Operation: id}); ok && id != "" {
 		return known, nil
 	}
 	doc, err := parser.ParseQueryWithTokenLimit(&ast.Source{Input: query}, d.limits.Tokens)
@@ -161,7 +161,7 @@ const tokenWeight = 1_000
 // rejected requests take no memory.
 func (d *documents) cache(doc *document) {
 	if doc.id != "" {
-		d.parsed.Put(cache.Timeless, cache.Question{Operation: doc.id}, doc, len(doc.text)+doc.tokens*tokenWeight)
+		d.parsed.Put(cache.Timeless, cache.Key{Operation: doc.id}, doc, len(doc.text)+doc.tokens*tokenWeight)
 	}
 }
 

@@ -24,9 +24,9 @@ import (
 
 // Catalog is the database that operations read.
 type Catalog interface {
-	// Reading calls read with one release, and calls it again if the release was
+	// WithRelease calls read with one release, and calls it again if the release was
 	// replaced meanwhile. Everything read with its context is of that release.
-	Reading(ctx context.Context, read func(context.Context, *ent.Release) error) error
+	WithRelease(ctx context.Context, read func(context.Context, *ent.Release) error) error
 	Client() *ent.Client
 	Dialect() string
 	Select(ctx context.Context, statement string, args ...any) (entsql.ColumnScanner, error)
@@ -70,27 +70,27 @@ type Request struct {
 	Variables     map[string]any
 }
 
-// Answer is the result of an operation.
-type Answer struct {
+// Result is the result of an operation.
+type Result struct {
 	Data   json.RawMessage // nil if the request was rejected before execution
 	Errors gqlerror.List
 	Cost   int
 	// Release and UpdatedAt identify the data; zero before the first import and
 	// without data.
-	Release   int
-	UpdatedAt string
-	Timeless  bool // it only describes the schema
+	Release    int
+	UpdatedAt  string
+	SchemaOnly bool // it only describes the schema
 	// Cause is the internal reason of a server error. It is already logged and
 	// never shown to callers.
 	Cause error
 }
 
-// Refused reports whether nothing was executed.
-func (a *Answer) Refused() bool { return a.Data == nil }
+// Rejected reports whether nothing was executed.
+func (a *Result) Rejected() bool { return a.Data == nil }
 
 // Problem returns the first error, for interfaces other than GraphQL; nil if
 // there is none.
-func (a *Answer) Problem() *problem.Problem {
+func (a *Result) Problem() *problem.Problem {
 	if len(a.Errors) == 0 {
 		return nil
 	}
@@ -123,7 +123,7 @@ func NewExecutor(cfg Config) *Executor {
 }
 
 // Execute executes one operation. All failures are in the result.
-func (e *Executor) Execute(ctx context.Context, req Request) *Answer {
+func (e *Executor) Execute(ctx context.Context, req Request) *Result {
 	if e.config.Trace == nil {
 		return e.execute(ctx, req)
 	}
@@ -141,7 +141,7 @@ func (e *Executor) Execute(ctx context.Context, req Request) *Answer {
 	return result
 }
 
-func (e *Executor) execute(ctx context.Context, req Request) *Answer {
+func (e *Executor) execute(ctx context.Context, req Request) *Result {
 	op, rejection := e.prepare(ctx, req)
 	switch {
 	case rejection != nil:
@@ -161,7 +161,7 @@ type preparedOperation struct {
 }
 
 // prepare validates an operation and calculates its cost.
-func (e *Executor) prepare(ctx context.Context, req Request) (*preparedOperation, *Answer) {
+func (e *Executor) prepare(ctx context.Context, req Request) (*preparedOperation, *Result) {
 	doc, op, errs := e.findOperation(ctx, req)
 	if errs != nil {
 		return nil, e.reject(ctx, errs)
@@ -210,12 +210,12 @@ func (e *Executor) withErrors(ctx context.Context) context.Context {
 
 // run executes a valid operation within its time limit and, for a caller's
 // operation, within the size limit of responses.
-func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bool) *Answer {
+func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bool) *Result {
 	ctx, cancelTimeout := context.WithTimeout(ctx, e.config.Limits.Time)
 	defer cancelTimeout()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	result := &Answer{Cost: op.cost}
+	result := &Result{Cost: op.cost}
 	dispatch := func(ctx context.Context) {
 		if fromCaller {
 			ctx = context.WithValue(ctx, responseSizeKey{}, &responseSize{limit: e.config.Limits.Response, cancel: cancel})
@@ -226,10 +226,10 @@ func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bo
 	var reader *reader
 	var err error
 	edition := e.config.Cache.Edition() // before anything is read
-	if result.Timeless = !readsCatalog(op.Operation); result.Timeless {
+	if result.SchemaOnly = !readsCatalog(op.Operation); result.SchemaOnly {
 		dispatch(ctx)
 	} else {
-		err = e.config.Catalog.Reading(ctx, func(ctx context.Context, release *ent.Release) error {
+		err = e.config.Catalog.WithRelease(ctx, func(ctx context.Context, release *ent.Release) error {
 			if release != nil {
 				result.Release, result.UpdatedAt = release.ID, release.FeedDate
 			}
@@ -244,7 +244,7 @@ func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bo
 		err = tooLarge
 	case ctx.Err() != nil:
 		err = ctx.Err() // databases report it in different ways
-	case err == nil && result.Timeless:
+	case err == nil && result.SchemaOnly:
 		return result
 	case err == nil && result.Data != nil:
 		reader.cacheCounts()
@@ -254,7 +254,7 @@ func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bo
 }
 
 // fail returns the result of an operation that failed as a whole.
-func (e *Executor) fail(ctx context.Context, err error, fromCaller bool, cost int) *Answer {
+func (e *Executor) fail(ctx context.Context, err error, fromCaller bool, cost int) *Result {
 	p := problem.Of(err)
 	switch {
 	case p.Code == problem.Internal:
@@ -270,11 +270,11 @@ func (e *Executor) fail(ctx context.Context, err error, fromCaller bool, cost in
 	return result
 }
 
-func (e *Executor) reject(ctx context.Context, errs gqlerror.List) *Answer {
+func (e *Executor) reject(ctx context.Context, errs gqlerror.List) *Result {
 	for _, err := range errs {
 		withRequestID(ctx, err)
 	}
-	return &Answer{Errors: errs}
+	return &Result{Errors: errs}
 }
 
 // findOperation returns the operation of a request and its document.

@@ -37,12 +37,12 @@ type Handler struct {
 // preparedRequest is a request that was parsed, validated and priced.
 type preparedRequest struct {
 	request  Request
-	question cache.Question // without the media type and the caller's permissions
-	stream   bool           // it is a subscription
+	question cache.Key // without the media type and the caller's permissions
+	stream   bool      // it is a subscription
 
-	hash     string         // of its document, for a persisted query
-	key      cache.Question // where the prepared request is cached
-	document *document      // nil once it is cached
+	hash     string    // of its document, for a persisted query
+	key      cache.Key // where the prepared request is cached
+	document *document // nil once it is cached
 }
 
 const allowedMethods = "GET, HEAD, POST, OPTIONS"
@@ -99,10 +99,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // prepare parses and validates a request, unless an identical one is cached. It
 // returns a result if the request is valid HTTP but rejected as GraphQL.
-func (h *Handler) prepare(r *http.Request, text string) (*preparedRequest, *Answer, *httpProblem) {
+func (h *Handler) prepare(r *http.Request, text string) (*preparedRequest, *Result, *httpProblem) {
 	post := r.Method == http.MethodPost
 	sum := sha256.Sum256([]byte(text))
-	key := cache.Question{Operation: string(sum[:]), Keyed: post}
+	key := cache.Key{Operation: string(sum[:]), Keyed: post}
 	if known, ok := h.requests.Get(cache.Timeless, key); ok {
 		return known, nil, nil
 	}
@@ -132,7 +132,7 @@ func (h *Handler) prepare(r *http.Request, text string) (*preparedRequest, *Answ
 	}
 	prepared := &preparedRequest{
 		request:  req.Request,
-		question: cache.Question{Operation: req.OperationName + "\n" + op.document.id, Variables: string(variables)},
+		question: cache.Key{Operation: req.OperationName + "\n" + op.document.id, Variables: string(variables)},
 		stream:   op.Operation.Operation == ast.Subscription,
 		hash:     hash, key: key, document: op.document,
 	}
@@ -151,7 +151,7 @@ func (h *Handler) cacheRequest(request *preparedRequest) {
 	cached.document = nil // it is cached separately
 	h.requests.Put(cache.Timeless, request.key, &cached, request.request.weight())
 	if request.hash != "" {
-		h.persisted.Put(cache.Timeless, cache.Question{Operation: request.hash}, request.request.Query, len(request.request.Query))
+		h.persisted.Put(cache.Timeless, cache.Key{Operation: request.hash}, request.request.Query, len(request.request.Query))
 	}
 }
 
@@ -171,7 +171,7 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, prepared *prep
 			return nil, result.Release, &failure{result}
 		}
 		release := result.Release
-		if result.Timeless {
+		if result.SchemaOnly {
 			release = h.responses.Newest()
 		}
 		return cache.NewEntry(encode(result), headersOf(result, media)).Holding(request.weight()), release, nil
@@ -193,7 +193,7 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, prepared *prep
 }
 
 // failure is a result with errors.
-type failure struct{ result *Answer }
+type failure struct{ result *Result }
 
 func (*failure) Error() string { return "the result has errors" }
 
@@ -202,7 +202,7 @@ func (f *failure) Unwrap() error { return f.result.Problem() }
 
 // withRequestID copies a result that several callers share, with the request id
 // of one of them.
-func (a *Answer) withRequestID(ctx context.Context) *Answer {
+func (a *Result) withRequestID(ctx context.Context) *Result {
 	own := *a
 	own.Errors = mapSlice(a.Errors, func(err *gqlerror.Error) *gqlerror.Error {
 		copied := *err
@@ -218,7 +218,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, media string, p *
 }
 
 // write sends a result that is not cached.
-func (h *Handler) write(w http.ResponseWriter, media string, status int, result *Answer) {
+func (h *Handler) write(w http.ResponseWriter, media string, status int, result *Result) {
 	header := w.Header()
 	maps.Copy(header, headersOf(result, media))
 	header.Set("Cache-Control", "no-store")
@@ -231,7 +231,7 @@ func (h *Handler) write(w http.ResponseWriter, media string, status int, result 
 	_, _ = w.Write(body)
 }
 
-func headersOf(result *Answer, media string) http.Header {
+func headersOf(result *Result, media string) http.Header {
 	header := http.Header{
 		"Content-Type":           {media + "; charset=utf-8"},
 		"X-Content-Type-Options": {"nosniff"},
@@ -246,8 +246,8 @@ func headersOf(result *Answer, media string) http.Header {
 // statusOf returns 200 for an executed operation. A rejected one has its own
 // status, except that clients of application/json expect 200 unless the server
 // failed or the query timed out.
-func statusOf(result *Answer, media string) int {
-	if !result.Refused() {
+func statusOf(result *Result, media string) int {
+	if !result.Rejected() {
 		return http.StatusOK
 	}
 	status := http.StatusBadRequest
@@ -261,7 +261,7 @@ func statusOf(result *Answer, media string) int {
 }
 
 // encode omits data if nothing was executed.
-func encode(result *Answer) []byte {
+func encode(result *Result) []byte {
 	if len(result.Errors) == 0 {
 		body := make([]byte, 0, len(result.Data)+len(`{"data":}`))
 		body = append(body, `{"data":`...)

@@ -57,7 +57,7 @@ func onDemoCatalog(t *testing.T, test func(t *testing.T, e *graph.Executor)) {
 	})
 }
 
-func execute(t testing.TB, e *graph.Executor, plan auth.Plan, query string, variables ...map[string]any) *graph.Answer {
+func execute(t testing.TB, e *graph.Executor, plan auth.Plan, query string, variables ...map[string]any) *graph.Result {
 	t.Helper()
 	req := graph.Request{Query: query}
 	if len(variables) > 0 {
@@ -94,7 +94,7 @@ func expect[T any](t testing.TB, what string, got, want T) {
 }
 
 // wantRejected checks the code and message of the first error.
-func wantRejected(t testing.TB, result *graph.Answer, code, message string) {
+func wantRejected(t testing.TB, result *graph.Result, code, message string) {
 	t.Helper()
 	if len(result.Errors) == 0 {
 		t.Errorf("got %s, want the error %s", result.Data, code)

@@ -91,7 +91,7 @@ func (r *reader) count(key string, query func() (int, error)) (int, error) {
 	if r.release == nil {
 		return 0, nil
 	}
-	if n, ok := r.executor.counts.Get(r.edition, cache.Question{Operation: key}); ok {
+	if n, ok := r.executor.counts.Get(r.edition, cache.Key{Operation: key}); ok {
 		return n, nil
 	}
 	if n, ok := r.counts[key]; ok {
@@ -107,7 +107,7 @@ func (r *reader) count(key string, query func() (int, error)) (int, error) {
 // cacheCounts caches the counts once the release they belong to is confirmed.
 func (r *reader) cacheCounts() {
 	for key, n := range r.counts {
-		r.executor.counts.Put(r.edition, cache.Question{Operation: key}, n, 0)
+		r.executor.counts.Put(r.edition, cache.Key{Operation: key}, n, 0)
 	}
 }
 

@@ -209,7 +209,7 @@ func (h *Handler) findPersisted(req *httpRequest) (hash string, p *httpProblem) 
 		}
 		return hash, nil
 	}
-	query, known := h.persisted.Get(cache.Timeless, cache.Question{Operation: hash})
+	query, known := h.persisted.Get(cache.Timeless, cache.Key{Operation: hash})
 	if !known {
 		// Clients recognize exactly this message and send the document.
 		return "", httpError(http.StatusOK, codeNotPersisted, "PersistedQueryNotFound")

@@ -44,10 +44,10 @@ type StreamConfig struct {
 	// Recheck returns a caller with its current plan, or an error if its key is no
 	// longer valid. By default, callers never change.
 	Recheck func(context.Context, auth.Caller) (auth.Caller, error)
-	// Time is the maximum duration of a stream; by default, an hour.
-	Time time.Duration
-	// CheckEvery is the interval between rechecks of a caller.
-	CheckEvery time.Duration
+	// MaxDuration is the maximum duration of a stream; by default, an hour.
+	MaxDuration time.Duration
+	// CheckInterval is the interval between rechecks of a caller.
+	CheckInterval time.Duration
 }
 
 // ConfigureStreams must be called before the first request.
@@ -108,8 +108,8 @@ func (h *Handler) Close() {
 	}
 }
 
-// Streams returns the number of open streams.
-func (h *Handler) Streams() int {
+// OpenStreams returns the number of open streams.
+func (h *Handler) OpenStreams() int {
 	h.streams.mu.Lock()
 	defer h.streams.mu.Unlock()
 	return h.streams.open
@@ -203,10 +203,10 @@ func (h *Handler) rejectStream(w http.ResponseWriter, r *http.Request, media str
 // time is up or its caller loses access. It returns false if ctx ends first.
 func (h *Handler) mustEnd(ctx context.Context, caller auth.Caller, epoch <-chan struct{}) bool {
 	// The jitter keeps streams that opened together from reconnecting together.
-	longest := cmp.Or(h.streams.config.Time, defaultStreamTime)
+	longest := cmp.Or(h.streams.config.MaxDuration, defaultStreamTime)
 	lifetime := time.NewTimer(longest - rand.N(longest/10+1))
 	defer lifetime.Stop()
-	check := time.NewTicker(cmp.Or(h.streams.config.CheckEvery, defaultCheckEvery))
+	check := time.NewTicker(cmp.Or(h.streams.config.CheckInterval, defaultCheckEvery))
 	defer check.Stop()
 	for {
 		select {
@@ -322,7 +322,7 @@ type eventWriter struct {
 
 func newEventWriter(w http.ResponseWriter, cost int) *eventWriter {
 	header := w.Header()
-	maps.Copy(header, headersOf(&Answer{Cost: cost}, mediaStream))
+	maps.Copy(header, headersOf(&Result{Cost: cost}, mediaStream))
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Accel-Buffering", "no") // proxies must forward each event at once
 	return &eventWriter{w: w, conn: http.NewResponseController(w)}

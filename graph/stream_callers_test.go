@@ -124,13 +124,13 @@ func TestStreamsPerCaller(t *testing.T) {
 				t.Errorf("%s: got %d for another caller, want 200", c.name, got)
 			}
 			open += c.limit + 1
-			expect(t, "open", l.Streams(), open)
+			expect(t, "open", l.OpenStreams(), open)
 			first.disconnect()
-			wait.Until(t, "an ended stream is no longer counted", func() bool { return l.Streams() == open-1 })
+			wait.Until(t, "an ended stream is no longer counted", func() bool { return l.OpenStreams() == open-1 })
 			expect(t, "again", l.openAs(t, c.callers[0]).StatusCode, 200)
 		}
 		// The whole server has a limit too.
-		l.MaxStreams = l.Streams()
+		l.MaxStreams = l.OpenStreams()
 		wantStreamRejected(t, l.openAs(t, "192.0.2.3"), "30", "The server has too many open streams")
 		l.Handler.Close()
 		wantStreamRejected(t, l.openAs(t, "192.0.2.3"), "5", "The server is restarting.")
@@ -139,7 +139,7 @@ func TestStreamsPerCaller(t *testing.T) {
 
 func TestStreamsEndWithTheirKey(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		l := newAccountServer(t, s, graph.StreamConfig{CheckEvery: 50 * time.Millisecond})
+		l := newAccountServer(t, s, graph.StreamConfig{CheckInterval: 50 * time.Millisecond})
 		l.publish(t)
 		revoked, deleted := l.account(t, "revoked@example.com", auth.Pro), l.account(t, "deleted@example.com", auth.Developer)
 		ended, upgraded := l.account(t, "ended@example.com", auth.Pro), l.account(t, "upgraded@example.com", auth.Developer)
@@ -189,7 +189,7 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 		until := l.checks.Load() + 200
 		wait.Until(t, "callers are checked again", func() bool { return l.checks.Load() > until })
 		l.publish(t)
-		l.executor.Announce()
+		l.executor.AnnounceRelease()
 		for _, one := range goOn {
 			if got := one.events(t, 1)[0]; !strings.Contains(got, `"release":2}`) {
 				t.Errorf("got %s, want release 2", got)
@@ -202,7 +202,7 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 // continues without a gap.
 func TestStreamsEndAfterTheirTime(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		l := newAccountServer(t, s, graph.StreamConfig{Time: 50 * time.Millisecond})
+		l := newAccountServer(t, s, graph.StreamConfig{MaxDuration: 50 * time.Millisecond})
 		l.publish(t)
 		l.publish(t)
 		ids := publications(t, s)
@@ -223,7 +223,7 @@ func TestStreamsEndAfterTheirTime(t *testing.T) {
 			got := read("Last-Event-ID", ids[1])
 			return got == want
 		})
-		expect(t, "open", l.Streams(), 0)
+		expect(t, "open", l.OpenStreams(), 0)
 	})
 }
 
@@ -244,7 +244,7 @@ func TestStreamsOfClientsThatDoNotRead(t *testing.T) {
 	case <-time.After(5 * time.Minute):
 		t.Fatal("got an open stream, want its end")
 	}
-	expect(t, "open", l.Streams(), 0)
+	expect(t, "open", l.OpenStreams(), 0)
 }
 
 // stuckWriter blocks after the headers until its deadline changes.

@@ -25,22 +25,22 @@ func TestStream(t *testing.T) {
 		expect(t, "content type", early.Header.Get("Content-Type"), "text/event-stream; charset=utf-8")
 		expect(t, "cache control", early.Header.Get("Cache-Control"), "no-store")
 		l.publish(t)
-		l.executor.Announce()
+		l.executor.AnnounceRelease()
 		id := publications(t, s)[0]
 		expect(t, "first", early.events(t, 1), []string{"event: next|id: " + id + `|data: {"data":{"catalogPublished":{"release":1}}}|`})
 
 		later := l.open(t)
 		opened := time.Now()
 		l.publish(t)
-		l.executor.Announce()
+		l.executor.AnnounceRelease()
 		id = publications(t, s)[1]
 		for _, one := range []*stream{early, later} {
 			expect(t, "second", one.events(t, 1), []string{"event: next|id: " + id + `|data: {"data":{"catalogPublished":{"release":2}}}|`})
 		}
 		expect(t, "streams beyond the server's limit", l.conns.extended(opened), 2)
-		l.executor.Announce() // nothing new
+		l.executor.AnnounceRelease() // nothing new
 		l.publish(t)
-		l.executor.Announce()
+		l.executor.AnnounceRelease()
 		expect(t, "third", strings.Contains(early.events(t, 1)[0], `"release":3`), true)
 	})
 }
@@ -58,7 +58,7 @@ func TestStreamFields(t *testing.T) {
 	defer response.Body.Close()
 	opened := time.Now()
 	l.publish(t)
-	l.executor.Announce()
+	l.executor.AnnounceRelease()
 	lines := bufio.NewScanner(response.Body)
 	for lines.Scan() && !strings.HasPrefix(lines.Text(), "data: ") {
 	}
@@ -89,7 +89,7 @@ func TestStreamResumes(t *testing.T) {
 		current := l.open(t, "Last-Event-ID", ids[3])
 		restored := l.open(t, "Last-Event-ID", "evt_9000000000000000")
 		l.publish(t)
-		l.executor.Announce()
+		l.executor.AnnounceRelease()
 		ids = publications(t, s)
 		expect(t, "then", idsOf(missed.events(t, 1)), ids[4:])
 		expect(t, "all", idsOf(between.events(t, 5)), ids)
@@ -152,9 +152,9 @@ func TestManyStreams(t *testing.T) {
 		for range 50 {
 			all = append(all, l.open(t))
 		}
-		expect(t, "open", l.Streams(), 50)
+		expect(t, "open", l.OpenStreams(), 50)
 		l.publish(t)
-		l.executor.Announce()
+		l.executor.AnnounceRelease()
 		var reading sync.WaitGroup
 		for _, one := range all {
 			reading.Go(func() {
@@ -167,7 +167,7 @@ func TestManyStreams(t *testing.T) {
 		for _, one := range all {
 			one.disconnect()
 		}
-		eventually(t, "disconnected streams are no longer counted", func() bool { return l.Streams() == 0 })
+		eventually(t, "disconnected streams are no longer counted", func() bool { return l.OpenStreams() == 0 })
 	})
 }
 
@@ -182,7 +182,7 @@ func TestTooManyStreams(t *testing.T) {
 		t.Errorf("got %d %s, want 429", third.StatusCode, body)
 	}
 	first.disconnect()
-	eventually(t, "the stream is no longer counted", func() bool { return l.Streams() == 1 })
+	eventually(t, "the stream is no longer counted", func() bool { return l.OpenStreams() == 1 })
 	expect(t, "now", l.open(t).StatusCode, 200)
 }
 
@@ -207,7 +207,7 @@ func TestStreamsEnd(t *testing.T) {
 	if err := l.server.Config.Shutdown(wait.Context(t)); err != nil {
 		t.Error(err)
 	}
-	expect(t, "open", l.Streams(), 0)
+	expect(t, "open", l.OpenStreams(), 0)
 }
 
 func TestAnnounceNeverBlocks(t *testing.T) {
@@ -217,7 +217,7 @@ func TestAnnounceNeverBlocks(t *testing.T) {
 	go func() {
 		defer close(done)
 		for range 10_000 {
-			l.executor.Announce()
+			l.executor.AnnounceRelease()
 		}
 	}()
 	wait.Receive(t, "announcements do not block", done)
@@ -271,7 +271,7 @@ func TestStreamWithoutDatabase(t *testing.T) {
 	}
 	l.publish(t)
 	rename("journal_entries", "elsewhere")
-	l.executor.Announce()
+	l.executor.AnnounceRelease()
 	rejected := l.open(t)
 	expect(t, "another", rejected.StatusCode, 503)
 	_, _ = io.Copy(io.Discard, rejected.Body)

@@ -36,7 +36,7 @@ func (subscriptionResolver) CatalogPublished(ctx context.Context) (<-chan *model
 }
 
 // subscribe validates a subscription, or returns why it is rejected.
-func (e *Executor) subscribe(ctx context.Context, req Request) (*subscription, *Answer) {
+func (e *Executor) subscribe(ctx context.Context, req Request) (*subscription, *Result) {
 	op, rejection := e.prepare(ctx, req)
 	if rejection != nil {
 		return nil, rejection
@@ -54,7 +54,7 @@ func (e *Executor) subscribe(ctx context.Context, req Request) (*subscription, *
 }
 
 // execute returns the subscription's result for one publication.
-func (s *subscription) execute(event *journal.Event) (*Answer, error) {
+func (s *subscription) execute(event *journal.Event) (*Result, error) {
 	publication, err := newPublication(event)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (s *subscription) execute(event *journal.Event) (*Answer, error) {
 	if response == nil {
 		return nil, errors.Join(errors.New("subscription ended"), ctx.Err())
 	}
-	return &Answer{Data: response.Data, Errors: graphql.GetErrors(ctx), Cost: s.cost}, nil
+	return &Result{Data: response.Data, Errors: graphql.GetErrors(ctx), Cost: s.cost}, nil
 }
 
 func newPublication(event *journal.Event) (*model.Publication, error) {
@@ -101,8 +101,8 @@ type releaseSignal struct {
 	reads singleflight.Group
 }
 
-// Announce wakes streams after a release. It never blocks.
-func (e *Executor) Announce() {
+// AnnounceRelease wakes streams after a release. It never blocks.
+func (e *Executor) AnnounceRelease() {
 	s := &e.releases
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +156,7 @@ func (e *Executor) readPublications(ctx context.Context, q journal.Query) ([]*jo
 		ctx, cancel := context.WithTimeout(context.Background(), journalTimeout) // other callers share it
 		defer cancel()
 		var events []*journal.Event
-		err = e.config.Catalog.Reading(ctx, func(ctx context.Context, release *ent.Release) (err error) {
+		err = e.config.Catalog.WithRelease(ctx, func(ctx context.Context, release *ent.Release) (err error) {
 			if events = nil; release == nil {
 				return nil
 			}

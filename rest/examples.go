@@ -34,9 +34,9 @@ func (e *endpoint) examplePath(slugs exampleSlugs) string {
 	return strings.ReplaceAll(e.path, "{slug}", slugs[e.example])
 }
 
-// Samples returns example paths from the newest release, by path template, and
+// ExamplePaths returns example paths from the newest release, by path template, and
 // the release; it is 0 before the first import.
-func (h *Handler) Samples(ctx context.Context) (paths map[string]string, release int, err error) {
+func (h *Handler) ExamplePaths(ctx context.Context) (paths map[string]string, release int, err error) {
 	slugs, result, err := h.findExamples(ctx)
 	if err != nil {
 		return nil, 0, err
@@ -49,7 +49,7 @@ func (h *Handler) Samples(ctx context.Context) (paths map[string]string, release
 }
 
 // findExamples picks the best tool for each purpose and the newest comparison.
-func (h *Handler) findExamples(ctx context.Context) (exampleSlugs, *graph.Answer, error) {
+func (h *Handler) findExamples(ctx context.Context) (exampleSlugs, *graph.Result, error) {
 	// Which tools have embeddings is not secret; their content is not read.
 	ctx = auth.WithCaller(ctx, auth.Caller{Plan: auth.Developer})
 	result := h.executor.Execute(ctx, graph.Request{Operation: h.exampleSlugs})
@@ -92,13 +92,13 @@ func (h *Handler) findExamples(ctx context.Context) (exampleSlugs, *graph.Answer
 
 // Operation describes a REST path and the GraphQL operation that it runs.
 type Operation struct {
-	Path       string // may contain {slug}
-	Summary    string
-	Details    string
-	Example    string // a path in the demo catalog; Samples returns those of the current one
-	Query      string
-	Parameters []Parameter
-	Keyed      bool // requires an API key
+	Path        string // may contain {slug}
+	Summary     string
+	Details     string
+	Example     string // a path in the demo catalog; Samples returns those of the current one
+	Query       string
+	Parameters  []Parameter
+	RequiresKey bool // requires an API key
 }
 
 // Parameter describes a parameter and the variable of the same name.
@@ -106,16 +106,16 @@ type Parameter struct {
 	Name        string
 	Description string
 	InPath      bool
-	Preset      any // the default; nil if there is none
+	Default     any // the default; nil if there is none
 }
 
 // Operations returns all paths, in the order of the route table.
 func (h *Handler) Operations() []Operation {
 	var operations []Operation
 	for _, e := range h.paths {
-		o := Operation{Path: e.path, Summary: e.summary, Details: e.details, Example: e.examplePath(demoSlugs), Query: e.operation.Text, Keyed: e.requiresKey}
+		o := Operation{Path: e.path, Summary: e.summary, Details: e.details, Example: e.examplePath(demoSlugs), Query: e.operation.Text, RequiresKey: e.requiresKey}
 		for _, p := range e.parameters {
-			o.Parameters = append(o.Parameters, Parameter{Name: p.name, Description: p.description, InPath: p.inPath, Preset: p.Default})
+			o.Parameters = append(o.Parameters, Parameter{Name: p.name, Description: p.description, InPath: p.inPath, Default: p.Default})
 		}
 		operations = append(operations, o)
 	}

@@ -121,7 +121,7 @@ func TestExamplesWithoutACatalog(t *testing.T) {
 	})
 	handler, _ := handlerOver(t, unreadable{})
 	check(t, handler)
-	if _, _, err := handler.Samples(t.Context()); err == nil {
+	if _, _, err := handler.ExamplePaths(t.Context()); err == nil {
 		t.Error("Samples: got no error from an unavailable database")
 	}
 }
@@ -225,12 +225,12 @@ func TestOperations(t *testing.T) {
 			t.Errorf("%s: got %v, want its own operation", operation.Path, err)
 		}
 		for _, parameter := range operation.Parameters {
-			if _, given := variables[parameter.Name]; given != (parameter.InPath || parameter.Preset != nil) {
+			if _, given := variables[parameter.Name]; given != (parameter.InPath || parameter.Default != nil) {
 				t.Errorf("%s: got a value for %s: %v", operation.Path, parameter.Name, given)
 			}
 		}
-		if (operation.Path == "/api/embeddings/{slug}") != operation.Keyed {
-			t.Errorf("%s: got requires a key %v", operation.Path, operation.Keyed)
+		if (operation.Path == "/api/embeddings/{slug}") != operation.RequiresKey {
+			t.Errorf("%s: got requires a key %v", operation.Path, operation.RequiresKey)
 		}
 	}
 	if got := rest.ExplorerPath("/api/v1/tools?a=b&c"); got != "/explorer?path=%2Fapi%2Fv1%2Ftools%3Fa%3Db%26c" {

@@ -115,8 +115,8 @@ func keyRequired(cfg Config) string {
 type request struct {
 	*endpoint
 	variables map[string]any
-	cacheKey  cache.Question
-	respond   cache.Make
+	cacheKey  cache.Key
+	respond   cache.Execute
 	err       error // in the parameters
 }
 
@@ -125,7 +125,7 @@ const requestSize = 1_000
 
 // parse reads a URL, or finds it among those parsed before.
 func (h *Handler) parse(u *url.URL) (*request, error) {
-	raw := cache.Question{Operation: u.EscapedPath(), Variables: u.RawQuery}
+	raw := cache.Key{Operation: u.EscapedPath(), Variables: u.RawQuery}
 	if known, ok := h.requests.Get(cache.Timeless, raw); ok {
 		return known, nil
 	}
@@ -143,7 +143,7 @@ func (h *Handler) parse(u *url.URL) (*request, error) {
 	req := &request{
 		endpoint:  e,
 		variables: variables,
-		cacheKey:  cache.Question{Operation: e.query, Variables: slug + "?" + canonicalQuery(e.parameters, variables), Keyed: e.requiresKey},
+		cacheKey:  cache.Key{Operation: e.query, Variables: slug + "?" + canonicalQuery(e.parameters, variables), Keyed: e.requiresKey},
 		respond:   func(ctx context.Context) (*cache.Entry, int, error) { return h.respond(ctx, e, variables) },
 	}
 	h.requests.Put(cache.Timeless, raw, req, requestSize+len(req.cacheKey.Variables)+len(slug))
@@ -282,7 +282,7 @@ func (h *Handler) respondNotFound(ctx context.Context, e *endpoint, variables ma
 // serveDocument serves the OpenAPI document with examples from the current
 // catalog, or from the demo catalog if there is none or it cannot be read.
 func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request) error {
-	response, err := h.cache.Get(r.Context(), cache.Question{Operation: "openapi"}, func(ctx context.Context) (*cache.Entry, int, error) {
+	response, err := h.cache.Get(r.Context(), cache.Key{Operation: "openapi"}, func(ctx context.Context) (*cache.Entry, int, error) {
 		slugs, result, err := h.findExamples(ctx)
 		if err != nil {
 			return nil, 0, err

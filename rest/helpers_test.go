@@ -32,7 +32,7 @@ var config = rest.Config{
 func serving(t testing.TB, catalog graph.Catalog) http.Handler {
 	t.Helper()
 	handler, _ := handlerOver(t, catalog)
-	return middleware.OpenToAll(handler)
+	return middleware.CORS(handler)
 }
 
 // handlerOver returns the bare handler of a catalog, and its cache.

@@ -109,7 +109,7 @@ func (a *access) run(ctx context.Context) {
 		case <-ctx.Done():
 		case <-ticker.C:
 		}
-		if err := a.keyring.WriteUsed(context.WithoutCancel(ctx)); err != nil {
+		if err := a.keyring.SaveLastUsed(context.WithoutCancel(ctx)); err != nil {
 			a.log.Warn("saving key uses failed", "cause", err)
 		}
 	}

@@ -120,7 +120,7 @@ func (c *accountsPlanCommand) Run(ctx context.Context, s *settings, term termina
 		}
 		plan := auth.Plan(c.Plan)
 		if c.Plan == "billing" {
-			plan, err = billing.HandBack(ctx, db, account)
+			plan, err = billing.ClearManualPlan(ctx, db, account)
 		} else {
 			err = accounts.SetPlan(ctx, account, plan)
 		}

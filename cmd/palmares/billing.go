@@ -37,12 +37,12 @@ type billingSetupCommand struct{}
 
 func (billingSetupCommand) Run(ctx context.Context, s *settings, term terminal) error {
 	return withBilling(ctx, s, term, func(b *billing.Billing) error {
-		price, created, err := b.SetUp(ctx)
+		price, created, err := b.SetUpPrice(ctx)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(term.out, "Price %s: %s (%d EUR a month before tax)\n", createdOrExists(created), price, billing.MonthlyEuros)
-		page, created, err := b.SetUpManaging(ctx)
+		page, created, err := b.SetUpPortal(ctx)
 		if err != nil {
 			return err
 		}

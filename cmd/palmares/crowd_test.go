@@ -39,7 +39,7 @@ func TestCrowdOfIdleAndSlowClients(t *testing.T) {
 	skipIfShort(t)
 	crowd := raiseFiles(t, idleClients+slowReaders+slowSenders+500) - slowReaders - slowSenders - 500
 	if crowd < 100 {
-		testkit.CannotRun(t, fmt.Sprintf("the system allows only %d connections", crowd))
+		testkit.SkipUnsupported(t, fmt.Sprintf("the system allows only %d connections", crowd))
 	}
 	crowd = min(crowd, idleClients)
 	s := serving(t, shipped(t, testkit.SQLite(t), "serve", "--demo", "--listen", "127.0.0.1:0"))
@@ -157,7 +157,7 @@ func processorTime(t *testing.T, s *server) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
 	if err != nil {
-		testkit.CannotRun(t, "processor times are not available here")
+		testkit.SkipUnsupported(t, "processor times are not available here")
 	}
 	// The name, in parentheses, may contain spaces. User and system time are the
 	// 14th and 15th fields, in hundredths of a second on every Linux.
@@ -245,7 +245,7 @@ func resident(t *testing.T, s *server) int64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.cmd.Process.Pid))
 	if err != nil {
-		testkit.CannotRun(t, "memory figures are not available here")
+		testkit.SkipUnsupported(t, "memory figures are not available here")
 	}
 	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
 	if err != nil {

@@ -37,7 +37,7 @@ func startServer(t testing.TB, cfg store.Config, args ...string) *server {
 // serving starts a command and waits until it listens.
 func serving(t testing.TB, cmd *exec.Cmd) *server {
 	t.Helper()
-	return fromBlackbox(blackbox.Serving(t, cmd))
+	return fromBlackbox(blackbox.ServeCommand(t, cmd))
 }
 
 func fromBlackbox(s *blackbox.Server) *server { return &server{s.Cmd, s.Address, s.Log, s.Done} }
@@ -61,7 +61,7 @@ func (s *server) call(t testing.TB, method, path, body string, headers ...string
 // ends waits for the process to exit with 0.
 func (s *server) ends(t testing.TB) {
 	t.Helper()
-	s.blackbox().Ends(t)
+	s.blackbox().WaitForExit(t)
 }
 
 func TestServeDemo(t *testing.T) {

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	blackbox.RunInstead(path, beMain+"=1")
+	blackbox.UseProgram(path, beMain+"=1")
 	os.Exit(m.Run())
 }
 
@@ -45,7 +45,7 @@ func palmares(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
 // shipped returns a command of the release binary.
 func shipped(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
 	t.Helper()
-	return blackbox.Shipped(t, cfg, args...)
+	return blackbox.ReleaseCommand(t, cfg, args...)
 }
 
 // result is the exit code and the output of a process.
@@ -57,14 +57,14 @@ type result struct {
 // runs runs a command to its end.
 func runs(t testing.TB, cmd *exec.Cmd) result {
 	t.Helper()
-	r := blackbox.Runs(t, cmd)
+	r := blackbox.Run(t, cmd)
 	return result{r.Code, r.Out, r.Err}
 }
 
 // succeeds runs a command that must exit with 0.
 func succeeds(t testing.TB, cmd *exec.Cmd) result {
 	t.Helper()
-	r := blackbox.Succeeds(t, cmd)
+	r := blackbox.MustRun(t, cmd)
 	return result{r.Code, r.Out, r.Err}
 }
 

@@ -232,7 +232,7 @@ type failure struct{ name, id, body string }
 func TestFailuresAreLogged(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.Postgres(t)
-	line := blackbox.NewLine(t, cfg.DatabaseURL)
+	line := blackbox.NewProxy(t, cfg.DatabaseURL)
 	cfg.DatabaseURL = line.URL
 	key := newKey(t, cfg, "pro")
 	metrics := freeAddress(t)

@@ -72,15 +72,15 @@ func (p *program) routes() (*routes, error) {
 	mux.Handle("/graphql", p.graphql)
 
 	mux.Handle(atom.Path, atom.New(atom.Config{
-		Store: p.store, Answers: p.cache, PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit(), Log: p.log,
+		Store: p.store, Cache: p.cache, PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit(), Log: p.log,
 	}))
 	mux.Handle(journal.SchemasPath, journal.SchemaHandler())
 	mux.Handle("POST "+billing.EventsPath, p.services.billing)
 
 	website, err := site.New(site.Config{
 		PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit(),
-		Executor: p.executor, Answers: p.cache, Log: p.log, Trusted: s.proxies,
-		Others: []string{"/docs", "/explorer", "/guides", "/account", "/login", "/graphql", "/llms.txt", "/status", "/feeds/changes.atom"},
+		Executor: p.executor, Cache: p.cache, Log: p.log, TrustedProxies: s.proxies,
+		OtherPages: []string{"/docs", "/explorer", "/guides", "/account", "/login", "/graphql", "/llms.txt", "/status", "/feeds/changes.atom"},
 	})
 	if err != nil {
 		return nil, err
@@ -95,14 +95,14 @@ func (p *program) routes() (*routes, error) {
 	workbench.New(workbench.Config{
 		PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit(),
 		Schema: schemaText(), Document: rest.DocumentPath,
-		Operations: workbenchOperations(api), Samples: api.Samples, Answers: p.cache, Explain: api.Explain, Key: p.services.portal.Key, Log: p.log,
+		Operations: workbenchOperations(api), Samples: api.ExamplePaths, Cache: p.cache, Explain: api.Explain, Key: p.services.portal.Key, Log: p.log,
 	}).Register(mux)
 	guides, err := guide.New(guide.Config{PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit(), Sections: guideSections(api)})
 	if err != nil {
 		return nil, err
 	}
 	guides.Register(mux)
-	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.Own, site.Assets, status.Assets, guide.Assets, workbench.Assets))
+	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets, site.Assets, status.Assets, guide.Assets, workbench.Assets))
 
 	mux.HandleFunc("GET /healthz", p.health.alive)
 	mux.HandleFunc("GET /readyz", p.health.ready)
@@ -124,7 +124,7 @@ var definitionEnd = regexp.MustCompile(`(?m)^(\}|scalar .*|\) on .*)\n`)
 func workbenchOperations(api *rest.Handler) []workbench.Operation {
 	var all []workbench.Operation
 	for _, o := range api.Operations() {
-		operation := workbench.Operation{Path: o.Path, Summary: o.Summary, Details: o.Details, Example: o.Example, Query: o.Query, Keyed: o.Keyed, Parameters: []workbench.Parameter{}}
+		operation := workbench.Operation{Path: o.Path, Summary: o.Summary, Details: o.Details, Example: o.Example, Query: o.Query, RequiresKey: o.RequiresKey, Parameters: []workbench.Parameter{}}
 		for _, p := range o.Parameters {
 			operation.Parameters = append(operation.Parameters, workbench.Parameter(p))
 		}
@@ -144,7 +144,7 @@ func guideSections(api *rest.Handler) []guide.Section {
 		if strings.Contains(o.Path, "{") {
 			link.Path = rest.DocumentPath // a template is not a link
 		}
-		if o.Keyed {
+		if o.RequiresKey {
 			link.Note += " Requires an API key."
 		}
 		restLinks = append(restLinks, link)

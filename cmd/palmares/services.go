@@ -42,18 +42,18 @@ func newServices(s *settings, db *store.Store, a *access, log *slog.Logger) (*se
 	}
 	v := &services{store: db, mail: mailer, billing: newBilling(s, db, mailer, log), hooks: newWebhooks(s, db, mailer, log), log: log}
 	v.portal = portal.New(portal.Config{
-		PublicURL:   s.PublicURL,
-		ServiceName: s.ServiceName,
-		Credit:      s.credit(),
-		Closed:      mailer.Prints() && !isPrivate(s.PublicURL),
-		Trusted:     s.proxies,
-		Store:       db,
-		Keyring:     a.keyring,
-		Mail:        mailer,
-		Billing:     v.billing,
-		Hooks:       v.hooks,
-		Example:     v.examplePath,
-		Log:         log,
+		PublicURL:      s.PublicURL,
+		ServiceName:    s.ServiceName,
+		Credit:         s.credit(),
+		Closed:         mailer.LogsOnly() && !isPrivate(s.PublicURL),
+		TrustedProxies: s.proxies,
+		Store:          db,
+		Keyring:        a.keyring,
+		Mail:           mailer,
+		Billing:        v.billing,
+		Webhooks:       v.hooks,
+		Example:        v.examplePath,
+		Log:            log,
 	})
 	return v, nil
 }
@@ -133,7 +133,7 @@ func (v *services) cleanUp(ctx context.Context, now time.Time) {
 		return
 	}
 	for data, remove := range map[string]func() error{
-		"sessions and messages": func() error { return auth.Tidy(ctx, v.store, now) },
+		"sessions and messages": func() error { return auth.DeleteExpired(ctx, v.store, now) },
 		"request counts":        func() error { return quota.Tidy(ctx, v.store, quota.DayOf(now)) },
 		"billing events":        func() error { return billing.DeleteOldEvents(ctx, v.store, now) },
 		"webhook attempts":      func() error { return v.hooks.Tidy(ctx) },

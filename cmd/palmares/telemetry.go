@@ -111,7 +111,7 @@ func (p *program) addMetrics(m *metrics.Metrics) {
 
 	redisFailures, fallback := func() int64 { return 0 }, func() bool { return false }
 	if redis := p.access.redis; redis != nil {
-		redisFailures, fallback = redis.Failed.Load, redis.Away
+		redisFailures, fallback = redis.Fallbacks.Load, redis.Unavailable
 	}
 	m.Counter("palmares_quota_redis_failures_total", "Requests that were counted without Redis because it did not respond.", read(redisFailures))
 	m.Gauge("palmares_quota_fallback", "1 while Redis is unavailable and this server counts on its own.", readBool(fallback))
@@ -123,8 +123,8 @@ func (p *program) addMetrics(m *metrics.Metrics) {
 	m.Counter("palmares_webhook_attempts_total", attempts, read(hooks.Unreachable.Load), "outcome", "unreachable")
 	const emails = "Emails that the mail server accepted, and emails that were given up."
 	m.Counter("palmares_mail_letters_total", emails, read(mail.Sent.Load), "outcome", "sent")
-	m.Counter("palmares_mail_letters_total", emails, read(mail.GivenUp.Load), "outcome", "given_up")
-	m.Gauge("palmares_mail_waiting", "Emails that are queued or will be retried.", read(mail.Waiting))
+	m.Counter("palmares_mail_letters_total", emails, read(mail.Failed.Load), "outcome", "given_up")
+	m.Gauge("palmares_mail_waiting", "Emails that are queued or will be retried.", read(mail.Pending))
 
 	m.Gauge("palmares_release_number", "Release being served; 0 before the first.", func() float64 {
 		if release := p.health.release.Load(); release != nil {
@@ -140,7 +140,7 @@ func (p *program) addMetrics(m *metrics.Metrics) {
 	})
 	m.Gauge("palmares_draining", "1 while the server shuts down.", readBool(p.health.draining.Load))
 	m.Gauge("palmares_connections", "Open connections.", read(p.connections.Load))
-	m.Gauge("palmares_streams", "Open GraphQL subscriptions.", read(p.graphql.Streams))
+	m.Gauge("palmares_streams", "Open GraphQL subscriptions.", read(p.graphql.OpenStreams))
 	newSamples(p.store, p.services.hooks, p.log).addTo(m)
 }
 
@@ -223,9 +223,9 @@ func (s *samples) addTo(m *metrics.Metrics) {
 		gauge("palmares_webhook_endpoints", "Webhook endpoints by state, for all servers together.",
 			read(func() int { return s.backlog.Endpoints[state] }), "state", state)
 	}
-	gauge("palmares_webhook_planned", "Webhook deliveries that will be retried, for all servers together.", read(func() int { return s.backlog.Planned }))
+	gauge("palmares_webhook_planned", "Webhook deliveries that will be retried, for all servers together.", read(func() int { return s.backlog.Retries }))
 	gauge("palmares_webhook_oldest_waiting_seconds", "How long the oldest pending webhook delivery is overdue; 0 if none is.",
-		func() float64 { return s.backlog.Oldest.Seconds() })
+		func() float64 { return s.backlog.OldestDue.Seconds() })
 	gauge("palmares_availability_ratio", "Share of good minutes in the last 30 days, for all servers together.",
 		func() float64 { return s.availability })
 }
@@ -258,7 +258,7 @@ func (s *samples) query(ctx context.Context) {
 	if time.Since(s.availabilityAt) < availabilityInterval {
 		return
 	}
-	share, known, err := status.Share(ctx, s.store, availabilityDays)
+	share, known, err := status.Availability(ctx, s.store, availabilityDays)
 	if err != nil {
 		s.log.Warn("computing the availability failed", "cause", err)
 		return

@@ -96,7 +96,7 @@ func (c *webhooksAddCommand) Run(ctx context.Context, s *settings, term terminal
 		if err != nil {
 			return err
 		}
-		endpoint, err := hooks.Add(ctx, owner, webhook.Wish{URL: c.URL, Types: c.Events, Categories: c.Categories})
+		endpoint, err := hooks.Add(ctx, owner, webhook.NewEndpoint{URL: c.URL, Types: c.Events, Categories: c.Categories})
 		if err != nil {
 			return err
 		}

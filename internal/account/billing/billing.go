@@ -139,11 +139,11 @@ func statusOf(err error) int {
 	return 0
 }
 
-// RefusesKey reports whether Stripe does not know our secret key.
-func RefusesKey(err error) bool { return statusOf(err) == http.StatusUnauthorized }
+// IsInvalidKey reports whether Stripe does not know our secret key.
+func IsInvalidKey(err error) bool { return statusOf(err) == http.StatusUnauthorized }
 
-// RefusesCall reports whether our secret key lacks a permission.
-func RefusesCall(err error) bool { return statusOf(err) == http.StatusForbidden }
+// IsForbidden reports whether our secret key lacks a permission.
+func IsForbidden(err error) bool { return statusOf(err) == http.StatusForbidden }
 
 // callLimit counts the calls of accounts in the current minute.
 type callLimit struct {

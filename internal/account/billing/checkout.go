@@ -158,8 +158,8 @@ func (b *Billing) Manage(ctx context.Context, acc *ent.Account) (address string,
 	if err := b.limit.count(acc.ID, b.now()); err != nil {
 		return "", err
 	}
-	config, err := b.InspectManaging(ctx)
-	if err != nil && !RefusesCall(err) { // a key without this permission may still open the portal
+	config, err := b.InspectPortal(ctx)
+	if err != nil && !IsForbidden(err) { // a key without this permission may still open the portal
 		return "", explain(err)
 	}
 	params := &stripe.BillingPortalSessionCreateParams{Customer: &row.ID, ReturnURL: stripe.String(b.PublicURL + BackPath)}
@@ -173,7 +173,7 @@ func (b *Billing) Manage(ctx context.Context, acc *ent.Account) (address string,
 			return "", err
 		}
 		return "", problem.New(problem.BadInput, "The payment service no longer has your subscription. You can subscribe again.")
-	case statusOf(err) == http.StatusBadRequest && config == ManagingPage{}:
+	case statusOf(err) == http.StatusBadRequest && config == PortalConfigs{}:
 		b.Log.Error("Stripe has no billing portal: run palmares billing setup", "cause", err)
 		return "", problem.New(problem.Unavailable, "Cards and invoices are not available at the moment. Nothing was changed.")
 	case err != nil:

@@ -215,9 +215,9 @@ func TestDisabled(t *testing.T) {
 		wantProblem(t, err, problem.NotFound)
 		_, err = closed.Manage(t.Context(), s.account)
 		wantProblem(t, err, problem.NotFound)
-		_, _, err = closed.SetUp(t.Context())
+		_, _, err = closed.SetUpPrice(t.Context())
 		wantProblem(t, err, problem.BadInput)
-		_, _, err = closed.SetUpManaging(t.Context())
+		_, _, err = closed.SetUpPortal(t.Context())
 		wantProblem(t, err, problem.BadInput)
 		wantProblem(t, closed.SyncAll(t.Context(), nil), problem.BadInput)
 		if err := closed.Cancel(t.Context(), s.account); err != nil {
@@ -241,7 +241,7 @@ func TestManage(t *testing.T) {
 		wantProblem(t, err, problem.BadInput)
 		s.customer()
 		s.peer.pages = []map[string]any{saved()}
-		if _, made, err := s.SetUpManaging(t.Context()); err != nil || !made {
+		if _, made, err := s.SetUpPortal(t.Context()); err != nil || !made {
 			t.Fatalf("got %v, %v, want a new configuration", made, err)
 		}
 		address, err := s.Manage(t.Context(), s.account)
@@ -307,7 +307,7 @@ func TestManageWithARestrictedKey(t *testing.T) {
 func TestSetUpManaging(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		for _, want := range []bool{true, false} { // created once, then found
-			id, made, err := s.SetUpManaging(t.Context())
+			id, made, err := s.SetUpPortal(t.Context())
 			if err != nil || made != want || id != "bpc_made" {
 				t.Fatalf("got %q, %v, %v", id, made, err)
 			}

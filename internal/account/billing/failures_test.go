@@ -74,8 +74,8 @@ func TestFailedCalls(t *testing.T) {
 			for what, do := range map[string]func() error{
 				"subscribe":       func() error { _, err := s.Subscribe(t.Context(), s.account); return err },
 				"manage":          func() error { _, err := s.Manage(t.Context(), s.account); return err },
-				"set up":          func() error { _, _, err := s.SetUp(t.Context()); return err },
-				"set up the page": func() error { _, _, err := s.SetUpManaging(t.Context()); return err },
+				"set up":          func() error { _, _, err := s.SetUpPrice(t.Context()); return err },
+				"set up the page": func() error { _, _, err := s.SetUpPortal(t.Context()); return err },
 				"price":           func() error { _, err := s.findPrice(t.Context()); return err },
 				"sync":            func() error { return s.Sync(t.Context(), s.account) },
 				"close":           func() error { return s.Cancel(t.Context(), s.account) },

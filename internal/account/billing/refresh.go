@@ -138,7 +138,7 @@ var (
 func (b *Billing) refresh(ctx context.Context, id string, event *stripe.Event) error {
 	demoted, err := b.update(ctx, id, event)
 	if demoted != nil {
-		b.Mail.Post(mail.ProEnded(demoted.Email, b.ServiceName, b.PublicURL+PlanPath))
+		b.Mail.Enqueue(mail.ProEnded(demoted.Email, b.ServiceName, b.PublicURL+PlanPath))
 	}
 	return err
 }
@@ -316,9 +316,9 @@ func (b *Billing) SyncAll(ctx context.Context, report func(*ent.Customer)) error
 	return nil
 }
 
-// HandBack lets billing determine the plan of an account again after an
+// ClearManualPlan lets billing determine the plan of an account again after an
 // operator has set it manually. It returns the new plan.
-func HandBack(ctx context.Context, s *store.Store, acc *ent.Account) (plan auth.Plan, err error) {
+func ClearManualPlan(ctx context.Context, s *store.Store, acc *ent.Account) (plan auth.Plan, err error) {
 	err = s.Update(ctx, func(tx *ent.Tx) error {
 		// Concurrent updates have to start again.
 		if err := tx.Customer.Update().Where(customer.AccountID(acc.ID)).AddRevision(1).Exec(ctx); err != nil {

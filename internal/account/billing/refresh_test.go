@@ -130,7 +130,7 @@ func TestSyncDuringAnEvent(t *testing.T) {
 	})
 }
 
-// HandBack does not count as a read.
+// ClearManualPlan does not count as a read.
 func TestSyncDuringHandBack(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
@@ -393,7 +393,7 @@ func (s *shop) setManually(to auth.Plan) {
 
 func (s *shop) wantHandBack(want auth.Plan) {
 	s.t.Helper()
-	got, err := HandBack(s.t.Context(), s.Store, s.account)
+	got, err := ClearManualPlan(s.t.Context(), s.Store, s.account)
 	if err != nil || got != want {
 		s.t.Fatalf("got plan %q, %v, want %q", got, err, want)
 	}

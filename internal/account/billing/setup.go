@@ -69,8 +69,8 @@ func asAdvertised(p *stripe.Price) bool {
 		p.Recurring != nil && p.Recurring.Interval == stripe.PriceRecurringIntervalMonth && p.Recurring.IntervalCount == 1
 }
 
-// SetUp creates the price at Stripe, unless it exists.
-func (b *Billing) SetUp(ctx context.Context) (id string, created bool, err error) {
+// SetUpPrice creates the price at Stripe, unless it exists.
+func (b *Billing) SetUpPrice(ctx context.Context) (id string, created bool, err error) {
 	if !b.Enabled() {
 		return "", false, errNoKey
 	}
@@ -98,13 +98,13 @@ func (b *Billing) SetUp(ctx context.Context) (id string, created bool, err error
 	return price.ID, true, nil
 }
 
-// SetUpManaging creates the configuration of Stripe's billing portal, unless
+// SetUpPortal creates the configuration of Stripe's billing portal, unless
 // it exists. Without one, the portal is not available.
-func (b *Billing) SetUpManaging(ctx context.Context) (id string, created bool, err error) {
+func (b *Billing) SetUpPortal(ctx context.Context) (id string, created bool, err error) {
 	if !b.Enabled() {
 		return "", false, errNoKey
 	}
-	existing, err := b.InspectManaging(ctx)
+	existing, err := b.InspectPortal(ctx)
 	if err != nil || existing.Ours != "" {
 		return existing.Ours, false, explain(err)
 	}
@@ -133,9 +133,9 @@ func (b *Billing) SetUpManaging(ctx context.Context) (id string, created bool, e
 
 // PriceState describes the price that Pro is sold at.
 type PriceState struct {
-	ID         string // empty if there is none
-	Active     bool
-	AsPromised bool // as advertised on our pages
+	ID           string // empty if there is none
+	Active       bool
+	AsAdvertised bool // as advertised on our pages
 }
 
 // InspectPrice returns the state of the price.
@@ -150,7 +150,7 @@ func (b *Billing) InspectPrice(ctx context.Context) (PriceState, error) {
 	if err != nil || price == nil {
 		return PriceState{}, err
 	}
-	return PriceState{ID: price.ID, Active: price.Active, AsPromised: asAdvertised(price)}, nil
+	return PriceState{ID: price.ID, Active: price.Active, AsAdvertised: asAdvertised(price)}, nil
 }
 
 // ComputesTax reports whether Stripe is set up to compute tax.
@@ -159,18 +159,18 @@ func (b *Billing) ComputesTax(ctx context.Context) (bool, error) {
 	return err == nil && settings.Status == stripe.TaxSettingsStatusActive, err
 }
 
-// ManagingPage holds the ids of the configurations of Stripe's billing portal.
-type ManagingPage struct {
+// PortalConfigs holds the ids of the configurations of Stripe's billing portal.
+type PortalConfigs struct {
 	Ours    string // created by SetUpManaging
 	Default string // saved in Stripe's dashboard, and used if there is none of ours
 }
 
-// InspectManaging returns the configurations of Stripe's billing portal.
-func (b *Billing) InspectManaging(ctx context.Context) (page ManagingPage, err error) {
+// InspectPortal returns the configurations of Stripe's billing portal.
+func (b *Billing) InspectPortal(ctx context.Context) (page PortalConfigs, err error) {
 	params := &stripe.BillingPortalConfigurationListParams{Active: stripe.Bool(true)}
 	for config, err := range b.stripe.V1BillingPortalConfigurations.List(ctx, params).All(ctx) {
 		if err != nil {
-			return ManagingPage{}, err
+			return PortalConfigs{}, err
 		}
 		if page.Ours == "" && config.Metadata[markName] == markValue {
 			page.Ours = config.ID
@@ -182,8 +182,8 @@ func (b *Billing) InspectManaging(ctx context.Context) (page ManagingPage, err e
 	return page, nil
 }
 
-// Untold returns which of the required Events Stripe does not send to us.
-func (b *Billing) Untold(ctx context.Context) (missing []string, err error) {
+// MissingEvents returns which of the required Events Stripe does not send to us.
+func (b *Billing) MissingEvents(ctx context.Context) (missing []string, err error) {
 	var sent []string
 	for endpoint, err := range b.stripe.V1WebhookEndpoints.List(ctx, nil).All(ctx) {
 		if err != nil {

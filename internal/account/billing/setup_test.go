@@ -25,7 +25,7 @@ func advertised() map[string]any {
 
 func TestSetUpCreatesPrice(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
-		id, made, err := s.SetUp(t.Context())
+		id, made, err := s.SetUpPrice(t.Context())
 		if err != nil || !made || id == "" {
 			t.Fatalf("got %q, %v, %v", id, made, err)
 		}
@@ -40,7 +40,7 @@ func TestSetUpCreatesPrice(t *testing.T) {
 func TestSetUpFindsPrice(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.peer.prices = []map[string]any{advertised()}
-		id, made, err := s.SetUp(t.Context())
+		id, made, err := s.SetUpPrice(t.Context())
 		if err != nil || made || id != "price_found" {
 			t.Errorf("got %q, %v, %v, want the existing price", id, made, err)
 		}
@@ -59,13 +59,13 @@ func TestSetUpRejectsAnotherPrice(t *testing.T) {
 			price := advertised()
 			price[field] = wrong
 			s.peer.prices = []map[string]any{price}
-			_, _, err := s.SetUp(t.Context())
+			_, _, err := s.SetUpPrice(t.Context())
 			wantProblem(t, err, problem.BadInput)
 		}
 		quarterly := advertised()
 		quarterly["recurring"] = map[string]any{"interval": "month", "interval_count": 3}
 		s.peer.prices = []map[string]any{quarterly}
-		_, _, err := s.SetUp(t.Context())
+		_, _, err := s.SetUpPrice(t.Context())
 		wantProblem(t, err, problem.BadInput)
 		if len(s.peer.made("POST /v1/prices")) > 0 {
 			t.Error("got a second price, want none")

@@ -124,7 +124,7 @@ func (p *Portal) exportData(v *visit) (*exported, error) {
 	if err != nil {
 		return nil, err
 	}
-	endpoints, err := p.Hooks.List(ctx, acc)
+	endpoints, err := p.Webhooks.List(ctx, acc)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (p *Portal) exportData(v *visit) (*exported, error) {
 		Webhooks: []exportedEndpoint{},
 	}
 	for _, e := range endpoints {
-		attempts, more, err := p.Hooks.Attempts(ctx, e, webhook.AttemptsQuery{Most: maxExportedAttempts})
+		attempts, more, err := p.Webhooks.Attempts(ctx, e, webhook.AttemptsQuery{Limit: maxExportedAttempts})
 		if err != nil {
 			return nil, err
 		}

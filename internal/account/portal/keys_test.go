@@ -31,7 +31,7 @@ func TestKeyPages(t *testing.T) {
 			wantNot(t, b.get(path), key, key[16:48])
 		}
 		wantPage(t, b.get(home), 200, "1 of 3 keys", "pal_"+id+"…", "never")
-		if err := s.Keyring.WriteUsed(t.Context()); err != nil {
+		if err := s.Keyring.SaveLastUsed(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		used := b.get(home).text

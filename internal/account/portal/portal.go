@@ -28,18 +28,18 @@ import (
 
 // Config holds the portal's dependencies.
 type Config struct {
-	PublicURL   string
-	ServiceName string
-	Credit      string
-	Closed      bool           // signing in is disabled: a public server without a mail server
-	Trusted     []netip.Prefix // proxies whose forwarding headers are trusted
-	Store       *store.Store
-	Keyring     *auth.Keyring
-	Mail        *mail.Mailer
-	Billing     *billing.Billing
-	Hooks       *webhook.Webhooks
-	Example     func(context.Context) string // API path to try with a new key
-	Log         *slog.Logger
+	PublicURL      string
+	ServiceName    string
+	Credit         string
+	Closed         bool           // signing in is disabled: a public server without a mail server
+	TrustedProxies []netip.Prefix // proxies whose forwarding headers are trusted
+	Store          *store.Store
+	Keyring        *auth.Keyring
+	Mail           *mail.Mailer
+	Billing        *billing.Billing
+	Webhooks       *webhook.Webhooks
+	Example        func(context.Context) string // API path to try with a new key
+	Log            *slog.Logger
 }
 
 // Portal serves the account pages.
@@ -182,7 +182,7 @@ func (p *Portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // setHeaders allows forms to be sent to the portal, which redirects some to Stripe.
 func (p *Portal) setHeaders(header http.Header) {
-	page.Guard(header, page.Plain+"; form-action 'self' https://checkout.stripe.com https://billing.stripe.com", p.secure)
+	page.SetSecurityHeaders(header, page.BasePolicy+"; form-action 'self' https://checkout.stripe.com https://billing.stripe.com", p.secure)
 	header.Set("Cache-Control", "no-store")
 }
 

@@ -43,7 +43,7 @@ func (p *Portal) finishEmailChange(v *visit, found *ent.Confirmation) error {
 		return err
 	}
 	p.setCookie(v, browserCookie, "", 0)
-	p.Mail.Post(mail.AddressChanged(v.account.Email, p.ServiceName, found.Email))
+	p.Mail.Enqueue(mail.EmailChanged(v.account.Email, p.ServiceName, found.Email))
 	return p.redirect(v, "/account/settings?done=email")
 }
 
@@ -66,7 +66,7 @@ func (p *Portal) confirmDelete(v *visit) error {
 	if err != nil {
 		return err
 	}
-	endpoints, err := p.Hooks.List(v.Context(), v.account)
+	endpoints, err := p.Webhooks.List(v.Context(), v.account)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (p *Portal) deleteAccount(v *visit) error {
 		p.Keyring.Forget(key.ID)
 	}
 	if !p.Closed { // without a mail server, the email would only be logged
-		p.Mail.Post(mail.AccountDeleted(v.account.Email, p.ServiceName))
+		p.Mail.Enqueue(mail.AccountDeleted(v.account.Email, p.ServiceName))
 	}
 	p.setCookie(v, sessionCookie, "", 0)
 	return p.redirect(v, "/login?done=deleted")

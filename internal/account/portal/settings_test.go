@@ -70,7 +70,7 @@ func TestExport(t *testing.T) {
 	key, revoked := b.makeKey("laptop \"é\" </script>"), b.makeKey("old")
 	wantGo(t, b.post("/account/keys/"+idOf(t, revoked)+"/revoke"), home)
 	s.accepts(key)
-	if err := s.Keyring.WriteUsed(t.Context()); err != nil {
+	if err := s.Keyring.SaveLastUsed(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	ana := s.account("ana@example.com")

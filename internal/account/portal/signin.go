@@ -34,7 +34,7 @@ var (
 	}
 	emailChangeFlow = flow{
 		purpose: confirmation.PurposeChangeEmail, startPath: "/account/settings", codePath: "/account/email/code", linkPath: "/account/email/confirm",
-		email: mail.ChangeAddress, finish: (*Portal).finishEmailChange,
+		email: mail.ConfirmEmail, finish: (*Portal).finishEmailChange,
 	}
 )
 
@@ -56,8 +56,8 @@ func (f flow) send(p *Portal, v *visit, challenge auth.Challenge, next string) e
 		query.Set("next", next)
 	}
 	link := p.PublicURL + f.linkPath + "?" + query.Encode()
-	err := p.Mail.Post(f.email(challenge.Email, p.ServiceName, link, challenge.Code))
-	if errors.Is(err, mail.ErrFull) { // must not count towards the limits
+	err := p.Mail.Enqueue(f.email(challenge.Email, p.ServiceName, link, challenge.Code))
+	if errors.Is(err, mail.ErrQueueFull) { // must not count towards the limits
 		if err := p.confirmations.Withdraw(context.WithoutCancel(v.Context()), challenge); err != nil {
 			p.Log.Warn("withdrawing an unsent email failed", "cause", err)
 		}
@@ -85,7 +85,7 @@ func (f flow) showCode(p *Portal, v *visit) error {
 		v.invalid = auth.ErrLocked
 	}
 	return p.show(v, "code", signInPage{
-		Email: pending.Email, Next: nextPath(v), Action: f.codePath, StartPath: f.startPath, Printed: p.Mail.Prints(), Locked: locked,
+		Email: pending.Email, Next: nextPath(v), Action: f.codePath, StartPath: f.startPath, Printed: p.Mail.LogsOnly(), Locked: locked,
 	})
 }
 
@@ -137,7 +137,7 @@ func (f flow) findByLink(p *Portal, v *visit) (*ent.Confirmation, error) {
 
 // sender returns the visitor's network, for the limits on emails.
 func (p *Portal) sender(v *visit) auth.Sender {
-	address := quota.ClientAddress(v.Request, p.Trusted)
+	address := quota.ClientAddress(v.Request, p.TrustedProxies)
 	return auth.Sender{Network: quota.Network(address), Wider: quota.WiderNetwork(address)}
 }
 

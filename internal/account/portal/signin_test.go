@@ -219,7 +219,7 @@ func emailsFrom(t *testing.T, s *site, address func(i int) string, header func(i
 
 func TestEmailsPerNetwork(t *testing.T) {
 	t.Parallel()
-	trust := func(cfg *Config) { cfg.Trusted = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} }
+	trust := func(cfg *Config) { cfg.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} }
 	nothing := func(int) []string { return nil }
 	claims := func(i int) []string { return []string{"X-Forwarded-For", fmt.Sprintf("203.0.113.%d", i)} }
 	fixed := func(address string) func(int) string { return func(int) string { return address } }
@@ -309,7 +309,7 @@ func TestFullQueue(t *testing.T) {
 	s.smtp.Stop()
 	full := false
 	for range 1100 {
-		if full = s.Mail.Post(mailTo("x@example.com")) != nil; full {
+		if full = s.Mail.Enqueue(mailTo("x@example.com")) != nil; full {
 			break
 		}
 	}

@@ -51,10 +51,10 @@ func newSite(t *testing.T, db *store.Store, change ...func(*Config)) *site {
 	cfg := Config{
 		PublicURL: "https://palmares.example", ServiceName: "Palmarès", Credit: "Scores by the editors.",
 		Store: db, Keyring: auth.NewKeyring(db, log), Log: log,
-		Mail:    s.mailer(ourmail.Config{URL: s.smtp.URL, From: "palmares@palmares.example", Log: log}),
-		Billing: billing.New(billing.Config{Store: db, Log: log}),
-		Hooks:   webhook.New(webhook.Config{Store: db, Log: log, ServiceName: "Palmarès", Loopback: true}),
-		Example: func(context.Context) string { return "/api/v1/tools" },
+		Mail:     s.mailer(ourmail.Config{URL: s.smtp.URL, From: "palmares@palmares.example", Log: log}),
+		Billing:  billing.New(billing.Config{Store: db, Log: log}),
+		Webhooks: webhook.New(webhook.Config{Store: db, Log: log, ServiceName: "Palmarès", Loopback: true}),
+		Example:  func(context.Context) string { return "/api/v1/tools" },
 	}
 	for _, change := range change {
 		change(&cfg)

@@ -31,12 +31,12 @@ type eventType struct {
 }
 
 func (p *Portal) showEndpoints(v *visit) error {
-	endpoints, err := p.Hooks.List(v.Context(), v.account)
+	endpoints, err := p.Webhooks.List(v.Context(), v.account)
 	if err != nil {
 		return err
 	}
 	data := endpointsPage{
-		Endpoints: endpoints, Limit: webhook.MostEndpoints, Pro: includesWebhooks(v.account),
+		Endpoints: endpoints, Limit: webhook.MaxEndpoints, Pro: includesWebhooks(v.account),
 		URL: v.PostFormValue("url"), Categories: v.PostFormValue("categories"),
 	}
 	for _, name := range journal.Events {
@@ -54,7 +54,7 @@ type secretPage struct {
 }
 
 func (p *Portal) addEndpoint(v *visit) error {
-	added, err := p.Hooks.Add(v.Context(), v.account, webhook.Wish{
+	added, err := p.Webhooks.Add(v.Context(), v.account, webhook.NewEndpoint{
 		URL: strings.TrimSpace(v.PostFormValue("url")), Types: v.PostForm["type"],
 		Categories: strings.FieldsFunc(v.PostFormValue("categories"), func(r rune) bool { return strings.ContainsRune(" ,\n\r\t", r) }),
 	})
@@ -71,7 +71,7 @@ func withEndpoint(handle func(*Portal, *visit, *ent.Endpoint) error) handler {
 		if err != nil {
 			return problem.New(problem.NotFound, "This endpoint does not exist.")
 		}
-		endpoint, err := p.Hooks.Find(v.Context(), v.account, id)
+		endpoint, err := p.Webhooks.Find(v.Context(), v.account, id)
 		if err != nil {
 			return err
 		}
@@ -111,15 +111,15 @@ func (p *Portal) showEndpoint(v *visit, e *ent.Endpoint) error { return p.showTe
 
 func (p *Portal) showTested(v *visit, e *ent.Endpoint, tested *ent.Attempt) error {
 	params := v.URL.Query()
-	query := webhook.AttemptsQuery{Failed: params.Get("failed") != "", Most: shownAttempts}
+	query := webhook.AttemptsQuery{Failed: params.Get("failed") != "", Limit: shownAttempts}
 	if before, err := strconv.Atoi(params.Get("before")); err == nil && before > 0 {
 		query.Before = before
 	}
-	attempts, older, err := p.Hooks.Attempts(v.Context(), e, query)
+	attempts, older, err := p.Webhooks.Attempts(v.Context(), e, query)
 	if err != nil {
 		return err
 	}
-	waiting, err := p.Hooks.Waiting(v.Context(), e)
+	waiting, err := p.Webhooks.PendingRetries(v.Context(), e)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (p *Portal) testEndpoint(v *visit, e *ent.Endpoint) error {
 		v.invalid = problem.New(problem.Forbidden, "Webhooks require the Pro plan.")
 		return p.showEndpoint(v, e)
 	}
-	tested, err := p.Hooks.Test(v.Context(), e)
+	tested, err := p.Webhooks.Test(v.Context(), e)
 	var limit *webhook.TestLimitError
 	if errors.As(err, &limit) {
 		v.w.Header().Set("Retry-After", strconv.Itoa(limit.Seconds()))
@@ -150,7 +150,7 @@ func (p *Portal) testEndpoint(v *visit, e *ent.Endpoint) error {
 }
 
 func (p *Portal) rotateSecret(v *visit, e *ent.Endpoint) error {
-	secret, err := p.Hooks.Rotate(v.Context(), e)
+	secret, err := p.Webhooks.Rotate(v.Context(), e)
 	if err != nil {
 		return err
 	}
@@ -160,11 +160,11 @@ func (p *Portal) rotateSecret(v *visit, e *ent.Endpoint) error {
 // replayEvents sends one event again, or all events since a time.
 func (p *Portal) replayEvents(v *visit, e *ent.Endpoint) (err error) {
 	if id := strings.TrimSpace(v.PostFormValue("event")); id != "" {
-		err = p.Hooks.Replay(v.Context(), e, id)
+		err = p.Webhooks.Replay(v.Context(), e, id)
 	} else if since, invalid := time.Parse(localTime, v.PostFormValue("since")); invalid != nil {
 		err = problem.New(problem.BadInput, "Enter an event id or a time such as 2026-11-15T08:00.")
 	} else {
-		err = p.Hooks.ReplaySince(v.Context(), e, since)
+		err = p.Webhooks.ReplaySince(v.Context(), e, since)
 	}
 	if err != nil {
 		v.invalid = err
@@ -176,7 +176,7 @@ func (p *Portal) replayEvents(v *visit, e *ent.Endpoint) (err error) {
 // changeEndpoint returns a handler that changes an endpoint and redirects.
 func changeEndpoint(change func(*webhook.Webhooks, context.Context, *ent.Endpoint) error, to string) handler {
 	return withEndpoint(func(p *Portal, v *visit, e *ent.Endpoint) error {
-		if err := change(p.Hooks, v.Context(), e); err != nil {
+		if err := change(p.Webhooks, v.Context(), e); err != nil {
 			return err
 		}
 		return p.redirect(v, strings.ReplaceAll(to, "{id}", strconv.Itoa(e.ID)))

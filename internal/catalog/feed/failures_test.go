@@ -71,7 +71,7 @@ func TestDiskFullDuringImport(t *testing.T) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		disk := testkit.SmallDisk(t, 1<<20)
-		testkit.ForPostgres(t, disk)
+		testkit.ChownForPostgres(t, disk)
 		s := testkit.Open(t, testkit.Postgres(t))
 		name := "small_" + strings.ReplaceAll(strings.ToLower(t.Name()), "/", "_")
 		for _, statement := range []string{
@@ -79,7 +79,7 @@ func TestDiskFullDuringImport(t *testing.T) {
 			"ALTER TABLE sections SET TABLESPACE " + name,
 		} {
 			if _, err := s.Write.ExecContext(t.Context(), statement); err != nil {
-				testkit.CannotRun(t, "the server does not let us use a disk of our own")
+				testkit.SkipUnsupported(t, "the server does not let us use a disk of our own")
 			}
 		}
 		t.Cleanup(func() {

@@ -75,16 +75,16 @@ func Import(ctx context.Context, s *store.Store, feed io.ReadSeeker, opts Option
 		if err := s.Analyze(ctx, tx); err != nil {
 			return err
 		}
-		if err := s.CountOn(ctx, tx, journalentry.Table); err != nil {
+		if err := s.SyncSequence(ctx, tx, journalentry.Table); err != nil {
 			return err
 		}
-		return s.Announce(ctx, tx, report.Release)
+		return s.NotifyRelease(ctx, tx, report.Release)
 	})
 	if err != nil && !errors.Is(err, errDryRun) {
 		return nil, err
 	}
 	if report.Release > 0 && !opts.DryRun {
-		s.Tidy(ctx)
+		s.Vacuum(ctx)
 	}
 	return report, nil
 }

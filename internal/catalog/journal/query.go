@@ -51,7 +51,7 @@ func (q Query) read(ctx context.Context, entries *ent.JournalEntryClient, bytes 
 		}
 		numbers = append(numbers, e.Number)
 	}
-	events, err = Some(ctx, entries, numbers)
+	events, err = ByNumbers(ctx, entries, numbers)
 	if q.NewestFirst {
 		slices.Reverse(events)
 	}
@@ -116,9 +116,9 @@ func (q Query) findIn(ctx context.Context, query *ent.JournalEntryQuery) (found 
 	return found, err
 }
 
-// Some returns the events with these numbers, oldest first. Numbers that do not
+// ByNumbers returns the events with these numbers, oldest first. Numbers that do not
 // exist are skipped.
-func Some(ctx context.Context, entries *ent.JournalEntryClient, numbers []int) ([]*Event, error) {
+func ByNumbers(ctx context.Context, entries *ent.JournalEntryClient, numbers []int) ([]*Event, error) {
 	rows, err := entries.Query().Where(journalentry.IDIn(numbers...), journalentry.EventNotNil()).Order(ent.Asc(journalentry.FieldID)).
 		WithRelease(func(q *ent.ReleaseQuery) { q.Select(release.FieldID, release.FieldImportedAt) }).All(ctx)
 	if err != nil {

@@ -16,19 +16,19 @@ import (
 	"palmares/internal/core/problem"
 )
 
-// Question identifies a response within a release, in one canonical form for
+// Key identifies a response within a release, in one canonical form for
 // all ways to write the same request.
-type Question struct {
+type Key struct {
 	Operation string
 	Variables string
 	Keyed     bool // the response may hold what only callers with a key may read
 }
 
-// Make executes a question, and returns the release that was read, or 0 if
+// Execute executes a question, and returns the release that was read, or 0 if
 // there is none; also with an error. The cache retains it to execute the
 // question again for the next release, so it must not hold on to more than it
 // needs.
-type Make func(ctx context.Context) (entry *Entry, release int, err error)
+type Execute func(ctx context.Context) (entry *Entry, release int, err error)
 
 // Cache holds what a server retains in memory for later requests, within one
 // budget in bytes: the responses of the newest release, and tables.
@@ -51,14 +51,14 @@ type Cache struct {
 type key struct {
 	table    string // "" for responses
 	edition  Edition
-	question Question
+	question Key
 }
 
 // item is a response, with what it takes to execute it again, or a value of a
 // table.
 type item struct {
 	*Entry
-	work   Make
+	work   Execute
 	uses   atomic.Int64
 	value  any
 	weight uint32
@@ -106,7 +106,7 @@ type Response struct {
 
 // Get returns the response to a question: a cached one, or one that is
 // executed, once for all concurrent requests. Errors are not cached.
-func (c *Cache) Get(ctx context.Context, q Question, work Make) (Response, error) {
+func (c *Cache) Get(ctx context.Context, q Key, work Execute) (Response, error) {
 	k := key{edition: c.Edition(), question: q}
 	if found, ok := c.items.GetIfPresent(k); ok {
 		c.Hits.Add(1)
@@ -138,7 +138,7 @@ func (c *Cache) Get(ctx context.Context, q Question, work Make) (Response, error
 
 // logShared logs an error for a request that waited for another one's
 // execution: each has its own request id to find the cause by.
-func (c *Cache) logShared(ctx context.Context, q Question, err error) {
+func (c *Cache) logShared(ctx context.Context, q Key, err error) {
 	p := problem.Of(err)
 	if p.Code.Status() < http.StatusInternalServerError {
 		return
@@ -151,7 +151,7 @@ func (c *Cache) logShared(ctx context.Context, q Question, err error) {
 }
 
 // name is the first line of an operation, shortened for the log.
-func name(q Question) string {
+func name(q Key) string {
 	line, _, _ := strings.Cut(q.Operation, "\n")
 	return line[:min(len(line), longestName)]
 }
@@ -159,7 +159,7 @@ func name(q Question) string {
 const longestName = 100
 
 // join waits for an execution that is under way, or starts one.
-func (c *Cache) join(ctx context.Context, k key, work Make) (f *flight, first bool) {
+func (c *Cache) join(ctx context.Context, k key, work Execute) (f *flight, first bool) {
 	c.flightsMu.Lock()
 	defer c.flightsMu.Unlock()
 	if f, flying := c.flights[k]; flying {
@@ -208,7 +208,7 @@ func (c *Cache) ground(k key, f *flight) {
 }
 
 // fill executes a question and caches the response.
-func (c *Cache) fill(ctx context.Context, q Question, work Make) (entry *Entry, err error) {
+func (c *Cache) fill(ctx context.Context, q Key, work Execute) (entry *Entry, err error) {
 	defer func() {
 		if caught := recover(); caught != nil { // which would end the process, out of reach of the middleware
 			entry, err = nil, fmt.Errorf("panic: %v", caught)
@@ -225,7 +225,7 @@ func (c *Cache) fill(ctx context.Context, q Question, work Make) (entry *Entry, 
 }
 
 // make executes a question and caches the response for its edition.
-func (c *Cache) make(ctx context.Context, q Question, work Make) (*Entry, Edition, error) {
+func (c *Cache) make(ctx context.Context, q Key, work Execute) (*Entry, Edition, error) {
 	before := c.Edition()
 	entry, release, err := work(ctx)
 	of := before.Of(release)
@@ -268,7 +268,7 @@ func NewTable[V any](c *Cache, name string) *Table[V] { return &Table[V]{c, name
 
 // Get returns a cached value. The edition is Timeless for what no release
 // changes.
-func (t *Table[V]) Get(e Edition, q Question) (value V, ok bool) {
+func (t *Table[V]) Get(e Edition, q Key) (value V, ok bool) {
 	found, ok := t.cache.items.GetIfPresent(key{t.name, e, q})
 	if !ok {
 		return value, false
@@ -277,6 +277,6 @@ func (t *Table[V]) Get(e Edition, q Question) (value V, ok bool) {
 }
 
 // Put caches a value that takes about so many bytes.
-func (t *Table[V]) Put(e Edition, q Question, value V, weight int) {
+func (t *Table[V]) Put(e Edition, q Key, value V, weight int) {
 	t.cache.set(key{t.name, e, q}, &item{value: value}, weight)
 }

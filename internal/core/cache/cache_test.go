@@ -20,10 +20,10 @@ func newCache() *Cache {
 	return c
 }
 
-var tools = Question{Operation: "tools", Variables: "?limit=2"}
+var tools = Key{Operation: "tools", Variables: "?limit=2"}
 
 // making returns a response of a release, and counts executions.
-func making(times *atomic.Int64, release *atomic.Int64) Make {
+func making(times *atomic.Int64, release *atomic.Int64) Execute {
 	return func(context.Context) (*Entry, int, error) {
 		times.Add(1)
 		return NewEntry(fmt.Append(nil, "release ", release.Load()), http.Header{}), int(release.Load()), nil
@@ -56,7 +56,7 @@ func TestMadeOnce(t *testing.T) {
 	if times.Load() != 1 {
 		t.Errorf("got %d executions, want 1", times.Load())
 	}
-	if _, err := c.Get(t.Context(), Question{Operation: "tools", Variables: "?limit=3"}, slow); err != nil || times.Load() != 2 {
+	if _, err := c.Get(t.Context(), Key{Operation: "tools", Variables: "?limit=3"}, slow); err != nil || times.Load() != 2 {
 		t.Errorf("got %v, want another response for another question", err)
 	}
 }
@@ -133,7 +133,7 @@ func TestFailuresAreNotKept(t *testing.T) {
 	var log strings.Builder
 	c := New(1<<20, nil, slog.New(slog.NewTextHandler(&log, nil)))
 	c.Publish(1)
-	for _, fails := range []Make{
+	for _, fails := range []Execute{
 		func(context.Context) (*Entry, int, error) { return nil, 0, errors.New("no") },
 		func(context.Context) (*Entry, int, error) { panic("on purpose") },
 	} {
@@ -172,7 +172,7 @@ func TestWeight(t *testing.T) {
 	large := strings.Repeat("x", 20_000)
 	for i := range 500 {
 		work := func(context.Context) (*Entry, int, error) { return NewEntry([]byte(large), nil), 1, nil }
-		if _, err := c.Get(t.Context(), Question{Operation: "tools", Variables: fmt.Sprint(i)}, work); err != nil {
+		if _, err := c.Get(t.Context(), Key{Operation: "tools", Variables: fmt.Sprint(i)}, work); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -61,7 +61,7 @@ func NewEntry(body []byte, header http.Header) *Entry {
 	}
 	plain := &e.forms[identity]
 	plain.body, plain.length = body, []string{strconv.Itoa(len(body))}
-	e.setTags(sha256.New(), Question{})
+	e.setTags(sha256.New(), Key{})
 	return e
 }
 
@@ -76,12 +76,12 @@ func (e *Entry) Holding(bytes int) *Entry {
 // the secret, nobody can compute the tag of a body that they have not received.
 // Otherwise a list of the tags of all plausible bodies in If-None-Match would
 // turn a free 304 into a response.
-func (e *Entry) sign(secret []byte, q Question) { e.setTags(hmac.New(sha256.New, secret), q) }
+func (e *Entry) sign(secret []byte, q Key) { e.setTags(hmac.New(sha256.New, secret), q) }
 
 // tagBytes is how much of a hash makes a tag: 120 bits.
 const tagBytes = 15
 
-func (e *Entry) setTags(hash hash.Hash, q Question) {
+func (e *Entry) setTags(hash hash.Hash, q Key) {
 	body := sha256.Sum256(e.forms[identity].body)
 	for c := range numberOfCodings {
 		hash.Reset()

@@ -120,8 +120,8 @@ func (c *Cache) execute(b busy) (err error) {
 }
 
 type busy struct {
-	question Question
-	work     Make
+	question Key
+	work     Execute
 	uses     int64
 }
 

@@ -18,7 +18,7 @@ func TestNewRelease(t *testing.T) {
 	var times, release atomic.Int64
 	release.Store(1)
 	for i := range 10 {
-		q := Question{Operation: "tools", Variables: fmt.Sprint(i)}
+		q := Key{Operation: "tools", Variables: fmt.Sprint(i)}
 		for range 1 + 10*i {
 			if _, err := c.Get(t.Context(), q, making(&times, &release)); err != nil {
 				t.Fatal(err)
@@ -37,7 +37,7 @@ func TestNewRelease(t *testing.T) {
 		t.Errorf("got %d renewed responses, want 3", times.Load()-10)
 	}
 	for i := range 10 {
-		got, err := c.Get(t.Context(), Question{Operation: "tools", Variables: fmt.Sprint(i)}, making(&times, &release))
+		got, err := c.Get(t.Context(), Key{Operation: "tools", Variables: fmt.Sprint(i)}, making(&times, &release))
 		if err != nil || body(got) != "release 2" {
 			t.Errorf("%d: %s, %v", i, body(got), err)
 		}
@@ -66,7 +66,7 @@ func TestAMissTellsOfTheRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	release.Store(2)
-	if _, err := c.Get(t.Context(), Question{Operation: "stats"}, making(&times, &release)); err != nil {
+	if _, err := c.Get(t.Context(), Key{Operation: "stats"}, making(&times, &release)); err != nil {
 		t.Fatal(err)
 	}
 	if got, _ := c.Get(t.Context(), tools, making(&times, &release)); body(got) != "release 2" {
@@ -84,7 +84,7 @@ func TestErrorOfANewRelease(t *testing.T) {
 	}
 	release.Store(2)
 	missing := func(context.Context) (*Entry, int, error) { return nil, 2, problem.New(problem.NotFound, "missing") }
-	if _, err := c.Get(t.Context(), Question{Operation: "tool"}, missing); problem.Of(err).Code != problem.NotFound {
+	if _, err := c.Get(t.Context(), Key{Operation: "tool"}, missing); problem.Of(err).Code != problem.NotFound {
 		t.Error(err)
 	}
 	if got, err := c.Get(t.Context(), tools, making(&times, &release)); err != nil || body(got) != "release 2" {
@@ -107,7 +107,7 @@ func TestRenewedForNobody(t *testing.T) {
 	release = 2
 	asker := context.WithValue(t.Context(), askerKey{}, "somebody")
 	other := func(context.Context) (*Entry, int, error) { return NewEntry([]byte("y"), nil), 2, nil }
-	if _, err := c.Get(asker, Question{Operation: "stats"}, other); err != nil {
+	if _, err := c.Get(asker, Key{Operation: "stats"}, other); err != nil {
 		t.Fatal(err)
 	}
 	if named || c.Newest() != 2 {
@@ -144,7 +144,7 @@ func TestTheDatabaseFailsWithTheNews(t *testing.T) {
 	keptIs("release 1")
 	// One answer of it still came through.
 	through := func(context.Context) (*Entry, int, error) { return NewEntry([]byte("release 2"), nil), 2, nil }
-	if _, err := c.Get(t.Context(), Question{Operation: "stats"}, through); err == nil {
+	if _, err := c.Get(t.Context(), Key{Operation: "stats"}, through); err == nil {
 		t.Error("got an older release after a newer one")
 	}
 	keptIs("release 1")
@@ -169,7 +169,7 @@ func TestSlowAnswerHoldsUpNobody(t *testing.T) {
 		"times out": func() error { return problem.New(problem.Timeout, "slow") },
 		"answers":   func() error { return nil },
 	} {
-		_, err := c.Get(t.Context(), Question{Operation: name}, func(context.Context) (*Entry, int, error) {
+		_, err := c.Get(t.Context(), Key{Operation: name}, func(context.Context) (*Entry, int, error) {
 			if release.Load() > 1 {
 				if err := work(); err != nil {
 					return nil, 0, err

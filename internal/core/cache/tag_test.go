@@ -11,7 +11,7 @@ import (
 )
 
 // tagOf is the tag of a response that a cache with a secret made.
-func tagOf(t *testing.T, secret, body string, q Question) string {
+func tagOf(t *testing.T, secret, body string, q Key) string {
 	t.Helper()
 	c := New(1<<20, []byte(secret), slog.New(slog.DiscardHandler))
 	response, err := c.Get(t.Context(), q, func(context.Context) (*Entry, int, error) { return NewEntry([]byte(body), nil), 1, nil })
@@ -29,7 +29,7 @@ func tagOf(t *testing.T, secret, body string, q Question) string {
 // computed from a guessed body; and on nothing else, so that restarts, servers
 // and callers see the same one.
 func TestTagsCannotBeGuessed(t *testing.T) {
-	q := Question{Operation: "tool", Variables: "plume"}
+	q := Key{Operation: "tool", Variables: "plume"}
 	first := tagOf(t, "secret", "body", q)
 	if again := tagOf(t, "secret", "body", q); again != first {
 		t.Errorf("after a restart: got %s, want %s", again, first)
@@ -42,9 +42,9 @@ func TestTagsCannotBeGuessed(t *testing.T) {
 	for name, other := range map[string]string{
 		"another secret":        tagOf(t, "other", "body", q),
 		"another body":          tagOf(t, "secret", "other", q),
-		"another operation":     tagOf(t, "secret", "body", Question{Operation: "tools", Variables: "plume"}),
-		"other variables":       tagOf(t, "secret", "body", Question{Operation: "tool", Variables: "plumes"}),
-		"parts joined together": tagOf(t, "secret", "body", Question{Operation: "toolplume"}),
+		"another operation":     tagOf(t, "secret", "body", Key{Operation: "tools", Variables: "plume"}),
+		"other variables":       tagOf(t, "secret", "body", Key{Operation: "tool", Variables: "plumes"}),
+		"parts joined together": tagOf(t, "secret", "body", Key{Operation: "toolplume"}),
 	} {
 		if other == first {
 			t.Errorf("%s: got the same tag %s", name, other)
@@ -125,7 +125,7 @@ func TestTables(t *testing.T) {
 	c := newCache()
 	c.Publish(1)
 	documents, counts := NewTable[string](c, "documents"), NewTable[int](c, "counts")
-	q := Question{Operation: "x"}
+	q := Key{Operation: "x"}
 	documents.Put(Timeless, q, "parsed", 100)
 	counts.Put(c.Edition(), q, 7, 0)
 	if n, ok := counts.Get(c.Edition(), q); !ok || n != 7 {
@@ -142,7 +142,7 @@ func TestTables(t *testing.T) {
 		t.Errorf("got %q %t, want the document", doc, ok)
 	}
 	for i := range 1_000 {
-		documents.Put(Timeless, Question{Operation: "x", Variables: strings.Repeat("y", i)}, "parsed", 10_000)
+		documents.Put(Timeless, Key{Operation: "x", Variables: strings.Repeat("y", i)}, "parsed", 10_000)
 	}
 	c.items.CleanUp()
 	if w := c.Weight(); w > 1<<20 {

@@ -21,7 +21,7 @@ func TestPreflightAllowsTheHeadersOfClients(t *testing.T) {
 	r.Header.Set("Origin", "https://dashboard.example")
 	r.Header.Set("Access-Control-Request-Method", http.MethodPost)
 	w := httptest.NewRecorder()
-	OpenToAll(http.NotFoundHandler()).ServeHTTP(w, r)
+	CORS(http.NotFoundHandler()).ServeHTTP(w, r)
 	if w.Code != http.StatusNoContent {
 		t.Errorf("got status %d, want 204", w.Code)
 	}
@@ -37,7 +37,7 @@ func TestPreflightAllowsTheHeadersOfClients(t *testing.T) {
 
 func TestResponseHeadersAreExposed(t *testing.T) {
 	w := httptest.NewRecorder()
-	OpenToAll(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/tools", nil))
+	CORS(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/tools", nil))
 	exposed := listed(w.Header().Get("Access-Control-Expose-Headers"))
 	for _, want := range []string{
 		"allow", "content-disposition", "content-location", "etag", "link", "retry-after", "www-authenticate", "x-graphql-cost", "x-graphql-cost-limit",

@@ -115,10 +115,10 @@ var (
 	}, ", ")
 )
 
-// OpenToAll lets pages of every origin read responses, and handles preflight
+// CORS lets pages of every origin read responses, and handles preflight
 // requests. It sets the headers on all responses, because a shared cache may
 // reuse one for another origin.
-func OpenToAll(next http.Handler) http.Handler {
+func CORS(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
 		header["Access-Control-Allow-Origin"] = everyone

@@ -27,7 +27,7 @@ func newGated(store quota.Store) *gated {
 	g.responses.Publish(1)
 	gate := &quota.Gate{Store: store, Caller: developer, Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
 	g.Handler = gate.Count(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		response, err := g.responses.Get(r.Context(), cache.Question{Operation: r.URL.Path}, func(context.Context) (*cache.Entry, int, error) {
+		response, err := g.responses.Get(r.Context(), cache.Key{Operation: r.URL.Path}, func(context.Context) (*cache.Entry, int, error) {
 			g.executed++
 			return cache.NewEntry([]byte("body of "+r.URL.Path), http.Header{}), 1, nil
 		})

@@ -13,13 +13,13 @@ import (
 // RedisState is what a Redis reports about itself.
 type RedisState struct {
 	Version     string
-	Follows     bool   // it is a read-only replica
+	IsReplica   bool   // it is a read-only replica
 	Policy      string // maxmemory-policy
 	Memory      int64  // in use, in bytes
 	MemoryLimit int64  // 0 for unlimited
-	Keeps       bool   // it persists data, or does not report whether it does
+	Persistent  bool   // it persists data, or does not report whether it does
 	Clock       time.Time
-	AskedClock  time.Time // this machine's, at the same moment
+	LocalClock  time.Time // this machine's, at the same moment
 }
 
 // InspectRedis returns the state of the Redis at a URL, without changing it.
@@ -44,23 +44,23 @@ func InspectRedis(ctx context.Context, url string, now func() time.Time) (*Redis
 			fields[name] = value
 		}
 	}
-	state := &RedisState{Version: fields["redis_version"], Follows: fields["role"] == "slave", Policy: fields["maxmemory_policy"]}
+	state := &RedisState{Version: fields["redis_version"], IsReplica: fields["role"] == "slave", Policy: fields["maxmemory_policy"]}
 	state.Memory, _ = strconv.ParseInt(fields["used_memory"], 10, 64)
 	state.MemoryLimit, _ = strconv.ParseInt(fields["maxmemory"], 10, 64)
 	// Hosted servers often do not allow this command.
 	snapshots, err := client.ConfigGet(ctx, "save").Result()
-	state.Keeps = fields["aof_enabled"] == "1" || err != nil || snapshots["save"] != ""
+	state.Persistent = fields["aof_enabled"] == "1" || err != nil || snapshots["save"] != ""
 	before := now()
 	if state.Clock, err = client.Time(ctx).Result(); err != nil {
 		return nil, err
 	}
-	state.AskedClock = before.Add(now().Sub(before) / 2)
+	state.LocalClock = before.Add(now().Sub(before) / 2)
 	return state, nil
 }
 
-// RefusesUs reports whether an error of Redis is about the user or password,
+// IsAuthError reports whether an error of Redis is about the user or password,
 // rather than about the connection.
-func RefusesUs(err error) bool {
+func IsAuthError(err error) bool {
 	codes := []string{"NOAUTH", "WRONGPASS", "NOPERM", "ERR invalid password", "ERR AUTH"}
 	return err != nil && slices.ContainsFunc(codes, func(code string) bool { return strings.HasPrefix(err.Error(), code) })
 }

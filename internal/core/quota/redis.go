@@ -31,7 +31,7 @@ type Redis struct {
 	queue   chan *request
 	closed  chan struct{}
 
-	Failed atomic.Int64 // requests that were decided without Redis
+	Fallbacks atomic.Int64 // requests that were decided without Redis
 }
 
 // takeScript counts a request unless the limit is reached. Redis stores a count
@@ -112,14 +112,14 @@ func (r *Redis) Close() error {
 	return r.client.Close()
 }
 
-// Away reports whether requests are counted locally for now.
-func (r *Redis) Away() bool { return r.state.unavailable.Load() }
+// Unavailable reports whether requests are counted locally for now.
+func (r *Redis) Unavailable() bool { return r.state.unavailable.Load() }
 
 // Take implements Store.
 func (r *Redis) Take(_ context.Context, s Subject, d Day, limit int) int {
 	req := r.state.reserve(key{d, s}, limit)
 	if req.decided {
-		r.Failed.Add(1)
+		r.Fallbacks.Add(1)
 		return <-req.count
 	}
 	count, err := r.ask(req)
@@ -149,7 +149,7 @@ func (r *Redis) ask(req *request) (count int, err error) {
 
 func (r *Redis) decideAlone(req *request, sent bool, cause error) {
 	if r.state.decideAlone(req, sent) {
-		r.Failed.Add(1)
+		r.Fallbacks.Add(1)
 	}
 	r.fail(cause) // only now, because Redis has to catch up with it
 }
@@ -190,7 +190,7 @@ func (r *Redis) sendQueued() {
 		for len(r.queue) > 0 && len(batch) < maxBatch { // nothing else receives
 			batch = append(batch, <-r.queue)
 		}
-		if !r.Away() {
+		if !r.Unavailable() {
 			r.send(batch)
 			continue
 		}
@@ -235,7 +235,7 @@ func (r *Redis) probe() {
 			return
 		case <-ticker.C:
 		}
-		if r.Away() && r.catchUp() == nil {
+		if r.Unavailable() && r.catchUp() == nil {
 			r.log.Info("redis available, counting quotas together")
 		}
 	}

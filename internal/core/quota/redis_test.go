@@ -51,7 +51,7 @@ const patientTimeout = time.Second
 
 func waitUntilAvailable(t *testing.T, s Store) {
 	t.Helper()
-	wait.Until(t, "Redis is available", func() bool { return !s.(*Redis).Away() })
+	wait.Until(t, "Redis is available", func() bool { return !s.(*Redis).Unavailable() })
 }
 
 func TestReplicasCountTogether(t *testing.T) {
@@ -95,7 +95,7 @@ func TestRedisOutage(t *testing.T) {
 			take(t, stores[0], somebody, 30, 100)
 			outage.start(server, t)
 			take(t, stores[0], somebody, 1, 100)
-			wait.Until(t, "Redis is unavailable", stores[0].(*Redis).Away)
+			wait.Until(t, "Redis is unavailable", stores[0].(*Redis).Unavailable)
 			take(t, stores[0], somebody, 29, 100) // without waiting: see TestNoWaitingWhileUnavailable
 			outage.end(server, t)
 			waitUntilAvailable(t, stores[0])
@@ -111,7 +111,7 @@ func TestRedisOutage(t *testing.T) {
 			if n := strings.Count(log.String(), "redis unavailable"); n != 1 {
 				t.Errorf("got %d log lines of the outage, want 1:\n%s", n, log)
 			}
-			if stores[0].(*Redis).Failed.Load() == 0 {
+			if stores[0].(*Redis).Fallbacks.Load() == 0 {
 				t.Error("got 0 requests without Redis in the metric, want some")
 			}
 		})
@@ -280,7 +280,7 @@ func TestFullQueue(t *testing.T) {
 			t.Errorf("got count %d, want %d", got, want)
 		}
 	}
-	if !r.Away() || r.Failed.Load() != 3 {
-		t.Errorf("got unavailable %t after %d failed requests, want true after 3", r.Away(), r.Failed.Load())
+	if !r.Unavailable() || r.Fallbacks.Load() != 3 {
+		t.Errorf("got unavailable %t after %d failed requests, want true after 3", r.Unavailable(), r.Fallbacks.Load())
 	}
 }

@@ -29,7 +29,7 @@ func release(t *testing.T, s *store.Store, n int) {
 	err := s.Exclusive(t.Context(), func(tx *ent.Tx) error {
 		tx.Release.Create().SetID(n).SetFeedDate("2026-11-01").SetToolsTotal(0).SetToolsTested(0).
 			SetToolsRetired(0).SetComparisonsTotal(0).SaveX(t.Context())
-		return s.Announce(t.Context(), tx, n)
+		return s.NotifyRelease(t.Context(), tx, n)
 	})
 	if err != nil {
 		t.Fatal(err)

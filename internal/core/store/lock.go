@@ -59,22 +59,22 @@ func (s *Store) Analyze(ctx context.Context, tx *ent.Tx) error {
 	return s.onPostgres(ctx, tx, "ANALYZE categories, tools, sections, price_changes, comparisons, comparison_categories, journal_entries")
 }
 
-// Tidy lets PostgreSQL use index-only scans right after an import. It would do
+// Vacuum lets PostgreSQL use index-only scans right after an import. It would do
 // so by itself a minute later, so errors do not matter.
-func (s *Store) Tidy(ctx context.Context) {
+func (s *Store) Vacuum(ctx context.Context) {
 	_ = s.onPostgres(ctx, s.writer, "VACUUM tools, comparisons")
 }
 
-// Announce notifies watching servers of a release when tx commits. On SQLite
+// NotifyRelease notifies watching servers of a release when tx commits. On SQLite
 // they poll.
-func (s *Store) Announce(ctx context.Context, tx *ent.Tx, release int) error {
+func (s *Store) NotifyRelease(ctx context.Context, tx *ent.Tx, release int) error {
 	return s.onPostgres(ctx, tx, "SELECT pg_notify($1, $2)", releaseChannel, fmt.Sprint(release))
 }
 
-// CountOn makes PostgreSQL continue after the highest id of a table whose rows
+// SyncSequence makes PostgreSQL continue after the highest id of a table whose rows
 // were inserted with ids, as SQLite does by itself: an older program, which
 // lets the database assign ids, must not get used ones.
-func (s *Store) CountOn(ctx context.Context, tx *ent.Tx, table string) error {
+func (s *Store) SyncSequence(ctx context.Context, tx *ent.Tx, table string) error {
 	return s.onPostgres(ctx, tx, "SELECT setval(pg_get_serial_sequence($1, 'id'), max(id)) FROM "+pq.QuoteIdentifier(table), table)
 }
 
@@ -84,9 +84,9 @@ func (s *Store) Update(ctx context.Context, write func(*ent.Tx) error) error {
 	return explain(inTx(ctx, s.Write, opts, write))
 }
 
-// OneByOne runs write in a transaction while no other OneByOne runs, in this or
+// Sequential runs write in a transaction while no other Sequential runs, in this or
 // another process: what it counts stays true until its end.
-func (s *Store) OneByOne(ctx context.Context, write func(*ent.Tx) error) error {
+func (s *Store) Sequential(ctx context.Context, write func(*ent.Tx) error) error {
 	return s.Update(ctx, func(tx *ent.Tx) error {
 		if err := s.lock(ctx, tx, orderLock); err != nil {
 			return err
@@ -95,9 +95,9 @@ func (s *Store) OneByOne(ctx context.Context, write func(*ent.Tx) error) error {
 	})
 }
 
-// InTurn runs write in a transaction that locks a row. On SQLite all writes are
+// WithRowLock runs write in a transaction that locks a row. On SQLite all writes are
 // sequential.
-func (s *Store) InTurn(ctx context.Context, table string, id int, write func(*ent.Tx) error) error {
+func (s *Store) WithRowLock(ctx context.Context, table string, id int, write func(*ent.Tx) error) error {
 	return s.Update(ctx, func(tx *ent.Tx) error {
 		if err := s.onPostgres(ctx, tx, fmt.Sprintf("SELECT 1 FROM %s WHERE id = $1 FOR UPDATE", table), id); err != nil {
 			return err

@@ -69,7 +69,7 @@ func TestWatchSeesEveryStatement(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.has(t, "reader", "SELECT ")
-		err = s.Reading(t.Context(), func(ctx context.Context, _ *ent.Release) error {
+		err = s.WithRelease(t.Context(), func(ctx context.Context, _ *ent.Release) error {
 			rows, err := s.Select(ctx, "SELECT slug FROM categories")
 			if err != nil {
 				return err

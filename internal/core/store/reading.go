@@ -15,14 +15,14 @@ import (
 	"palmares/ent/release"
 )
 
-// Reading runs read on one release of the catalog, or nil before the first
+// WithRelease runs read on one release of the catalog, or nil before the first
 // import. All that read queries with its context, through the Read client or
 // Select, belongs to that release.
 //
 // A transaction costs more than most queries do. So the first attempt runs
 // without one, assuming that the newest known release still is the newest. If a
 // statement saw another one, read runs again from the start, in a transaction.
-func (s *Store) Reading(ctx context.Context, read func(context.Context, *ent.Release) error) error {
+func (s *Store) WithRelease(ctx context.Context, read func(context.Context, *ent.Release) error) error {
 	if known := s.newest.Load(); known != nil && !s.replica.skipped() {
 		w := &witness{want: known.ID, same: true}
 		err := read(context.WithValue(ctx, readingKey{}, &readingState{witness: w}), known)

@@ -76,7 +76,7 @@ func TestLateReadingTakesNothingBack(t *testing.T) {
 	reader.LeaveReplica(time.Minute)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- reader.Reading(held.context(), func(context.Context, *ent.Release) error { return nil })
+		ended <- reader.WithRelease(held.context(), func(context.Context, *ent.Release) error { return nil })
 	}()
 	<-held.queried
 	release(t, writer, 2)

@@ -27,7 +27,7 @@ func reads(t *testing.T, s *store.Store) int {
 func readingSees(t *testing.T, s *store.Store) (given int) {
 	t.Helper()
 	var seen int
-	if err := s.Reading(t.Context(), func(ctx context.Context, release *ent.Release) error {
+	if err := s.WithRelease(t.Context(), func(ctx context.Context, release *ent.Release) error {
 		newest, err := store.NewestRelease(ctx, s.Read.Release)
 		given, seen = number(release), number(newest)
 		return err
@@ -104,7 +104,7 @@ func TestReadingFromAReplica(t *testing.T) {
 	standby.Pause(t)
 	standby.Freeze(t)
 	release(t, writer, 3)
-	if err := reader.Reading(wait.Context(t), func(context.Context, *ent.Release) error { return nil }); err != nil {
+	if err := reader.WithRelease(wait.Context(t), func(context.Context, *ent.Release) error { return nil }); err != nil {
 		t.Errorf("got %v with a replica that hangs", err)
 	}
 	comesTo(t, reader, 3)
@@ -142,7 +142,7 @@ func TestReplicaCatchesUpInAReading(t *testing.T) {
 	reader.LeaveReplica(0)
 
 	var of, categories int
-	if err := reader.Reading(t.Context(), func(ctx context.Context, release *ent.Release) (err error) {
+	if err := reader.WithRelease(t.Context(), func(ctx context.Context, release *ent.Release) (err error) {
 		found, err := reader.Read.Category.Query().All(ctx)
 		standby.Resume(t)
 		standby.CatchUp(t, primary)

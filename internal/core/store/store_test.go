@@ -252,7 +252,7 @@ func TestWatchSeesOtherProcesses(t *testing.T) {
 			err := importer.Exclusive(t.Context(), func(tx *ent.Tx) error {
 				tx.Release.Create().SetID(number).SetFeedDate("2026-11-01").SetToolsTotal(0).SetToolsTested(0).
 					SetToolsRetired(0).SetComparisonsTotal(0).SaveX(t.Context())
-				return importer.Announce(t.Context(), tx, number)
+				return importer.NotifyRelease(t.Context(), tx, number)
 			})
 			if err != nil {
 				t.Fatal(err)

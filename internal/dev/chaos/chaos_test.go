@@ -14,7 +14,7 @@ import (
 // is busy with other tests.
 func TestChaos(t *testing.T) {
 	var out strings.Builder
-	met, err := run(t.Context(), &out, blackbox.Shipped(t, store.Config{}).Path, t.TempDir(), options{short: true, ignoreTiming: true})
+	met, err := run(t.Context(), &out, blackbox.ReleaseCommand(t, store.Config{}).Path, t.TempDir(), options{short: true, ignoreTiming: true})
 	t.Log("\n" + out.String())
 	if err != nil {
 		t.Fatal(err)

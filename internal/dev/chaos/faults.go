@@ -43,8 +43,8 @@ var faults = []fault{
 			return err
 		}, clear: restartPostgres},
 	{name: "PostgreSQL frozen", long: 20 * time.Second, short: 3 * time.Second,
-		inject: func(_ context.Context, s *system) error { return s.postgres.Halt() },
-		clear:  func(_ context.Context, s *system) error { return s.postgres.GoOn() }},
+		inject: func(_ context.Context, s *system) error { return s.postgres.Freeze() },
+		clear:  func(_ context.Context, s *system) error { return s.postgres.Thaw() }},
 	{name: "Redis stopped, and restarted empty", long: 10 * time.Second, short: 2 * time.Second, noFailure: true,
 		inject: func(_ context.Context, s *system) error { s.redis.Stop(); return nil },
 		clear:  func(_ context.Context, s *system) error { return s.redis.Run() }},
@@ -53,7 +53,7 @@ var faults = []fault{
 		clear:  func(_ context.Context, s *system) error { s.redis.Thaw(); return nil }},
 	{name: "network failure between a server and PostgreSQL", long: 20 * time.Second, short: 3 * time.Second,
 		inject: func(_ context.Context, s *system) error { s.line.Silence(); return nil },
-		clear:  func(_ context.Context, s *system) error { s.line.Mend(); return nil }},
+		clear:  func(_ context.Context, s *system) error { s.line.Restore(); return nil }},
 }
 
 func nothing(context.Context, *system) error { return nil }
@@ -299,10 +299,10 @@ func oneMidnight(ctx context.Context) (*outcome, error) {
 	early := time.Now().Add(72 * time.Hour)
 	at.Store(&early)
 	exceedQuota(ctx, urls, time.Now().Add(around))
-	waitFor(10*time.Second, func() bool { return !stores[0].Away() && !stores[1].Away() && !stores[2].Away() })
+	waitFor(10*time.Second, func() bool { return !stores[0].Unavailable() && !stores[1].Unavailable() && !stores[2].Unavailable() })
 	failures := func() (n int64) {
 		for _, store := range stores {
-			n += store.Failed.Load()
+			n += store.Fallbacks.Load()
 		}
 		return n
 	}

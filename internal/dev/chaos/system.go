@@ -31,7 +31,7 @@ type system struct {
 
 	postgres *testkit.Cluster     // nil with an embedded database
 	redis    *testkit.RedisServer // nil for a single server
-	line     *testkit.Line        // between the last server and PostgreSQL
+	line     *testkit.Proxy       // between the last server and PostgreSQL
 	data     string               // directory of an embedded database
 	edition  int                  // the last one published
 	event    string               // id of the last event seen in the journal

@@ -140,11 +140,11 @@ func (c *Cluster) Restart(ctx context.Context) error {
 	return c.run(ctx)
 }
 
-// Halt suspends all processes of the server, like a machine that hangs.
-func (c *Cluster) Halt() error { return c.signalAll(syscall.SIGSTOP) }
+// Freeze suspends all processes of the server, like a machine that hangs.
+func (c *Cluster) Freeze() error { return c.signalAll(syscall.SIGSTOP) }
 
-// GoOn resumes a suspended server.
-func (c *Cluster) GoOn() error { return c.signalAll(syscall.SIGCONT) }
+// Thaw resumes a suspended server.
+func (c *Cluster) Thaw() error { return c.signalAll(syscall.SIGCONT) }
 
 // signalAll signals the parent first, so that it starts no further children.
 func (c *Cluster) signalAll(signal syscall.Signal) error {
@@ -244,7 +244,7 @@ func (c *Cluster) query(t testing.TB, statement string) (result string) {
 // Freeze suspends the standby, like a machine that hangs.
 func (s *Standby) Freeze(t testing.TB) {
 	t.Helper()
-	if err := s.Halt(); err != nil {
+	if err := s.Cluster.Freeze(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -252,7 +252,7 @@ func (s *Standby) Freeze(t testing.TB) {
 // Thaw resumes a suspended standby.
 func (s *Standby) Thaw(t testing.TB) {
 	t.Helper()
-	if err := s.GoOn(); err != nil {
+	if err := s.Cluster.Thaw(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -182,8 +182,8 @@ var stripeMock = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(path)), nil
 })
 
-// Line is a TCP proxy in front of a database, to simulate network failures.
-type Line struct {
+// Proxy is a TCP proxy in front of a database, to simulate network failures.
+type Proxy struct {
 	URL      string // of the database, through the proxy
 	target   string
 	listener net.Listener
@@ -194,12 +194,12 @@ type Line struct {
 }
 
 // OpenLine starts a proxy to the database at a URL.
-func OpenLine(database string) (*Line, error) {
+func OpenLine(database string) (*Proxy, error) {
 	u, err := url.Parse(database)
 	if err != nil {
 		return nil, err
 	}
-	l := &Line{target: u.Host, open: map[net.Conn]bool{}}
+	l := &Proxy{target: u.Host, open: map[net.Conn]bool{}}
 	if l.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		return nil, err
 	}
@@ -217,7 +217,7 @@ func OpenLine(database string) (*Line, error) {
 	return l, nil
 }
 
-func (l *Line) forward(client net.Conn) {
+func (l *Proxy) forward(client net.Conn) {
 	defer client.Close()
 	if l.cut.Load() {
 		return
@@ -237,7 +237,7 @@ func (l *Line) forward(client net.Conn) {
 	l.copy(client, server)
 }
 
-func (l *Line) copy(to, from net.Conn) {
+func (l *Proxy) copy(to, from net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
@@ -254,17 +254,17 @@ func (l *Line) copy(to, from net.Conn) {
 }
 
 // Cut closes all connections and refuses new ones.
-func (l *Line) Cut() {
+func (l *Proxy) Cut() {
 	l.cut.Store(true)
 	l.closeAll()
 }
 
 // Silence discards all data without closing connections, like a network that
 // drops packets.
-func (l *Line) Silence() { l.silent.Store(true) }
+func (l *Proxy) Silence() { l.silent.Store(true) }
 
-// Mend ends Cut and Silence. Connections that lost data are closed.
-func (l *Line) Mend() {
+// Restore ends Cut and Silence. Connections that lost data are closed.
+func (l *Proxy) Restore() {
 	l.cut.Store(false)
 	if l.silent.Swap(false) {
 		l.closeAll()
@@ -272,13 +272,13 @@ func (l *Line) Mend() {
 }
 
 // Close stops the proxy.
-func (l *Line) Close() {
+func (l *Proxy) Close() {
 	_ = l.listener.Close()
 	l.silent.Store(false)
 	l.closeAll()
 }
 
-func (l *Line) closeAll() {
+func (l *Proxy) closeAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for conn := range l.open {

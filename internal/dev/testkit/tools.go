@@ -250,8 +250,8 @@ func (f Files) WriteTo(dir string) error {
 // silently.
 const notesVariable = "TEST_NOTES"
 
-// CannotRun skips a test that this machine does not support.
-func CannotRun(t testing.TB, why string) {
+// SkipUnsupported skips a test that this machine does not support.
+func SkipUnsupported(t testing.TB, why string) {
 	t.Helper()
 	file, err := os.OpenFile(os.Getenv(notesVariable), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -281,14 +281,14 @@ func SmallDisk(t testing.TB, size int) string {
 	t.Helper()
 	dir, unmount, err := MountSmallDisk(size)
 	if err != nil {
-		CannotRun(t, "mounting a small disk requires root on Linux")
+		SkipUnsupported(t, "mounting a small disk requires root on Linux")
 	}
 	t.Cleanup(unmount)
 	return dir
 }
 
-// ForPostgres gives a directory to the user that runs a Cluster.
-func ForPostgres(t testing.TB, dir string) {
+// ChownForPostgres gives a directory to the user that runs a Cluster.
+func ChownForPostgres(t testing.TB, dir string) {
 	t.Helper()
 	uid, gid, err := unprivilegedUser()
 	if err == nil {

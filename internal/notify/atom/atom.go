@@ -20,7 +20,7 @@ import (
 // Config configures a Handler.
 type Config struct {
 	Store       *store.Store
-	Answers     *cache.Cache
+	Cache       *cache.Cache
 	PublicURL   string
 	ServiceName string
 	Credit      string // the line that reuse of the data must show
@@ -72,7 +72,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 		return problem.New(problem.WrongMethod, "The method is not allowed: use GET.")
 	}
 	f := feeds[i]
-	entry, err := h.config.Answers.Get(r.Context(), cache.Question{Operation: "feed " + f.name}, func(ctx context.Context) (*cache.Entry, int, error) {
+	entry, err := h.config.Cache.Get(r.Context(), cache.Key{Operation: "feed " + f.name}, func(ctx context.Context) (*cache.Entry, int, error) {
 		return h.render(ctx, f)
 	})
 	if err != nil {

@@ -56,7 +56,7 @@ func newMailer(t *testing.T, cfg Config) (*Mailer, *logged) {
 	}
 	t.Cleanup(func() {
 		for _, secret := range secrets {
-			if !m.Prints() && log.count(secret) > 0 {
+			if !m.LogsOnly() && log.count(secret) > 0 {
 				t.Errorf("got %q in the log, want no secrets: %s", secret, log)
 			}
 		}

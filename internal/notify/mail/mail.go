@@ -33,8 +33,8 @@ const (
 // retryDelays are the delays between a failed attempt and the next one.
 var retryDelays = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute, 5 * time.Minute}
 
-// ErrFull reports that the queue is full or the Mailer has stopped.
-var ErrFull = problem.New(problem.Unavailable, "Too many emails are waiting to be sent. Try again in a minute.")
+// ErrQueueFull reports that the queue is full or the Mailer has stopped.
+var ErrQueueFull = problem.New(problem.Unavailable, "Too many emails are waiting to be sent. Try again in a minute.")
 
 // Message is an email to one address.
 type Message struct {
@@ -68,7 +68,7 @@ type Mailer struct {
 	stopping bool // failed emails are not retried
 	stopped  bool // new emails are rejected
 
-	Sent, GivenUp atomic.Int64
+	Sent, Failed atomic.Int64
 }
 
 // email is a message in its final form. All attempts send the same Message-ID,
@@ -98,35 +98,35 @@ func New(cfg Config) (*Mailer, error) {
 	return m, nil
 }
 
-// Prints reports whether emails are logged instead of sent.
-func (m *Mailer) Prints() bool { return m.server == nil }
+// LogsOnly reports whether emails are logged instead of sent.
+func (m *Mailer) LogsOnly() bool { return m.server == nil }
 
 // HasPassword reports whether the Mailer signs in to the mail server.
 func (m *Mailer) HasPassword() bool { return m.server != nil && m.server.user != "" }
 
-// Waiting returns how many emails are queued, being sent or waiting for a retry.
-func (m *Mailer) Waiting() int {
+// Pending returns how many emails are queued, being sent or waiting for a retry.
+func (m *Mailer) Pending() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.pending
 }
 
-// Post queues an email without blocking. Its error is ErrFull, or a
+// Enqueue queues an email without blocking. Its error is ErrFull, or a
 // *problem.Problem with the message itself, such as an invalid address.
-func (m *Mailer) Post(msg Message) error {
+func (m *Mailer) Enqueue(msg Message) error {
 	e, err := m.compose(msg)
 	switch {
 	case err != nil:
 		m.giveUp(msg.To, err)
 		return err
-	case m.Prints():
+	case m.LogsOnly():
 		m.print(msg)
 		return nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.stopped || m.pending == queueLength {
-		return ErrFull
+		return ErrQueueFull
 	}
 	m.pending++
 	m.queue <- e
@@ -140,7 +140,7 @@ func (m *Mailer) Send(ctx context.Context, msg Message) error {
 	switch {
 	case err != nil:
 		return err
-	case m.Prints():
+	case m.LogsOnly():
 		m.print(msg)
 		return nil
 	}
@@ -152,7 +152,7 @@ func (m *Mailer) compose(msg Message) (*email, error) {
 	if err != nil {
 		return nil, &problem.Problem{Code: problem.BadInput, Message: "The email address is not valid.", Cause: err}
 	}
-	if m.Prints() {
+	if m.LogsOnly() {
 		return &email{to: to}, nil
 	}
 	out := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
@@ -192,7 +192,7 @@ func (m *Mailer) print(msg Message) {
 // Run sends queued emails until ctx ends, and then the remaining ones for at
 // most 10 seconds. Emails that wait for a retry get a last attempt then.
 func (m *Mailer) Run(ctx context.Context) {
-	if m.Prints() {
+	if m.LogsOnly() {
 		<-ctx.Done()
 		return
 	}
@@ -278,6 +278,6 @@ func (m *Mailer) requeue(e *email) {
 
 // giveUp logs that an email will not be sent.
 func (m *Mailer) giveUp(to string, err error) {
-	m.GivenUp.Add(1)
+	m.Failed.Add(1)
 	m.log.Error("sending an email failed", logAttributes(to, err)...)
 }

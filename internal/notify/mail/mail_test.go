@@ -37,7 +37,7 @@ func TestInjection(t *testing.T) {
 		if err := m.Send(t.Context(), private(to)); problem.Of(err).Code != problem.BadInput {
 			t.Errorf("sending to %q: got %v, want BadInput", to, err)
 		}
-		if err := m.Post(private(to)); problem.Of(err).Code != problem.BadInput {
+		if err := m.Enqueue(private(to)); problem.Of(err).Code != problem.BadInput {
 			t.Errorf("queuing to %q: got %v, want BadInput", to, err)
 		}
 	}
@@ -48,17 +48,17 @@ func TestInjection(t *testing.T) {
 
 func TestLogging(t *testing.T) {
 	m, log := newMailer(t, Config{})
-	if !m.Prints() {
+	if !m.LogsOnly() {
 		t.Fatal("got Prints() false, want true")
 	}
 	stop := run(t, m)
-	if err := m.Post(private(ana)); err != nil {
+	if err := m.Enqueue(private(ana)); err != nil {
 		t.Error(err)
 	}
 	if err := m.Send(t.Context(), Message{To: ana, Subject: "Bare", Text: "text"}); err != nil {
 		t.Error(err)
 	}
-	if m.Post(private("nobody")) == nil || m.Send(t.Context(), private("nobody")) == nil {
+	if m.Enqueue(private("nobody")) == nil || m.Send(t.Context(), private("nobody")) == nil {
 		t.Error("got no error for an invalid address")
 	}
 	stop()
@@ -93,7 +93,7 @@ func TestTemporaryRejection(t *testing.T) {
 	m, log := newMailer(t, Config{URL: server.URL})
 	m.retryDelays = []time.Duration{10 * time.Millisecond, 10 * time.Millisecond, time.Hour}
 	run(t, m)
-	m.Post(private(ana))
+	m.Enqueue(private(ana))
 	parts(t, server.Wait(t, ana))
 	if attempts != 3 || log.count(`"level":"WARN"`) != 1 || log.count("\n") != 1 {
 		t.Errorf("got %d attempts and log %s, want 3 and one warning", attempts, log)
@@ -106,7 +106,7 @@ func TestServerBecomesAvailable(t *testing.T) {
 	m, log := newMailer(t, Config{URL: server.URL})
 	m.retryDelays = []time.Duration{10 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond, time.Second}
 	run(t, m)
-	m.Post(private(ana))
+	m.Enqueue(private(ana))
 	eventually(t, "the first attempt fails", func() bool { return log.count("connection refused") == 1 })
 	server.Start(t)
 	server.Wait(t, ana)
@@ -121,15 +121,15 @@ func TestLastAttemptFails(t *testing.T) {
 	m, log := newMailer(t, Config{URL: server.URL})
 	m.retryDelays = []time.Duration{time.Millisecond, time.Millisecond}
 	run(t, m)
-	m.Post(private(ana))
+	m.Enqueue(private(ana))
 	eventually(t, "the email fails for good", func() bool { return log.count(`"level":"ERROR"`) == 1 })
 	eventually(t, "nothing is pending", func() bool {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		return m.pending == 0 && len(m.retrying) == 0
 	})
-	if m.GivenUp.Load() != 1 || m.Sent.Load() != 0 || m.Waiting() != 0 {
-		t.Errorf("got %d failed, %d sent, %d pending, want 1, 0, 0", m.GivenUp.Load(), m.Sent.Load(), m.Waiting())
+	if m.Failed.Load() != 1 || m.Sent.Load() != 0 || m.Pending() != 0 {
+		t.Errorf("got %d failed, %d sent, %d pending, want 1, 0, 0", m.Failed.Load(), m.Sent.Load(), m.Pending())
 	}
 }
 
@@ -179,9 +179,9 @@ func TestRetriesDoNotBlock(t *testing.T) {
 	stop := run(t, m)
 	const slow = 3 * workerCount
 	for i := range slow {
-		m.Post(private(fmt.Sprintf("slow%d@example.com", i)))
+		m.Enqueue(private(fmt.Sprintf("slow%d@example.com", i)))
 	}
-	m.Post(private(ana))
+	m.Enqueue(private(ana))
 	server.Wait(t, ana)
 	eventually(t, "the others wait for a retry", func() bool { return log.count("will retry") == slow })
 	mu.Lock()
@@ -199,11 +199,11 @@ func TestQueue(t *testing.T) {
 	server := testkit.StartSMTP(t)
 	m, log := newMailer(t, Config{URL: server.URL})
 	for i := range queueLength {
-		if err := m.Post(private(ana)); err != nil {
+		if err := m.Enqueue(private(ana)); err != nil {
 			t.Fatalf("email %d: got %v, want it queued", i, err)
 		}
 	}
-	if err := m.Post(private(ana)); !errors.Is(err, ErrFull) {
+	if err := m.Enqueue(private(ana)); !errors.Is(err, ErrQueueFull) {
 		t.Errorf("full queue: got %v, want ErrFull", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -212,7 +212,7 @@ func TestQueue(t *testing.T) {
 	if server.Count(ana) != queueLength {
 		t.Errorf("got %d emails, want %d", server.Count(ana), queueLength)
 	}
-	if !errors.Is(m.Post(private(ana)), ErrFull) || log.String() != "" {
+	if !errors.Is(m.Enqueue(private(ana)), ErrQueueFull) || log.String() != "" {
 		t.Errorf("got an email accepted after shutdown, or log %s", log)
 	}
 }
@@ -222,7 +222,7 @@ func TestShutdownTimeout(t *testing.T) {
 	m.shutdownTimeout, m.attemptTimeout = 100*time.Millisecond, time.Hour // so that only the shutdown timeout ends it
 	const emails = 3 * workerCount
 	for range emails {
-		m.Post(private(ana))
+		m.Enqueue(private(ana))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -133,15 +133,15 @@ func masked(address string) string {
 	return address[:size] + "…" + address[at:]
 }
 
-// Reached reports how far a connection to the mail server got.
-type Reached struct {
+// ProbeResult reports how far a connection to the mail server got.
+type ProbeResult struct {
 	Encrypted bool
 	SignedIn  bool // always false without a password
 }
 
-// Reach connects to the mail server and signs in, without sending an email. Its
+// Probe connects to the mail server and signs in, without sending an email. Its
 // error is a *problem.Problem.
-func (m *Mailer) Reach(ctx context.Context) (Reached, error) {
+func (m *Mailer) Probe(ctx context.Context) (ProbeResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.attemptTimeout)
 	defer cancel()
 	client, reached, disconnect, err := m.connect(ctx)
@@ -172,7 +172,7 @@ func (m *Mailer) deliver(ctx context.Context, e *email) error {
 }
 
 // connect prepares a connection on which an email can be sent until ctx ends.
-func (m *Mailer) connect(ctx context.Context) (client *smtp.Client, reached Reached, disconnect func(), err error) {
+func (m *Mailer) connect(ctx context.Context) (client *smtp.Client, reached ProbeResult, disconnect func(), err error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(m.server.host, m.server.port))
 	if err != nil {
 		return nil, reached, nil, failure(ctx, connecting, err)
@@ -193,7 +193,7 @@ func (m *Mailer) connect(ctx context.Context) (client *smtp.Client, reached Reac
 
 // handshake encrypts the connection and signs in. If it fails, it returns the
 // step that failed.
-func (m *Mailer) handshake(conn net.Conn, reached *Reached) (client *smtp.Client, at step, err error) {
+func (m *Mailer) handshake(conn net.Conn, reached *ProbeResult) (client *smtp.Client, at step, err error) {
 	if m.server.implicitTLS {
 		conn = tls.Client(conn, m.server.tls)
 	}

@@ -40,7 +40,7 @@ func TestEmailsArrive(t *testing.T) {
 				url = withUser(url, password)
 			}
 			m, log := newMailer(t, Config{URL: url, TLS: test.tls})
-			if m.Prints() {
+			if m.LogsOnly() {
 				t.Error("got Prints() true, want false")
 			}
 			msg := Message{To: ana, Subject: "Été, and a long subject that does not fit on a single line of an email header, as subjects may", Text: "Bonjour, ça va ?\n.\n" + strings.Repeat("long ", 300) + "\n", HTML: "<p>ça & là</p>\n"}
@@ -145,7 +145,7 @@ func TestRejections(t *testing.T) {
 				t.Errorf("got %v, caused by %v, want %s", err, errors.Unwrap(err), test.sentence)
 			}
 			stop := run(t, m)
-			if m.Post(private(ana)) != nil {
+			if m.Enqueue(private(ana)) != nil {
 				t.Fatal("got an error, want the email queued")
 			}
 			eventually(t, "the email fails", func() bool { return log.count(`"level":"ERROR"`) > 0 })

@@ -36,13 +36,13 @@ func SignIn(to, service, link, code string) Message {
 	return render("sign-in", to, "Your sign-in code for "+service, values{Service: service, Link: link, Code: code})
 }
 
-// ChangeAddress returns the email that confirms an account's new address.
-func ChangeAddress(to, service, link, code string) Message {
+// ConfirmEmail returns the email that confirms an account's new address.
+func ConfirmEmail(to, service, link, code string) Message {
 	return render("confirm-email", to, "Confirm your new email address for "+service, values{Service: service, Link: link, Code: code})
 }
 
-// AddressChanged returns the email that notifies the previous address of a change.
-func AddressChanged(to, service, newAddress string) Message {
+// EmailChanged returns the email that notifies the previous address of a change.
+func EmailChanged(to, service, newAddress string) Message {
 	return render("email-changed", to, "Your "+service+" email address was changed", values{Service: service, NewAddress: masked(newAddress)})
 }
 

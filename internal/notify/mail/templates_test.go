@@ -19,9 +19,9 @@ func TestTemplates(t *testing.T) {
 	}{
 		"sign in": {SignIn(ana, "palmares", link, code), "Your sign-in code for palmares", link, code,
 			[]string{"15 minutes", "once", "ignore this email"}},
-		"change address": {ChangeAddress(ana, "palmares", link, code), "Confirm your new email address for palmares", link, code,
+		"change address": {ConfirmEmail(ana, "palmares", link, code), "Confirm your new email address for palmares", link, code,
 			[]string{"15 minutes", "once", "ignore this email", "confirm"}},
-		"address changed": {AddressChanged(ana, "palmares", "bea@example.org"), "Your palmares email address was changed", "", "",
+		"address changed": {EmailChanged(ana, "palmares", "bea@example.org"), "Your palmares email address was changed", "", "",
 			[]string{"b…@example.org", "no longer sign in with this address"}},
 		"account deleted": {AccountDeleted(ana, "palmares"), "Your palmares account was deleted", "", "",
 			[]string{"was deleted", "keys were revoked", "reply to this email right away"}},
@@ -58,7 +58,7 @@ func TestTemplatesEscape(t *testing.T) {
 	const evil = "<script>alert(1)</script>\r\n\"><img src=x onerror=y>"
 	tags := regexp.MustCompile(`(?i)<script|<img|href="javascript`)
 	for _, msg := range []Message{
-		SignIn(ana, evil, "javascript:alert(1)", evil), ChangeAddress(ana, evil, evil, evil), AddressChanged(ana, evil, "a@"+evil),
+		SignIn(ana, evil, "javascript:alert(1)", evil), ConfirmEmail(ana, evil, evil, evil), EmailChanged(ana, evil, "a@"+evil),
 		AccountDeleted(ana, evil), WebhookDisabled(ana, evil, evil, evil, evil), PaymentFailed(ana, evil, evil, time.Now()), ProEnded(ana, evil, "javascript:alert(1)"),
 	} {
 		if found := tags.FindString(msg.HTML); found != "" {

@@ -28,7 +28,7 @@ func TestLongBody(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
 	r := newReceiver(t)
-	e := s.add(Wish{URL: r.URL})
+	e := s.add(NewEndpoint{URL: r.URL})
 	long := func(tagline string) []byte {
 		return []byte(`{"slug":"long","name":"Long","tagline":"` + tagline + `"}`)
 	}
@@ -120,7 +120,7 @@ func TestMemoryOfRound(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		s := newFixture(t, db)
 		r := newReceiver(t)
-		e := s.add(Wish{URL: r.URL})
+		e := s.add(NewEndpoint{URL: r.URL})
 		entries := make([]journal.Entry, events)
 		for i := range entries {
 			entries[i] = toolCreated(fmt.Sprintf("tool-%d", i), "code")

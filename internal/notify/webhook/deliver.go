@@ -175,7 +175,7 @@ func (r *round) readNew(ctx context.Context, limit int) (page []*task, more bool
 func (r *round) readRetry(ctx context.Context, t *task) (found bool, err error) {
 	r.reading.Lock()
 	defer r.reading.Unlock()
-	events, err := journal.Some(ctx, r.Store.Current().JournalEntry, []int{t.event})
+	events, err := journal.ByNumbers(ctx, r.Store.Current().JournalEntry, []int{t.event})
 	if err != nil {
 		return false, err
 	}
@@ -277,7 +277,7 @@ func (w *Webhooks) notifyOwner(ctx context.Context, e *ent.Endpoint) error {
 		w.Log.Warn("sending a webhook email failed, will retry", "endpoint", e.ID, "reason", problem.Of(err).Message)
 		update.SetNotBefore(w.now().UTC().Add(w.timing.email))
 	default:
-		w.Mail.GivenUp.Add(1)
+		w.Mail.Failed.Add(1)
 		w.Log.Error("sending a webhook email failed", "endpoint", e.ID, "reason", problem.Of(err).Message)
 		update.SetNotifyOwner(false)
 	}

@@ -49,7 +49,7 @@ func TestDeliveries(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := newReceiver(t)
-		e := s.add(Wish{URL: r.URL + "/hook?for=me"})
+		e := s.add(NewEndpoint{URL: r.URL + "/hook?for=me"})
 		started := time.Now()
 		background(t, s.Run)
 		importFeed(t, db, synth.Options{Tools: 40, Seed: 1, Revision: 5})
@@ -100,7 +100,7 @@ func TestTwoServersSendOnce(t *testing.T) {
 	second.Store, second.timing = testkit.Open(t, cfg), testTiming
 	receivers := []*receiver{newReceiver(t), newReceiver(t), newReceiver(t)}
 	for _, r := range receivers {
-		first.add(Wish{URL: r.URL})
+		first.add(NewEndpoint{URL: r.URL})
 	}
 	background(t, first.Run)
 	background(t, second.Run)
@@ -139,8 +139,8 @@ func TestSlowReceiver(t *testing.T) {
 		time.Sleep(200 * time.Millisecond)
 		busy.Add(-1)
 	})
-	s.add(Wish{URL: slow.URL})
-	s.add(Wish{URL: quick.URL})
+	s.add(NewEndpoint{URL: slow.URL})
+	s.add(NewEndpoint{URL: quick.URL})
 	background(t, s.Run)
 	first := publishTools(t, s.Store, 29)
 	quick.wait(t, 30)
@@ -175,7 +175,7 @@ func TestManyEvents(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		s := newFixture(t, db)
 		r := newReceiver(t)
-		e := s.add(Wish{URL: r.URL})
+		e := s.add(NewEndpoint{URL: r.URL})
 		first := publishTools(t, db, 2*roundSize+50)
 		for more := true; more; {
 			var err error
@@ -197,19 +197,19 @@ func TestFilter(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		s := newFixture(t, db)
 		type wanted struct {
-			wish Wish
+			wish NewEndpoint
 			want string
 		}
 		all := []wanted{
-			{Wish{}, "code voix code-voix voix-chat hidden. release"},
-			{Wish{Categories: []string{"voix"}}, "voix code-voix voix-chat release"},
-			{Wish{Categories: []string{"chat", "code"}}, "code code-voix voix-chat release"},
-			{Wish{Types: []string{journal.EventToolCreated}}, "code voix hidden."},
-			{Wish{Types: []string{journal.EventToolCreated}, Categories: []string{"code"}}, "code"},
-			{Wish{Types: []string{journal.EventCatalogPublished}, Categories: []string{"code"}}, "release"},
-			{Wish{Types: []string{journal.EventComparisonPublished, journal.EventToolCreated}, Categories: []string{"voix"}}, "voix code-voix voix-chat"},
-			{Wish{Types: []string{journal.EventToolRemoved}}, ""},
-			{Wish{Categories: []string{"nobody"}}, "release"},
+			{NewEndpoint{}, "code voix code-voix voix-chat hidden. release"},
+			{NewEndpoint{Categories: []string{"voix"}}, "voix code-voix voix-chat release"},
+			{NewEndpoint{Categories: []string{"chat", "code"}}, "code code-voix voix-chat release"},
+			{NewEndpoint{Types: []string{journal.EventToolCreated}}, "code voix hidden."},
+			{NewEndpoint{Types: []string{journal.EventToolCreated}, Categories: []string{"code"}}, "code"},
+			{NewEndpoint{Types: []string{journal.EventCatalogPublished}, Categories: []string{"code"}}, "release"},
+			{NewEndpoint{Types: []string{journal.EventComparisonPublished, journal.EventToolCreated}, Categories: []string{"voix"}}, "voix code-voix voix-chat"},
+			{NewEndpoint{Types: []string{journal.EventToolRemoved}}, ""},
+			{NewEndpoint{Categories: []string{"nobody"}}, "release"},
 		}
 		receivers := make([]*receiver, len(all))
 		for i := range all {
@@ -256,7 +256,7 @@ func TestRestoredBackup(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		s := newFixture(t, db)
 		r := newReceiver(t)
-		e := s.add(Wish{URL: r.URL})
+		e := s.add(NewEndpoint{URL: r.URL})
 		background(t, s.Run)
 		newest := publishTools(t, db, 3) + 3
 		eventually(t, "the endpoint is at the end of the journal", func() bool { return s.find(e.ID).Position == newest })
@@ -283,7 +283,7 @@ func TestStopWhileSending(t *testing.T) {
 		responses := &responseCounter{RoundTripper: s.client.Transport}
 		s.client.Transport = responses
 		r := newReceiver(t)
-		e := s.add(Wish{URL: r.URL})
+		e := s.add(NewEndpoint{URL: r.URL})
 		first := publishTools(t, db, 39)
 		prompt := ids(first, 4)
 		hold := make(chan struct{})
@@ -351,7 +351,7 @@ func TestRequestLine(t *testing.T) {
 	}))
 	defer r.Close()
 	for path, want := range map[string]string{"": "/", "/a/b?c=d&e#f": "/a/b?c=d&e"} {
-		e := s.add(Wish{URL: r.URL + path})
+		e := s.add(NewEndpoint{URL: r.URL + path})
 		attempt, err := s.Test(t.Context(), e)
 		if err != nil || !attempt.Delivered {
 			t.Fatal(attempt, err)
@@ -380,7 +380,7 @@ func TestActivationWhileSkipping(t *testing.T) {
 			},
 		} {
 			r := newReceiver(t)
-			e := s.add(Wish{URL: r.URL})
+			e := s.add(NewEndpoint{URL: r.URL})
 			if err := change.deactivate(e.ID); err != nil {
 				t.Fatal(err)
 			}
@@ -411,7 +411,7 @@ func TestDeletedWhileRead(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		s := newFixture(t, db)
-		e := s.add(Wish{URL: newReceiver(t).URL})
+		e := s.add(NewEndpoint{URL: newReceiver(t).URL})
 		var deleting sync.Once
 		db.Current().Account.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
 			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {

@@ -21,16 +21,16 @@ import (
 )
 
 const (
-	// MostEndpoints is the number of endpoints that an account can have.
-	MostEndpoints = 10
+	// MaxEndpoints is the number of endpoints that an account can have.
+	MaxEndpoints = 10
 
 	maxCategories = 50
 	// attemptRetention is how long attempts are stored.
 	attemptRetention = 30 * 24 * time.Hour
 )
 
-// Wish describes a new endpoint.
-type Wish struct {
+// NewEndpoint describes a new endpoint.
+type NewEndpoint struct {
 	URL        string
 	Types      []string // event types; all if empty
 	Categories []string // slugs; all if empty
@@ -43,7 +43,7 @@ var (
 )
 
 // check validates and normalizes a new endpoint.
-func (w *Webhooks) check(wish Wish) (Wish, error) {
+func (w *Webhooks) check(wish NewEndpoint) (NewEndpoint, error) {
 	address, err := w.checkURL(wish.URL)
 	if err != nil {
 		return wish, err
@@ -61,7 +61,7 @@ func (w *Webhooks) check(wish Wish) (Wish, error) {
 	if len(wish.Categories) > maxCategories {
 		return wish, problem.New(problem.BadInput, "Choose at most %d categories, or none to receive events of all.", maxCategories)
 	}
-	return Wish{URL: address, Types: sortedSet(wish.Types), Categories: sortedSet(wish.Categories)}, nil
+	return NewEndpoint{URL: address, Types: sortedSet(wish.Types), Categories: sortedSet(wish.Categories)}, nil
 }
 
 // sortedSet never returns nil, which JSON would encode as null.
@@ -72,13 +72,13 @@ func sortedSet(list []string) []string {
 }
 
 // Add creates an endpoint that receives the events published from now on.
-func (w *Webhooks) Add(ctx context.Context, acc *ent.Account, wish Wish) (*ent.Endpoint, error) {
+func (w *Webhooks) Add(ctx context.Context, acc *ent.Account, wish NewEndpoint) (*ent.Endpoint, error) {
 	wish, err := w.check(wish)
 	if err != nil {
 		return nil, err
 	}
 	var added *ent.Endpoint
-	err = w.Store.InTurn(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
+	err = w.Store.WithRowLock(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
 		owner, err := tx.Account.Get(ctx, acc.ID)
 		if err != nil {
 			return err
@@ -90,8 +90,8 @@ func (w *Webhooks) Add(ctx context.Context, acc *ent.Account, wish Wish) (*ent.E
 		if err != nil {
 			return err
 		}
-		if count >= MostEndpoints {
-			return problem.New(problem.BadInput, "An account can have %d endpoints. Remove one first.", MostEndpoints)
+		if count >= MaxEndpoints {
+			return problem.New(problem.BadInput, "An account can have %d endpoints. Remove one first.", MaxEndpoints)
 		}
 		newest, err := journal.Newest(ctx, tx.JournalEntry)
 		if err != nil {
@@ -249,8 +249,8 @@ func checkSending(e *ent.Endpoint) error {
 	return nil
 }
 
-// Waiting returns how many events will be sent to an endpoint again.
-func (w *Webhooks) Waiting(ctx context.Context, e *ent.Endpoint) (int, error) {
+// PendingRetries returns how many events will be sent to an endpoint again.
+func (w *Webhooks) PendingRetries(ctx context.Context, e *ent.Endpoint) (int, error) {
 	n, err := w.Store.Current().Delivery.Query().Where(delivery.EndpointID(e.ID)).Count(ctx)
 	return n, store.Explain(err)
 }
@@ -259,14 +259,14 @@ func (w *Webhooks) Waiting(ctx context.Context, e *ent.Endpoint) (int, error) {
 type AttemptsQuery struct {
 	Failed bool // only failed attempts
 	Before int  // only attempts older than the one with this ID; 0 for the newest
-	Most   int
+	Limit  int
 }
 
 // Attempts returns an endpoint's attempts of the last 30 days, newest first, and
 // whether there are older ones.
 func (w *Webhooks) Attempts(ctx context.Context, e *ent.Endpoint, q AttemptsQuery) (all []*ent.Attempt, older bool, err error) {
 	query := w.Store.Current().Attempt.Query().Where(attempt.EndpointID(e.ID), attempt.AtGT(w.now().UTC().Add(-attemptRetention))).
-		Order(ent.Desc(attempt.FieldAt), ent.Desc(attempt.FieldID)).Limit(q.Most + 1)
+		Order(ent.Desc(attempt.FieldAt), ent.Desc(attempt.FieldID)).Limit(q.Limit + 1)
 	if q.Failed {
 		query.Where(attempt.Delivered(false))
 	}
@@ -280,8 +280,8 @@ func (w *Webhooks) Attempts(ctx context.Context, e *ent.Endpoint, q AttemptsQuer
 			attempt.Or(attempt.AtLT(at), attempt.IDLT(q.Before)))
 	}
 	all, err = query.All(ctx)
-	if len(all) > q.Most {
-		all, older = all[:q.Most], true
+	if len(all) > q.Limit {
+		all, older = all[:q.Limit], true
 	}
 	return all, older, store.Explain(err)
 }

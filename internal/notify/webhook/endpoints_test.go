@@ -26,7 +26,7 @@ func TestEndpointLimit(t *testing.T) {
 		refused := 0
 		for range 20 {
 			all.Go(func() {
-				_, err := s.Add(t.Context(), s.owner, Wish{URL: "https://hooks.example"})
+				_, err := s.Add(t.Context(), s.owner, NewEndpoint{URL: "https://hooks.example"})
 				if err == nil {
 					return
 				}
@@ -40,7 +40,7 @@ func TestEndpointLimit(t *testing.T) {
 		}
 		all.Wait()
 		list, err := s.List(t.Context(), s.owner)
-		if err != nil || len(list) != MostEndpoints || refused != 10 {
+		if err != nil || len(list) != MaxEndpoints || refused != 10 {
 			t.Errorf("got %d endpoints, %d refused, %v, want 10 of each", len(list), refused, err)
 		}
 	})
@@ -53,7 +53,7 @@ func TestCheckEndpoint(t *testing.T) {
 	for i := range many {
 		many[i] = fmt.Sprint("c", i)
 	}
-	for _, invalid := range []Wish{
+	for _, invalid := range []NewEndpoint{
 		{URL: "https://hooks.example", Types: []string{"tool.exploded"}},
 		{URL: "https://hooks.example", Types: []string{TestType}},
 		{URL: "https://hooks.example", Categories: []string{"Code"}},
@@ -67,7 +67,7 @@ func TestCheckEndpoint(t *testing.T) {
 			t.Errorf("%v: got %v, want BadInput", invalid, err)
 		}
 	}
-	e := s.add(Wish{URL: "https://hooks.example", Types: []string{"tool.updated", "tool.created", "tool.updated"}, Categories: []string{"voix", "code"}})
+	e := s.add(NewEndpoint{URL: "https://hooks.example", Types: []string{"tool.updated", "tool.created", "tool.updated"}, Categories: []string{"voix", "code"}})
 	if !slices.Equal(e.Types, []string{"tool.created", "tool.updated"}) || !slices.Equal(e.Categories, []string{"code", "voix"}) {
 		t.Errorf("got %v, want sorted types and categories", e)
 	}
@@ -75,7 +75,7 @@ func TestCheckEndpoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Add(t.Context(), free, Wish{URL: "https://hooks.example"}); problem.Of(err).Code != problem.Forbidden {
+	if _, err := s.Add(t.Context(), free, NewEndpoint{URL: "https://hooks.example"}); problem.Of(err).Code != problem.Forbidden {
 		t.Errorf("without Pro: got %v, want Forbidden", err)
 	}
 	if _, err := s.Find(t.Context(), free, e.ID); problem.Of(err).Code != problem.NotFound {
@@ -92,7 +92,7 @@ func TestPlanEnds(t *testing.T) {
 		accounts := auth.NewAccounts(db)
 		r := newReceiver(t)
 		r.respondStatus(500)
-		e := s.add(Wish{URL: r.URL})
+		e := s.add(NewEndpoint{URL: r.URL})
 		publishTools(t, db, 29)
 		s.sendDue(e)
 		if len(s.deliveries(e)) != 30 {
@@ -141,7 +141,7 @@ func TestPause(t *testing.T) {
 		s.freezeClock()
 		r := newReceiver(t)
 		r.respondStatus(500)
-		e := s.add(Wish{URL: r.URL})
+		e := s.add(NewEndpoint{URL: r.URL})
 		publishTools(t, db, 2)
 		s.sendDue(e)
 		if err := s.Pause(t.Context(), e); err != nil {
@@ -188,7 +188,7 @@ func TestStopEndpointWhileSending(t *testing.T) {
 			{"delete the account", func(int) error { return auth.NewAccounts(db).Delete(t.Context(), s.owner) }},
 		}
 		for _, stop := range stops {
-			e := s.add(Wish{URL: r.URL})
+			e := s.add(NewEndpoint{URL: r.URL})
 			publishTools(t, db, 2)
 			whileSending(t, s, r, e.ID, func() {
 				r.respondStatus(410) // to the other events
@@ -215,7 +215,7 @@ func TestStopEndpointWhileSending(t *testing.T) {
 		if db.Current().Endpoint.Query().CountX(t.Context()) != 0 || db.Current().Attempt.Query().CountX(t.Context()) != 0 {
 			t.Error("got endpoints or attempts of the deleted account, want none")
 		}
-		eventually(t, "no email is pending", func() bool { return s.Mail.Waiting() == 0 })
+		eventually(t, "no email is pending", func() bool { return s.Mail.Pending() == 0 })
 		if mail.Count(ownerEmail) != 0 {
 			t.Error("got an email about an endpoint that its owner stopped, want none")
 		}
@@ -228,7 +228,7 @@ func TestPauseDuringRounds(t *testing.T) {
 	s := newFixture(t, testkit.Open(t, testkit.Postgres(t)))
 	r := newReceiver(t)
 	r.respondStatus(500)
-	e := s.add(Wish{URL: r.URL})
+	e := s.add(NewEndpoint{URL: r.URL})
 	var all sync.WaitGroup
 	var done atomic.Bool
 	all.Go(func() {
@@ -263,7 +263,7 @@ func TestPublishDuringRounds(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		s := newFixture(t, db)
 		r := newReceiver(t)
-		e := s.add(Wish{URL: r.URL})
+		e := s.add(NewEndpoint{URL: r.URL})
 		var want []string
 		var all sync.WaitGroup
 		published := make(chan struct{})
@@ -298,7 +298,7 @@ func TestReplay(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		s := newFixture(t, db)
 		r := newReceiver(t)
-		e := s.add(Wish{URL: r.URL, Categories: []string{"code"}})
+		e := s.add(NewEndpoint{URL: r.URL, Categories: []string{"code"}})
 		first := publishTools(t, db, 4)
 		time.Sleep(10 * time.Millisecond)
 		between := time.Now()
@@ -339,7 +339,7 @@ func TestReplayOfRetry(t *testing.T) {
 		s.freezeClock()
 		r := newReceiver(t)
 		r.respondStatus(500)
-		e := s.add(Wish{URL: r.URL})
+		e := s.add(NewEndpoint{URL: r.URL})
 		first := publishTools(t, db, 4)
 		s.sendDue(e)
 		r.respondStatus(200)
@@ -392,7 +392,7 @@ func TestReplayWhileSending(t *testing.T) {
 		s := newFixture(t, db)
 		s.freezeClock()
 		r := newReceiver(t)
-		e := s.add(Wish{URL: r.URL})
+		e := s.add(NewEndpoint{URL: r.URL})
 		first := publishTools(t, db, 2)
 		replayAll := func() {
 			if err := s.ReplaySince(t.Context(), e, time.Time{}); err != nil {

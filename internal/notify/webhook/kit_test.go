@@ -99,7 +99,7 @@ func (s *fixture) withMail() *testkit.SMTPServer {
 	return server
 }
 
-func (s *fixture) add(wish Wish) *ent.Endpoint {
+func (s *fixture) add(wish NewEndpoint) *ent.Endpoint {
 	s.t.Helper()
 	added, err := s.Add(s.t.Context(), s.owner, wish)
 	if err != nil {
@@ -141,7 +141,7 @@ func (s *fixture) deliveries(e *ent.Endpoint) []*ent.Delivery {
 
 func (s *fixture) attempts(e *ent.Endpoint) []*ent.Attempt {
 	s.t.Helper()
-	all, _, err := s.Attempts(s.t.Context(), e, AttemptsQuery{Most: 10_000})
+	all, _, err := s.Attempts(s.t.Context(), e, AttemptsQuery{Limit: 10_000})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func TestTenAttempts(t *testing.T) {
 		s.freezeClock()
 		r := newReceiver(t)
 		r.respondStatus(503)
-		e := s.add(Wish{URL: r.URL})
+		e := s.add(NewEndpoint{URL: r.URL})
 		first := publishTools(t, db, 0)
 		planned := append([]time.Duration{0}, retries...)
 		for n, wait := range planned {
@@ -150,7 +150,7 @@ func TestRetryAfterPausesEndpoint(t *testing.T) {
 				w.Header().Set("Retry-After", "3600")
 				w.WriteHeader(status)
 			})
-			e := s.add(Wish{URL: r.URL})
+			e := s.add(NewEndpoint{URL: r.URL})
 			first := publishTools(t, db, 65)
 			stop := background(t, s.Run)
 			eventually(t, "the attempt is recorded", func() bool { return len(s.deliveries(e)) == 1 })
@@ -166,7 +166,7 @@ func TestRetryAfterPausesEndpoint(t *testing.T) {
 			if got := r.ids(); !slices.Equal(got, ids(first, 1)) {
 				t.Errorf("got %v before Retry-After ended, want %v", got, ids(first, 1))
 			}
-			if b, err := s.Backlog(t.Context()); err != nil || b.Oldest != 0 {
+			if b, err := s.Backlog(t.Context()); err != nil || b.OldestDue != 0 {
 				t.Errorf("got backlog %v, %v, want none overdue", b, err)
 			}
 			stop()
@@ -190,7 +190,7 @@ func TestFiveDays(t *testing.T) {
 		s.freezeClock()
 		mail := s.withMail()
 		r := newReceiver(t)
-		e := s.add(Wish{URL: r.URL})
+		e := s.add(NewEndpoint{URL: r.URL})
 		for _, status := range []int{500, 500, 500, 200, 500, 500, 500, 500} { // every 36 hours
 			r.respondStatus(status)
 			publishTools(t, db, 0)
@@ -235,7 +235,7 @@ func TestProbing(t *testing.T) {
 		s.freezeClock()
 		r := newReceiver(t)
 		r.respondStatus(500)
-		e := s.add(Wish{URL: r.URL})
+		e := s.add(NewEndpoint{URL: r.URL})
 		first := publishTools(t, db, probeAfter-1)
 		s.sendDue(e)
 		if !slices.Equal(r.ids(), ids(first, probeAfter)) {
@@ -277,7 +277,7 @@ func TestProbingWithoutRetries(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		s := newFixture(t, db)
 		r := newReceiver(t)
-		e := s.add(Wish{URL: r.URL})
+		e := s.add(NewEndpoint{URL: r.URL})
 		if err := db.Write.Endpoint.UpdateOneID(e.ID).SetFailures(500).SetFailingSince(time.Now().Add(-time.Hour)).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -295,7 +295,7 @@ func TestProbingWithMissingEvent(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
 	r := newReceiver(t)
-	e := s.add(Wish{URL: r.URL})
+	e := s.add(NewEndpoint{URL: r.URL})
 	if err := s.Store.Write.Endpoint.UpdateOneID(e.ID).SetFailures(probeAfter).Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +313,7 @@ func TestTidy(t *testing.T) {
 		s := newFixture(t, db)
 		s.freezeClock()
 		r := newReceiver(t)
-		e := s.add(Wish{URL: r.URL})
+		e := s.add(NewEndpoint{URL: r.URL})
 		for range 3 {
 			publishTools(t, db, 3)
 			s.sendDue(e)
@@ -349,7 +349,7 @@ func TestQuietTimeDoesNotCount(t *testing.T) {
 		s.freezeClock()
 		r := newReceiver(t)
 		r.respondStatus(500)
-		e := s.add(Wish{URL: r.URL})
+		e := s.add(NewEndpoint{URL: r.URL})
 		failed := publishTools(t, db, 0)
 		s.sendDue(e)
 		s.exhaustRetries(e)
@@ -389,7 +389,7 @@ func TestRareFailuresAddUp(t *testing.T) {
 		s.freezeClock()
 		r := newReceiver(t)
 		r.respondStatus(500)
-		e := s.add(Wish{URL: r.URL})
+		e := s.add(NewEndpoint{URL: r.URL})
 		for week := 1; week <= 2; week++ {
 			publishTools(t, db, 0)
 			s.sendDue(e)
@@ -410,7 +410,7 @@ func disabledEndpoint(t *testing.T, s *fixture) (id int) {
 	t.Helper()
 	r := newReceiver(t)
 	r.respondStatus(410)
-	e := s.add(Wish{URL: r.URL})
+	e := s.add(NewEndpoint{URL: r.URL})
 	publishTools(t, s.Store, 0)
 	s.sendDue(e)
 	return e.ID

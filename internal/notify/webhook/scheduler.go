@@ -47,7 +47,7 @@ var defaultTiming = timing{
 // defaultWorkers limits how many endpoints a server delivers to at once. There
 // can be many, because workers mostly wait for receivers. An account can occupy
 // only a few of them: it has no more endpoints.
-const defaultWorkers = 25 * MostEndpoints
+const defaultWorkers = 25 * MaxEndpoints
 
 // scheduler leases endpoints for this server and delivers to them.
 type scheduler struct {

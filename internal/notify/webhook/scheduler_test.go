@@ -44,7 +44,7 @@ func TestTakeover(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		s := newFixture(t, db)
 		r := newReceiver(t)
-		e := s.add(Wish{URL: r.URL})
+		e := s.add(NewEndpoint{URL: r.URL})
 		first := publishTools(t, db, 2)
 		other := s.newScheduler()
 		leaseAs(t, s, "dead", time.Hour)
@@ -71,7 +71,7 @@ func TestNoTakeoverAfterOutage(t *testing.T) {
 		s := newFixture(t, db)
 		s.timing.lease = time.Hour
 		r := newReceiver(t)
-		s.add(Wish{URL: r.URL})
+		s.add(NewEndpoint{URL: r.URL})
 		publishTools(t, db, 0)
 		leaseAs(t, s, "other", -time.Second)
 		started := s.newScheduler()
@@ -98,7 +98,7 @@ func TestRunTakesOver(t *testing.T) {
 		s := newFixture(t, db)
 		s.timing.lease = time.Second
 		r := newReceiver(t)
-		s.add(Wish{URL: r.URL})
+		s.add(NewEndpoint{URL: r.URL})
 		first := publishTools(t, db, 2)
 		leaseAs(t, s, "dead", time.Second)
 		background(t, s.Run)
@@ -115,7 +115,7 @@ func TestLeaseIsRenewed(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		s := newFixture(t, db)
 		r := newReceiver(t)
-		e := s.add(Wish{URL: r.URL})
+		e := s.add(NewEndpoint{URL: r.URL})
 		first := publishTools(t, db, 0)
 		arrived, proceed := r.hold()
 		own := s.newScheduler()
@@ -148,7 +148,7 @@ func TestLostLeaseStopsWorker(t *testing.T) {
 		s := newFixture(t, db)
 		s.timing.attempt = time.Hour
 		r := newReceiver(t)
-		e := s.add(Wish{URL: r.URL})
+		e := s.add(NewEndpoint{URL: r.URL})
 		publishTools(t, db, 3)
 		arrived, proceed := r.hold()
 		defer close(proceed)
@@ -178,7 +178,7 @@ func TestLeaseAfterWork(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		s := newFixture(t, db)
-		e := s.add(Wish{URL: newReceiver(t).URL})
+		e := s.add(NewEndpoint{URL: newReceiver(t).URL})
 		publishTools(t, db, 1)
 		own := s.newScheduler()
 		leaseAs(t, s, own.server, time.Hour)
@@ -204,7 +204,7 @@ func TestRunLeavesNoGoroutines(t *testing.T) {
 		t.Errorf("got %d goroutines without endpoints, want at most 3", now-before)
 	}
 	r := newReceiver(t)
-	s.add(Wish{URL: r.URL})
+	s.add(NewEndpoint{URL: r.URL})
 	publishTools(t, s.Store, 20)
 	r.wait(t, 21)
 	stop()
@@ -224,7 +224,7 @@ func TestRunLeavesNoGoroutines(t *testing.T) {
 func TestRunEndsWithoutDatabase(t *testing.T) {
 	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
 	r := newReceiver(t)
-	s.add(Wish{URL: r.URL})
+	s.add(NewEndpoint{URL: r.URL})
 	stop := background(t, s.Run)
 	publishTools(t, s.Store, 2)
 	r.wait(t, 3)
@@ -255,8 +255,8 @@ func addUnresponsive(t *testing.T, s *fixture, accounts int) (endpoints []*ent.E
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range MostEndpoints {
-			e, err := s.Add(t.Context(), owner, Wish{URL: r.URL})
+		for range MaxEndpoints {
+			e, err := s.Add(t.Context(), owner, NewEndpoint{URL: r.URL})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -275,7 +275,7 @@ func TestUnresponsiveEndpointsDelayNoOthers(t *testing.T) {
 		s.timing.attempt = time.Hour
 		s.timing.prompt = defaultTiming.prompt
 		good := newReceiver(t)
-		s.add(Wish{URL: good.URL})
+		s.add(NewEndpoint{URL: good.URL})
 		publishTools(t, db, 5)
 		background(t, s.Run)
 		good.wait(t, 6)
@@ -297,7 +297,7 @@ func TestFailingEndpointsHaveTheirOwnWorkers(t *testing.T) {
 			}
 		}
 		good := newReceiver(t)
-		s.add(Wish{URL: good.URL})
+		s.add(NewEndpoint{URL: good.URL})
 		publishTools(t, db, 5)
 		background(t, s.Run)
 		good.wait(t, 6)
@@ -312,7 +312,7 @@ func TestLockedDatabase(t *testing.T) {
 	cfg.LockWait = 100 * time.Millisecond
 	s := newFixture(t, testkit.Open(t, cfg))
 	r := newReceiver(t)
-	e := s.add(Wish{URL: r.URL})
+	e := s.add(NewEndpoint{URL: r.URL})
 	first := publishTools(t, s.Store, 20)
 	unlocked := make(chan struct{})
 	whileSending(t, s, r, e.ID, func() {

@@ -73,7 +73,7 @@ func TestResponses(t *testing.T) {
 		if slices.Contains([]string{"silent", "endless 500", "dripping"}, name) { // their responses never end
 			s.timing.attempt = 5 * time.Second
 		}
-		e := s.add(Wish{URL: r.URL})
+		e := s.add(NewEndpoint{URL: r.URL})
 		all.Go(func() {
 			attempt, err := s.Test(t.Context(), e)
 			if err != nil {
@@ -131,7 +131,7 @@ func TestBadTLS(t *testing.T) {
 			r.TLS = test.config
 			r.StartTLS()
 		}
-		e := s.add(Wish{URL: "https://" + r.Listener.Addr().String()})
+		e := s.add(NewEndpoint{URL: "https://" + r.Listener.Addr().String()})
 		attempt, err := s.Test(t.Context(), e)
 		if err != nil || attempt.Delivered != test.delivered || attempt.Answer != test.answer {
 			t.Errorf("%s: got %+v, %v, want %q", name, attempt, err, test.answer)
@@ -164,7 +164,7 @@ func TestUnreachable(t *testing.T) {
 	closed := newReceiver(t)
 	closed.Close()
 	for address, want := range map[string]string{closed.URL: "the connection was refused", "https://nobody.invalid": "the host name could not be resolved"} {
-		attempt, err := s.Test(t.Context(), s.add(Wish{URL: address}))
+		attempt, err := s.Test(t.Context(), s.add(NewEndpoint{URL: address}))
 		if err != nil || attempt.Answer != want || attempt.Status != 0 || attempt.Delivered {
 			t.Errorf("%s: got %+v, %v, want %q", address, attempt, err, want)
 		}
@@ -179,7 +179,7 @@ func TestGone(t *testing.T) {
 		s.freezeClock()
 		mail := s.withMail()
 		r := newReceiver(t)
-		e := s.add(Wish{URL: r.URL})
+		e := s.add(NewEndpoint{URL: r.URL})
 		publishTools(t, db, 2)
 		r.respondStatus(500)
 		s.sendDue(e)
@@ -230,7 +230,7 @@ func TestBinaryResponse(t *testing.T) {
 			everything[i] = byte(i)
 		}
 		r.respond(func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(everything) })
-		if _, err := s.Test(t.Context(), s.add(Wish{URL: r.URL})); err != nil {
+		if _, err := s.Test(t.Context(), s.add(NewEndpoint{URL: r.URL})); err != nil {
 			t.Error(err)
 		}
 	})
@@ -241,7 +241,7 @@ func TestSecretsAreRemoved(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
 	r := newReceiver(t)
-	e := s.add(Wish{URL: r.URL})
+	e := s.add(NewEndpoint{URL: r.URL})
 	former := e.Secret
 	if _, err := s.Rotate(t.Context(), e); err != nil {
 		t.Fatal(err)
@@ -291,7 +291,7 @@ func TestRotationBetweenAttempts(t *testing.T) {
 		s.freezeClock()
 		r := newReceiver(t)
 		r.respondStatus(500)
-		e := s.add(Wish{URL: r.URL})
+		e := s.add(NewEndpoint{URL: r.URL})
 		old := e.Secret
 		publishTools(t, db, 0)
 		s.sendDue(e)
@@ -337,7 +337,7 @@ func TestNodeVerifies(t *testing.T) {
 	testkit.NPM(t, dir)
 	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
 	r := newReceiver(t)
-	e := s.add(Wish{URL: r.URL})
+	e := s.add(NewEndpoint{URL: r.URL})
 	old := e.Secret
 	fresh, err := s.Rotate(t.Context(), e)
 	if err != nil {

@@ -81,7 +81,7 @@ func (w *Webhooks) Test(ctx context.Context, e *ent.Endpoint) (*ent.Attempt, err
 // reservation stays and counts.
 func (w *Webhooks) reserveTest(ctx context.Context, e *ent.Endpoint) (reserved *ent.Attempt, err error) {
 	now := w.now().UTC()
-	err = w.Store.InTurn(ctx, account.Table, e.AccountID, func(tx *ent.Tx) error {
+	err = w.Store.WithRowLock(ctx, account.Table, e.AccountID, func(tx *ent.Tx) error {
 		nth, err := tx.Attempt.Query().
 			Where(attempt.Type(TestType), attempt.AtGT(now.Add(-testWindow)), attempt.HasEndpointWith(endpoint.AccountID(e.AccountID))).
 			Order(ent.Desc(attempt.FieldAt)).Offset(testsPerWindow - 1).First(ctx)

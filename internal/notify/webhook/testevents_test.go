@@ -31,7 +31,7 @@ func TestTestEventsAreLimited(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		in, s := newReceiver(t), newFixture(t, db)
 		s.freezeClock()
-		first, second := s.add(Wish{URL: in.URL}), s.add(Wish{URL: in.URL})
+		first, second := s.add(NewEndpoint{URL: in.URL}), s.add(NewEndpoint{URL: in.URL})
 		for i := range testsPerWindow {
 			e := first
 			if i%2 == 1 {
@@ -61,7 +61,7 @@ func TestTestEventsAreLimited(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bens, err := s.Add(t.Context(), ben, Wish{URL: in.URL})
+		bens, err := s.Add(t.Context(), ben, NewEndpoint{URL: in.URL})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestConcurrentTestEvents(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		in, s := newReceiver(t), newFixture(t, db)
 		s.freezeClock()
-		e := s.add(Wish{URL: in.URL})
+		e := s.add(NewEndpoint{URL: in.URL})
 		other := New(s.Config)
 		other.now = s.clock.now
 		var all sync.WaitGroup
@@ -114,7 +114,7 @@ func TestTestLimitCannotBeReset(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		in, s := newReceiver(t), newFixture(t, db)
 		s.freezeClock()
-		e := s.add(Wish{URL: in.URL})
+		e := s.add(NewEndpoint{URL: in.URL})
 		for range testsPerWindow / 2 {
 			ctx, hangUp := context.WithCancel(t.Context())
 			in.respond(func(_ int, _ http.ResponseWriter, r *http.Request) {
@@ -130,7 +130,7 @@ func TestTestLimitCannotBeReset(t *testing.T) {
 			if err := s.Remove(t.Context(), e); err != nil {
 				t.Fatal(err)
 			}
-			e = s.add(Wish{URL: in.URL})
+			e = s.add(NewEndpoint{URL: in.URL})
 			_, err := s.Test(t.Context(), e)
 			if i < testsPerWindow/2 {
 				if err != nil {

@@ -121,7 +121,7 @@ func TestHostNamesOfThisMachine(t *testing.T) {
 	s.Loopback = false
 	s.freezeClock()
 	for _, host := range []string{"localhost", "LocalHost"} {
-		e := s.add(Wish{URL: "https://" + host + port})
+		e := s.add(NewEndpoint{URL: "https://" + host + port})
 		attempt, err := s.Test(t.Context(), e)
 		if err != nil {
 			t.Fatal(err)
@@ -135,7 +135,7 @@ func TestHostNamesOfThisMachine(t *testing.T) {
 	}
 	// URLs that are already stored are checked too.
 	for _, host := range append(privateHosts, "2130706433", "0x7f000001", "127.1", "localhost.", "１２７.0.0.1", "127。0。0。1", "①②⑦.0.0.1", "127.0.0.1.") {
-		e := s.add(Wish{URL: "https://hooks.example"})
+		e := s.add(NewEndpoint{URL: "https://hooks.example"})
 		e.URL = "https://" + host + port
 		s.clock.advance(testWindow)
 		attempt, err := s.Test(t.Context(), e)
@@ -166,7 +166,7 @@ func TestRedirects(t *testing.T) {
 				w.Header().Set("Location", to)
 				w.WriteHeader(status)
 			})
-			e := s.add(Wish{URL: r.URL})
+			e := s.add(NewEndpoint{URL: r.URL})
 			s.clock.advance(testWindow)
 			attempt, err := s.Test(t.Context(), e)
 			if err != nil || attempt.Delivered || attempt.Status != status {
@@ -261,7 +261,7 @@ func TestDNSRebinding(t *testing.T) {
 	s.resolver = names.resolver()
 	s.client = s.newClient()
 	r := newReceiver(t)
-	e := s.add(Wish{URL: "https://" + name})
+	e := s.add(NewEndpoint{URL: "https://" + name})
 	e.URL = "http://" + name + r.URL[strings.LastIndexByte(r.URL, ':'):]
 	for _, test := range []struct {
 		to       string

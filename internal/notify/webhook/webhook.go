@@ -84,8 +84,8 @@ func (c *Counts) add(o outcome) {
 // Backlog summarizes the pending deliveries of all servers.
 type Backlog struct {
 	Endpoints map[string]int // by state
-	Planned   int            // events that will be sent again
-	Oldest    time.Duration  // how long the oldest due event has been waiting; 0 if none is due
+	Retries   int            // events that will be sent again
+	OldestDue time.Duration  // how long the oldest due event has been waiting; 0 if none is due
 }
 
 // Backlog returns the current backlog. Events that wait for their retry time,
@@ -105,12 +105,12 @@ func (w *Webhooks) Backlog(ctx context.Context) (b Backlog, err error) {
 	for _, s := range states {
 		b.Endpoints[s.State] = s.Count
 	}
-	if b.Planned, err = db.Delivery.Query().Count(ctx); err != nil {
+	if b.Retries, err = db.Delivery.Query().Count(ctx); err != nil {
 		return b, err
 	}
 	since, err := w.oldestDue(ctx)
 	if err == nil && !since.IsZero() {
-		b.Oldest = max(0, w.now().Sub(since))
+		b.OldestDue = max(0, w.now().Sub(since))
 	}
 	return b, err
 }

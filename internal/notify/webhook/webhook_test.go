@@ -21,28 +21,28 @@ func TestBacklog(t *testing.T) {
 			}
 			return b
 		}
-		if b := backlog(); b.Planned != 0 || b.Oldest != 0 || b.Endpoints["active"] != 0 {
+		if b := backlog(); b.Retries != 0 || b.OldestDue != 0 || b.Endpoints["active"] != 0 {
 			t.Errorf("without endpoints: got %+v, want an empty backlog", b)
 		}
 		r := newReceiver(t)
-		e := s.add(Wish{URL: r.URL})
+		e := s.add(NewEndpoint{URL: r.URL})
 		publishTools(t, db, 2)
 		s.clock.advance(time.Minute)
-		if b := backlog(); b.Endpoints["active"] != 1 || b.Endpoints["paused"] != 0 || b.Oldest < 50*time.Second || b.Oldest > 2*time.Minute {
+		if b := backlog(); b.Endpoints["active"] != 1 || b.Endpoints["paused"] != 0 || b.OldestDue < 50*time.Second || b.OldestDue > 2*time.Minute {
 			t.Errorf("a minute after a release: got %+v", b)
 		}
 		r.respondStatus(http.StatusTeapot)
 		s.sendDue(e)
-		if b := backlog(); b.Planned != 3 || b.Oldest != 0 {
+		if b := backlog(); b.Retries != 3 || b.OldestDue != 0 {
 			t.Errorf("before the retry: got %+v, want 3 planned and none overdue", b)
 		}
 		s.clock.advance(5 * time.Minute)
-		if b := backlog(); b.Oldest < 4*time.Minute || b.Oldest > 5*time.Minute {
+		if b := backlog(); b.OldestDue < 4*time.Minute || b.OldestDue > 5*time.Minute {
 			t.Errorf("after the retry time: got %+v, want them overdue", b)
 		}
 		r.respondStatus(http.StatusOK)
 		s.sendDue(s.find(e.ID))
-		if b := backlog(); b.Planned != 0 || b.Oldest != 0 {
+		if b := backlog(); b.Retries != 0 || b.OldestDue != 0 {
 			t.Errorf("after delivery: got %+v, want an empty backlog", b)
 		}
 		r.Close()

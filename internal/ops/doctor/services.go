@@ -23,7 +23,7 @@ func checkRedis(ctx context.Context, cfg *Config, r *report) {
 	var timeout net.Error
 	const fallback = " Each server counts requests on its own meanwhile."
 	switch {
-	case quota.RefusesUs(err):
+	case quota.IsAuthError(err):
 		r.wrong("redis", "Redis rejected the user, the password or a command."+fallback, "Correct REDIS_URL, or allow the user to run scripts and INFO.", err)
 		return
 	case ctx.Err() != nil, errors.As(err, &timeout) && timeout.Timeout():
@@ -32,17 +32,17 @@ func checkRedis(ctx context.Context, cfg *Config, r *report) {
 	case err != nil:
 		r.wrong("redis", "Redis is unreachable."+fallback, "Start it, or correct REDIS_URL.", err)
 		return
-	case state.Follows:
+	case state.IsReplica:
 		r.wrong("redis", "This Redis is a read-only replica.", "Set REDIS_URL to its primary.", nil)
 		return
 	}
 	persistence := "persists its data to disk"
-	if !state.Keeps {
+	if !state.Persistent {
 		persistence = "persists nothing: after it restarts, the servers restore the counts they know"
 	}
 	r.ok("redis", "Redis %s responds and %s.", state.Version, persistence)
 	checkRedisMemory(state, r)
-	r.clock("redis clock", "Redis'", state.Clock, state.AskedClock)
+	r.clock("redis clock", "Redis'", state.Clock, state.LocalClock)
 }
 
 // checkRedisMemory checks that Redis evicts no counts: a caller whose count is
@@ -76,7 +76,7 @@ func checkMail(ctx context.Context, cfg *Config, r *report) {
 		r.wrong("mail", sentence(err.Error()), "Correct SMTP_URL or MAIL_FROM.", nil)
 		return
 	}
-	got, err := mailer.Reach(ctx)
+	got, err := mailer.Probe(ctx)
 	switch {
 	case err != nil:
 		p := problem.Of(err)
@@ -106,10 +106,10 @@ func checkStripe(ctx context.Context, cfg *Config, r *report) {
 	})
 	price, err := stripe.InspectPrice(ctx)
 	switch {
-	case billing.RefusesKey(err):
+	case billing.IsInvalidKey(err):
 		r.wrong("stripe", "Stripe rejected the key in STRIPE_SECRET_KEY.", "Set it to a key that Stripe's dashboard shows as active.", err)
 		return
-	case billing.RefusesCall(err):
+	case billing.IsForbidden(err):
 		r.wrong("stripe", "The key in STRIPE_SECRET_KEY has no permission to read prices.", "Use a secret key, or give the restricted key that permission.", err)
 		return
 	case err != nil:
@@ -133,11 +133,11 @@ func checkStripe(ctx context.Context, cfg *Config, r *report) {
 		r.ok("tax", "Stripe calculates taxes.")
 	}
 
-	page, err := stripe.InspectManaging(ctx)
+	page, err := stripe.InspectPortal(ctx)
 	switch {
 	case err != nil:
 		r.stripeUnknown("managing", "The settings of Stripe's customer portal", err)
-	case page == billing.ManagingPage{}:
+	case page == billing.PortalConfigs{}:
 		r.wrong("managing", "Stripe's customer portal is not set up, so subscribers cannot change their card, see invoices or cancel.", "Run palmares billing setup.", nil)
 	default:
 		r.ok("managing", "Subscribers can manage cards, invoices and cancellation in Stripe's customer portal.")
@@ -146,7 +146,7 @@ func checkStripe(ctx context.Context, cfg *Config, r *report) {
 	if cfg.Private { // Stripe cannot reach it; developers use Stripe's CLI to forward events
 		return
 	}
-	missing, err := stripe.Untold(ctx)
+	missing, err := stripe.MissingEvents(ctx)
 	switch {
 	case err != nil:
 		r.stripeUnknown("events", "The list of webhook endpoints", err)
@@ -168,9 +168,9 @@ func checkPrice(cfg *Config, price billing.PriceState, r *report) {
 		r.wrong("price", "Stripe has no price for Pro.", "Run palmares billing setup.", nil)
 	case !price.Active:
 		r.wrong("price", fmt.Sprintf("The price %s is archived.", price.ID), "Set STRIPE_PRICE to another one, or remove it and run palmares billing setup.", nil)
-	case !price.AsPromised && cfg.Stripe.Price == "":
+	case !price.AsAdvertised && cfg.Stripe.Price == "":
 		r.wrong("price", fmt.Sprintf("The price %s is not %s, as the website says.", price.ID, expected), "Archive it and run palmares billing setup.", nil)
-	case !price.AsPromised:
+	case !price.AsAdvertised:
 		r.warn("price", fmt.Sprintf("The price %s is not %s, as the website says.", price.ID, expected), "Set STRIPE_PRICE to another one, unless this is intended.", nil)
 	default:
 		r.ok("price", "The price %s is %s.", price.ID, expected)

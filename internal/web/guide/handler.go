@@ -26,7 +26,7 @@ const (
 	markdown = "text/markdown; charset=utf-8"
 	plain    = "text/plain; charset=utf-8"
 
-	policy = page.Plain + "; form-action 'self'"
+	policy = page.BasePolicy + "; form-action 'self'"
 
 	lead = "Short, practical guides to the API. Every code sample is tested against a running server."
 )
@@ -161,7 +161,7 @@ func (g *Guides) serve(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (g *Guides) setSecurityHeaders(header http.Header) {
-	page.Guard(header, policy, strings.HasPrefix(g.cfg.PublicURL, "https:"))
+	page.SetSecurityHeaders(header, policy, strings.HasPrefix(g.cfg.PublicURL, "https:"))
 }
 
 // notFound suggests guides with a similar name.

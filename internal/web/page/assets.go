@@ -27,8 +27,8 @@ type Assets struct {
 	entries map[string]func() *cache.Entry // by path below AssetsPath
 }
 
-// Own are the assets of every page: style, icon and copy buttons.
-var Own = MustAssets(assetFiles, "assets")
+// SharedAssets are the assets of every page: style, icon and copy buttons.
+var SharedAssets = MustAssets(assetFiles, "assets")
 
 // assetTypes is fixed because package mime depends on the machine.
 var assetTypes = map[string]string{

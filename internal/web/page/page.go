@@ -71,7 +71,7 @@ type Templates map[string]*template.Template
 // subfolder "parts", which all pages can use.
 func MustTemplates(from fs.FS, folder string, funcs template.FuncMap) Templates {
 	all := template.FuncMap{
-		"asset": Own.Path,
+		"asset": SharedAssets.Path,
 		"count": Thousands,
 		"menu":  func(c Content, path, label string) menuItem { return menuItem{path, label, c.Section(path)} },
 	}
@@ -149,12 +149,12 @@ func CheckMethod(w http.ResponseWriter, r *http.Request) error {
 	return problem.New(problem.WrongMethod, "The method %s is not allowed here. Use GET.", r.Method)
 }
 
-// Plain is the Content-Security-Policy of a page with our own style, script and
+// BasePolicy is the Content-Security-Policy of a page with our own style, script and
 // images only.
-const Plain = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+const BasePolicy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// Guard sets the security headers of a page; secure adds HSTS.
-func Guard(header http.Header, policy string, secure bool) {
+// SetSecurityHeaders sets the security headers of a page; secure adds HSTS.
+func SetSecurityHeaders(header http.Header, policy string, secure bool) {
 	header.Set("Content-Security-Policy", policy)
 	header.Set("X-Frame-Options", "DENY")
 	header.Set("X-Content-Type-Options", "nosniff")

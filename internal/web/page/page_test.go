@@ -7,10 +7,10 @@ import (
 )
 
 func TestAssets(t *testing.T) {
-	handler := ServeAssets(Own)
+	handler := ServeAssets(SharedAssets)
 	for name, contentType := range map[string]string{"style.css": "text/css; charset=utf-8", "copy.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"} {
 		got := httptest.NewRecorder()
-		handler.ServeHTTP(got, httptest.NewRequest("GET", Own.Path(name), nil))
+		handler.ServeHTTP(got, httptest.NewRequest("GET", SharedAssets.Path(name), nil))
 		if got.Code != 200 || got.Header().Get("Content-Type") != contentType || got.Body.Len() == 0 {
 			t.Errorf("%s: got %d, %s and %d bytes, want 200 and %s", name, got.Code, got.Header().Get("Content-Type"), got.Body.Len(), contentType)
 		}
@@ -18,12 +18,12 @@ func TestAssets(t *testing.T) {
 			t.Errorf("%s: got %v, want immutable and nosniff", name, got.Header())
 		}
 		head := httptest.NewRecorder()
-		handler.ServeHTTP(head, httptest.NewRequest("HEAD", Own.Path(name), nil))
+		handler.ServeHTTP(head, httptest.NewRequest("HEAD", SharedAssets.Path(name), nil))
 		if head.Code != 200 || head.Header().Get("Content-Length") == "" || head.Body.Len() != 0 {
 			t.Errorf("HEAD %s: got %d with %d bytes, want 200 with a length and no body", name, head.Code, head.Body.Len())
 		}
 	}
-	compressed := httptest.NewRequest("GET", Own.Path("style.css"), nil)
+	compressed := httptest.NewRequest("GET", SharedAssets.Path("style.css"), nil)
 	compressed.Header.Set("Accept-Encoding", "gzip, br, zstd")
 	got := httptest.NewRecorder()
 	handler.ServeHTTP(got, compressed)

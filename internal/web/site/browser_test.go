@@ -28,14 +28,14 @@ func startSite(t *testing.T, s *store.Store) (*Site, string) {
 	log := slog.New(slog.DiscardHandler)
 	site, err := New(Config{
 		PublicURL: "http://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (http://palmares.example)",
-		Executor: graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log}), Answers: cache.New(1<<20, nil, log), Log: log,
+		Executor: graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log}), Cache: cache.New(1<<20, nil, log), Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
 	site.Register(mux)
-	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.Own, Assets, status.Assets))
+	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets, Assets, status.Assets))
 	mux.Handle(status.Path, status.NewPage(status.Config{ServiceName: "palmares", Store: s, Log: log}))
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)

@@ -26,14 +26,14 @@ import (
 
 // Config configures the site.
 type Config struct {
-	PublicURL   string
-	ServiceName string
-	Credit      string
-	Executor    *graph.Executor
-	Answers     *cache.Cache
-	Log         *slog.Logger
-	Trusted     []netip.Prefix // proxies whose X-Forwarded-For counts
-	Others      []string       // paths of other packages' pages, for suggestions
+	PublicURL      string
+	ServiceName    string
+	Credit         string
+	Executor       *graph.Executor
+	Cache          *cache.Cache
+	Log            *slog.Logger
+	TrustedProxies []netip.Prefix // proxies whose X-Forwarded-For counts
+	OtherPages     []string       // paths of other packages' pages, for suggestions
 }
 
 // Site serves the pages.
@@ -115,7 +115,7 @@ func (s *Site) Register(mux *http.ServeMux) {
 }
 
 func (s *Site) setSecurityHeaders(header http.Header) {
-	page.Guard(header, page.Plain+"; form-action 'self'", strings.HasPrefix(s.PublicURL, "https://"))
+	page.SetSecurityHeaders(header, page.BasePolicy+"; form-action 'self'", strings.HasPrefix(s.PublicURL, "https://"))
 }
 
 func serveRobots(w http.ResponseWriter, _ *http.Request) {
@@ -152,7 +152,7 @@ func (s *Site) serve(w http.ResponseWriter, r *http.Request, route *route) error
 	if err != nil {
 		return err
 	}
-	entry, err := s.Answers.Get(s.withVisitor(r), req.cacheKey(), s.render(req))
+	entry, err := s.Cache.Get(s.withVisitor(r), req.cacheKey(), s.render(req))
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ type pageData struct {
 
 const cacheControl = "public, max-age=0, s-maxage=60, stale-while-revalidate=3600"
 
-func (s *Site) render(req *request) cache.Make {
+func (s *Site) render(req *request) cache.Execute {
 	return func(ctx context.Context) (*cache.Entry, int, error) {
 		release, err := s.limiter.acquire(ctx)
 		if err != nil {

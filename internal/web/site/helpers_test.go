@@ -25,7 +25,7 @@ func newSite(t testing.TB, s *store.Store) http.Handler {
 	pages, err := site.New(site.Config{
 		PublicURL: "https://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (https://palmares.example)",
 		Executor: graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log}),
-		Answers:  cache.New(1<<20, nil, log), Log: log, Others: []string{"/docs", "/explorer"},
+		Cache:    cache.New(1<<20, nil, log), Log: log, OtherPages: []string{"/docs", "/explorer"},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -45,7 +45,7 @@ type visitorKey struct{}
 // withVisitor adds the visitor's network to the context of a request: the IPv4
 // address, or the IPv6 /64, which is what one customer has.
 func (s *Site) withVisitor(r *http.Request) context.Context {
-	address := quota.ClientAddress(r, s.Trusted)
+	address := quota.ClientAddress(r, s.TrustedProxies)
 	bits := 64
 	if address.Is4() {
 		bits = 32

@@ -60,8 +60,8 @@ func (r *request) slug() string {
 	return slug
 }
 
-func (r *request) cacheKey() cache.Question {
-	return cache.Question{Operation: "page " + r.name, Variables: r.slug() + "?" + r.query.Encode()}
+func (r *request) cacheKey() cache.Key {
+	return cache.Key{Operation: "page " + r.name, Variables: r.slug() + "?" + r.query.Encode()}
 }
 
 // Path returns the path of the page without its query.

@@ -42,7 +42,7 @@ func (s *Site) suggest(ctx context.Context, r *http.Request, route *route) []pag
 }
 
 func (s *Site) suggestItems(ctx context.Context, list, slug string) []page.Suggestion {
-	names := s.names.get(ctx, s.Answers.Newest())
+	names := s.names.get(ctx, s.Cache.Newest())
 	if names == nil {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (s *Site) suggestItems(ctx context.Context, list, slug string) []page.Sugge
 // suggestPages also knows the names that pages have in the menu.
 func (s *Site) suggestPages(name string) (found []page.Suggestion) {
 	paths := map[string]string{"comparisons": "/comparatifs", "graveyard": "/cimetiere", "api": "/docs"}
-	for _, path := range append([]string{"/tools", "/comparatifs", "/categories", "/cimetiere"}, s.Others...) {
+	for _, path := range append([]string{"/tools", "/comparatifs", "/categories", "/cimetiere"}, s.OtherPages...) {
 		paths[strings.Trim(path, "/")] = path
 	}
 	for _, name := range text.Similar(name, slices.Sorted(maps.Keys(paths)), maxSuggestions) {

@@ -92,7 +92,7 @@ const (
 // ServeHTTP shows the page. While the database is unavailable, it says so and
 // shows the last snapshot.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	page.Guard(w.Header(), page.Plain+"; form-action 'self'", strings.HasPrefix(p.PublicURL, "https://"))
+	page.SetSecurityHeaders(w.Header(), page.BasePolicy+"; form-action 'self'", strings.HasPrefix(p.PublicURL, "https://"))
 	if err := page.CheckMethod(w, r); err != nil {
 		p.fail(w, r, problem.Of(err), "Method not allowed")
 		return
@@ -258,9 +258,9 @@ func (d Day) class() string {
 	return "bad"
 }
 
-// Share returns the availability of the last days including today. ok is false
+// Availability returns the availability of the last days including today. ok is false
 // if there is no data.
-func Share(ctx context.Context, s *store.Store, days int) (availability float64, ok bool, err error) {
+func Availability(ctx context.Context, s *store.Store, days int) (availability float64, ok bool, err error) {
 	_, total, err := readDays(ctx, s, time.Now(), min(days, shownDays))
 	return total.Availability(), total.Known(), err
 }

@@ -154,10 +154,10 @@ func TestFrozenDatabase(t *testing.T) {
 	}
 	visit(cached, 200, "Status", false)
 
-	if err := cluster.Halt(); err != nil {
+	if err := cluster.Freeze(); err != nil {
 		t.Fatal(err)
 	}
-	goOn := sync.OnceValue(cluster.GoOn)
+	goOn := sync.OnceValue(cluster.Thaw)
 	defer goOn()
 	r.check(t.Context())
 	r.check(t.Context()) // while the first read is still running

@@ -23,7 +23,7 @@ func start(t *testing.T, pages *http.ServeMux, schema http.HandlerFunc) string {
 	mux := http.NewServeMux()
 	mux.Handle("/", pages)
 	mux.HandleFunc("/favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.Own, Assets))
+	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets, Assets))
 	mux.Handle("GET "+page.AssetsPath+"workbench/", pages)
 	if schema != nil {
 		mux.Handle(SchemaPath, schema)
@@ -87,9 +87,9 @@ func TestExplorerLoading(t *testing.T) {
 		fmt.Fprint(w, "type Query {")
 	})
 	p := browser.Start(t).Open(t, browser.Look{}, address+ExplorerPath)
-	p.Shows("#explorer .loading", "Loading the explorer… You can also read the schema")
+	p.WaitForText("#explorer .loading", "Loading the explorer… You can also read the schema")
 	close(release)
-	p.Shows("#explorer .loading", "The explorer could not load its schema.")
+	p.WaitForText("#explorer .loading", "The explorer could not load its schema.")
 	checkPage(t, p, "explorer-failed", browser.Look{})
 }
 
@@ -108,11 +108,11 @@ func TestPagesWithoutScripts(t *testing.T) {
 	for path, selector := range map[string]string{ExplorerPath: "#explorer .loading", ReferencePath: "#reference .loading"} {
 		for _, look := range everyLook {
 			p := chrome.Open(t, look, address+path)
-			p.Shows(selector, "Loading the")
+			p.WaitForText(selector, "Loading the")
 			checkPage(t, p, "loading"+strings.ReplaceAll(path, "/", "-"), look)
 		}
 		p := chrome.Open(t, browser.Look{NoScript: true}, address+path)
-		p.Shows("main", "requires JavaScript")
+		p.WaitForText("main", "requires JavaScript")
 		if strings.Contains(p.Text("main"), "Loading") {
 			t.Errorf("%s without JavaScript: got a loading message, want none", path)
 		}

@@ -54,7 +54,7 @@ func (w *Workbench) showMarkdown(rw http.ResponseWriter, r *http.Request) error 
 // withSamples sends a document with example requests. It is rendered once per
 // release. If the release cannot be read, the examples are from the demo catalog.
 func (w *Workbench) withSamples(rw http.ResponseWriter, r *http.Request, name string, render func(context.Context, []Operation) (*cache.Entry, error)) error {
-	response, err := w.Answers.Get(r.Context(), cache.Question{Operation: "workbench " + name}, func(ctx context.Context) (*cache.Entry, int, error) {
+	response, err := w.Cache.Get(r.Context(), cache.Key{Operation: "workbench " + name}, func(ctx context.Context) (*cache.Entry, int, error) {
 		samples, release, err := w.Samples(ctx)
 		if err != nil {
 			return nil, 0, err
@@ -82,7 +82,7 @@ func (w *Workbench) markdown(operations []Operation) []byte {
 	fmt.Fprintf(&text, "All endpoints accept GET requests and return JSON. Errors have the form `{\"error\": \"…\"}`. The OpenAPI document is at %s%s. If you reuse the data, show this credit: %s\n", w.PublicURL, w.Document, w.Credit)
 	for _, o := range operations {
 		fmt.Fprintf(&text, "\n## GET %s\n\n%s. %s", o.Path, o.Summary, o.Details)
-		if o.Keyed {
+		if o.RequiresKey {
 			text.WriteString(" Requires an API key: `Authorization: Bearer YOUR_KEY`.")
 		}
 		text.WriteString("\n")
@@ -91,8 +91,8 @@ func (w *Workbench) markdown(operations []Operation) []byte {
 		}
 		for _, p := range o.Parameters {
 			fmt.Fprintf(&text, "- `%s`: %s", p.Name, p.Description)
-			if p.Preset != nil {
-				fmt.Fprintf(&text, " Default: `%v`.", p.Preset)
+			if p.Default != nil {
+				fmt.Fprintf(&text, " Default: `%v`.", p.Default)
 			}
 			text.WriteString("\n")
 		}

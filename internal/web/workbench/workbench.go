@@ -52,7 +52,7 @@ type Config struct {
 	// Samples returns example requests for the current release by REST path,
 	// and the release, or 0 for none.
 	Samples func(context.Context) (samples map[string]string, release int, err error)
-	Answers *cache.Cache
+	Cache   *cache.Cache
 	// Explain returns the GraphQL operation and variables of a REST request.
 	Explain func(target string) (query string, variables map[string]any, err error)
 	// Key returns an API key of the signed-in user, or "".
@@ -62,13 +62,13 @@ type Config struct {
 
 // Operation is a REST path and its GraphQL operation.
 type Operation struct {
-	Path       string      `json:"path"` // with {slug}
-	Summary    string      `json:"-"`
-	Details    string      `json:"-"`
-	Example    string      `json:"-"` // request in the demo catalog
-	Query      string      `json:"query"`
-	Parameters []Parameter `json:"parameters"`
-	Keyed      bool        `json:"keyed"` // requires an API key
+	Path        string      `json:"path"` // with {slug}
+	Summary     string      `json:"-"`
+	Details     string      `json:"-"`
+	Example     string      `json:"-"` // request in the demo catalog
+	Query       string      `json:"query"`
+	Parameters  []Parameter `json:"parameters"`
+	RequiresKey bool        `json:"keyed"` // requires an API key
 }
 
 // Parameter is a REST parameter and the GraphQL variable of the same name.
@@ -76,7 +76,7 @@ type Parameter struct {
 	Name        string `json:"name"`
 	Description string `json:"-"`
 	InPath      bool   `json:"inPath"`
-	Preset      any    `json:"preset"` // default value
+	Default     any    `json:"preset"` // default value
 }
 
 // Workbench serves the pages.
@@ -128,7 +128,7 @@ func (w *Workbench) Register(mux *http.ServeMux) {
 
 func (w *Workbench) handle(serve func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
-		w.setSecurityHeaders(rw.Header(), page.Plain)
+		w.setSecurityHeaders(rw.Header(), page.BasePolicy)
 		err := page.CheckMethod(rw, r)
 		if err == nil {
 			err = serve(rw, r)
@@ -146,7 +146,7 @@ const appPolicy = "default-src 'none'; script-src 'self'; connect-src 'self'; wo
 	"style-src 'self' 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 func (w *Workbench) setSecurityHeaders(header http.Header, policy string) {
-	page.Guard(header, policy, strings.HasPrefix(w.PublicURL, "https://"))
+	page.SetSecurityHeaders(header, policy, strings.HasPrefix(w.PublicURL, "https://"))
 }
 
 func (w *Workbench) content(path string, head page.Head, data any) page.Content {

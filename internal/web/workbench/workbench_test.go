@@ -49,7 +49,7 @@ func newHandler(files fstest.MapFS, key string) *http.ServeMux {
 func newHandlerWithSamples(files fstest.MapFS, key string, responses *cache.Cache, samples func(context.Context) (map[string]string, int, error)) *http.ServeMux {
 	mux := http.NewServeMux()
 	newWorkbench(Config{
-		Answers: responses, Samples: samples,
+		Cache: responses, Samples: samples,
 		PublicURL: "https://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (https://palmares.example)",
 		Schema: "type Query { \"<Tools> & more\" tools: Int }", Document: "/api/v1/openapi.json",
 		Operations: []Operation{{Path: "/api/v1/tools/{slug}", Summary: "One tool", Example: "/api/v1/tools/plume", Query: "query tool { a }", Parameters: []Parameter{{Name: "slug", InPath: true}}}},

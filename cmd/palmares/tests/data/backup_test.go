@@ -115,7 +115,7 @@ func TestBackupHasEverything(t *testing.T) {
 				t.Errorf("%s: got no rows, want some to compare", table)
 			}
 		}
-		export := blackbox.Succeeds(t, blackbox.Command(t, cfg, "export")).Out
+		export := blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out
 
 		restored := restore(t, cfg, backUp(t, cfg))
 		after := contents(t, restored)
@@ -127,7 +127,7 @@ func TestBackupHasEverything(t *testing.T) {
 		if len(after) != len(before) {
 			t.Errorf("got %d tables, want %d", len(after), len(before))
 		}
-		if blackbox.Succeeds(t, blackbox.Command(t, restored, "export")).Out != export {
+		if blackbox.MustRun(t, blackbox.Command(t, restored, "export")).Out != export {
 			t.Error("got another catalog, want the one that was backed up")
 		}
 
@@ -137,7 +137,7 @@ func TestBackupHasEverything(t *testing.T) {
 			t.Errorf("got %d with the restored key, want 200", got.StatusCode)
 		}
 		first := newestEvent(t, s)
-		blackbox.Succeeds(t, blackbox.Command(t, restored, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 6})))
+		blackbox.MustRun(t, blackbox.Command(t, restored, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 6})))
 		last := first
 		wait.Until(t, "the release is served", func() bool { last = newestEvent(t, s); return last != first })
 		wait.Until(t, "its last event is delivered", func() bool {
@@ -158,13 +158,13 @@ func fillWithEverything(t *testing.T, cfg store.Config, in *blackbox.Inbox) (key
 	smtp := testkit.StartSMTP(t)
 	s := blackbox.Serve(t, cfg, "--smtp-url", smtp.URL, "--mail-from", "palmares <hello@example.com>", "--stripe-secret-key", "sk_test_123",
 		"--stripe-webhook-secret", "whsec_test", "--stripe-price", "price_123", "--stripe-api-base", testkit.StartStripeMock(t))
-	blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
-	key = strings.TrimSpace(blackbox.Succeeds(t, blackbox.Command(t, cfg, "keys", "create", "pro@example.com", "--name", "laptop")).Out)
-	blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1})))
-	blackbox.Succeeds(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", in.URL))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
+	key = strings.TrimSpace(blackbox.MustRun(t, blackbox.Command(t, cfg, "keys", "create", "pro@example.com", "--name", "laptop")).Out)
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1})))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", in.URL))
 	// Deliveries to an unreachable endpoint stay pending.
-	blackbox.Succeeds(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", "http://"+blackbox.FreeAddress(t)))
-	blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 3})))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", "http://"+blackbox.FreeAddress(t)))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 3})))
 	in.Wait(t, 5)
 
 	jar, err := cookiejar.New(nil)
@@ -190,7 +190,7 @@ func fillWithEverything(t *testing.T, cfg store.Config, in *blackbox.Inbox) (key
 	}
 	http.DefaultClient.CloseIdleConnections()
 	_ = s.Cmd.Process.Signal(syscall.SIGTERM)
-	s.Ends(t)
+	s.WaitForExit(t)
 	return key
 }
 
@@ -293,7 +293,7 @@ func TestBackupDuringWrites(t *testing.T) {
 	t.Parallel()
 	feeds, exports := twoCatalogs(t, 300)
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		blackbox.Succeeds(t, blackbox.Shipped(t, cfg, "import", feeds[0]))
+		blackbox.MustRun(t, blackbox.ReleaseCommand(t, cfg, "import", feeds[0]))
 		s := blackbox.Serve(t, cfg)
 		key := blackbox.NewKey(t, cfg, "pro")
 		end := make(chan struct{})
@@ -304,7 +304,7 @@ func TestBackupDuringWrites(t *testing.T) {
 				case <-end:
 					return
 				default:
-					if r := blackbox.Runs(t, blackbox.Shipped(t, cfg, "import", "--force", feeds[i%2])); r.Code != 0 {
+					if r := blackbox.Run(t, blackbox.ReleaseCommand(t, cfg, "import", "--force", feeds[i%2])); r.Code != 0 {
 						t.Errorf("import during a backup: got %s, want success", r.Err)
 					}
 				}
@@ -325,14 +325,14 @@ func TestBackupDuringWrites(t *testing.T) {
 		for i := range 2 {
 			// The backup includes everything that was committed before it started.
 			latest := fmt.Sprintf("latest-%d@example.com", i)
-			blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "create", latest))
+			blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "create", latest))
 			restored := restore(t, cfg, backUp(t, cfg))
-			blackbox.Succeeds(t, blackbox.Command(t, restored, "accounts", "show", latest))
-			got := blackbox.Succeeds(t, blackbox.Shipped(t, restored, "export")).Out
+			blackbox.MustRun(t, blackbox.Command(t, restored, "accounts", "show", latest))
+			got := blackbox.MustRun(t, blackbox.ReleaseCommand(t, restored, "export")).Out
 			if withoutHistory(got) != withoutHistory(exports[0]) && withoutHistory(got) != withoutHistory(exports[1]) {
 				t.Error("got a catalog that is neither of the two")
 			}
-			blackbox.Succeeds(t, blackbox.Command(t, restored, "doctor", "--listen", "127.0.0.1:0"))
+			blackbox.MustRun(t, blackbox.Command(t, restored, "doctor", "--listen", "127.0.0.1:0"))
 		}
 		close(end)
 		writing.Wait()
@@ -343,27 +343,27 @@ func TestBackupCommand(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	file := filepath.Join(t.TempDir(), "backup.db")
-	if r := blackbox.Runs(t, blackbox.Command(t, cfg, "backup", file)); r.Code != 1 || !strings.Contains(r.Err, "there is no database in") {
+	if r := blackbox.Run(t, blackbox.Command(t, cfg, "backup", file)); r.Code != 1 || !strings.Contains(r.Err, "there is no database in") {
 		t.Errorf("no database: got exit code %d and %q, want 1", r.Code, r.Err)
 	}
-	blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "demo.ndjson", demo.Catalog)))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "demo.ndjson", demo.Catalog)))
 	for range 2 { // the second replaces the first
-		blackbox.Succeeds(t, blackbox.Command(t, cfg, "backup", file))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "backup", file))
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("got mode %v, %v, want 600", info.Mode(), err)
 	}
-	if r := blackbox.Runs(t, blackbox.Command(t, cfg, "backup", store.File(cfg.DataDir))); r.Code != 1 || !strings.Contains(r.Err, "cannot be replaced by a backup") {
+	if r := blackbox.Run(t, blackbox.Command(t, cfg, "backup", store.File(cfg.DataDir))); r.Code != 1 || !strings.Contains(r.Err, "cannot be replaced by a backup") {
 		t.Errorf("onto the database itself: got exit code %d and %q, want 1", r.Code, r.Err)
 	}
 	small := testkit.SmallDisk(t, 128<<10)
-	if r := blackbox.Runs(t, blackbox.Command(t, cfg, "backup", filepath.Join(small, "backup.db"))); r.Code != 1 || !strings.Contains(r.Err, "full") {
+	if r := blackbox.Run(t, blackbox.Command(t, cfg, "backup", filepath.Join(small, "backup.db"))); r.Code != 1 || !strings.Contains(r.Err, "full") {
 		t.Errorf("to a full disk: got exit code %d and %q, want 1", r.Code, r.Err)
 	}
 	if left, _ := os.ReadDir(small); len(left) > 0 {
 		t.Errorf("got temporary files %v, want none", left)
 	}
-	if r := blackbox.Runs(t, blackbox.Command(t, testkit.Postgres(t), "backup", file)); r.Code != 1 || !strings.Contains(r.Err, "use pg_dump") {
+	if r := blackbox.Run(t, blackbox.Command(t, testkit.Postgres(t), "backup", file)); r.Code != 1 || !strings.Contains(r.Err, "use pg_dump") {
 		t.Errorf("PostgreSQL: got exit code %d and %q, want 1 and a hint at pg_dump", r.Code, r.Err)
 	}
 }
@@ -374,7 +374,7 @@ func TestExportToOtherDatabase(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		for _, revision := range []int{0, 3} { // to have a price history
-			blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 60, Seed: 1, Revision: revision})))
+			blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 60, Seed: 1, Revision: revision})))
 		}
 		other := testkit.SQLite(t)
 		if cfg.DatabaseURL == "" {
@@ -384,7 +384,7 @@ func TestExportToOtherDatabase(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "catalog.ndjson.gz")
 		runDocumented(t, cfg, lines[0], "CATALOG="+file)
 		runDocumented(t, other, lines[1], "CATALOG="+file)
-		if a, b := blackbox.Succeeds(t, blackbox.Command(t, cfg, "export")).Out, blackbox.Succeeds(t, blackbox.Command(t, other, "export")).Out; a != b {
+		if a, b := blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out, blackbox.MustRun(t, blackbox.Command(t, other, "export")).Out; a != b {
 			t.Error("got different exports, want the same")
 		}
 		one, two := blackbox.Serve(t, cfg), blackbox.Serve(t, other)

@@ -26,7 +26,7 @@ func TestImportsUnderLoad(t *testing.T) {
 	t.Parallel()
 	files := []string{blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 9}), blackbox.SynthFile(t, synth.Options{Tools: 60, Seed: 9, Revision: 1})}
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", files[0]))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", files[0]))
 		key := blackbox.NewKey(t, cfg, "pro")
 		s := blackbox.Serve(t, cfg)
 		read := func(path string) (date string, total int) {
@@ -62,12 +62,12 @@ func TestImportsUnderLoad(t *testing.T) {
 			})
 		}
 		for i := range 6 {
-			blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", "--force", files[(i+1)%2]))
+			blackbox.MustRun(t, blackbox.Command(t, cfg, "import", "--force", files[(i+1)%2]))
 			before := sent.Load()
 			wait.Until(t, "more responses", func() bool { return sent.Load() > before+20 })
 		}
 		last := files[0]
-		blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", "--force", last))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", "--force", last))
 		for _, path := range []string{"/api/v1/stats", "/api/v1/tools?limit=200", "/api/v1/tools?limit=200&sort=name_asc"} {
 			wait.Until(t, "the last catalog at "+path, func() bool {
 				date, total := read(path)
@@ -85,7 +85,7 @@ func TestImportsUnderLoad(t *testing.T) {
 func TestDatabaseDown(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.Postgres(t)
-	line := blackbox.NewLine(t, cfg.DatabaseURL)
+	line := blackbox.NewProxy(t, cfg.DatabaseURL)
 	cfg.DatabaseURL = line.URL
 	key := blackbox.NewKey(t, cfg, "developer")
 	s := blackbox.Serve(t, cfg, "--demo")
@@ -111,7 +111,7 @@ func TestDatabaseDown(t *testing.T) {
 			t.Errorf("uncached path: got %d %s, want 503", got.StatusCode, body)
 		}
 	}
-	line.Mend()
+	line.Restore()
 	wait.Until(t, "the server recovers", func() bool { return get("/api/v1/stats").StatusCode == 200 })
 }
 
@@ -132,7 +132,7 @@ func TestEntityTags(t *testing.T) {
 			t.Errorf("another server: got %s, want %s", got, want)
 		}
 		_ = first.Cmd.Process.Signal(syscall.SIGTERM)
-		first.Ends(t)
+		first.WaitForExit(t)
 		again := blackbox.Serve(t, cfg)
 		if got, _ := tag(again); got != want {
 			t.Errorf("after a restart: got %s, want %s", got, want)

@@ -72,16 +72,16 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 	cfg := store.Config{DatabaseURL: cluster.URL, DataDir: t.TempDir()}
 	cmd := blackbox.Command(t, cfg, "serve", "--listen", "127.0.0.1:0", "--demo")
 	cmd.Env = append(cmd.Env, "STRIPE_SECRET_KEY=sk_test_x", "STRIPE_WEBHOOK_SECRET=whsec_x", "STRIPE_API_BASE=http://127.0.0.1:1")
-	s := blackbox.Serving(t, cmd)
+	s := blackbox.ServeCommand(t, cmd)
 	base := "http://" + s.Address
 
 	// A visitor that is signed in, with an endpoint.
 	client := visitor(t)
-	blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "create", "ana@example.com", "--plan", "pro"))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "create", "ana@example.com", "--plan", "pro"))
 	if status, _, body, err := submit(client, "POST", base+"/login", url.Values{"email": {"ana@example.com"}}); err != nil || status != http.StatusSeeOther {
 		t.Fatalf("sign-in: got %d %v %s, want 303", status, err, body)
 	}
-	link, _ := s.Printed(t, "ana@example.com", 0)
+	link, _ := s.WaitForEmail(t, "ana@example.com", 0)
 	parsed, err := url.Parse(link)
 	if err != nil {
 		t.Fatal(err)
@@ -98,10 +98,10 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 		t.Fatalf("export: got %d %v %s, want 200", status, err, body)
 	}
 
-	if err := cluster.Halt(); err != nil {
+	if err := cluster.Freeze(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cluster.GoOn() }) // before it is stopped
+	t.Cleanup(func() { _ = cluster.Thaw() }) // before it is stopped
 	stranger := visitor(t)
 	const unavailable, busy = http.StatusServiceUnavailable, http.StatusTooManyRequests // catalog pages limit concurrent requests per network
 	requests := []struct {
@@ -193,7 +193,7 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 	}
 	all.Wait()
 
-	if err := cluster.GoOn(); err != nil {
+	if err := cluster.Thaw(); err != nil {
 		t.Fatal(err)
 	}
 	// No abandoned request blocks anything.

@@ -53,15 +53,15 @@ func TestKillInMidDelivery(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		t.Parallel()
 		in := blackbox.NewInbox(t)
-		blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
-		blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1})))
-		secret := blackbox.Succeeds(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", in.URL, "--events", "catalog.published,tool.updated,price.changed"))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1})))
+		secret := blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", in.URL, "--events", "catalog.published,tool.updated,price.changed"))
 		if !strings.HasPrefix(secret.Out, "whsec_") || strings.Contains(secret.Err, "whsec_") {
 			t.Errorf("got %q and %q, want the secret on standard output only", secret.Out, secret.Err)
 		}
 		in.Hold(make(chan struct{})) // never
 		first := blackbox.Serve(t, cfg)
-		blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 3})))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 3})))
 		in.Wait(t, 2)
 		_ = first.Cmd.Process.Kill()
 		<-first.Done
@@ -99,7 +99,7 @@ func TestKilledImportLeavesItsEvents(t *testing.T) {
 		feeds[i] = blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: 5, Revision: 10 * i})
 	}
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		blackbox.Succeeds(t, blackbox.Shipped(t, cfg, "import", feeds[0]))
+		blackbox.MustRun(t, blackbox.ReleaseCommand(t, cfg, "import", feeds[0]))
 		length := duration(t, cfg, feeds[1])
 		db := testkit.Open(t, cfg)
 		killed := 0
@@ -107,7 +107,7 @@ func TestKilledImportLeavesItsEvents(t *testing.T) {
 			// Both ways, so that there is always something to change. Late is
 			// when it is interesting.
 			after := length/2 + time.Duration(rand.Int64N(int64(length)))
-			died, took := killAfter(t, blackbox.Shipped(t, cfg, "import", "--force", feeds[turn%2]), after)
+			died, took := killAfter(t, blackbox.ReleaseCommand(t, cfg, "import", "--force", feeds[turn%2]), after)
 			if died {
 				killed++
 			} else {
@@ -128,18 +128,18 @@ func TestWebhooksCommands(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	in := blackbox.NewInbox(t)
-	blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
-	blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "create", "free@example.com"))
-	blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 5, Seed: 1})))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "create", "free@example.com"))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 5, Seed: 1})))
 	fails := func(want string, args ...string) {
 		t.Helper()
-		if r := blackbox.Runs(t, blackbox.Command(t, cfg, append([]string{"webhooks"}, args...)...)); r.Code == 0 || !strings.Contains(r.Err, want) {
+		if r := blackbox.Run(t, blackbox.Command(t, cfg, append([]string{"webhooks"}, args...)...)); r.Code == 0 || !strings.Contains(r.Err, want) {
 			t.Errorf("%v: got exit code %d and %q, want an error with %q", args, r.Code, r.Err, want)
 		}
 	}
 	prints := func(want string, args ...string) {
 		t.Helper()
-		if r := blackbox.Succeeds(t, blackbox.Command(t, cfg, append([]string{"webhooks"}, args...)...)); !strings.Contains(r.Out, want) || strings.Contains(r.Err, "whsec_") {
+		if r := blackbox.MustRun(t, blackbox.Command(t, cfg, append([]string{"webhooks"}, args...)...)); !strings.Contains(r.Out, want) || strings.Contains(r.Err, "whsec_") {
 			t.Errorf("%v: got %q and %q, want %q", args, r.Out, r.Err, want)
 		}
 	}
@@ -153,7 +153,7 @@ func TestWebhooksCommands(t *testing.T) {
 	prints("whsec_", "add", "pro@example.com", in.URL, "--events", "tool.created", "--categories", "code,voix")
 	prints("active", "list")
 	prints("tool.created", "list", "pro@example.com")
-	if r := blackbox.Succeeds(t, blackbox.Command(t, cfg, "webhooks", "list")); strings.Contains(r.Out, "whsec_") {
+	if r := blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "list")); strings.Contains(r.Out, "whsec_") {
 		t.Error("got the secret in the list, want it hidden")
 	}
 	prints("The test event was delivered: status 200", "test", "1")
@@ -174,12 +174,12 @@ func TestWebhooksResume(t *testing.T) {
 		in := blackbox.NewInbox(t)
 		webhooks := func(args ...string) blackbox.Result {
 			t.Helper()
-			return blackbox.Runs(t, blackbox.Command(t, cfg, append([]string{"webhooks"}, args...)...))
+			return blackbox.Run(t, blackbox.Command(t, cfg, append([]string{"webhooks"}, args...)...))
 		}
-		blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
-		blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 3, Seed: 1})))
-		blackbox.Succeeds(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", in.URL))
-		blackbox.Succeeds(t, blackbox.Command(t, cfg, "webhooks", "disable", "1"))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 3, Seed: 1})))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", in.URL))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "disable", "1"))
 		if got := webhooks("replay", "1", "--since", "2026-01-01T00:00:00Z"); got.Code == 0 || !strings.Contains(got.Err, "Resume it before you replay events") {
 			t.Errorf("replay while disabled: got exit %d, %q, want a refusal that names resume", got.Code, got.Err)
 		}

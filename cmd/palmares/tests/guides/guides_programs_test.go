@@ -38,8 +38,8 @@ func (r *reader) receive(b block) error {
 		return err
 	}
 	owner := strings.ReplaceAll(file, ".", "-") + "@example.com"
-	blackbox.Succeeds(r, blackbox.Command(r, r.cfg, "accounts", "create", owner, "--plan", "pro"))
-	added := blackbox.Succeeds(r, blackbox.Command(r, r.cfg, "webhooks", "add", owner, "http://"+address, "--events", "catalog.published"))
+	blackbox.MustRun(r, blackbox.Command(r, r.cfg, "accounts", "create", owner, "--plan", "pro"))
+	added := blackbox.MustRun(r, blackbox.Command(r, r.cfg, "webhooks", "add", owner, "http://"+address, "--events", "catalog.published"))
 	endpoint := regexp.MustCompile(`Endpoint (\d+)`).FindStringSubmatch(added.Err)
 	if endpoint == nil {
 		return fmt.Errorf("adding an endpoint: got %s", added.Err)
@@ -50,7 +50,7 @@ func (r *reader) receive(b block) error {
 	if err := p.waitFor(b.Until); err != nil {
 		return err
 	}
-	if sent := blackbox.Runs(r, blackbox.Command(r, r.cfg, "webhooks", "test", endpoint[1])); !strings.Contains(sent.Out, "It has arrived: status 204") {
+	if sent := blackbox.Run(r, blackbox.Command(r, r.cfg, "webhooks", "test", endpoint[1])); !strings.Contains(sent.Out, "It has arrived: status 204") {
 		return fmt.Errorf("the receiver rejects a valid event: %s%s", sent.Out, sent.Err)
 	}
 	r.attack(address, secret)
@@ -165,7 +165,7 @@ func TestGuidesAfterARelease(t *testing.T) {
 	webhooks.shell("python3 catchup.py", "")
 	prints(caching, "node cached.mjs", "", "8 categories, updated")
 
-	blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "feed.ndjson", revised(t))))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "feed.ndjson", revised(t))))
 	wait.Until(t, "the release is served", func() bool {
 		_, body := s.Get(t, "/readyz")
 		return body["release"] == 2.0

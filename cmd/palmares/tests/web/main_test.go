@@ -9,6 +9,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	blackbox.RunShipped()
+	blackbox.UseReleaseBuild()
 	os.Exit(m.Run())
 }

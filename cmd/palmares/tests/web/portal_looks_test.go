@@ -27,7 +27,7 @@ type viewing struct {
 func (v *viewing) signIn(email string) *browser.Page {
 	v.Helper()
 	p := v.requestLink(email)
-	link, _ := v.server.Printed(v, email, 0)
+	link, _ := v.server.WaitForEmail(v, email, 0)
 	p.Go(link)
 	p.Click("main button")
 	return p
@@ -60,7 +60,7 @@ var looks = []browser.Look{{}, {Width: 360, Dark: true}}
 func (v *viewing) inEachLook(visitor *browser.Page, name, path string, then ...func(*browser.Page)) {
 	v.Helper()
 	for _, look := range looks {
-		p := visitor.In(v, look)
+		p := visitor.OpenTab(v, look)
 		p.Go(v.base + path)
 		for _, act := range then {
 			act(p)
@@ -96,7 +96,7 @@ func TestPortalIsAccessible(t *testing.T) {
 	stranger.Fill("#code", "000 000")
 	stranger.Click("main button")
 	v.check(stranger, "code-wrong")
-	link, _ := s.Printed(t, "ola@example.com", 0)
+	link, _ := s.WaitForEmail(t, "ola@example.com", 0)
 	v.inEachLook(stranger, "link", strings.TrimPrefix(link, base))
 	stranger.Go(link)
 	stranger.Click("main button")
@@ -195,14 +195,14 @@ func (v *viewing) changingAddress(p *browser.Page) {
 	p.Fill("#email", "olga@example.com")
 	p.Click("main form button")
 	v.inEachLook(p, "address-code", "/account/email/code")
-	link, _ := v.server.Printed(v, "olga@example.com", 0)
+	link, _ := v.server.WaitForEmail(v, "olga@example.com", 0)
 	v.inEachLook(p, "address-link", strings.TrimPrefix(link, v.base))
 }
 
 // messagesThatEnded opens sign-in messages that are expired or were guessed at.
 func (v *viewing) messagesThatEnded() {
 	p := v.requestLink("late@example.com")
-	link, _ := v.server.Printed(v, "late@example.com", 0)
+	link, _ := v.server.WaitForEmail(v, "late@example.com", 0)
 	v.set(v.db.Write.Confirmation.Update().SetTries(5).Exec(v.Context()))
 	v.inEachLook(p, "code-locked", "/login/code")
 	_, err := v.db.Write.ExecContext(v.Context(), "UPDATE confirmations SET expires_at = $1", time.Now().UTC().Add(-time.Second))

@@ -45,7 +45,7 @@ func TestNewUser(t *testing.T) {
 			t.Fatalf("got %s, want a confirmation that a message was sent", text)
 		}
 		shot(p, "2-code")
-		link, _ := s.Printed(t, "nina@example.com", 0)
+		link, _ := s.WaitForEmail(t, "nina@example.com", 0)
 		if got := s.Call(t, http.MethodHead, strings.TrimPrefix(link, base), ""); got.StatusCode != 200 {
 			t.Errorf("HEAD by a link scanner: got %d", got.StatusCode)
 		}
@@ -127,7 +127,7 @@ func TestPortalByKeyboard(t *testing.T) {
 	tabTo("input#email")
 	write("kim@example.com")
 	p.Press("Enter")
-	_, code := s.Printed(t, "kim@example.com", 0)
+	_, code := s.WaitForEmail(t, "kim@example.com", 0)
 	tabTo("input#code")
 	write(code)
 	p.Press("Enter")
@@ -200,7 +200,7 @@ func TestSubscribing(t *testing.T) {
 		if got := post("/account/plan/manage", nil); got.StatusCode != 303 || !strings.HasPrefix(got.Header.Get("Location"), "https://") {
 			t.Errorf("customer portal: got %d to %s, want 303", got.StatusCode, got.Header.Get("Location"))
 		}
-		shown := blackbox.Succeeds(t, blackbox.Command(t, cfg, "accounts", "show", "paul@example.com"))
+		shown := blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "show", "paul@example.com"))
 		if !strings.Contains(shown.Out, "pro") {
 			t.Errorf("got the account %s, want Pro", shown.Out)
 		}

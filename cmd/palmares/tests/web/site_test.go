@@ -64,7 +64,7 @@ func TestSiteIsAccessible(t *testing.T) {
 func TestSiteByKeyboard(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
-	blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: 1})))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: 1})))
 	s := blackbox.Serve(t, cfg)
 	base := "http://" + s.Address
 	p := browser.Start(t).Open(t, browser.Look{NoScript: true, Width: 360}, base+"/")
@@ -221,7 +221,7 @@ func TestFirstCall(t *testing.T) {
 	// Pages may not read the clipboard, so the test intercepts writes to it.
 	p.Eval(`(write => navigator.clipboard.writeText = text => { document.body.dataset.copied = text; return write(text) })(navigator.clipboard.writeText.bind(navigator.clipboard)), 0`, nil)
 	p.Click(button)
-	p.Shows(button, "Copied")
+	p.WaitForText(button, "Copied")
 	var copied string
 	if p.Eval("document.body.dataset.copied", &copied); copied != line {
 		t.Errorf("got %q copied, want the call", copied)

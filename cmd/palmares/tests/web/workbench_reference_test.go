@@ -131,7 +131,7 @@ var exampleLine = regexp.MustCompile(`(?m)^Example: http://[^/]+(/.*)$`)
 func TestExamplesExist(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		blackbox.Succeeds(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: 1})))
+		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: 1})))
 		key := blackbox.NewKey(t, cfg, "pro")
 		s := blackbox.Serve(t, cfg)
 		answers := func(path string) {
@@ -180,7 +180,7 @@ func TestExamplesExist(t *testing.T) {
 func TestWorkbenchWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.Postgres(t)
-	line := blackbox.NewLine(t, cfg.DatabaseURL)
+	line := blackbox.NewProxy(t, cfg.DatabaseURL)
 	cfg.DatabaseURL = line.URL
 	s := blackbox.Serve(t, cfg, "--demo")
 	line.Cut()

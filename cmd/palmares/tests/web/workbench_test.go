@@ -59,7 +59,7 @@ func withAssets(t *testing.T, start func() *blackbox.Server) *blackbox.Server {
 // shows waits until an element contains a text.
 func shows(t *testing.T, p *browser.Page, selector, want string) {
 	t.Helper()
-	p.Shows(selector, want)
+	p.WaitForText(selector, want)
 }
 
 // stored waits until GraphiQL has stored a number of tabs, the current one with
@@ -251,7 +251,7 @@ func TestExplorerUsesAccountKey(t *testing.T) {
 	p := browser.Start(t).Open(t, browser.Look{}, base+"/login")
 	p.Fill("#email", "kay@example.com")
 	p.Click("main button")
-	link, _ := s.Printed(t, "kay@example.com", 0)
+	link, _ := s.WaitForEmail(t, "kay@example.com", 0)
 	p.Go(link)
 	p.Click("main button")
 	p.Go(base + explorerOf("/api/embeddings/plume"))
@@ -280,7 +280,7 @@ func TestExplorerUsesAccountKey(t *testing.T) {
 	p.Go(base + "/explorer")
 	shows(t, p, inQuery, "query embeddings(")
 	p.Click("button[aria-label='Show History']")
-	p.Shows(".graphiql-history", "embeddings")
+	p.WaitForText(".graphiql-history", "embeddings")
 	p.Click(".graphiql-history-item-label")
 	runQuery(p)
 	shows(t, p, inAnswer, `"chunk_count": `)
@@ -316,7 +316,7 @@ func TestWorkbenchIsAccessible(t *testing.T) {
 func TestWorkbenchAssetsAreCompressed(t *testing.T) {
 	t.Parallel()
 	s := withAssets(t, func() *blackbox.Server { // not under the race detector, which makes compression ten times slower
-		return blackbox.Serving(t, blackbox.Shipped(t, blackbox.Demo(t), "serve", "--listen", "127.0.0.1:0", "--demo"))
+		return blackbox.ServeCommand(t, blackbox.ReleaseCommand(t, blackbox.Demo(t), "serve", "--listen", "127.0.0.1:0", "--demo"))
 	})
 	folder := testkit.Assets(t)
 	files, err := filepath.Glob(filepath.Join(folder, "*.[jc]s*"))

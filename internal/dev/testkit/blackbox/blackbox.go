@@ -33,13 +33,13 @@ var instead struct {
 	env  []string
 }
 
-// RunInstead makes commands run another program with additional environment
+// UseProgram makes commands run another program with additional environment
 // variables, such as a test binary that behaves like palmares.
-func RunInstead(path string, env ...string) { instead.path, instead.env = path, env }
+func UseProgram(path string, env ...string) { instead.path, instead.env = path, env }
 
-// RunShipped makes all commands run the release build. Browser tests use it: a
+// UseReleaseBuild makes all commands run the release build. Browser tests use it: a
 // server with the race detector would take most of the CPU from the browser.
-func RunShipped() { buildAsTests = buildShipped }
+func UseReleaseBuild() { buildAsTests = buildShipped }
 
 // Path returns the path of the program that commands run. It is built with the
 // race detector if the tests are.
@@ -57,9 +57,9 @@ func Command(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
 	return command(t, Path(t), cfg, args...)
 }
 
-// Shipped is like Command with the release build, for long tests: the embedded
+// ReleaseCommand is like Command with the release build, for long tests: the embedded
 // database is ten times slower under the race detector.
-func Shipped(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
+func ReleaseCommand(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
 	t.Helper()
 	return command(t, built(t, buildShipped), cfg, args...)
 }
@@ -140,8 +140,8 @@ type Result struct {
 	Out, Err string
 }
 
-// Runs runs a process to its end.
-func Runs(t testing.TB, cmd *exec.Cmd) Result {
+// Run runs a process to its end.
+func Run(t testing.TB, cmd *exec.Cmd) Result {
 	t.Helper()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -153,10 +153,10 @@ func Runs(t testing.TB, cmd *exec.Cmd) Result {
 	return Result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
 }
 
-// Succeeds runs a process that must exit with 0.
-func Succeeds(t testing.TB, cmd *exec.Cmd) Result {
+// MustRun runs a process that must exit with 0.
+func MustRun(t testing.TB, cmd *exec.Cmd) Result {
 	t.Helper()
-	r := Runs(t, cmd)
+	r := Run(t, cmd)
 	if r.Code != 0 {
 		t.Fatalf("%v: got exit code %d, want 0\n%s", cmd.Args[1:], r.Code, r.Err)
 	}
@@ -169,8 +169,8 @@ var accounts atomic.Int64
 func NewKey(t testing.TB, cfg store.Config, plan string) string {
 	t.Helper()
 	email := fmt.Sprintf("%s-%d@example.com", plan, accounts.Add(1))
-	Succeeds(t, Command(t, cfg, "accounts", "create", email, "--plan", plan))
-	return strings.TrimSpace(Succeeds(t, Command(t, cfg, "keys", "create", email, "--name", "test")).Out)
+	MustRun(t, Command(t, cfg, "accounts", "create", email, "--plan", plan))
+	return strings.TrimSpace(MustRun(t, Command(t, cfg, "keys", "create", email, "--name", "test")).Out)
 }
 
 // demo returns the files of an embedded database with the demo catalog.
@@ -247,8 +247,8 @@ func FreeAddress(t testing.TB) string {
 	return address
 }
 
-// NewLine starts a proxy in front of a database, which ends with the test.
-func NewLine(t testing.TB, database string) *testkit.Line {
+// NewProxy starts a proxy in front of a database, which ends with the test.
+func NewProxy(t testing.TB, database string) *testkit.Proxy {
 	t.Helper()
 	line, err := testkit.OpenLine(database)
 	if err != nil {

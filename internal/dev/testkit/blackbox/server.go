@@ -29,13 +29,13 @@ type Server struct {
 // Serve starts a server on a database, which is killed with the test.
 func Serve(t testing.TB, cfg store.Config, args ...string) *Server {
 	t.Helper()
-	return Serving(t, Command(t, cfg, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
+	return ServeCommand(t, Command(t, cfg, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
 }
 
 var printedAddress = regexp.MustCompile(`http://([^/\s]+)`)
 
-// Serving starts a prepared command that serves.
-func Serving(t testing.TB, cmd *exec.Cmd) *Server {
+// ServeCommand starts a prepared command that serves.
+func ServeCommand(t testing.TB, cmd *exec.Cmd) *Server {
 	t.Helper()
 	s := &Server{Cmd: cmd, Log: &testkit.Log{}, Done: make(chan error, 1)}
 	cmd.Stderr = s.Log
@@ -104,8 +104,8 @@ func (s *Server) Call(t testing.TB, method, path, body string, headers ...string
 	return response
 }
 
-// Ends waits for the server to exit, which must be without an error.
-func (s *Server) Ends(t testing.TB) {
+// WaitForExit waits for the server to exit, which must be without an error.
+func (s *Server) WaitForExit(t testing.TB) {
 	t.Helper()
 	if err := wait.Receive(t, "the server exits", s.Done); err != nil {
 		t.Errorf("got %v, want a clean exit\n%s", err, s.Log)
@@ -114,9 +114,9 @@ func (s *Server) Ends(t testing.TB) {
 
 var printedLink = regexp.MustCompile(`"to":"([^"]+)".*"link":"([^"]+)","code":"(\d{6})"`)
 
-// Printed waits for a sign-in email that the server prints to its log, and
+// WaitForEmail waits for a sign-in email that the server prints to its log, and
 // skips as many to the same address as after says.
-func (s *Server) Printed(t testing.TB, to string, after int) (link, code string) {
+func (s *Server) WaitForEmail(t testing.TB, to string, after int) (link, code string) {
 	t.Helper()
 	wait.Until(t, "an email to "+to+" in the log", func() bool {
 		n := 0

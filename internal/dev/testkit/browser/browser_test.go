@@ -156,7 +156,7 @@ func TestCookies(t *testing.T) {
 	p := b.Open(t, browser.Look{}, address+"/cookie")
 	p.Go(address + "/")
 	expect(t, "known in its own tab", p.Exists("#visitor"), true)
-	other := p.In(t, browser.Look{Dark: true})
+	other := p.OpenTab(t, browser.Look{Dark: true})
 	other.Go(address + "/")
 	expect(t, "known in another tab", other.Exists("#visitor"), true)
 	expect(t, "known elsewhere", b.Open(t, browser.Look{}, address+"/").Exists("#visitor"), false)
@@ -245,7 +245,7 @@ func TestFailedActions(t *testing.T) {
 	for want, do := range map[string]func(p *browser.Page){
 		"not visible":       func(p *browser.Page) { p.Click("button") },
 		"is disabled":       func(p *browser.Page) { p.Click("#off") },
-		`got "Test`:         func(p *browser.Page) { p.Shows("h1", "Best") },
+		`got "Test`:         func(p *browser.Page) { p.WaitForText("h1", "Best") },
 		"not there":         func(p *browser.Page) { p.Text("#nothing") },
 		"cannot be changed": func(p *browser.Page) { p.Fill("input", "x") },
 		"no key":            func(p *browser.Page) { p.Press("Tabb") },
@@ -282,7 +282,7 @@ func TestClickWaits(t *testing.T) {
 	p.Click("#moving")
 	expect(t, "the element when clicked", p.Text("#clicked"), "at rest")
 	p.Click("#later")
-	p.Shows("#later", "Done")
+	p.WaitForText("#later", "Done")
 }
 
 // A failed test leaves a screenshot and the console log.

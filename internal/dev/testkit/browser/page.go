@@ -68,8 +68,8 @@ func newPage(t testing.TB, ctx context.Context, end context.CancelFunc, look Loo
 	return p
 }
 
-// In opens another tab for the same visitor, with another Look.
-func (p *Page) In(t testing.TB, look Look) *Page {
+// OpenTab opens another tab for the same visitor, with another Look.
+func (p *Page) OpenTab(t testing.TB, look Look) *Page {
 	t.Helper()
 	ctx, end := chromedp.NewContext(p.ctx)
 	return newPage(t, ctx, end, look)
@@ -97,9 +97,9 @@ func (p *Page) Text(selector string) (text string) {
 	return text
 }
 
-// Shows waits until an element's text contains want. Code editors use
+// WaitForText waits until an element's text contains want. Code editors use
 // non-breaking spaces, which count as spaces.
-func (p *Page) Shows(selector, want string) {
+func (p *Page) WaitForText(selector, want string) {
 	p.t.Helper()
 	read := "(document.querySelector(" + quote(selector) + ")?.innerText ?? '').replaceAll('\u00a0', ' ')"
 	p.until("read "+quote(want)+" in "+selector, func(ctx context.Context) (bool, error) {
