@@ -41,9 +41,9 @@ var notices = map[string]string{
 }
 
 func (p *Portal) content(v *visit, data any) page.Content {
-	c := page.Content{Service: p.ServiceName, Credit: p.Credit, Here: v.URL.Path, Data: data}
+	c := page.Content{Service: p.ServiceName, Credit: p.Credit, Path: v.URL.Path, Data: data}
 	if v.account != nil {
-		c.Person = v.account.Email
+		c.Email = v.account.Email
 	}
 	return c
 }
@@ -57,7 +57,7 @@ func (p *Portal) show(v *visit, name string, data any) error {
 		if status = reason.Code.Status(); status >= http.StatusInternalServerError {
 			return v.invalid
 		}
-		content.Wrong = reason.Message
+		content.FormError = reason.Message
 	}
 	return pages.Write(v.w, status, name, content)
 }

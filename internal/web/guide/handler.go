@@ -116,7 +116,7 @@ func (g *Guides) add(path, template string, data any, text string) error {
 
 func (g *Guides) content(path string, data any) page.Content {
 	return page.Content{
-		Service: g.cfg.ServiceName, Credit: g.cfg.Credit, Here: path,
+		Service: g.cfg.ServiceName, Credit: g.cfg.Credit, Path: path,
 		Head: page.Head{Styles: []string{Assets.Path("guide.css")}}, Data: data,
 	}
 }

@@ -25,10 +25,10 @@ var templateFiles embed.FS
 // Content is the data of the layout. Data belongs to the page within it.
 type Content struct {
 	Service, Credit string
-	Person          string // email address of the signed-in user, or ""
-	Here            string // path of the page, for the menus
+	Email           string // email address of the signed-in user, or ""
+	Path            string // path of the page, for the menus
 	Notice          string // confirms the previous action
-	Wrong           string // error in the submitted form
+	FormError       string // error in the submitted form
 	Markdown        string // path of the Markdown version, or ""
 	Head            Head
 	Data            any
@@ -42,7 +42,7 @@ type Head struct {
 
 // Section reports whether the page is at path or below it.
 func (c Content) Section(path string) bool {
-	return c.Here == path || strings.HasPrefix(c.Here, path+"/")
+	return c.Path == path || strings.HasPrefix(c.Path, path+"/")
 }
 
 type menuItem struct {

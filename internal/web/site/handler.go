@@ -205,7 +205,7 @@ func (s *Site) render(req *request) cache.Execute {
 
 func (s *Site) content(path string, data any) page.Content {
 	return page.Content{
-		Service: s.ServiceName, Credit: s.Credit, Here: path, Data: data,
+		Service: s.ServiceName, Credit: s.Credit, Path: path, Data: data,
 		Head: page.Head{Styles: []string{Assets.Path("site.css")}},
 	}
 }

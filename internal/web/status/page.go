@@ -119,7 +119,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Page) content(data any) page.Content {
-	return page.Content{Service: p.ServiceName, Credit: p.Credit, Here: Path, Data: data, Head: page.Head{Styles: []string{Assets.Path("status.css")}}}
+	return page.Content{Service: p.ServiceName, Credit: p.Credit, Path: Path, Data: data, Head: page.Head{Styles: []string{Assets.Path("status.css")}}}
 }
 
 func (p *Page) fail(w http.ResponseWriter, r *http.Request, cause *problem.Problem, title string) {

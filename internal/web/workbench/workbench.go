@@ -150,7 +150,7 @@ func (w *Workbench) setSecurityHeaders(header http.Header, policy string) {
 }
 
 func (w *Workbench) content(path string, head page.Head, data any) page.Content {
-	return page.Content{Service: w.ServiceName, Credit: w.Credit, Here: path, Head: head, Data: data}
+	return page.Content{Service: w.ServiceName, Credit: w.Credit, Path: path, Head: head, Data: data}
 }
 
 // failed logs why a page could not be rendered and returns the public error.
@@ -163,7 +163,7 @@ func (w *Workbench) failed(ctx context.Context, path string, cause error) error 
 func (w *Workbench) entry(ctx context.Context, name string, content page.Content, caching, vary string) (*cache.Entry, error) {
 	entry, err := templates.Entry(name, content, caching, vary)
 	if err != nil {
-		return nil, w.failed(ctx, content.Here, err)
+		return nil, w.failed(ctx, content.Path, err)
 	}
 	return entry, nil
 }
