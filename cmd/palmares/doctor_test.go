@@ -276,13 +276,13 @@ func TestDoctorOnMail(t *testing.T) {
 	check(plain.URL, "ok", "accepts unencrypted connections")
 	check(strings.Replace(plain.URL, "smtp://", "smtp://mailer:geheim@", 1), "warning", "the password is not sent")
 	// Other machines must offer encryption, and this address does not count as local.
-	check(strings.Replace(plain.URL, "127.0.0.1", "0.0.0.0", 1), "wrong", "offers no encryption")
-	check("smtp://"+freeAddress(t), "wrong", "does not answer")
-	check("smtp://"+startGreeting(t, "554 go away"), "wrong", "does not talk to us")
+	check(strings.Replace(plain.URL, "127.0.0.1", "0.0.0.0", 1), "wrong", "does not support encryption")
+	check("smtp://"+freeAddress(t), "wrong", "cannot be reached")
+	check("smtp://"+startGreeting(t, "554 go away"), "wrong", "rejected the connection")
 	check("smtp://"+startSilent(t), "wrong", "took too long")
 	encrypted, trust := startEncryptedSMTP(t)
-	check(encrypted, "wrong", "certificate is not to be trusted")
-	check(strings.Replace(encrypted, "geheim", "geheimer", 1), "wrong", "does not accept our user and password", trust)
+	check(encrypted, "wrong", "certificate of the mail server is not valid")
+	check(strings.Replace(encrypted, "geheim", "geheimer", 1), "wrong", "rejected the user name or password", trust)
 	check("", "warning", "nobody can sign in", "PUBLIC_URL=https://palmares.example.invalid", "TRUSTED_PROXIES=127.0.0.1")
 }
 

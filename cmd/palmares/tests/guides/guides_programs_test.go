@@ -50,7 +50,7 @@ func (r *reader) receive(b block) error {
 	if err := p.waitFor(b.Until); err != nil {
 		return err
 	}
-	if sent := blackbox.Run(r, blackbox.Command(r, r.cfg, "webhooks", "test", endpoint[1])); !strings.Contains(sent.Out, "It has arrived: status 204") {
+	if sent := blackbox.Run(r, blackbox.Command(r, r.cfg, "webhooks", "test", endpoint[1])); !strings.Contains(sent.Out, "delivered: status 204") {
 		return fmt.Errorf("the receiver rejects a valid event: %s%s", sent.Out, sent.Err)
 	}
 	r.attack(address, secret)
