@@ -21,13 +21,6 @@ const (
 	maxSlugText    = 500 // characters, far more than any slug has
 )
 
-func checkRange(name string, value, least, most int) error {
-	if value < least || value > most {
-		return problem.New(problem.BadInput, "%s must be between %d and %d (got %d).", name, least, most, value)
-	}
-	return nil
-}
-
 // checkText rejects text that a database could not compare.
 func checkText(name, value string, longest int) error {
 	switch {

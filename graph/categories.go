@@ -14,6 +14,7 @@ import (
 	"palmares/ent/predicate"
 	"palmares/ent/tool"
 	"palmares/graph/model"
+	"palmares/internal/core/params"
 )
 
 func (queryResolver) Categories(ctx context.Context) ([]*model.Category, error) {
@@ -83,7 +84,7 @@ type categoryToolsKey struct {
 func (r *reader) readCategoryTools(ctx context.Context, categories []*model.Category, field graphql.CollectedField, s selection) error {
 	args := field.ArgumentMap(s.op.Variables)
 	limit, _ := wholeNumber(args["limit"])
-	if err := checkRange("limit", limit, 1, maxNestedTools); err != nil {
+	if err := params.CheckRange("limit", limit, 1, maxNestedTools); err != nil {
 		return err
 	}
 	nodes := selection{op: s.op}.with(field.Selections)

@@ -8,11 +8,12 @@ import (
 	"palmares/ent/tool"
 	"palmares/graph/model"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
 
 func (queryResolver) Changes(ctx context.Context, first int, after *string, types []model.ChangeType, category *string, order model.ChangeOrder) (*model.ChangeConnection, error) {
-	if err := checkRange("first", first, 1, maxPageSize); err != nil {
+	if err := params.CheckRange("first", first, 1, maxPageSize); err != nil {
 		return nil, err
 	}
 	r, w := readerFrom(ctx), &window{}

@@ -151,8 +151,8 @@ func TestInvalidChangesArguments(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
 		const notACursor = "after must be the id of an event, such as evt_42."
 		for arguments, message := range map[string]string{
-			`first: 201`:                        "first must be between 1 and 200 (got 201).",
-			`first: 0`:                          "first must be between 1 and 200 (got 0).",
+			`first: 201`:                        "first must be an integer from 1 to 200 (got 201).",
+			`first: 0`:                          "first must be an integer from 1 to 200 (got 0).",
 			`after: ""`:                         notACursor,
 			`after: "42"`:                       notACursor,
 			`after: "evt_"`:                     notACursor,

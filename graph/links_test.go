@@ -157,8 +157,8 @@ func TestComparisonsLimit(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
 		expect(t, "three places", mustExecute(t, e, `query ($n: Int!) {tool(slug: "plume") {one: comparisons(limit: 1) {slug} two: comparisons(limit: $n) {slug} comparisons {slug}}}`, map[string]any{"n": 2.0}),
 			`{"tool":{"one":[{"slug":"plume-vs-ecritoire-cie"}],"two":[{"slug":"plume-vs-ecritoire-cie"},{"slug":"plume-vs-relire-svp"}],"comparisons":[{"slug":"plume-vs-ecritoire-cie"},{"slug":"plume-vs-relire-svp"}]}}`)
-		wantRejected(t, execute(t, e, "", `{tool(slug: "plume") {comparisons(limit: 201) {slug}}}`), "BAD_USER_INPUT", "limit must be between 1 and 200 (got 201).")
-		wantRejected(t, execute(t, e, "", `{tools {items {comparisons(limit: 0) {slug}}}}`), "BAD_USER_INPUT", "limit must be between 1 and 200 (got 0).")
+		wantRejected(t, execute(t, e, "", `{tool(slug: "plume") {comparisons(limit: 201) {slug}}}`), "BAD_USER_INPUT", "limit must be an integer from 1 to 200 (got 201).")
+		wantRejected(t, execute(t, e, "", `{tools {items {comparisons(limit: 0) {slug}}}}`), "BAD_USER_INPUT", "limit must be an integer from 1 to 200 (got 0).")
 	})
 }
 

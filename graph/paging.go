@@ -11,6 +11,7 @@ import (
 	entsql "entgo.io/ent/dialect/sql"
 
 	"palmares/graph/model"
+	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
 
@@ -110,7 +111,7 @@ type list[Row, Node any] struct {
 
 // page reads a numbered page.
 func (l *list[Row, Node]) page(ctx context.Context, number, limit int) ([]Node, *model.PageInfoByNumber, error) {
-	if err := cmp.Or(checkRange("page", number, 1, maxPage), checkRange("limit", limit, 1, maxPageSize), l.err); err != nil {
+	if err := cmp.Or(params.CheckRange("page", number, 1, maxPage), params.CheckRange("limit", limit, 1, maxPageSize), l.err); err != nil {
 		return nil, nil, err
 	}
 	total, err := l.count()
@@ -159,7 +160,7 @@ func (l *list[Row, Node]) connection(ctx context.Context, first *int, after *str
 	case last != nil:
 		name, w.limit, w.backward, w.order = "last", *last, true, l.order.reversed()
 	}
-	if err := cmp.Or(checkRange(name, w.limit, 0, maxPageSize), l.err); err != nil {
+	if err := cmp.Or(params.CheckRange(name, w.limit, 0, maxPageSize), l.err); err != nil {
 		return c, err
 	}
 	if w.after, err = l.decodeCursor("after", after); err != nil {

@@ -13,6 +13,7 @@ import (
 	"palmares/graph/generated"
 	"palmares/graph/model"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
 
@@ -171,7 +172,7 @@ func (s selection) maxLimit(name string) (int, error) {
 	for _, field := range s.fields() {
 		if field.Name == name {
 			limit, _ := wholeNumber(field.ArgumentMap(s.op.Variables)["limit"])
-			if err := checkRange("limit", limit, 1, maxPageSize); err != nil {
+			if err := params.CheckRange("limit", limit, 1, maxPageSize); err != nil {
 				return 0, err
 			}
 			most = max(most, limit)

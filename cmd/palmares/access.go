@@ -16,6 +16,7 @@ import (
 	"palmares/internal/account/billing"
 	"palmares/internal/account/portal"
 	"palmares/internal/catalog/journal"
+	"palmares/internal/core/negotiate"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
@@ -98,7 +99,7 @@ func (a *access) streams() graph.StreamConfig {
 // keyUseInterval is how often the times of last use of keys are saved.
 const keyUseInterval = 5 * time.Second
 
-// run saves counts and key uses until ctx ends, and once more at the end.
+// run saves counts and key uses until ctx ends, and a last time when it ends.
 func (a *access) run(ctx context.Context) {
 	var ledger sync.WaitGroup
 	ledger.Go(func() { a.ledger.Run(ctx) })
@@ -154,7 +155,7 @@ func inPortal(path string) bool {
 
 // writeError writes an HTML page to browsers and JSON to programs.
 func (p *program) writeError(w http.ResponseWriter, r *http.Request, err error) {
-	if inPortal(r.URL.Path) || strings.Contains(r.Header.Get("Accept"), "text/html") && !usesQuota(r) {
+	if inPortal(r.URL.Path) || negotiate.Named(r.Header["Accept"], "text/html") > 0 && !usesQuota(r) {
 		p.services.portal.Refuse(w, r, err)
 		return
 	}

@@ -114,7 +114,7 @@ func TestNewerDatabaseIsRefused(t *testing.T) {
 		if err := s.CheckMigrated(t.Context()); err == nil || err.Error() != want {
 			t.Errorf("check: %v", err)
 		}
-		// Who serves already goes on, until the upgrade comes to it.
+		// A running server keeps serving until it is upgraded.
 		if err := s.Ready(t.Context()); err != nil {
 			t.Errorf("ready: %v", err)
 		}

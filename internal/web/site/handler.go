@@ -19,6 +19,7 @@ import (
 
 	"palmares/graph"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/negotiate"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/web/page"
@@ -231,7 +232,7 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, route *route, err er
 		return // the client has disconnected
 	}
 	p := problem.Of(err)
-	if route == nil && !strings.Contains(r.Header.Get("Accept"), "text/html") {
+	if route == nil && negotiate.Named(r.Header["Accept"], "text/html") == 0 {
 		w.Header().Set("Cache-Control", "no-store")
 		problem.Write(w, p)
 		return
