@@ -307,7 +307,7 @@ func TestWorkbenchIsAccessible(t *testing.T) {
 			p.Go("http://" + s.Address + "/docs")
 			shows(t, p, "#reference", "/api/v1/tools/{slug}")
 			shows(t, p, "#reference", "Test Request")
-			shows(t, p, "#reference", "Free of rights") // the last element to appear
+			shows(t, p, "#reference", "Free to reuse") // the last element to appear
 			checkPage(t, p, "docs-"+lookName(look))
 		})
 	}
