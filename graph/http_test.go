@@ -147,7 +147,7 @@ type failingCatalog struct {
 	err error
 }
 
-func (f failingCatalog) Reading(context.Context, func(context.Context, *ent.Release) error) error {
+func (f failingCatalog) WithRelease(context.Context, func(context.Context, *ent.Release) error) error {
 	return f.err
 }
 
@@ -178,7 +178,7 @@ func TestDatabaseFailsDuringAnOperation(t *testing.T) {
 // panickingCatalog returns no client, so that readers panic.
 type panickingCatalog struct{ graph.Catalog }
 
-func (panickingCatalog) Reading(ctx context.Context, read func(context.Context, *ent.Release) error) error {
+func (panickingCatalog) WithRelease(ctx context.Context, read func(context.Context, *ent.Release) error) error {
 	return read(ctx, &ent.Release{ID: 1})
 }
 

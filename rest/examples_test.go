@@ -129,7 +129,7 @@ func TestExamplesWithoutACatalog(t *testing.T) {
 // unreadable is a catalog whose database is unavailable.
 type unreadable struct{ graph.Catalog }
 
-func (unreadable) Reading(context.Context, func(context.Context, *ent.Release) error) error {
+func (unreadable) WithRelease(context.Context, func(context.Context, *ent.Release) error) error {
 	return errors.New("unavailable")
 }
 

@@ -208,7 +208,7 @@ func TestCachedEmbeddingsRequireAKey(t *testing.T) {
 // panicking is a catalog that panics when it is read.
 type panicking struct{ graph.Catalog }
 
-func (panicking) Reading(ctx context.Context, read func(context.Context, *ent.Release) error) error {
+func (panicking) WithRelease(ctx context.Context, read func(context.Context, *ent.Release) error) error {
 	return read(ctx, &ent.Release{ID: 1})
 }
 

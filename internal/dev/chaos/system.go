@@ -342,7 +342,7 @@ func (s *system) recordedUsage() (int, error) {
 	}
 	for line := range strings.Lines(shown) {
 		var n int
-		if _, err := fmt.Sscanf(line, "today %d requests", &n); err == nil {
+		if _, err := fmt.Sscanf(line, "requests %d today", &n); err == nil {
 			return n, nil
 		}
 	}

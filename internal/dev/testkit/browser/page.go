@@ -377,6 +377,10 @@ const clickable = `(() => {
 		const box = element.getClientRects()[0];
 		if (!box || !box.width || !box.height) throw new Error("the element is not visible");
 		if (element.disabled || element.getAttribute("aria-disabled") === "true") throw new Error("the element is disabled");
+		// A busy machine may draw no frame in which a moving element moves.
+		for (let moving = element; moving; moving = moving.parentElement)
+			if (moving.getAnimations().some(({playState, effect}) => playState === "running" && effect?.getComputedTiming().endTime !== Infinity))
+				throw new Error("the element is moving");
 		const at = {x: box.x + box.width / 2, y: box.y + box.height / 2, width: box.width, height: box.height};
 		const hit = document.elementFromPoint(at.x, at.y);
 		if (!element.contains(hit) && hit?.closest("label")?.control !== element)
