@@ -63,7 +63,7 @@ func startCluster(ctx context.Context, p load.Program, logs string) (s *system, 
 		return nil, err
 	}
 	s.onStop(s.redis.Stop)
-	if s.line, err = testkit.OpenLine(s.postgres.URL); err != nil {
+	if s.line, err = testkit.OpenProxy(s.postgres.URL); err != nil {
 		return nil, err
 	}
 	s.onStop(s.line.Close)

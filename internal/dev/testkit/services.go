@@ -187,14 +187,14 @@ type Proxy struct {
 	URL      string // of the database, through the proxy
 	target   string
 	listener net.Listener
-	cut      atomic.Bool // refuses connections
 	silent   atomic.Bool // discards data
 	mu       sync.Mutex
+	cut      bool // refuses connections
 	open     map[net.Conn]bool
 }
 
-// OpenLine starts a proxy to the database at a URL.
-func OpenLine(database string) (*Proxy, error) {
+// OpenProxy starts a proxy to the database at a URL.
+func OpenProxy(database string) (*Proxy, error) {
 	u, err := url.Parse(database)
 	if err != nil {
 		return nil, err
@@ -219,15 +219,16 @@ func OpenLine(database string) (*Proxy, error) {
 
 func (l *Proxy) forward(client net.Conn) {
 	defer client.Close()
-	if l.cut.Load() {
-		return
-	}
 	server, err := net.Dial("tcp", l.target)
 	if err != nil {
 		return
 	}
 	defer server.Close()
 	l.mu.Lock()
+	if l.cut { // perhaps since the connection was accepted
+		l.mu.Unlock()
+		return
+	}
 	l.open[client], l.open[server] = true, true
 	l.mu.Unlock()
 	go func() {
@@ -255,8 +256,14 @@ func (l *Proxy) copy(to, from net.Conn) {
 
 // Cut closes all connections and refuses new ones.
 func (l *Proxy) Cut() {
-	l.cut.Store(true)
+	l.refuse(true)
 	l.closeAll()
+}
+
+func (l *Proxy) refuse(cut bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut = cut
 }
 
 // Silence discards all data without closing connections, like a network that
@@ -265,7 +272,7 @@ func (l *Proxy) Silence() { l.silent.Store(true) }
 
 // Restore ends Cut and Silence. Connections that lost data are closed.
 func (l *Proxy) Restore() {
-	l.cut.Store(false)
+	l.refuse(false)
 	if l.silent.Swap(false) {
 		l.closeAll()
 	}

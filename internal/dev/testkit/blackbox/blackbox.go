@@ -250,7 +250,7 @@ func FreeAddress(t testing.TB) string {
 // NewProxy starts a proxy in front of a database, which ends with the test.
 func NewProxy(t testing.TB, database string) *testkit.Proxy {
 	t.Helper()
-	line, err := testkit.OpenLine(database)
+	line, err := testkit.OpenProxy(database)
 	if err != nil {
 		t.Fatal(err)
 	}
