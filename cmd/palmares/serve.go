@@ -169,7 +169,7 @@ func (p *program) fillDemo(ctx context.Context) error {
 func (p *program) handler() (http.Handler, error) {
 	p.executor = graph.NewExecutor(graph.Config{
 		Catalog: p.store, Credit: p.settings.credit(), Limits: graph.Limits(p.settings.GraphQL), Log: p.log, Cache: p.cache, Trace: p.telemetry.operations(),
-		Healthy: p.minutes.Healthy, Tools: p.health.tools,
+		Healthy: func() bool { return p.minutes.HealthyFor(2 * p.settings.GraphQL.Time) }, Tools: p.health.tools,
 	})
 	routes, err := p.routes()
 	if err != nil {

@@ -54,6 +54,7 @@ type Recorder struct {
 	read         func(context.Context) error
 	running      chan error // result of a read that exceeded its timeout
 	unhealthy    atomic.Bool
+	lastFailure  atomic.Pointer[time.Time] // of a check; nil if there was none
 	writes       int
 
 	mu      sync.Mutex
@@ -80,6 +81,13 @@ func NewRecorder(s *store.Store, log *slog.Logger) *Recorder {
 
 // Healthy reports whether the last check succeeded.
 func (r *Recorder) Healthy() bool { return !r.unhealthy.Load() }
+
+// HealthyFor reports whether all checks within a period succeeded. A query that
+// an outage blocked may exceed its time limit just after the database is back.
+func (r *Recorder) HealthyFor(period time.Duration) bool {
+	failure := r.lastFailure.Load()
+	return r.Healthy() && (failure == nil || time.Since(*failure) > period)
+}
 
 // Run checks the database and writes each minute when it is over. When ctx ends,
 // it writes the remaining minutes and returns.
@@ -115,6 +123,8 @@ func (r *Recorder) check(ctx context.Context) {
 	failed := 0
 	if err != nil {
 		failed = 1
+		now := time.Now() // monotonic, so that a jump of the clock does not matter
+		r.lastFailure.Store(&now)
 	}
 	switch before := r.unhealthy.Swap(err != nil); {
 	case err != nil && !before:

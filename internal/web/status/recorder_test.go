@@ -267,3 +267,23 @@ func TestStartWithWrongClock(t *testing.T) {
 		}
 	})
 }
+
+// A timeout just after an outage is still the outage's fault.
+func TestHealthyFor(t *testing.T) {
+	failing := true
+	r := &Recorder{
+		log: slog.New(slog.DiscardHandler), clock: newSteadyClock(), checkTimeout: time.Minute, pending: map[int]*counts{},
+		read: func(context.Context) error {
+			if failing {
+				return errors.New("no connection")
+			}
+			return nil
+		},
+	}
+	r.check(t.Context())
+	failing = false
+	r.check(t.Context())
+	if !r.Healthy() || r.HealthyFor(time.Hour) || !r.HealthyFor(0) {
+		t.Errorf("got healthy %v, for an hour %v, now %v; want true, false, true", r.Healthy(), r.HealthyFor(time.Hour), r.HealthyFor(0))
+	}
+}
