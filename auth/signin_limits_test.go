@@ -1,0 +1,210 @@
+package auth
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+func TestMaxPerMailbox(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		a := newFixture(t, s)
+		ana := a.account("ana@example.com")
+		a.time = a.time.Add(2 * emailWindow)
+		var sent atomic.Int64
+		atOnce(20, func(i int) {
+			email := []string{"victim@example.com", "VICTIM+a@example.com", fmt.Sprintf("victim+%d+x@example.com", i)}[i%3]
+			start := a.StartSignIn
+			if i%2 == 0 { // changes of address count too
+				start = func(ctx context.Context, email string, from Sender) (Challenge, error) {
+					return a.StartEmailChange(ctx, ana, email, from)
+				}
+			}
+			if _, err := start(t.Context(), email, Sender{Network: fmt.Sprint("network ", i)}); err == nil {
+				sent.Add(1)
+			} else {
+				wants(t, email, err, ErrMailboxLimit)
+			}
+		})
+		if sent.Load() != maxPerMailbox {
+			t.Errorf("got %d emails, want the limit", sent.Load())
+		}
+		a.signIn("other@example.com")
+		a.time = a.time.Add(emailWindow)
+		a.signIn("victim@example.com")
+	})
+}
+
+func TestMaxPerNetwork(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		a := newFixture(t, s)
+		var sent atomic.Int64
+		atOnce(40, func(i int) {
+			if _, err := a.StartSignIn(t.Context(), fmt.Sprintf("victim%d@example.com", i), Sender{Network: "192.0.2.1"}); err == nil {
+				sent.Add(1)
+			} else {
+				wants(t, "one more", err, ErrNetworkLimit)
+			}
+		})
+		if sent.Load() != maxPerNetwork {
+			t.Errorf("got %d emails, want the limit", sent.Load())
+		}
+		if _, err := a.StartSignIn(t.Context(), "victim@example.com", Sender{Network: "192.0.2.2"}); err != nil {
+			t.Errorf("another network: got %v, want no error", err)
+		}
+	})
+}
+
+// Deleting an account must not reset the limits on emails.
+func TestEmailLimitsOutliveTheAccount(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		a := newFixture(t, s)
+		accounts := NewAccounts(s)
+		accounts.now = a.now
+		acc := a.account("mallory@example.com")
+		var links []string
+		for range maxPerMailbox {
+			challenge, err := a.StartEmailChange(t.Context(), acc, "victim@example.com", Sender{Network: "192.0.2.1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			links = append(links, challenge.Link)
+		}
+		pending := a.signIn("mallory@example.com")
+		if err := accounts.Delete(t.Context(), acc); err != nil {
+			t.Fatal(err)
+		}
+		_, err := a.StartSignIn(t.Context(), "victim@example.com", Sender{Network: "192.0.2.9"})
+		wants(t, "mailbox", err, ErrMailboxLimit)
+		for i := range maxPerNetwork - maxPerMailbox {
+			if _, err := a.StartSignIn(t.Context(), fmt.Sprintf("victim%d@example.com", i), Sender{Network: "192.0.2.1"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err = a.StartSignIn(t.Context(), "one-more@example.com", Sender{Network: "192.0.2.1"})
+		wants(t, "network", err, ErrNetworkLimit)
+		for _, link := range append(links, pending.Link) {
+			if _, err := a.FindByLink(t.Context(), link); err == nil {
+				t.Error("link of a deleted account: got no error, want one")
+			}
+		}
+		if err := DeleteExpired(t.Context(), s, a.time.Add(confirmationRetention+time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.Write.Confirmation.Query().CountX(t.Context()); n != 0 {
+			t.Errorf("got %d confirmations, want 0", n)
+		}
+	})
+}
+
+// Having many networks does not allow more emails.
+func TestMaxPerWiderNetwork(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		for wider, most := range map[string]int{"2001:db8:1::/48": maxPerWiderIPv6, "192.0.2.0/24": maxPerWiderIPv4} {
+			a := newFixture(t, s)
+			start := func(i int, wider string) error {
+				_, err := a.StartSignIn(t.Context(), fmt.Sprintf("victim%d@%d.example.com", i, most), Sender{fmt.Sprint(wider, " network ", i), wider})
+				return err
+			}
+			for i := range most {
+				if err := start(i, wider); err != nil {
+					t.Fatalf("%s, email %d: got %v, want no error", wider, i, err)
+				}
+			}
+			wants(t, wider, start(most, wider), ErrNetworkLimit)
+			if err := start(most, "another network"); err != nil {
+				t.Errorf("another network: got %v, want no error", err)
+			}
+		}
+	})
+}
+
+// A mailbox has a daily limit on wrong codes in addition to the limit of each
+// email.
+func TestMaxMailboxAttempts(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		a := newFixture(t, s)
+		guesses := func(challenge Challenge, many int) (last error) {
+			for i := range many {
+				_, last = a.CheckCode(t.Context(), signingIn, challenge.Browser, otherThan(challenge.Code, i))
+			}
+			return last
+		}
+		for i := range maxMailboxAttempts / maxAttempts {
+			wants(t, "last attempt of an email", guesses(a.signIn(fmt.Sprintf("ana+%d@example.com", i)), maxAttempts), ErrLocked)
+			a.time = a.time.Add(emailWindow)
+		}
+		challenge := a.signIn("ana@example.com")
+		_, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
+		wants(t, "correct code", err, ErrLocked)
+		found := a.find(challenge.Link)
+		if locked, err := a.Locked(t.Context(), found); err != nil || !locked {
+			t.Errorf("Locked: got %v, %v, want true", locked, err)
+		}
+		if _, err := a.SignIn(t.Context(), found); err != nil {
+			t.Errorf("link: got %v, want no error", err)
+		}
+		wants(t, "another mailbox", guesses(a.signIn("ben@example.com"), 1), ErrWrongCode)
+
+		a.time = a.time.Add(confirmationRetention)
+		challenge = a.signIn("ana@example.com")
+		if _, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code); err != nil {
+			t.Errorf("a day later: got %v, want no error", err)
+		}
+	})
+}
+
+// Correct codes do not count towards the limit.
+func TestCorrectCodesDoNotCount(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		a := newFixture(t, s)
+		for range maxMailboxAttempts + 1 {
+			challenge := a.signIn("ana@example.com")
+			found, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := a.SignIn(t.Context(), found); err != nil {
+				t.Fatal(err)
+			}
+			a.time = a.time.Add(emailWindow / maxPerMailbox)
+		}
+	})
+}
+
+// Wrong codes still count after their account was deleted.
+func TestWrongCodesOutliveTheAccount(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		a := newFixture(t, s)
+		accounts := NewAccounts(s)
+		accounts.now = a.now
+		mallory := a.account("mallory@example.com")
+		for i := range maxMailboxAttempts {
+			challenge := a.change(mallory, "victim@example.com")
+			_, err := a.CheckCode(t.Context(), changing, challenge.Browser, otherThan(challenge.Code, i))
+			if err == nil {
+				t.Fatal("wrong code: got no error, want one")
+			}
+			a.time = a.time.Add(emailWindow / maxPerMailbox)
+		}
+		a.time = a.time.Add(2 * emailWindow)
+		if err := accounts.Delete(t.Context(), mallory); err != nil {
+			t.Fatal(err)
+		}
+		challenge := a.signIn("victim@example.com")
+		_, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
+		wants(t, "one more", err, ErrLocked)
+	})
+}
