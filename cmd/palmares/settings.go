@@ -82,7 +82,7 @@ func (s *settings) listensOnLoopback() bool {
 }
 
 // isPrivate reports whether an address is reachable only from its own machine
-// or network, where everybody who reads the log may sign in.
+// or network, where anyone who can read the log may sign in.
 func isPrivate(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {

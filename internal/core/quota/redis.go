@@ -122,28 +122,20 @@ func (r *Redis) Take(_ context.Context, s Subject, d Day, limit int) int {
 		r.Fallbacks.Add(1)
 		return <-req.count
 	}
-	count, err := r.ask(req)
-	if err != nil {
-		r.decideAlone(req, true, err)
-		count = <-req.count
-	}
-	return count
-}
-
-// ask sends a request to Redis and waits for its count.
-func (r *Redis) ask(req *request) (count int, err error) {
 	timer := time.NewTimer(r.timeout)
 	defer timer.Stop()
 	select {
 	case r.queue <- req:
-	default:
-		return 0, errors.New("too many requests are waiting")
+	default: // Redis never counts it
+		r.decideAlone(req, false, errors.New("too many requests are waiting"))
+		return <-req.count
 	}
 	select {
 	case count := <-req.count:
-		return count, nil
+		return count
 	case <-timer.C:
-		return 0, context.DeadlineExceeded
+		r.decideAlone(req, true, context.DeadlineExceeded)
+		return <-req.count
 	}
 }
 

@@ -283,4 +283,7 @@ func TestFullQueue(t *testing.T) {
 	if !r.Unavailable() || r.Fallbacks.Load() != 3 {
 		t.Errorf("got unavailable %t after %d failed requests, want true after 3", r.Unavailable(), r.Fallbacks.Load())
 	}
+	if _, n, _ := r.state.next(); n != 2 {
+		t.Errorf("got %d granted requests that Redis has to add, want 2", n)
+	}
 }
