@@ -87,7 +87,7 @@ func TestDatabaseDown(t *testing.T) {
 	cfg := testkit.Postgres(t)
 	line := blackbox.NewProxy(t, cfg.DatabaseURL)
 	cfg.DatabaseURL = line.URL
-	key := blackbox.NewKey(t, cfg, "developer")
+	key := blackbox.NewKey(t, cfg, "pro")
 	s := blackbox.Serve(t, cfg, "--demo")
 	get := func(path string) *http.Response {
 		return s.Call(t, http.MethodGet, path, "", "Authorization", "Bearer "+key)
