@@ -30,10 +30,11 @@ func (s *Store) WithRelease(ctx context.Context, read func(context.Context, *ent
 		case !w.same:
 		case s.replica != nil && w.withoutRows > 0:
 			w.same = false // it may have lagged then, and caught up since
-		case !w.lastHadRows:
+		case w.statements == 0 && s.watched.Load(): // Watch reports newer releases
+		case !w.lastHadRows && !errors.Is(err, ErrNeedsTransaction):
 			err = errors.Join(err, s.checkRelease(ctx, w))
 		}
-		if w.same && !errors.Is(err, errNoWitness) && !s.replica.failed(ctx, err) {
+		if w.same && !errors.Is(err, ErrNeedsTransaction) && !s.replica.failed(ctx, err) {
 			return explain(err)
 		}
 	}
@@ -190,18 +191,28 @@ type witness struct {
 	want        int
 	same        bool // all rows so far were of the wanted release
 	lastHadRows bool // the last statement
-	withoutRows int  // statements that had none
+	statements  int
+	withoutRows int // statements that had none
 }
 
 const newestNumber = `(SELECT max(` + release.FieldID + `) FROM ` + release.Table + `)`
 
-var errNoWitness = errors.New("a release column cannot be added to this statement")
+// ErrNeedsTransaction is returned by a reading that cannot be done without a
+// transaction. It is run again in one.
+var ErrNeedsTransaction = errors.New("this needs a transaction")
+
+// InTransaction reports whether a reading is in a transaction, so that what it
+// reads is of its release for certain.
+func InTransaction(ctx context.Context) bool {
+	reading, _ := ctx.Value(readingKey{}).(*readingState)
+	return reading != nil && reading.tx != nil
+}
 
 // rewrite adds the release as the first column of a statement.
 func (w *witness) rewrite(text string) (string, error) {
 	columns, ok := strings.CutPrefix(text, "SELECT ")
 	if !ok || strings.HasPrefix(columns, "DISTINCT ") {
-		return "", errNoWitness
+		return "", ErrNeedsTransaction
 	}
 	return "SELECT " + newestNumber + ", " + columns, nil
 }
@@ -209,6 +220,7 @@ func (w *witness) rewrite(text string) (string, error) {
 // observe returns rows without that column.
 func (w *witness) observe(rows *sql.Rows) entsql.ColumnScanner {
 	w.lastHadRows = false
+	w.statements++
 	w.withoutRows++
 	return &witnessedRows{Rows: rows, witness: w}
 }

@@ -34,6 +34,8 @@ const pollTimeout = 5 * time.Second
 func (s *Store) Watch(ctx context.Context, log *slog.Logger, seen func(*ent.Release) bool) {
 	wake, stop := s.listen()
 	defer stop()
+	s.watched.Store(true)
+	defer s.watched.Store(false)
 	ticker := time.NewTicker(s.pollEvery)
 	defer ticker.Stop()
 

@@ -57,6 +57,7 @@ type Store struct {
 	readDriver *readDriver
 	newest     atomic.Pointer[ent.Release] // the newest known
 
+	watched             atomic.Bool // Watch is running
 	lockWait, pollEvery time.Duration
 }
 
