@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	entsql "entgo.io/ent/dialect/sql"
@@ -62,7 +61,7 @@ type Executor struct {
 	releases  releaseSignal
 
 	index    atomic.Pointer[catalogIndex] // of the newest release that was read
-	indexing sync.Mutex                   // held while an index is read
+	indexing chan struct{}                // full while an index is read
 }
 
 // Request is an operation to execute: a caller's, as text, or one of the
@@ -121,6 +120,7 @@ func NewExecutor(cfg Config) *Executor {
 		config:    cfg,
 		schema:    schema,
 		documents: &documents{schema.Schema(), cfg.Limits, cache.NewTable[*document](cfg.Cache, "documents")},
+		indexing:  make(chan struct{}, 1),
 		releases:  releaseSignal{next: make(chan struct{}), epoch: make(chan struct{})},
 	}
 }

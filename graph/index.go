@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	entsql "entgo.io/ent/dialect/sql"
@@ -90,8 +91,12 @@ func (e *Executor) indexFor(ctx context.Context, release *ent.Release) (*catalog
 	if !store.InTransaction(ctx) {
 		return nil, store.ErrNeedsTransaction
 	}
-	e.indexing.Lock()
-	defer e.indexing.Unlock()
+	select { // one at a time; a frozen database must not block the others for longer than their own time
+	case e.indexing <- struct{}{}:
+		defer func() { <-e.indexing }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	if current = e.index.Load(); current.isOf(release) {
 		return current, nil
 	}
@@ -293,6 +298,28 @@ func readEntities(ctx context.Context, client *ent.Client, slugs []string, into 
 		}
 	}
 	return err
+}
+
+// retryAfter is how long Run waits after a failure.
+const retryAfter = 5 * time.Second
+
+// Run preloads the newest release at the start and after each announcement, until
+// ctx ends.
+func (e *Executor) Run(ctx context.Context) {
+	for {
+		announced, _ := e.releases.wait()
+		var retry <-chan time.Time
+		if err := e.Preload(ctx); err != nil && ctx.Err() == nil {
+			e.config.Log.WarnContext(ctx, "preloading the catalog failed, will retry", "cause", err)
+			retry = time.After(retryAfter)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-announced:
+		case <-retry:
+		}
+	}
 }
 
 // Preload reads the index of the newest release and as many entities as it may

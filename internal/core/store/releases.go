@@ -92,10 +92,9 @@ func (s *Store) listen() (<-chan *pq.Notification, func()) {
 // several that lag differently, or be unavailable: then the primary is read.
 // This process never shows an older release than it has shown before.
 type replica struct {
-	current    *ent.Client // reads from the primary
-	primary    *sql.DB
-	statements *statements
-	skipUntil  atomic.Int64 // nanoseconds
+	current   *ent.Client // reads from the primary
+	primary   *sql.DB
+	skipUntil atomic.Int64 // nanoseconds
 }
 
 const (
@@ -108,7 +107,7 @@ const (
 
 func (s *Store) setPrimary(primary *sql.DB) {
 	client := ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, primary)))
-	s.replica = &replica{primary: primary, statements: newStatements(primary), current: client}
+	s.replica = &replica{primary: primary, current: client}
 	s.pollEvery = min(s.pollEvery, replicaPoll)
 }
 

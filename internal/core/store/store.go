@@ -74,7 +74,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, explain(err)
 	}
 	s.lockWait = cfg.LockWait
-	s.readDriver = newReadDriver(s.dialect, s.reader)
+	s.readDriver = &readDriver{entsql.OpenDB(s.dialect, s.reader)}
 	s.Read = ent.NewClient(ent.Driver(s.readDriver))
 	s.Write = ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, s.writer)))
 	s.Keys = ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, s.keys)))
