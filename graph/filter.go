@@ -3,6 +3,7 @@ package graph
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	"palmares/ent/predicate"
 	"palmares/ent/tool"
 	"palmares/graph/model"
+	"palmares/internal/catalog/search"
+	"palmares/internal/core/problem"
 	"palmares/internal/core/text"
 )
 
@@ -60,16 +63,12 @@ func (r *reader) toolsWhere(ctx context.Context, filter *model.ToolFilter) ([]pr
 	if filter.UpdatedSince != nil {
 		add(tool.UpdatedAtGTE(*filter.UpdatedSince))
 	}
-	if search := searchText(filter); search != "" {
-		slugs, err := r.search(ctx, search)
+	if query := searchText(filter); query != "" {
+		slugs, err := r.search(ctx, query)
 		if err != nil {
 			return nil, err
 		}
-		if len(slugs) > maxFound {
-			add(tool.SearchTextContains(search))
-		} else {
-			add(tool.IDIn(slugs...))
-		}
+		add(r.slugIn(slugs))
 	}
 	return where, nil
 }
@@ -152,61 +151,48 @@ func boundsOrder(filter *model.ToolFilter, o order) bool {
 	return false
 }
 
-// maxFound is the number of slugs up to which the tools of a search are read by
-// slug. No index helps a search, so it scans all texts only once; with more
-// results, the first tools in any order are found soon anyway.
-const maxFound = 500
-
-// searchText returns the normalized search text of a filter.
+// searchText returns the search text of a filter.
 func searchText(filter *model.ToolFilter) string {
 	if filter == nil || filter.Search == nil {
 		return ""
 	}
-	return text.Fold(*filter.Search)
+	return strings.TrimSpace(*filter.Search)
 }
 
-// search returns the slugs of up to maxFound+1 matching tools.
-func (r *reader) search(ctx context.Context, text string) ([]string, error) {
-	if slugs, done := r.searches[text]; done {
-		return slugs, nil
+// search returns the slugs of matching tools.
+func (r *reader) search(ctx context.Context, query string) ([]string, error) {
+	if found, done := r.searches[query]; done {
+		return found, nil
 	}
-	rows, err := r.catalog.Select(ctx, fmt.Sprintf("SELECT slug FROM %s LIMIT %d", r.searchTable(), maxFound+1), text)
+	var slugs []string
+	index, err := search.Load(ctx, r.catalog, r.catalog.Dialect(), func(slug string) (int, bool) {
+		slugs = append(slugs, slug)
+		return len(slugs) - 1, true
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	var slugs []string
-	for rows.Next() {
-		var slug string
-		if err := rows.Scan(&slug); err != nil {
-			return nil, err
-		}
-		slugs = append(slugs, slug)
+	positions, err := index.Find(ctx, r.catalog, text.Words(query))
+	if errors.Is(err, search.ErrTooManyWords) {
+		return nil, problem.New(problem.BadInput, "filter.search must have at most %d distinct words.", search.MaxWords)
 	}
-	r.searches[text] = slugs
-	return slugs, rows.Err()
+	r.searches[query] = mapSlice(positions, func(at int) string { return slugs[at] })
+	return r.searches[query], err
 }
 
-// countFound counts all matches of a search.
-func (r *reader) countFound(ctx context.Context, text string) (n int, err error) {
-	rows, err := r.catalog.Select(ctx, "SELECT count(*) FROM "+r.searchTable(), text)
+// slugIn selects any number of tools.
+func (r *reader) slugIn(slugs []string) predicate.Tool {
+	list, cast := "(SELECT value FROM json_each(", ""
+	if r.catalog.Dialect() == dialect.Postgres {
+		list, cast = "(SELECT json_array_elements_text(", "::json"
+	}
+	data, err := json.Marshal(append([]string{}, slugs...))
 	if err != nil {
-		return 0, err
+		panic(err) // slugs are plain text
 	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := rows.Scan(&n); err != nil {
-			return 0, err
-		}
+	return func(s *entsql.Selector) {
+		s.Where(entsql.P(func(b *entsql.Builder) {
+			b.Ident(s.C(tool.FieldID)).WriteString(" IN " + list).Arg(string(data)).WriteString(cast + "))")
+		}))
 	}
-	return n, rows.Err()
-}
-
-// searchTable returns the table and condition of a search. SQLite scans the index
-// of the texts, a tenth of the table, only with a hint.
-func (r *reader) searchTable() string {
-	if r.catalog.Dialect() == dialect.SQLite {
-		return "tools INDEXED BY tools_by_search_text WHERE retired_at IS NULL AND instr(search_text, $1) > 0"
-	}
-	return "tools WHERE retired_at IS NULL AND strpos(search_text, $1) > 0"
 }

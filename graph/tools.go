@@ -78,10 +78,6 @@ func (r *reader) countTools(ctx context.Context, filter *model.ToolFilter, where
 		return r.release.ToolsTotal, nil
 	}
 	return r.count(filterKey(filter), func() (int, error) {
-		text := searchText(filter)
-		if len(r.searches[text]) > maxFound && len(where) == 2 { // only a search
-			return r.countFound(ctx, text)
-		}
 		if !hasIndex(filter) {
 			where = r.withScanHint(where)
 		}
