@@ -15180,7 +15180,6 @@ type ToolMutation struct {
 	avis_url                *string
 	alternatives_url        *string
 	updated_at              *string
-	search_text             *string
 	tier                    *int
 	addtier                 *int
 	mainstream              *bool
@@ -16232,55 +16231,6 @@ func (m *ToolMutation) ResetUpdatedAt() {
 	delete(m.clearedFields, tool.FieldUpdatedAt)
 }
 
-// SetSearchText sets the "search_text" field.
-func (m *ToolMutation) SetSearchText(s string) {
-	m.search_text = &s
-}
-
-// SearchText returns the value of the "search_text" field in the mutation.
-func (m *ToolMutation) SearchText() (r string, exists bool) {
-	v := m.search_text
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldSearchText returns the old "search_text" field's value of the Tool entity.
-// If the Tool object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *ToolMutation) OldSearchText(ctx context.Context) (v string, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldSearchText is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldSearchText requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldSearchText: %w", err)
-	}
-	return oldValue.SearchText, nil
-}
-
-// ClearSearchText clears the value of the "search_text" field.
-func (m *ToolMutation) ClearSearchText() {
-	m.search_text = nil
-	m.clearedFields[tool.FieldSearchText] = struct{}{}
-}
-
-// SearchTextCleared returns if the "search_text" field was cleared in this mutation.
-func (m *ToolMutation) SearchTextCleared() bool {
-	_, ok := m.clearedFields[tool.FieldSearchText]
-	return ok
-}
-
-// ResetSearchText resets all changes to the "search_text" field.
-func (m *ToolMutation) ResetSearchText() {
-	m.search_text = nil
-	delete(m.clearedFields, tool.FieldSearchText)
-}
-
 // SetTier sets the "tier" field.
 func (m *ToolMutation) SetTier(i int) {
 	m.tier = &i
@@ -17048,7 +16998,7 @@ func (m *ToolMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ToolMutation) Fields() []string {
-	fields := make([]string, 0, 28)
+	fields := make([]string, 0, 27)
 	if m.name != nil {
 		fields = append(fields, tool.FieldName)
 	}
@@ -17102,9 +17052,6 @@ func (m *ToolMutation) Fields() []string {
 	}
 	if m.updated_at != nil {
 		fields = append(fields, tool.FieldUpdatedAt)
-	}
-	if m.search_text != nil {
-		fields = append(fields, tool.FieldSearchText)
 	}
 	if m.tier != nil {
 		fields = append(fields, tool.FieldTier)
@@ -17177,8 +17124,6 @@ func (m *ToolMutation) Field(name string) (ent.Value, bool) {
 		return m.AlternativesURL()
 	case tool.FieldUpdatedAt:
 		return m.UpdatedAt()
-	case tool.FieldSearchText:
-		return m.SearchText()
 	case tool.FieldTier:
 		return m.Tier()
 	case tool.FieldMainstream:
@@ -17242,8 +17187,6 @@ func (m *ToolMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldAlternativesURL(ctx)
 	case tool.FieldUpdatedAt:
 		return m.OldUpdatedAt(ctx)
-	case tool.FieldSearchText:
-		return m.OldSearchText(ctx)
 	case tool.FieldTier:
 		return m.OldTier(ctx)
 	case tool.FieldMainstream:
@@ -17396,13 +17339,6 @@ func (m *ToolMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetUpdatedAt(v)
-		return nil
-	case tool.FieldSearchText:
-		v, ok := value.(string)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetSearchText(v)
 		return nil
 	case tool.FieldTier:
 		v, ok := value.(int)
@@ -17602,9 +17538,6 @@ func (m *ToolMutation) ClearedFields() []string {
 	if m.FieldCleared(tool.FieldUpdatedAt) {
 		fields = append(fields, tool.FieldUpdatedAt)
 	}
-	if m.FieldCleared(tool.FieldSearchText) {
-		fields = append(fields, tool.FieldSearchText)
-	}
 	if m.FieldCleared(tool.FieldTier) {
 		fields = append(fields, tool.FieldTier)
 	}
@@ -17678,9 +17611,6 @@ func (m *ToolMutation) ClearField(name string) error {
 		return nil
 	case tool.FieldUpdatedAt:
 		m.ClearUpdatedAt()
-		return nil
-	case tool.FieldSearchText:
-		m.ClearSearchText()
 		return nil
 	case tool.FieldTier:
 		m.ClearTier()
@@ -17761,9 +17691,6 @@ func (m *ToolMutation) ResetField(name string) error {
 		return nil
 	case tool.FieldUpdatedAt:
 		m.ResetUpdatedAt()
-		return nil
-	case tool.FieldSearchText:
-		m.ResetSearchText()
 		return nil
 	case tool.FieldTier:
 		m.ResetTier()

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"palmares/graph/model"
+	"palmares/internal/core/store"
 	"palmares/internal/core/text"
 )
 
@@ -88,7 +89,7 @@ func (queryResolver) PriceChangeCounts(ctx context.Context, filter *model.ToolFi
 	if err != nil {
 		return nil, err
 	}
-	changes, err := r.allPriceChanges(ctx)
+	changes, err := r.index.allPriceChanges(ctx, r.catalog)
 	if err != nil {
 		return nil, err
 	}
@@ -115,21 +116,21 @@ type indexedPriceChange struct {
 	day  string
 }
 
-// allPriceChanges returns the price changes of all tools. They are read when
+// allPriceChanges returns the price changes of all tools, which are read when
 // they are first needed.
-func (r *reader) allPriceChanges(ctx context.Context) ([]indexedPriceChange, error) {
-	if known := r.index.priceChanges.Load(); known != nil {
-		return *known, nil
+func (x *catalogIndex) allPriceChanges(ctx context.Context, catalog Catalog) ([]indexedPriceChange, error) {
+	if known := x.priceChanges.Load(); known != nil || x.release == nil {
+		return *cmp.Or(known, new([]indexedPriceChange)), nil
 	}
-	if r.priceChanges != nil || r.release == nil {
-		return r.priceChanges, nil
+	if !store.InTransaction(ctx) {
+		return nil, store.ErrNeedsTransaction
 	}
-	rows, err := r.catalog.Select(ctx, "SELECT tool_slug, changed_at FROM price_changes")
+	rows, err := catalog.Select(ctx, "SELECT tool_slug, changed_at FROM price_changes")
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	r.priceChanges = []indexedPriceChange{} // not shared until the release is confirmed
+	var changes []indexedPriceChange
 	days := interner{}
 	for rows.Next() {
 		var slug string
@@ -137,8 +138,12 @@ func (r *reader) allPriceChanges(ctx context.Context) ([]indexedPriceChange, err
 		if err := rows.Scan(&slug, days.scan(&change.day)); err != nil {
 			return nil, err
 		}
-		change.tool, _ = r.index.find(slug)
-		r.priceChanges = append(r.priceChanges, change)
+		change.tool, _ = x.find(slug)
+		changes = append(changes, change)
 	}
-	return r.priceChanges, rows.Err()
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	x.priceChanges.Store(&changes)
+	return changes, nil
 }

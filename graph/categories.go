@@ -11,6 +11,7 @@ import (
 
 	"palmares/graph/model"
 	"palmares/internal/core/params"
+	"palmares/internal/core/problem"
 )
 
 func (queryResolver) Categories(ctx context.Context) ([]*model.Category, error) {
@@ -80,7 +81,11 @@ func (r *reader) readCategoryTools(ctx context.Context, categories []*model.Cate
 		if err := params.CheckRange("limit", limit, 1, maxNestedTools); err != nil {
 			return err
 		}
-		positions := r.index.firstTools(categories, model.ToolSort(fmt.Sprint(args["sort"])), limit)
+		sort := model.ToolSort(fmt.Sprint(args["sort"]))
+		if sort == model.ToolSortRelevance {
+			return problem.New(problem.BadInput, "sort: relevance requires a search, which a category does not have.")
+		}
+		positions := r.index.firstTools(categories, sort, limit)
 		tools, err := r.fillTools(ctx, positions, selection{op: s.op}.with(field.Selections))
 		if err != nil {
 			return err

@@ -253,9 +253,6 @@ func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bo
 	case err == nil && result.SchemaOnly:
 		return result
 	case err == nil && result.Data != nil:
-		if reader.priceChanges != nil {
-			reader.index.priceChanges.Store(&reader.priceChanges)
-		}
 		return result
 	}
 	return e.fail(ctx, err, fromCaller, op.cost)

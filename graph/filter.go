@@ -2,11 +2,15 @@ package graph
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
 
 	"palmares/graph/model"
+	"palmares/internal/catalog/search"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/store"
 	"palmares/internal/core/text"
 )
 
@@ -20,18 +24,20 @@ func (r *reader) toolFilter(ctx context.Context, filter *model.ToolFilter) (matc
 			return nil, err
 		}
 	}
-	var found map[string]bool
-	if filter.Search != nil {
-		if err := checkText("filter.search", *filter.Search, maxSearchText); err != nil {
-			return nil, err
-		}
-		if found, err = r.search(ctx, text.Fold(*filter.Search)); err != nil {
+	var found map[int]int
+	if isSearch(filter) {
+		if found, err = r.search(ctx, *filter.Search); err != nil {
 			return nil, err
 		}
 	}
 	icps := mapSlice(filter.Icps, func(i model.Icp) string { return strings.ReplaceAll(string(i), "_", "-") })
 	return func(i int) bool {
 		t := &r.index.tools[i]
+		if found != nil {
+			if _, ok := found[i]; !ok {
+				return false
+			}
+		}
 		return (filter.Categories == nil || slices.Contains(filter.Categories, t.category)) &&
 			(filter.Pricings == nil || slices.Contains(filter.Pricings, t.pricing)) &&
 			(filter.Icps == nil || slices.Contains(icps, t.icp)) &&
@@ -41,28 +47,65 @@ func (r *reader) toolFilter(ctx context.Context, filter *model.ToolFilter) (matc
 			(filter.VerifiabilityMax == nil || t.verifiability <= *filter.VerifiabilityMax) &&
 			(filter.ObsolescenceMax == nil || t.obsolescence <= *filter.ObsolescenceMax) &&
 			(filter.PriceMax == nil || t.price <= *filter.PriceMax) &&
-			(filter.UpdatedSince == nil || t.updatedAt >= *filter.UpdatedSince) &&
-			(found == nil || found[t.slug])
+			(filter.UpdatedSince == nil || t.updatedAt >= *filter.UpdatedSince)
 	}, nil
 }
 
-// search returns the slugs of the matching tools.
-func (r *reader) search(ctx context.Context, text string) (map[string]bool, error) {
-	if text == "" {
-		return nil, nil
+func isSearch(filter *model.ToolFilter) bool {
+	return filter != nil && filter.Search != nil && strings.TrimSpace(*filter.Search) != ""
+}
+
+// search returns the matching tools with their ranks.
+func (r *reader) search(ctx context.Context, query string) (map[int]int, error) {
+	if err := checkText("filter.search", query, maxSearchText); err != nil {
+		return nil, err
 	}
-	rows, err := r.catalog.Select(ctx, "SELECT slug FROM tools WHERE retired_at IS NULL AND search_text LIKE $1", "%"+text+"%")
+	if ranks, done := r.searches[query]; done || r.release == nil {
+		return ranks, nil
+	}
+	index, err := r.index.searchIndex(ctx, r.catalog)
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	slugs := map[string]bool{}
-	for rows.Next() {
-		var slug string
-		if err := rows.Scan(&slug); err != nil {
-			return nil, err
-		}
-		slugs[slug] = true
+	found, err := index.Find(ctx, r.catalog, text.Words(query))
+	if errors.Is(err, search.ErrTooManyWords) {
+		return nil, problem.New(problem.BadInput, "filter.search must have at most %d different words.", search.MaxWords)
 	}
-	return slugs, rows.Err()
+	if err != nil {
+		return nil, err
+	}
+	key := search.Key(query)
+	ranks := make(map[int]int, len(found))
+	for _, i := range found {
+		ranks[i] = search.Rank(key, index.names[i])
+	}
+	r.searches[query] = ranks
+	return ranks, nil
+}
+
+// searchIndex is what searching a release needs in memory.
+type searchIndex struct {
+	*search.Index
+	names []string // of the tools, as search.Rank compares them
+}
+
+// searchIndex returns the search index, which is read for the first search of a
+// release.
+func (x *catalogIndex) searchIndex(ctx context.Context, catalog Catalog) (*searchIndex, error) {
+	if known := x.searching.Load(); known != nil {
+		return known, nil
+	}
+	if !store.InTransaction(ctx) {
+		return nil, store.ErrNeedsTransaction
+	}
+	index, err := search.Load(ctx, catalog, catalog.Dialect(), x.find)
+	if err != nil {
+		return nil, err
+	}
+	loaded := &searchIndex{index, make([]string, len(x.tools))}
+	for i, t := range x.tools {
+		loaded.names[i] = search.Key(t.nameKey)
+	}
+	x.searching.Store(loaded)
+	return loaded, nil
 }

@@ -42,6 +42,7 @@ type catalogIndex struct {
 	orders       map[model.ToolSort]func() []int // of active tools
 	retired      func() []int                    // in retiredOrder
 	priceChanges atomic.Pointer[[]indexedPriceChange]
+	searching    atomic.Pointer[searchIndex]
 }
 
 // indexedTool is what the index always holds of a tool. Numbers that a tool

@@ -13,6 +13,7 @@ import (
 	"palmares/graph"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
+	"palmares/internal/core/text"
 	"palmares/internal/dev/testkit"
 )
 
@@ -155,8 +156,8 @@ func TestFilters(t *testing.T) {
 			`{obsolescenceMax: 5}`:                         func(t *ent.Tool) bool { return under(t.Obsolescence, 5) },
 			`{priceMax: 9.5}`:                              func(t *ent.Tool) bool { return t.PriceAmount <= 9.5 },
 			`{updatedSince: "2025-07-01"}`:                 func(t *ent.Tool) bool { return t.UpdatedAt >= "2025-07-01" },
-			`{search: "ÉCRITOIRE"}`:                        func(t *ent.Tool) bool { return strings.Contains(t.SearchText, "ecritoire") },
-			`{search: "100%_\\"}`:                          func(*ent.Tool) bool { return false },
+			`{search: "ÉCRITOIRE"}`:                        func(t *ent.Tool) bool { return strings.Contains(text.Fold(t.Name), "ecritoire") },
+			`{search: "100%_\\"}`:                          func(t *ent.Tool) bool { return strings.Contains(t.Domain, "-100.") },
 			`{search: "_"}`:                                func(*ent.Tool) bool { return false },
 			`{search: "", pricings: [payant], categories: ["voix"], scoreMin: 5}`: func(t *ent.Tool) bool {
 				return t.Pricing == tool.PricingPayant && t.CategorySlug == "voix" && over(t.Score, 5)

@@ -47,14 +47,14 @@ type reader struct {
 
 	index *catalogIndex
 
-	priceChanges  []indexedPriceChange // all of them, if they were read
+	searches      map[string]map[int]int // ranks of tools by search text
 	categoryTools map[categoryToolsKey][]*model.Tool
 }
 
 func newReader(e *Executor, index *catalogIndex) *reader {
 	return &reader{
 		release: index.release, index: index, executor: e, catalog: e.config.Catalog, client: e.config.Catalog.Client(),
-		categoryTools: map[categoryToolsKey][]*model.Tool{},
+		searches: map[string]map[int]int{}, categoryTools: map[categoryToolsKey][]*model.Tool{},
 	}
 }
 

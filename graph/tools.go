@@ -1,10 +1,14 @@
 package graph
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 
 	"palmares/ent/tool"
 	"palmares/graph/model"
+	"palmares/internal/core/problem"
 )
 
 var toolOrders = map[model.ToolSort]order{
@@ -32,12 +36,12 @@ func (queryResolver) Tool(ctx context.Context, slug string) (*model.Tool, error)
 	return first(r.fillTools(ctx, []int{i}, selected(ctx)))
 }
 
-func (queryResolver) Tools(ctx context.Context, filter *model.ToolFilter, sort model.ToolSort, page int, limit int) (*model.ToolPage, error) {
+func (queryResolver) Tools(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, page int, limit int) (*model.ToolPage, error) {
 	items, meta, err := readerFrom(ctx).toolList(ctx, filter, sort).page(ctx, page, limit)
 	return &model.ToolPage{Items: items, Meta: meta}, err
 }
 
-func (queryResolver) ToolConnection(ctx context.Context, filter *model.ToolFilter, sort model.ToolSort, first *int, after *string, last *int, before *string) (*model.ToolConnection, error) {
+func (queryResolver) ToolConnection(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, first *int, after *string, last *int, before *string) (*model.ToolConnection, error) {
 	c, err := readerFrom(ctx).toolList(ctx, filter, sort).connection(ctx, first, after, last, before)
 	return &model.ToolConnection{Edges: edgesOf[model.ToolEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total}, err
 }
@@ -48,18 +52,58 @@ func (toolResolver) Comparisons(_ context.Context, t *model.Tool, limit int) ([]
 	return t.Comparisons[:min(limit, len(t.Comparisons))], nil
 }
 
-func (r *reader) toolList(ctx context.Context, filter *model.ToolFilter, sort model.ToolSort) *list[int, *model.Tool] {
+// toolList lists the tools that match a filter. Without an order, the best
+// matches of a search come first, or else the highest scores.
+func (r *reader) toolList(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort) *list[int, *model.Tool] {
+	by := model.ToolSortScoreDesc
+	if sort != nil {
+		by = *sort
+	} else if isSearch(filter) {
+		by = model.ToolSortRelevance
+	}
 	matches, err := r.toolFilter(ctx, filter)
-	tools := &list[int, *model.Tool]{err: err, name: "tools " + string(sort), cursors: r.index.toolCursors(toolOrders[sort]), nodes: r.fillTools}
+	tools := &list[int, *model.Tool]{err: err, name: "tools " + string(by), nodes: r.fillTools}
+	if by == model.ToolSortRelevance {
+		return r.byRelevance(tools, filter, matches)
+	}
+	tools.cursors = r.index.toolCursors(toolOrders[by])
 	if err == nil {
-		tools.items = r.index.filtered(r.index.orders[sort](), matches)
+		tools.items = filtered(r.index.orders[by](), matches)
+	}
+	return tools
+}
+
+// byRelevance completes a list of the matches of a search: ordered by rank, then
+// by score.
+func (r *reader) byRelevance(tools *list[int, *model.Tool], filter *model.ToolFilter, matches func(int) bool) *list[int, *model.Tool] {
+	if !isSearch(filter) {
+		tools.err = problem.New(problem.BadInput, "sort: relevance requires filter.search.")
+	}
+	if tools.err != nil {
+		return tools
+	}
+	ranks := r.searches[*filter.Search]
+	tools.items = filtered(slices.Collect(maps.Keys(ranks)), matches)
+	byScore := toolOrders[model.ToolSortScoreDesc]
+	slices.SortFunc(tools.items, func(a, b int) int {
+		return cmp.Or(ranks[a]-ranks[b], byScore.compare(&r.index.tools[a], &r.index.tools[b]))
+	})
+	scores := r.index.toolCursors(byScore)
+	tools.cursors = cursors[int]{
+		length:   1 + scores.length,
+		position: func(i int) []any { return append([]any{ranks[i]}, scores.position(i)...) },
+		compare: func(position []any) (func(int) int, bool) {
+			rank, isNumber := position[0].(float64)
+			compareScores, valid := scores.compare(position[1:])
+			return func(i int) int { return cmp.Or(ranks[i]-int(rank), compareScores(i)) }, isNumber && valid
+		},
 	}
 	return tools
 }
 
 // filtered returns the positions of the tools that satisfy a condition; all of
 // them without one.
-func (x *catalogIndex) filtered(positions []int, matches func(int) bool) (found []int) {
+func filtered(positions []int, matches func(int) bool) (found []int) {
 	if matches == nil {
 		return positions
 	}
@@ -138,7 +182,7 @@ func (r *reader) retiredList(reason *model.RetirementReason, category *string) *
 	if category != nil {
 		tools.err = checkText("category", *category, maxSlugText)
 	}
-	tools.items = r.index.filtered(r.index.retired(), func(i int) bool {
+	tools.items = filtered(r.index.retired(), func(i int) bool {
 		t := &r.index.tools[i]
 		return (reason == nil || t.reason == *reason) && (category == nil || t.category == *category)
 	})

@@ -637,7 +637,6 @@ var (
 		{Name: "avis_url", Type: field.TypeString, Nullable: true},
 		{Name: "alternatives_url", Type: field.TypeString, Nullable: true},
 		{Name: "updated_at", Type: field.TypeString, Nullable: true},
-		{Name: "search_text", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "tier", Type: field.TypeInt, Nullable: true},
 		{Name: "mainstream", Type: field.TypeBool, Default: false},
 		{Name: "sections_hash", Type: field.TypeString, Nullable: true},
@@ -657,7 +656,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "tools_categories_tools",
-				Columns:    []*schema.Column{ToolsColumns[28]},
+				Columns:    []*schema.Column{ToolsColumns[27]},
 				RefColumns: []*schema.Column{CategoriesColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
@@ -704,7 +703,7 @@ var (
 			{
 				Name:    "tools_by_category_score",
 				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[4], ToolsColumns[3], ToolsColumns[0]},
+				Columns: []*schema.Column{ToolsColumns[27], ToolsColumns[4], ToolsColumns[3], ToolsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					DescColumns: map[string]bool{
 						ToolsColumns[3].Name: true,
@@ -715,7 +714,7 @@ var (
 			{
 				Name:    "tools_by_category_score_asc",
 				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[4], ToolsColumns[3], ToolsColumns[0]},
+				Columns: []*schema.Column{ToolsColumns[27], ToolsColumns[4], ToolsColumns[3], ToolsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "retired_at IS NULL",
 				},
@@ -723,7 +722,7 @@ var (
 			{
 				Name:    "tools_by_category_name",
 				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[2], ToolsColumns[0]},
+				Columns: []*schema.Column{ToolsColumns[27], ToolsColumns[2], ToolsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "retired_at IS NULL",
 				},
@@ -731,7 +730,7 @@ var (
 			{
 				Name:    "tools_by_category_name_desc",
 				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[2], ToolsColumns[0]},
+				Columns: []*schema.Column{ToolsColumns[27], ToolsColumns[2], ToolsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					DescColumns: map[string]bool{
 						ToolsColumns[2].Name: true,
@@ -742,7 +741,7 @@ var (
 			{
 				Name:    "tools_by_category_update_desc",
 				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[17], ToolsColumns[0]},
+				Columns: []*schema.Column{ToolsColumns[27], ToolsColumns[17], ToolsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					DescColumns: map[string]bool{
 						ToolsColumns[17].Name: true,
@@ -753,7 +752,7 @@ var (
 			{
 				Name:    "tools_by_category_update_asc",
 				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[17], ToolsColumns[0]},
+				Columns: []*schema.Column{ToolsColumns[27], ToolsColumns[17], ToolsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "retired_at IS NULL",
 				},
@@ -761,7 +760,7 @@ var (
 			{
 				Name:    "tools_by_category_price_desc",
 				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[9], ToolsColumns[0]},
+				Columns: []*schema.Column{ToolsColumns[27], ToolsColumns[9], ToolsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					DescColumns: map[string]bool{
 						ToolsColumns[9].Name: true,
@@ -772,7 +771,7 @@ var (
 			{
 				Name:    "tools_by_category_price_asc",
 				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[9], ToolsColumns[0]},
+				Columns: []*schema.Column{ToolsColumns[27], ToolsColumns[9], ToolsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "retired_at IS NULL",
 				},
@@ -793,17 +792,6 @@ var (
 				Unique:  false,
 				Columns: []*schema.Column{ToolsColumns[17], ToolsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_search_text",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[18]},
-				Annotation: &entsql.IndexAnnotation{
-					Types: map[string]string{
-						"postgres": "HASH",
-					},
 					Where: "retired_at IS NULL",
 				},
 			},
@@ -837,10 +825,10 @@ var (
 			{
 				Name:    "tools_by_retirement",
 				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[25], ToolsColumns[0]},
+				Columns: []*schema.Column{ToolsColumns[24], ToolsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					DescColumns: map[string]bool{
-						ToolsColumns[25].Name: true,
+						ToolsColumns[24].Name: true,
 					},
 					Where: "retired_at IS NOT NULL",
 				},
@@ -848,10 +836,10 @@ var (
 			{
 				Name:    "tools_by_retirement_reason",
 				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[24], ToolsColumns[25], ToolsColumns[0]},
+				Columns: []*schema.Column{ToolsColumns[23], ToolsColumns[24], ToolsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					DescColumns: map[string]bool{
-						ToolsColumns[25].Name: true,
+						ToolsColumns[24].Name: true,
 					},
 					Where: "retired_at IS NOT NULL",
 				},
@@ -859,10 +847,10 @@ var (
 			{
 				Name:    "tools_by_retirement_category",
 				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[25], ToolsColumns[0]},
+				Columns: []*schema.Column{ToolsColumns[27], ToolsColumns[24], ToolsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					DescColumns: map[string]bool{
-						ToolsColumns[25].Name: true,
+						ToolsColumns[24].Name: true,
 					},
 					Where: "retired_at IS NOT NULL",
 				},

@@ -2,7 +2,6 @@ package schema
 
 import (
 	"entgo.io/ent"
-	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema"
 	"entgo.io/ent/schema/edge"
@@ -40,8 +39,6 @@ func (Tool) Fields() []ent.Field {
 		field.String("avis_url").Optional().Nillable(),
 		field.String("alternatives_url").Optional(),
 		field.String("updated_at").Optional(),
-		field.Text("search_text").Optional().
-			Comment("Name and tagline in lower case without accents, for the search."),
 		field.Int("tier").Optional().Comment("1 is the highest, 3 the lowest."),
 		field.Bool("mainstream").Default(false),
 		field.String("sections_hash").Optional().
@@ -106,10 +103,6 @@ func (Tool) Indexes() []ent.Index {
 			Annotations(activeOnly(), entsql.DescColumns("updated_at")),
 		index.Fields("updated_at", "id").StorageKey("tools_by_update_asc").
 			Annotations(activeOnly()),
-		// SQLite searches this index instead of the table. PostgreSQL does not
-		// need it, and its B-trees reject long texts, so there it is a hash.
-		index.Fields("search_text").StorageKey("tools_by_search_text").
-			Annotations(activeOnly(), entsql.IndexTypes(map[string]string{dialect.Postgres: "HASH"})),
 		index.Fields("price_amount", "id").StorageKey("tools_by_price_desc").
 			Annotations(activeOnly(), entsql.DescColumns("price_amount")),
 		index.Fields("price_amount", "id").StorageKey("tools_by_price_asc").

@@ -42,8 +42,8 @@ type QueryResolver interface {
 	RetiredTools(ctx context.Context, reason *model.RetirementReason, category *string, page int, limit int) (*model.RetiredToolPage, error)
 	RetiredToolConnection(ctx context.Context, reason *model.RetirementReason, category *string, first *int, after *string, last *int, before *string) (*model.RetiredToolConnection, error)
 	Tool(ctx context.Context, slug string) (*model.Tool, error)
-	Tools(ctx context.Context, filter *model.ToolFilter, sort model.ToolSort, page int, limit int) (*model.ToolPage, error)
-	ToolConnection(ctx context.Context, filter *model.ToolFilter, sort model.ToolSort, first *int, after *string, last *int, before *string) (*model.ToolConnection, error)
+	Tools(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, page int, limit int) (*model.ToolPage, error)
+	ToolConnection(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, first *int, after *string, last *int, before *string) (*model.ToolConnection, error)
 }
 type RetiredToolResolver interface {
 	Comparisons(ctx context.Context, obj *model.RetiredTool, limit int) ([]*model.Comparison, error)
@@ -769,8 +769,8 @@ type RetiredToolEdge {
   tools(
     "Only tools that match this filter; by default, all active tools."
     filter: ToolFilter
-    "The order of the tools. Ties are ordered by slug."
-    sort: ToolSort! = score_desc
+    "The order of the tools; by default ` + "`" + `relevance` + "`" + ` with a search and ` + "`" + `score_desc` + "`" + ` without one. Ties are ordered by slug."
+    sort: ToolSort
     "The number of the page, from 1 to 1,000,000."
     page: Int! = 1
     "The number of items per page, from 1 to 200."
@@ -781,8 +781,8 @@ type RetiredToolEdge {
   toolConnection(
     "Only tools that match this filter; by default, all active tools."
     filter: ToolFilter
-    "The order of the tools. Ties are ordered by slug."
-    sort: ToolSort! = score_desc
+    "The order of the tools; by default ` + "`" + `relevance` + "`" + ` with a search and ` + "`" + `score_desc` + "`" + ` without one. Ties are ordered by slug."
+    sort: ToolSort
     "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
     first: Int
     "Only items after this cursor."
@@ -908,6 +908,8 @@ enum ToolSort {
   price_asc
   "Highest ` + "`" + `priceAmount` + "`" + ` first, whatever its period."
   price_desc
+  "Best match of ` + "`" + `filter.search` + "`" + ` first: the exact name, names that start with the text, names with its words, then other matches; each by score. Requires a search."
+  relevance
 }
 
 "Conditions on tools. A tool must match all conditions that are given; an empty list matches no tool."
@@ -932,7 +934,7 @@ input ToolFilter {
   priceMax: Float
   "Tools updated on or after this date."
   updatedSince: Date
-  "Text in the name or tagline, ignoring case and accents; at most 200 characters."
+  "Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category label, tagline or review. If no tool matches, words of 5 letters or more may contain a typo. At most 200 characters and 16 different words."
   search: String
 }
 
@@ -1929,8 +1931,8 @@ func (ec *executionContext) field_Query_toolConnection_args(ctx context.Context,
 	}
 	args["filter"] = arg0
 	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "sort",
-		func(ctx context.Context, v any) (model.ToolSort, error) {
-			return ec.unmarshalNToolSort2palmaresᚋgraphᚋmodelᚐToolSort(ctx, v)
+		func(ctx context.Context, v any) (*model.ToolSort, error) {
+			return ec.unmarshalOToolSort2ᚖpalmaresᚋgraphᚋmodelᚐToolSort(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -2019,8 +2021,8 @@ func (ec *executionContext) field_Query_tools_args(ctx context.Context, rawArgs 
 	}
 	args["filter"] = arg0
 	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "sort",
-		func(ctx context.Context, v any) (model.ToolSort, error) {
-			return ec.unmarshalNToolSort2palmaresᚋgraphᚋmodelᚐToolSort(ctx, v)
+		func(ctx context.Context, v any) (*model.ToolSort, error) {
+			return ec.unmarshalOToolSort2ᚖpalmaresᚋgraphᚋmodelᚐToolSort(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -2851,7 +2853,7 @@ func (ec *executionContext) _Query_tools(ctx context.Context, field graphql.Coll
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().Tools(ctx, fc.Args["filter"].(*model.ToolFilter), fc.Args["sort"].(model.ToolSort), fc.Args["page"].(int), fc.Args["limit"].(int))
+			return ec.Resolvers.Query().Tools(ctx, fc.Args["filter"].(*model.ToolFilter), fc.Args["sort"].(*model.ToolSort), fc.Args["page"].(int), fc.Args["limit"].(int))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ToolPage) graphql.Marshaler {
@@ -2895,7 +2897,7 @@ func (ec *executionContext) _Query_toolConnection(ctx context.Context, field gra
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().ToolConnection(ctx, fc.Args["filter"].(*model.ToolFilter), fc.Args["sort"].(model.ToolSort), fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
+			return ec.Resolvers.Query().ToolConnection(ctx, fc.Args["filter"].(*model.ToolFilter), fc.Args["sort"].(*model.ToolSort), fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ToolConnection) graphql.Marshaler {
@@ -6089,6 +6091,22 @@ func (ec *executionContext) unmarshalOToolFilter2ᚖpalmaresᚋgraphᚋmodelᚐT
 	}
 	res, err := ec.unmarshalInputToolFilter(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalOToolSort2ᚖpalmaresᚋgraphᚋmodelᚐToolSort(ctx context.Context, v any) (*model.ToolSort, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(model.ToolSort)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOToolSort2ᚖpalmaresᚋgraphᚋmodelᚐToolSort(ctx context.Context, sel ast.SelectionSet, v *model.ToolSort) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
 }
 
 func (ec *executionContext) unmarshalOURL2ᚖstring(ctx context.Context, v any) (*string, error) {
