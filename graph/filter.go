@@ -69,7 +69,7 @@ func (r *reader) search(ctx context.Context, query string) (map[int]int, error) 
 	}
 	found, err := index.Find(ctx, r.catalog, text.Words(query))
 	if errors.Is(err, search.ErrTooManyWords) {
-		return nil, problem.New(problem.BadInput, "filter.search must have at most %d different words.", search.MaxWords)
+		return nil, problem.New(problem.BadInput, "The search must have at most %d different words.", search.MaxWords)
 	}
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 type parameter struct {
 	name        string
 	description string
-	min, max    int      // of an integer
+	min, max    int      // of an integer; max also of the length of a text
 	values      []string // of an enum, if fewer are allowed than the type has
 	inPath      bool
 	// noDefaultWith is another parameter; where it is given, this one has no default.
