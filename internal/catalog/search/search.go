@@ -164,9 +164,9 @@ func (x *Index) tools(group []prefix) (n int) {
 }
 
 const (
-	// maxTerms is how many words replace a prefix. Of the tools of a word, both
-	// engines skip those that other words rule out; they read all tools of a
-	// prefix, unless there is an index of prefixes.
+	// maxTerms is how many words may replace the prefixes of a group. Of the tools
+	// of a word, both engines skip those that other words rule out; they read all
+	// tools of a prefix, unless there is an index of prefixes.
 	maxTerms = 32
 	// checkFactor is how many entries of the index take as long to read as it
 	// takes to check one tool.
@@ -191,14 +191,14 @@ var engines = map[string]engine{
 	},
 	dialect.SQLite: {
 		match: "SELECT group_concat(rowid, ' ') FROM tool_search_index WHERE tool_search_index MATCH $1",
-		word:  `"%s"`, prefix: `"%s"*`, and: " AND ", or: " OR ", prefixIndexes: 4,
+		word:  `"%s"`, prefix: `"%s"*`, and: " AND ", or: " OR ", prefixIndexes: 5,
 	},
 }
 
 // terms returns the terms of a group, and whether one of them is a prefix.
 func (x *Index) terms(e engine, group []prefix) (terms []string, open bool) {
 	for _, p := range group {
-		if p.size() > maxTerms || p.size() > 1 && utf8.RuneCountInString(p.text) <= e.prefixIndexes {
+		if len(terms)+p.size() > maxTerms || p.size() > 1 && utf8.RuneCountInString(p.text) <= e.prefixIndexes {
 			terms, open = append(terms, fmt.Sprintf(e.prefix, p.text)), true
 			continue
 		}

@@ -208,6 +208,38 @@ func TestTypoOnlyIfNothingIsFound(t *testing.T) {
 	})
 }
 
+// A prefix of many words is not replaced by them, and beside a rare word it is
+// not looked up in the index.
+func TestPrefixOfManyWords(t *testing.T) {
+	var many strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&many, "moteur%03d ", i)
+	}
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, feedtest.Catalog("2026-11-01",
+			named("a", "Galet", "Net.", many.String()), named("b", "Orme", "Net.", many.String()), named("c", "Verger", "Net.", "Sobre.")))
+		for query, want := range map[string]string{
+			"m":                 "a b",
+			"moteur":            "a b",
+			"moteur1":           "a b",
+			"moteur199":         "a b",
+			"galet m":           "a",
+			"moteur galet":      "a",
+			"moteur mo1 galet":  "",
+			"orme moteur net":   "b",
+			"verger moteur":     "",
+			"verger net":        "c",
+			"mteur orme":        "b",
+			"motuer galett":     "a",
+			"motuer net sobrex": "",
+		} {
+			if got := find(t, s, query); !slices.Equal(got, strings.Fields(want)) {
+				t.Errorf("%q: got %q, want %q", query, got, want)
+			}
+		}
+	})
+}
+
 // model is a catalog that changes at random, and a search of it without an index.
 type model struct {
 	random *rand.Rand
