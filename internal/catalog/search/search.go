@@ -4,7 +4,7 @@
 //
 // A tool matches if each word of the query is the beginning of some word of the
 // tool's name, domain, category label, tagline or review. If no tool matches,
-// words of 5 characters or more may contain one typo.
+// words of 5 characters or more may contain one typo, unless they are numbers.
 package search
 
 import (
@@ -84,13 +84,6 @@ func Load(ctx context.Context, db Querier, dialectName string, position func(slu
 // none if there are no words.
 func (x *Index) Find(ctx context.Context, db Querier, words []string) ([]int, error) {
 	words = distinct(slices.Clone(words))
-	// In sorted words, one that others start with comes right before one of them.
-	// Tools that match these match it, too.
-	for i := len(words) - 2; i >= 0; i-- {
-		if strings.HasPrefix(words[i+1], words[i]) {
-			words = slices.Delete(words, i, i+1)
-		}
-	}
 	if len(words) > MaxWords {
 		return nil, ErrTooManyWords
 	}
@@ -104,7 +97,7 @@ func (x *Index) Find(ctx context.Context, db Querier, words []string) ([]int, er
 	}
 	long := false
 	for i, word := range words {
-		if utf8.RuneCountInString(word) >= minTypo {
+		if mayHaveTypo(word) {
 			groups[i], long = x.similar(word), true
 		}
 	}
@@ -112,6 +105,11 @@ func (x *Index) Find(ctx context.Context, db Querier, words []string) ([]int, er
 		return nil, nil
 	}
 	return x.run(ctx, db, groups)
+}
+
+// mayHaveTypo excludes numbers: with another digit, a number is another one.
+func mayHaveTypo(word string) bool {
+	return utf8.RuneCountInString(word) >= minTypo && strings.Trim(word, "0123456789") != ""
 }
 
 // run returns the tools that have a word of each group.
