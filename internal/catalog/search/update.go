@@ -37,7 +37,7 @@ func isEmpty(ctx context.Context, db querier) (empty bool, err error) {
 }
 
 const (
-	batchSize = 200  // tools
+	batchSize = 1000 // tools; SQLite writes a part of the index for each batch
 	wordBatch = 5000 // words of the vocabulary
 )
 
