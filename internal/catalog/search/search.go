@@ -4,7 +4,7 @@
 //
 // A tool matches if each word of the query is the beginning of some word of the
 // tool's name, domain, category label, tagline or review. If no tool matches,
-// words of 5 characters or more may contain one typo.
+// words of 5 characters or more may contain one typo, unless they are numbers.
 package search
 
 import (
@@ -84,13 +84,6 @@ func Load(ctx context.Context, db Querier, dialectName string, position func(slu
 // none if there are no words.
 func (x *Index) Find(ctx context.Context, db Querier, words []string) ([]int, error) {
 	words = distinct(slices.Clone(words))
-	// In sorted words, one that others start with comes right before one of them.
-	// Tools that match these match it, too.
-	for i := len(words) - 2; i >= 0; i-- {
-		if strings.HasPrefix(words[i+1], words[i]) {
-			words = slices.Delete(words, i, i+1)
-		}
-	}
 	if len(words) > MaxWords {
 		return nil, ErrTooManyWords
 	}
@@ -104,7 +97,7 @@ func (x *Index) Find(ctx context.Context, db Querier, words []string) ([]int, er
 	}
 	long := false
 	for i, word := range words {
-		if utf8.RuneCountInString(word) >= minTypo {
+		if mayHaveTypo(word) {
 			groups[i], long = x.similar(word), true
 		}
 	}
@@ -112,6 +105,11 @@ func (x *Index) Find(ctx context.Context, db Querier, words []string) ([]int, er
 		return nil, nil
 	}
 	return x.run(ctx, db, groups)
+}
+
+// mayHaveTypo excludes numbers: with another digit, a number is another one.
+func mayHaveTypo(word string) bool {
+	return utf8.RuneCountInString(word) >= minTypo && strings.Trim(word, "0123456789") != ""
 }
 
 // run returns the tools that have a word of each group.
@@ -126,7 +124,7 @@ func (x *Index) run(ctx context.Context, db Querier, groups [][]prefix) ([]int, 
 	engine := engines[x.dialect]
 	var indexed, checked []string
 	for _, group := range groups {
-		terms, open := x.terms(engine, group)
+		terms, open := x.terms(engine, group, x.tools(group) >= engine.expandFactor*x.tools(fewest))
 		term := "(" + strings.Join(terms, engine.or) + ")"
 		if open && engine.check != "" && x.tools(group) > checkFactor*x.tools(fewest) {
 			checked = append(checked, term)
@@ -164,9 +162,9 @@ func (x *Index) tools(group []prefix) (n int) {
 }
 
 const (
-	// maxTerms is how many words replace a prefix. Of the tools of a word, both
-	// engines skip those that other words rule out; they read all tools of a
-	// prefix, unless there is an index of prefixes.
+	// maxTerms is how many words may replace the prefixes of a group. Both engines
+	// read all tools of a prefix that is not indexed, but skip those tools of a
+	// word that other words of the query rule out.
 	maxTerms = 32
 	// checkFactor is how many entries of the index take as long to read as it
 	// takes to check one tool.
@@ -181,24 +179,28 @@ type engine struct {
 	word, prefix  string // formats
 	and, or       string
 	prefixIndexes int // the length up to which prefixes are indexed
+	// expandFactor is how many more tools than the rarest group a group must have
+	// for its words to be faster than its prefix.
+	expandFactor int
 }
 
 var engines = map[string]engine{
 	dialect.Postgres: {
 		match: "SELECT string_agg(id::text, ' ') FROM tool_search WHERE words @@ $1::tsquery",
 		check: " AND (words @@ $2::tsquery) IS TRUE",
-		word:  "'%s'", prefix: "'%s':*", and: " & ", or: " | ",
+		word:  "'%s'", prefix: "'%s':*", and: " & ", or: " | ", expandFactor: 8,
 	},
 	dialect.SQLite: {
 		match: "SELECT group_concat(rowid, ' ') FROM tool_search_index WHERE tool_search_index MATCH $1",
-		word:  `"%s"`, prefix: `"%s"*`, and: " AND ", or: " OR ", prefixIndexes: 4,
+		word:  `"%s"`, prefix: `"%s"*`, and: " AND ", or: " OR ", prefixIndexes: 5,
 	},
 }
 
 // terms returns the terms of a group, and whether one of them is a prefix.
-func (x *Index) terms(e engine, group []prefix) (terms []string, open bool) {
+// expand replaces prefixes by their words.
+func (x *Index) terms(e engine, group []prefix, expand bool) (terms []string, open bool) {
 	for _, p := range group {
-		if p.size() > maxTerms || p.size() > 1 && utf8.RuneCountInString(p.text) <= e.prefixIndexes {
+		if p.size() > 1 && (!expand || len(terms)+p.size() > maxTerms || utf8.RuneCountInString(p.text) <= e.prefixIndexes) {
 			terms, open = append(terms, fmt.Sprintf(e.prefix, p.text)), true
 			continue
 		}

@@ -192,7 +192,7 @@ func TestTooManyWords(t *testing.T) {
 func TestTypoOnlyIfNothingIsFound(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, feedtest.Catalog("2026-11-01",
-			named("a", "Galet", "Simple.", "Sobre."), named("b", "Gallet", "Simple.", "Sobre."), named("c", "Palet", "Rapide.", "Sobre.")))
+			named("a", "Galet", "Simple.", "Sobre."), named("b", "Gallet", "Simple.", "12345 v12345"), named("c", "Palet", "Rapide.", "Sobre.")))
 		for query, want := range map[string]string{
 			"galet":        "a",
 			"gallet":       "b",
@@ -200,6 +200,40 @@ func TestTypoOnlyIfNothingIsFound(t *testing.T) {
 			"galet rapide": "c",
 			"halet":        "a c",
 			"galletx":      "b",
+			"12346":        "", // a number has no typos
+			"v12346":       "b",
+		} {
+			if got := find(t, s, query); !slices.Equal(got, strings.Fields(want)) {
+				t.Errorf("%q: got %q, want %q", query, got, want)
+			}
+		}
+	})
+}
+
+// A prefix of many words is not replaced by them, and beside a rare word it is
+// not looked up in the index.
+func TestPrefixOfManyWords(t *testing.T) {
+	var many strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&many, "moteur%03d ", i)
+	}
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, feedtest.Catalog("2026-11-01",
+			named("a", "Galet", "Net.", many.String()), named("b", "Orme", "Net.", many.String()), named("c", "Verger", "Net.", "Sobre.")))
+		for query, want := range map[string]string{
+			"m":                 "a b",
+			"moteur":            "a b",
+			"moteur1":           "a b",
+			"moteur199":         "a b",
+			"galet m":           "a",
+			"moteur galet":      "a",
+			"moteur mo1 galet":  "",
+			"orme moteur net":   "b",
+			"verger moteur":     "",
+			"verger net":        "c",
+			"mteur orme":        "b",
+			"motuer galett":     "a",
+			"motuer net sobrex": "",
 		} {
 			if got := find(t, s, query); !slices.Equal(got, strings.Fields(want)) {
 				t.Errorf("%q: got %q, want %q", query, got, want)
@@ -217,7 +251,7 @@ type model struct {
 }
 
 var vocabulary = strings.Fields(`agent agence agents code coder décodeur écrire écriture cœur l'outil d’équipe vibe-coder net nette
-	notes simple simplement 日本語 日本 ab abc abcd abcde abcdef abcdxe abdce 100 1000 1001 o'clock مرحبا`)
+	notes simple simplement 日本語 日本 ab abc abcd abcde abcdef abcdxe abdce 1000 10001 10012 a1000 o'clock مرحبا`)
 
 func (m *model) text(n int) string {
 	words := make([]string, n)
@@ -294,8 +328,12 @@ func (m *model) find(query string) []string {
 		return found
 	}
 	return matching(func(word, other string) bool {
-		return strings.HasPrefix(other, word) || utf8.RuneCountInString(word) >= 5 && search.IsSimilar(word, other)
+		return strings.HasPrefix(other, word) || utf8.RuneCountInString(word) >= 5 && !isNumber(word) && search.IsSimilar(word, other)
 	})
+}
+
+func isNumber(word string) bool {
+	return !strings.ContainsFunc(word, func(r rune) bool { return r < '0' || r > '9' })
 }
 
 // query returns words of the vocabulary, shortened and misspelled at random.
@@ -307,7 +345,7 @@ func (m *model) query() string {
 		case 0:
 			runes = runes[:1+m.random.IntN(len(runes))]
 		case 1:
-			runes[m.random.IntN(len(runes))] = 'x'
+			runes[m.random.IntN(len(runes))] = []rune("x0")[m.random.IntN(2)]
 		}
 		words[i] = string(runes)
 	}

@@ -37,7 +37,7 @@ func isEmpty(ctx context.Context, db querier) (empty bool, err error) {
 }
 
 const (
-	batchSize = 200  // tools
+	batchSize = 1000 // tools; SQLite writes a part of the index for each batch
 	wordBatch = 5000 // words of the vocabulary
 )
 
@@ -73,7 +73,7 @@ func Update(ctx context.Context, tx *ent.Tx, dialectName string, slugs []string)
 	if err := u.countWords(ctx); err != nil {
 		return err
 	}
-	if u.written*10 > u.lastID {
+	if u.written*100 > u.sql.mergeFrom*u.lastID {
 		_, err = tx.ExecContext(ctx, u.sql.merge)
 	}
 	return err
@@ -92,8 +92,9 @@ type update struct {
 type updateStatements struct {
 	texts, save, remove, count string
 	// merge does what the database would do later, and what slows down searches
-	// until then.
-	merge string
+	// until then. It is worth its time from this percentage of changed tools.
+	merge     string
+	mergeFrom int
 }
 
 // texts selects the text of each tool, which is null unless the tool is active,
@@ -123,7 +124,7 @@ var statements = map[string]updateStatements{
 		remove: `DELETE FROM tool_search WHERE id IN (SELECT value FROM json_each($1))`,
 		count: `INSERT INTO search_words (word, tools) SELECT value->>0, value->>1 FROM json_each($1) WHERE true
 			ON CONFLICT (word) DO UPDATE SET tools = search_words.tools + excluded.tools`,
-		merge: `INSERT INTO tool_search_index (tool_search_index) VALUES ('optimize')`,
+		merge: `INSERT INTO tool_search_index (tool_search_index) VALUES ('optimize')`, mergeFrom: 10,
 	},
 }
 

@@ -3,6 +3,7 @@ package text
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // maxWord is the length in characters to which Words truncates a word.
@@ -18,8 +19,14 @@ var elisions = map[string]bool{
 // digits, so hyphens and apostrophes separate words. Elided words are left out:
 // "l'agent" has the word "agent" only.
 func Words(s string) []string {
-	folded := Fold(s)
 	var words []string
+	for field := range strings.FieldsSeq(s) {
+		words = appendWords(words, Fold(field)) // Fold is faster if it sees ASCII only
+	}
+	return words
+}
+
+func appendWords(words []string, folded string) []string {
 	start, length := -1, 0 // of the current word, in bytes and in characters
 	end := 0               // where its first maxWord characters end
 	for i, r := range folded {
@@ -28,7 +35,7 @@ func Words(s string) []string {
 				start, length = i, 0
 			}
 			if length++; length <= maxWord {
-				end = i + len(string(r))
+				end = i + utf8.RuneLen(r)
 			}
 			continue
 		}
