@@ -53,8 +53,6 @@ type Tool struct {
 	AlternativesURL string `json:"alternatives_url,omitempty"`
 	// UpdatedAt holds the value of the "updated_at" field.
 	UpdatedAt string `json:"updated_at,omitempty"`
-	// Name and tagline in lower case without accents, for the search.
-	SearchText string `json:"search_text,omitempty"`
 	// 1 is the highest, 3 the lowest.
 	Tier int `json:"tier,omitempty"`
 	// Mainstream holds the value of the "mainstream" field.
@@ -165,7 +163,7 @@ func (*Tool) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullFloat64)
 		case tool.FieldTier:
 			values[i] = new(sql.NullInt64)
-		case tool.FieldID, tool.FieldName, tool.FieldNameKey, tool.FieldCategorySlug, tool.FieldDomain, tool.FieldIcp, tool.FieldPricing, tool.FieldPrice, tool.FieldPricePeriod, tool.FieldTagline, tool.FieldCanonicalURL, tool.FieldAvisURL, tool.FieldAlternativesURL, tool.FieldUpdatedAt, tool.FieldSearchText, tool.FieldSectionsHash, tool.FieldHistoryHash, tool.FieldRetiredReason, tool.FieldRetiredAt, tool.FieldRetiredNote, tool.FieldFingerprint:
+		case tool.FieldID, tool.FieldName, tool.FieldNameKey, tool.FieldCategorySlug, tool.FieldDomain, tool.FieldIcp, tool.FieldPricing, tool.FieldPrice, tool.FieldPricePeriod, tool.FieldTagline, tool.FieldCanonicalURL, tool.FieldAvisURL, tool.FieldAlternativesURL, tool.FieldUpdatedAt, tool.FieldSectionsHash, tool.FieldHistoryHash, tool.FieldRetiredReason, tool.FieldRetiredAt, tool.FieldRetiredNote, tool.FieldFingerprint:
 			values[i] = new(sql.NullString)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -299,12 +297,6 @@ func (_m *Tool) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field updated_at", values[i])
 			} else if value.Valid {
 				_m.UpdatedAt = value.String
-			}
-		case tool.FieldSearchText:
-			if value, ok := values[i].(*sql.NullString); !ok {
-				return fmt.Errorf("unexpected type %T for field search_text", values[i])
-			} else if value.Valid {
-				_m.SearchText = value.String
 			}
 		case tool.FieldTier:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -487,9 +479,6 @@ func (_m *Tool) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("updated_at=")
 	builder.WriteString(_m.UpdatedAt)
-	builder.WriteString(", ")
-	builder.WriteString("search_text=")
-	builder.WriteString(_m.SearchText)
 	builder.WriteString(", ")
 	builder.WriteString("tier=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Tier))

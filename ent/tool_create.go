@@ -246,20 +246,6 @@ func (_c *ToolCreate) SetNillableUpdatedAt(v *string) *ToolCreate {
 	return _c
 }
 
-// SetSearchText sets the "search_text" field.
-func (_c *ToolCreate) SetSearchText(v string) *ToolCreate {
-	_c.mutation.SetSearchText(v)
-	return _c
-}
-
-// SetNillableSearchText sets the "search_text" field if the given value is not nil.
-func (_c *ToolCreate) SetNillableSearchText(v *string) *ToolCreate {
-	if v != nil {
-		_c.SetSearchText(*v)
-	}
-	return _c
-}
-
 // SetTier sets the "tier" field.
 func (_c *ToolCreate) SetTier(v int) *ToolCreate {
 	_c.mutation.SetTier(v)
@@ -669,10 +655,6 @@ func (_c *ToolCreate) createSpec() (*Tool, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.UpdatedAt(); ok {
 		_spec.SetField(tool.FieldUpdatedAt, field.TypeString, value)
 		_node.UpdatedAt = value
-	}
-	if value, ok := _c.mutation.SearchText(); ok {
-		_spec.SetField(tool.FieldSearchText, field.TypeString, value)
-		_node.SearchText = value
 	}
 	if value, ok := _c.mutation.Tier(); ok {
 		_spec.SetField(tool.FieldTier, field.TypeInt, value)
@@ -1180,24 +1162,6 @@ func (u *ToolUpsert) UpdateUpdatedAt() *ToolUpsert {
 // ClearUpdatedAt clears the value of the "updated_at" field.
 func (u *ToolUpsert) ClearUpdatedAt() *ToolUpsert {
 	u.SetNull(tool.FieldUpdatedAt)
-	return u
-}
-
-// SetSearchText sets the "search_text" field.
-func (u *ToolUpsert) SetSearchText(v string) *ToolUpsert {
-	u.Set(tool.FieldSearchText, v)
-	return u
-}
-
-// UpdateSearchText sets the "search_text" field to the value that was provided on create.
-func (u *ToolUpsert) UpdateSearchText() *ToolUpsert {
-	u.SetExcluded(tool.FieldSearchText)
-	return u
-}
-
-// ClearSearchText clears the value of the "search_text" field.
-func (u *ToolUpsert) ClearSearchText() *ToolUpsert {
-	u.SetNull(tool.FieldSearchText)
 	return u
 }
 
@@ -1774,27 +1738,6 @@ func (u *ToolUpsertOne) UpdateUpdatedAt() *ToolUpsertOne {
 func (u *ToolUpsertOne) ClearUpdatedAt() *ToolUpsertOne {
 	return u.Update(func(s *ToolUpsert) {
 		s.ClearUpdatedAt()
-	})
-}
-
-// SetSearchText sets the "search_text" field.
-func (u *ToolUpsertOne) SetSearchText(v string) *ToolUpsertOne {
-	return u.Update(func(s *ToolUpsert) {
-		s.SetSearchText(v)
-	})
-}
-
-// UpdateSearchText sets the "search_text" field to the value that was provided on create.
-func (u *ToolUpsertOne) UpdateSearchText() *ToolUpsertOne {
-	return u.Update(func(s *ToolUpsert) {
-		s.UpdateSearchText()
-	})
-}
-
-// ClearSearchText clears the value of the "search_text" field.
-func (u *ToolUpsertOne) ClearSearchText() *ToolUpsertOne {
-	return u.Update(func(s *ToolUpsert) {
-		s.ClearSearchText()
 	})
 }
 
@@ -2563,27 +2506,6 @@ func (u *ToolUpsertBulk) UpdateUpdatedAt() *ToolUpsertBulk {
 func (u *ToolUpsertBulk) ClearUpdatedAt() *ToolUpsertBulk {
 	return u.Update(func(s *ToolUpsert) {
 		s.ClearUpdatedAt()
-	})
-}
-
-// SetSearchText sets the "search_text" field.
-func (u *ToolUpsertBulk) SetSearchText(v string) *ToolUpsertBulk {
-	return u.Update(func(s *ToolUpsert) {
-		s.SetSearchText(v)
-	})
-}
-
-// UpdateSearchText sets the "search_text" field to the value that was provided on create.
-func (u *ToolUpsertBulk) UpdateSearchText() *ToolUpsertBulk {
-	return u.Update(func(s *ToolUpsert) {
-		s.UpdateSearchText()
-	})
-}
-
-// ClearSearchText clears the value of the "search_text" field.
-func (u *ToolUpsertBulk) ClearSearchText() *ToolUpsertBulk {
-	return u.Update(func(s *ToolUpsert) {
-		s.ClearSearchText()
 	})
 }
 

@@ -395,26 +395,6 @@ func (_u *ToolUpdate) ClearUpdatedAt() *ToolUpdate {
 	return _u
 }
 
-// SetSearchText sets the "search_text" field.
-func (_u *ToolUpdate) SetSearchText(v string) *ToolUpdate {
-	_u.mutation.SetSearchText(v)
-	return _u
-}
-
-// SetNillableSearchText sets the "search_text" field if the given value is not nil.
-func (_u *ToolUpdate) SetNillableSearchText(v *string) *ToolUpdate {
-	if v != nil {
-		_u.SetSearchText(*v)
-	}
-	return _u
-}
-
-// ClearSearchText clears the value of the "search_text" field.
-func (_u *ToolUpdate) ClearSearchText() *ToolUpdate {
-	_u.mutation.ClearSearchText()
-	return _u
-}
-
 // SetTier sets the "tier" field.
 func (_u *ToolUpdate) SetTier(v int) *ToolUpdate {
 	_u.mutation.ResetTier()
@@ -957,12 +937,6 @@ func (_u *ToolUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.UpdatedAtCleared() {
 		_spec.ClearField(tool.FieldUpdatedAt, field.TypeString)
-	}
-	if value, ok := _u.mutation.SearchText(); ok {
-		_spec.SetField(tool.FieldSearchText, field.TypeString, value)
-	}
-	if _u.mutation.SearchTextCleared() {
-		_spec.ClearField(tool.FieldSearchText, field.TypeString)
 	}
 	if value, ok := _u.mutation.Tier(); ok {
 		_spec.SetField(tool.FieldTier, field.TypeInt, value)
@@ -1650,26 +1624,6 @@ func (_u *ToolUpdateOne) ClearUpdatedAt() *ToolUpdateOne {
 	return _u
 }
 
-// SetSearchText sets the "search_text" field.
-func (_u *ToolUpdateOne) SetSearchText(v string) *ToolUpdateOne {
-	_u.mutation.SetSearchText(v)
-	return _u
-}
-
-// SetNillableSearchText sets the "search_text" field if the given value is not nil.
-func (_u *ToolUpdateOne) SetNillableSearchText(v *string) *ToolUpdateOne {
-	if v != nil {
-		_u.SetSearchText(*v)
-	}
-	return _u
-}
-
-// ClearSearchText clears the value of the "search_text" field.
-func (_u *ToolUpdateOne) ClearSearchText() *ToolUpdateOne {
-	_u.mutation.ClearSearchText()
-	return _u
-}
-
 // SetTier sets the "tier" field.
 func (_u *ToolUpdateOne) SetTier(v int) *ToolUpdateOne {
 	_u.mutation.ResetTier()
@@ -2242,12 +2196,6 @@ func (_u *ToolUpdateOne) sqlSave(ctx context.Context) (_node *Tool, err error) {
 	}
 	if _u.mutation.UpdatedAtCleared() {
 		_spec.ClearField(tool.FieldUpdatedAt, field.TypeString)
-	}
-	if value, ok := _u.mutation.SearchText(); ok {
-		_spec.SetField(tool.FieldSearchText, field.TypeString, value)
-	}
-	if _u.mutation.SearchTextCleared() {
-		_spec.ClearField(tool.FieldSearchText, field.TypeString)
 	}
 	if value, ok := _u.mutation.Tier(); ok {
 		_spec.SetField(tool.FieldTier, field.TypeInt, value)

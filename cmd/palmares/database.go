@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"text/tabwriter"
 
+	"palmares/internal/catalog/search"
 	"palmares/internal/core/store"
 )
 
@@ -21,11 +22,21 @@ func openMigrated(ctx context.Context, cfg store.Config) (*store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := db.Migrate(ctx); err != nil {
+	if _, err := migrate(ctx, db); err != nil {
 		_ = db.Close()
 		return nil, err
 	}
 	return db, nil
+}
+
+// migrate applies pending migrations and fills the search index, which only
+// this program can do.
+func migrate(ctx context.Context, db *store.Store) ([]store.Migration, error) {
+	applied, err := db.Migrate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return applied, search.Fill(ctx, db)
 }
 
 // withStore runs a command on a migrated database.
@@ -74,7 +85,7 @@ func (migrateUpCommand) Run(ctx context.Context, s *settings, term terminal) err
 		return err
 	}
 	defer db.Close()
-	applied, err := db.Migrate(ctx)
+	applied, err := migrate(ctx, db)
 	if err != nil {
 		return err
 	}

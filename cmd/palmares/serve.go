@@ -195,6 +195,7 @@ func (p *program) serve(ctx context.Context) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { p.store.Watch(background, p.log, p.publish) })
+	running.Go(func() { p.executor.Run(background) })
 	running.Go(func() { p.access.run(background) })
 	running.Go(func() { p.minutes.Run(background) })
 	running.Go(func() { p.services.run(background) })

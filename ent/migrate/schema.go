@@ -176,17 +176,6 @@ var (
 		},
 		Indexes: []*schema.Index{
 			{
-				Name:    "comparisons_by_update",
-				Unique:  false,
-				Columns: []*schema.Column{ComparisonsColumns[4], ComparisonsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					DescColumns: map[string]bool{
-						ComparisonsColumns[4].Name: true,
-					},
-					Where: "published",
-				},
-			},
-			{
 				Name:    "comparisons_by_tool_a",
 				Unique:  false,
 				Columns: []*schema.Column{ComparisonsColumns[7]},
@@ -200,25 +189,6 @@ var (
 				Name:    "comparisons_by_winner",
 				Unique:  false,
 				Columns: []*schema.Column{ComparisonsColumns[9]},
-			},
-		},
-	}
-	// ComparisonCategoriesColumns holds the columns for the "comparison_categories" table.
-	ComparisonCategoriesColumns = []*schema.Column{
-		{Name: "id", Type: field.TypeInt, Increment: true},
-		{Name: "category_slug", Type: field.TypeString},
-		{Name: "comparison_slug", Type: field.TypeString},
-	}
-	// ComparisonCategoriesTable holds the schema information for the "comparison_categories" table.
-	ComparisonCategoriesTable = &schema.Table{
-		Name:       "comparison_categories",
-		Columns:    ComparisonCategoriesColumns,
-		PrimaryKey: []*schema.Column{ComparisonCategoriesColumns[0]},
-		Indexes: []*schema.Index{
-			{
-				Name:    "comparisons_by_category",
-				Unique:  true,
-				Columns: []*schema.Column{ComparisonCategoriesColumns[1], ComparisonCategoriesColumns[2]},
 			},
 		},
 	}
@@ -637,7 +607,6 @@ var (
 		{Name: "avis_url", Type: field.TypeString, Nullable: true},
 		{Name: "alternatives_url", Type: field.TypeString, Nullable: true},
 		{Name: "updated_at", Type: field.TypeString, Nullable: true},
-		{Name: "search_text", Type: field.TypeString, Nullable: true, Size: 2147483647},
 		{Name: "tier", Type: field.TypeInt, Nullable: true},
 		{Name: "mainstream", Type: field.TypeBool, Default: false},
 		{Name: "sections_hash", Type: field.TypeString, Nullable: true},
@@ -657,215 +626,9 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "tools_categories_tools",
-				Columns:    []*schema.Column{ToolsColumns[28]},
+				Columns:    []*schema.Column{ToolsColumns[27]},
 				RefColumns: []*schema.Column{CategoriesColumns[0]},
 				OnDelete:   schema.NoAction,
-			},
-		},
-		Indexes: []*schema.Index{
-			{
-				Name:    "tools_by_score_desc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[4], ToolsColumns[3], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					DescColumns: map[string]bool{
-						ToolsColumns[3].Name: true,
-					},
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_score_asc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[4], ToolsColumns[3], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_name_asc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[2], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_name_desc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[2], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					DescColumns: map[string]bool{
-						ToolsColumns[2].Name: true,
-					},
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_category_score",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[4], ToolsColumns[3], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					DescColumns: map[string]bool{
-						ToolsColumns[3].Name: true,
-					},
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_category_score_asc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[4], ToolsColumns[3], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_category_name",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[2], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_category_name_desc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[2], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					DescColumns: map[string]bool{
-						ToolsColumns[2].Name: true,
-					},
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_category_update_desc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[17], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					DescColumns: map[string]bool{
-						ToolsColumns[17].Name: true,
-					},
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_category_update_asc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[17], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_category_price_desc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[9], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					DescColumns: map[string]bool{
-						ToolsColumns[9].Name: true,
-					},
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_category_price_asc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[9], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_update_desc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[17], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					DescColumns: map[string]bool{
-						ToolsColumns[17].Name: true,
-					},
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_update_asc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[17], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_search_text",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[18]},
-				Annotation: &entsql.IndexAnnotation{
-					Types: map[string]string{
-						"postgres": "HASH",
-					},
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_price_desc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[9], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					DescColumns: map[string]bool{
-						ToolsColumns[9].Name: true,
-					},
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_price_asc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[9], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_obsolescence",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[12]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_retirement",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[25], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					DescColumns: map[string]bool{
-						ToolsColumns[25].Name: true,
-					},
-					Where: "retired_at IS NOT NULL",
-				},
-			},
-			{
-				Name:    "tools_by_retirement_reason",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[24], ToolsColumns[25], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					DescColumns: map[string]bool{
-						ToolsColumns[25].Name: true,
-					},
-					Where: "retired_at IS NOT NULL",
-				},
-			},
-			{
-				Name:    "tools_by_retirement_category",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[28], ToolsColumns[25], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					DescColumns: map[string]bool{
-						ToolsColumns[25].Name: true,
-					},
-					Where: "retired_at IS NOT NULL",
-				},
 			},
 		},
 	}
@@ -905,7 +668,6 @@ var (
 		BillingEventsTable,
 		CategoriesTable,
 		ComparisonsTable,
-		ComparisonCategoriesTable,
 		ConfirmationsTable,
 		CountBatchesTable,
 		CustomersTable,
@@ -930,9 +692,6 @@ func init() {
 	ComparisonsTable.ForeignKeys[0].RefTable = ToolsTable
 	ComparisonsTable.ForeignKeys[1].RefTable = ToolsTable
 	ComparisonsTable.ForeignKeys[2].RefTable = ToolsTable
-	ComparisonCategoriesTable.Annotation = &entsql.Annotation{
-		Table: "comparison_categories",
-	}
 	ConfirmationsTable.ForeignKeys[0].RefTable = AccountsTable
 	CustomersTable.ForeignKeys[0].RefTable = AccountsTable
 	DeliveriesTable.ForeignKeys[0].RefTable = EndpointsTable

@@ -2,12 +2,10 @@ package schema
 
 import (
 	"entgo.io/ent"
-	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema"
 	"entgo.io/ent/schema/edge"
 	"entgo.io/ent/schema/field"
-	"entgo.io/ent/schema/index"
 )
 
 // Tool is an active or retired tool. The columns that only active tools have
@@ -40,8 +38,6 @@ func (Tool) Fields() []ent.Field {
 		field.String("avis_url").Optional().Nillable(),
 		field.String("alternatives_url").Optional(),
 		field.String("updated_at").Optional(),
-		field.Text("search_text").Optional().
-			Comment("Name and tagline in lower case without accents, for the search."),
 		field.Int("tier").Optional().Comment("1 is the highest, 3 the lowest."),
 		field.Bool("mainstream").Default(false),
 		field.String("sections_hash").Optional().
@@ -71,57 +67,6 @@ func (Tool) Edges() []ent.Edge {
 		edge.To("comparisons_as_a", Comparison.Type),
 		edge.To("comparisons_as_b", Comparison.Type),
 		edge.To("comparisons_won", Comparison.Type),
-	}
-}
-
-// Indexes of a tool: one for each order of the API, alone and within a
-// category. Each ends in the slug, which breaks ties.
-func (Tool) Indexes() []ent.Index {
-	return []ent.Index{
-		index.Fields("untested", "score", "id").StorageKey("tools_by_score_desc").
-			Annotations(activeOnly(), entsql.DescColumns("score")),
-		index.Fields("untested", "score", "id").StorageKey("tools_by_score_asc").
-			Annotations(activeOnly()),
-		index.Fields("name_key", "id").StorageKey("tools_by_name_asc").
-			Annotations(activeOnly()),
-		index.Fields("name_key", "id").StorageKey("tools_by_name_desc").
-			Annotations(activeOnly(), entsql.DescColumns("name_key")),
-		index.Fields("category_slug", "untested", "score", "id").StorageKey("tools_by_category_score").
-			Annotations(activeOnly(), entsql.DescColumns("score")),
-		index.Fields("category_slug", "untested", "score", "id").StorageKey("tools_by_category_score_asc").
-			Annotations(activeOnly()),
-		index.Fields("category_slug", "name_key", "id").StorageKey("tools_by_category_name").
-			Annotations(activeOnly()),
-		index.Fields("category_slug", "name_key", "id").StorageKey("tools_by_category_name_desc").
-			Annotations(activeOnly(), entsql.DescColumns("name_key")),
-		index.Fields("category_slug", "updated_at", "id").StorageKey("tools_by_category_update_desc").
-			Annotations(activeOnly(), entsql.DescColumns("updated_at")),
-		index.Fields("category_slug", "updated_at", "id").StorageKey("tools_by_category_update_asc").
-			Annotations(activeOnly()),
-		index.Fields("category_slug", "price_amount", "id").StorageKey("tools_by_category_price_desc").
-			Annotations(activeOnly(), entsql.DescColumns("price_amount")),
-		index.Fields("category_slug", "price_amount", "id").StorageKey("tools_by_category_price_asc").
-			Annotations(activeOnly()),
-		index.Fields("updated_at", "id").StorageKey("tools_by_update_desc").
-			Annotations(activeOnly(), entsql.DescColumns("updated_at")),
-		index.Fields("updated_at", "id").StorageKey("tools_by_update_asc").
-			Annotations(activeOnly()),
-		// SQLite searches this index instead of the table. PostgreSQL does not
-		// need it, and its B-trees reject long texts, so there it is a hash.
-		index.Fields("search_text").StorageKey("tools_by_search_text").
-			Annotations(activeOnly(), entsql.IndexTypes(map[string]string{dialect.Postgres: "HASH"})),
-		index.Fields("price_amount", "id").StorageKey("tools_by_price_desc").
-			Annotations(activeOnly(), entsql.DescColumns("price_amount")),
-		index.Fields("price_amount", "id").StorageKey("tools_by_price_asc").
-			Annotations(activeOnly()),
-		index.Fields("obsolescence").StorageKey("tools_by_obsolescence").
-			Annotations(activeOnly()),
-		index.Fields("retired_at", "id").StorageKey("tools_by_retirement").
-			Annotations(retiredOnly(), entsql.DescColumns("retired_at")),
-		index.Fields("retired_reason", "retired_at", "id").StorageKey("tools_by_retirement_reason").
-			Annotations(retiredOnly(), entsql.DescColumns("retired_at")),
-		index.Fields("category_slug", "retired_at", "id").StorageKey("tools_by_retirement_category").
-			Annotations(retiredOnly(), entsql.DescColumns("retired_at")),
 	}
 }
 

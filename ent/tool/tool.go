@@ -50,8 +50,6 @@ const (
 	FieldAlternativesURL = "alternatives_url"
 	// FieldUpdatedAt holds the string denoting the updated_at field in the database.
 	FieldUpdatedAt = "updated_at"
-	// FieldSearchText holds the string denoting the search_text field in the database.
-	FieldSearchText = "search_text"
 	// FieldTier holds the string denoting the tier field in the database.
 	FieldTier = "tier"
 	// FieldMainstream holds the string denoting the mainstream field in the database.
@@ -153,7 +151,6 @@ var Columns = []string{
 	FieldAvisURL,
 	FieldAlternativesURL,
 	FieldUpdatedAt,
-	FieldSearchText,
 	FieldTier,
 	FieldMainstream,
 	FieldSectionsHash,
@@ -356,11 +353,6 @@ func ByAlternativesURL(opts ...sql.OrderTermOption) OrderOption {
 // ByUpdatedAt orders the results by the updated_at field.
 func ByUpdatedAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldUpdatedAt, opts...).ToFunc()
-}
-
-// BySearchText orders the results by the search_text field.
-func BySearchText(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldSearchText, opts...).ToFunc()
 }
 
 // ByTier orders the results by the tier field.

@@ -144,11 +144,6 @@ func UpdatedAt(v string) predicate.Tool {
 	return predicate.Tool(sql.FieldEQ(FieldUpdatedAt, v))
 }
 
-// SearchText applies equality check predicate on the "search_text" field. It's identical to SearchTextEQ.
-func SearchText(v string) predicate.Tool {
-	return predicate.Tool(sql.FieldEQ(FieldSearchText, v))
-}
-
 // Tier applies equality check predicate on the "tier" field. It's identical to TierEQ.
 func Tier(v int) predicate.Tool {
 	return predicate.Tool(sql.FieldEQ(FieldTier, v))
@@ -1252,81 +1247,6 @@ func UpdatedAtEqualFold(v string) predicate.Tool {
 // UpdatedAtContainsFold applies the ContainsFold predicate on the "updated_at" field.
 func UpdatedAtContainsFold(v string) predicate.Tool {
 	return predicate.Tool(sql.FieldContainsFold(FieldUpdatedAt, v))
-}
-
-// SearchTextEQ applies the EQ predicate on the "search_text" field.
-func SearchTextEQ(v string) predicate.Tool {
-	return predicate.Tool(sql.FieldEQ(FieldSearchText, v))
-}
-
-// SearchTextNEQ applies the NEQ predicate on the "search_text" field.
-func SearchTextNEQ(v string) predicate.Tool {
-	return predicate.Tool(sql.FieldNEQ(FieldSearchText, v))
-}
-
-// SearchTextIn applies the In predicate on the "search_text" field.
-func SearchTextIn(vs ...string) predicate.Tool {
-	return predicate.Tool(sql.FieldIn(FieldSearchText, vs...))
-}
-
-// SearchTextNotIn applies the NotIn predicate on the "search_text" field.
-func SearchTextNotIn(vs ...string) predicate.Tool {
-	return predicate.Tool(sql.FieldNotIn(FieldSearchText, vs...))
-}
-
-// SearchTextGT applies the GT predicate on the "search_text" field.
-func SearchTextGT(v string) predicate.Tool {
-	return predicate.Tool(sql.FieldGT(FieldSearchText, v))
-}
-
-// SearchTextGTE applies the GTE predicate on the "search_text" field.
-func SearchTextGTE(v string) predicate.Tool {
-	return predicate.Tool(sql.FieldGTE(FieldSearchText, v))
-}
-
-// SearchTextLT applies the LT predicate on the "search_text" field.
-func SearchTextLT(v string) predicate.Tool {
-	return predicate.Tool(sql.FieldLT(FieldSearchText, v))
-}
-
-// SearchTextLTE applies the LTE predicate on the "search_text" field.
-func SearchTextLTE(v string) predicate.Tool {
-	return predicate.Tool(sql.FieldLTE(FieldSearchText, v))
-}
-
-// SearchTextContains applies the Contains predicate on the "search_text" field.
-func SearchTextContains(v string) predicate.Tool {
-	return predicate.Tool(sql.FieldContains(FieldSearchText, v))
-}
-
-// SearchTextHasPrefix applies the HasPrefix predicate on the "search_text" field.
-func SearchTextHasPrefix(v string) predicate.Tool {
-	return predicate.Tool(sql.FieldHasPrefix(FieldSearchText, v))
-}
-
-// SearchTextHasSuffix applies the HasSuffix predicate on the "search_text" field.
-func SearchTextHasSuffix(v string) predicate.Tool {
-	return predicate.Tool(sql.FieldHasSuffix(FieldSearchText, v))
-}
-
-// SearchTextIsNil applies the IsNil predicate on the "search_text" field.
-func SearchTextIsNil() predicate.Tool {
-	return predicate.Tool(sql.FieldIsNull(FieldSearchText))
-}
-
-// SearchTextNotNil applies the NotNil predicate on the "search_text" field.
-func SearchTextNotNil() predicate.Tool {
-	return predicate.Tool(sql.FieldNotNull(FieldSearchText))
-}
-
-// SearchTextEqualFold applies the EqualFold predicate on the "search_text" field.
-func SearchTextEqualFold(v string) predicate.Tool {
-	return predicate.Tool(sql.FieldEqualFold(FieldSearchText, v))
-}
-
-// SearchTextContainsFold applies the ContainsFold predicate on the "search_text" field.
-func SearchTextContainsFold(v string) predicate.Tool {
-	return predicate.Tool(sql.FieldContainsFold(FieldSearchText, v))
 }
 
 // TierEQ applies the EQ predicate on the "tier" field.

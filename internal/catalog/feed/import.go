@@ -69,10 +69,10 @@ func Import(ctx context.Context, s *store.Store, feed io.ReadSeeker, opts Option
 		case report.Release == 0:
 			return nil
 		}
-		if err := pub.listByCategory(ctx); err != nil {
+		if err := s.Analyze(ctx, tx); err != nil {
 			return err
 		}
-		if err := s.Analyze(ctx, tx); err != nil {
+		if err := pub.indexForSearch(ctx, s.Dialect()); err != nil {
 			return err
 		}
 		if err := s.SyncSequence(ctx, tx, journalentry.Table); err != nil {

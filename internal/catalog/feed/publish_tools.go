@@ -12,6 +12,7 @@ import (
 	"palmares/ent/tool"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/record"
+	"palmares/internal/catalog/search"
 	"palmares/internal/core/text"
 )
 
@@ -110,7 +111,7 @@ func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *Tool) er
 	}
 	amount, period, _ := record.ParsePrice(t.Price)
 	batch.rows = append(batch.rows, p.newToolRow(t, t.Name, t.Score).
-		SetPriceAmount(amount).SetPricePeriod(period).SetSearchText(text.Fold(t.Name+"\n"+t.Tagline)).
+		SetPriceAmount(amount).SetPricePeriod(period).
 		SetSectionsHash(line.sectionsHash).SetHistoryHash(record.HistoryHash(history)).SetInEmbeddings(line.inEmbeddings))
 	if before == nil || before.SectionsHash != line.sectionsHash {
 		if before != nil {
@@ -220,6 +221,20 @@ func (p *publication) removeTools(ctx context.Context) error {
 		_, err = p.tx.Tool.Delete().Where(tool.IDIn(slugs...)).Exec(ctx)
 		return err
 	})
+}
+
+// indexForSearch updates the search index of tools that changed, and of all
+// tools in a category with a new label.
+func (p *publication) indexForSearch(ctx context.Context, dialect string) error {
+	slugs := missingFrom(p.snap.tools, p.stored.tools)
+	for slug, line := range p.snap.tools {
+		category := p.stored.categories[line.category]
+		if p.stored.tools[slug].fingerprint != line.fingerprint || category == nil || category.Label != p.snap.categories[line.category].category.Label {
+			slugs = append(slugs, slug)
+		}
+	}
+	slices.Sort(slugs)
+	return search.Update(ctx, p.tx, dialect, slugs)
 }
 
 // updateEmbeddings records which embeddings documents changed. It also marks

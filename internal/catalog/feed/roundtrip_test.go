@@ -31,7 +31,20 @@ func contents(t *testing.T, s *store.Store) string {
 		fmt.Fprintln(&all, c.ID, c.ToolCount, show(c.AvgScore))
 	}
 	for _, row := range s.Read.Tool.Query().Order(tool.ByNameKey(), tool.ByID()).AllX(t.Context()) {
-		fmt.Fprintln(&all, row.ID, row.NameKey, row.Untested, row.PriceAmount, row.PricePeriod, row.SearchText, row.SectionsHash, row.InEmbeddings)
+		fmt.Fprintln(&all, row.ID, row.NameKey, row.Untested, row.PriceAmount, row.PricePeriod, row.SectionsHash, row.InEmbeddings)
+	}
+	words, err := s.Read.QueryContext(t.Context(), "SELECT word, tools FROM search_words ORDER BY word")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer words.Close()
+	for words.Next() {
+		var word string
+		var tools int
+		if err := words.Scan(&word, &tools); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(&all, word, tools)
 	}
 	return all.String()
 }

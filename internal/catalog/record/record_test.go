@@ -52,7 +52,7 @@ func TestInvalidDeclarations(t *testing.T) {
 // derived lists the columns that an import sets without a field of their own.
 var derived = map[reflect.Type][]string{
 	reflect.TypeFor[ent.Tool](): {
-		"name_key", "untested", "price_amount", "price_period", "search_text", "sections_hash", "history_hash", "in_embeddings", "fingerprint",
+		"name_key", "untested", "price_amount", "price_period", "sections_hash", "history_hash", "in_embeddings", "fingerprint",
 	},
 	reflect.TypeFor[ent.Category]():   {"tool_count", "avg_score", "fingerprint"},
 	reflect.TypeFor[ent.Comparison](): {"fingerprint"},

@@ -33,6 +33,7 @@ type Execute func(ctx context.Context) (entry *Entry, release int, err error)
 // Cache holds what a server retains in memory for later requests, within one
 // budget in bytes: the responses of the newest release, and tables.
 type Cache struct {
+	size   int64
 	log    *slog.Logger
 	secret []byte       // signs tags
 	served atomic.Int64 // the newest edition
@@ -82,7 +83,7 @@ const itemWeight = 500
 
 // New returns a cache of up to size bytes, which signs its tags with a secret.
 func New(size int64, secret []byte, log *slog.Logger) *Cache {
-	c := &Cache{log: log, secret: secret, flights: map[key]*flight{}, renewed: mostRenewed}
+	c := &Cache{size: size, log: log, secret: secret, flights: map[key]*flight{}, renewed: mostRenewed}
 	c.items = otter.Must(&otter.Options[key, *item]{
 		MaximumWeight: uint64(size),
 		Weigher:       func(_ key, value *item) uint32 { return value.weight },
@@ -237,6 +238,12 @@ func (c *Cache) make(ctx context.Context, q Key, work Execute) (*Entry, Edition,
 	}
 	return entry, of, err
 }
+
+// Size is how many bytes the cache may hold.
+func (c *Cache) Size() int64 { return c.size }
+
+// Reserve makes room for bytes that are held elsewhere, within the same budget.
+func (c *Cache) Reserve(bytes int64) { c.items.SetMaximum(uint64(max(c.size-bytes, c.size/4))) }
 
 // Entries is how many items are cached, approximately.
 func (c *Cache) Entries() int { return c.items.EstimatedSize() }

@@ -1,0 +1,138 @@
+package search_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"palmares/ent"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/catalog/search"
+	"palmares/internal/core/store"
+	"palmares/internal/core/text"
+	"palmares/internal/dev/testkit"
+)
+
+// benchmarkTools is the size of the catalog; SEARCH_TOOLS changes it.
+func benchmarkTools() int {
+	if n, err := strconv.Atoi(os.Getenv("SEARCH_TOOLS")); err == nil {
+		return n
+	}
+	return 100_000
+}
+
+func onBothDatabases(b *testing.B, run func(b *testing.B, s *store.Store)) {
+	for name, config := range map[string]func(testing.TB) store.Config{"sqlite": testkit.SQLite, "postgres": testkit.Postgres} {
+		b.Run(name, func(b *testing.B) { run(b, testkit.Open(b, config(b))) })
+	}
+}
+
+func importSynthetic(b *testing.B, s *store.Store, tools int) {
+	b.Helper()
+	var data bytes.Buffer
+	if err := synth.Write(b.Context(), &data, synth.Options{Tools: tools, Seed: 1}); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := feed.Import(b.Context(), s, bytes.NewReader(data.Bytes()), feed.Options{}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// BenchmarkFind runs different queries of each kind. Beside the mean, it reports
+// the fastest and the CPU time of this process, which includes SQLite: they
+// depend less on other load.
+func BenchmarkFind(b *testing.B) {
+	onBothDatabases(b, func(b *testing.B, s *store.Store) {
+		importSynthetic(b, s, benchmarkTools())
+		b.Run("load", func(b *testing.B) {
+			for b.Loop() {
+				if err := load(b, s, func(context.Context, *search.Index) error { return nil }); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		for _, kind := range []struct {
+			name  string
+			query func(i int) string
+		}{
+			{"one rare word", func(i int) string { return fmt.Sprint(10_000 + i%90_000) }},
+			{"two words, few tools", func(i int) string { return fmt.Sprint(1000+i%9000, " example") }},
+			{"five words, few tools", func(i int) string { return fmt.Sprint(1000+i%9000, " agent code outil prix") }},
+			{"five prefixes, few tools", func(i int) string { return fmt.Sprint(1000+i%9000, " e a c p") }},
+			{"one prefix, 1000 tools", func(i int) string { return fmt.Sprint(10 + i%90) }},
+			{"no tools", func(i int) string { return fmt.Sprint("qqq", i) }},
+			{"two words, no tools", func(int) string { return "forge galet" }},
+			{"typo", func(i int) string { return fmt.Sprint("exmaple ", 1000+i%9000) }},
+			{"typo, no tools", func(i int) string { return fmt.Sprint("exmaple zzzzz", i) }},
+			{"five typos, few tools", func(i int) string { return fmt.Sprint("exmaple otuil modelle reponce ", 1000+i%9000) }},
+			{"one letter", func(i int) string { return string(rune('a' + i%26)) }},
+			{"one common word", func(int) string { return "example" }},
+			{"two common words", func(int) string { return "agent code" }},
+			{"five common words", func(int) string { return "agent code outil prix page" }},
+			{"five letters", func(int) string { return "a c d e p" }},
+			{"16 letters", func(int) string { return "a b c d e f g i l m n o p r s t" }},
+		} {
+			b.Run(kind.name, func(b *testing.B) {
+				err := load(b, s, func(ctx context.Context, index *search.Index) error {
+					tools, fastest, i := 0, time.Hour, 0
+					before := cpuTime(b)
+					for b.Loop() {
+						i++
+						start := time.Now()
+						found, err := index.Find(ctx, s, text.Words(kind.query(i)))
+						if err != nil {
+							return err
+						}
+						tools, fastest = max(tools, len(found)), min(fastest, time.Since(start))
+					}
+					b.ReportMetric(float64(tools), "tools")
+					b.ReportMetric(float64(fastest.Microseconds()), "fastest-µs")
+					b.ReportMetric(float64((cpuTime(b)-before).Microseconds())/float64(i), "cpu-µs")
+					return nil
+				})
+				if err != nil {
+					b.Fatal(err)
+				}
+			})
+		}
+	})
+}
+
+func load(b *testing.B, s *store.Store, do func(context.Context, *search.Index) error) error {
+	b.Helper()
+	return s.WithRelease(b.Context(), func(ctx context.Context, _ *ent.Release) error {
+		n := 0
+		index, err := search.Load(ctx, s, s.Dialect(), func(string) (int, bool) { n++; return n - 1, true })
+		if err != nil {
+			return err
+		}
+		return do(ctx, index)
+	})
+}
+
+// BenchmarkImport reports the CPU time of this process only: with PostgreSQL,
+// its server has a part in the work.
+func BenchmarkImport(b *testing.B) {
+	onBothDatabases(b, func(b *testing.B, s *store.Store) {
+		for b.Loop() {
+			before := cpuTime(b)
+			importSynthetic(b, s, 5000)
+			b.ReportMetric(float64((cpuTime(b) - before).Milliseconds()), "cpu-ms")
+		}
+	})
+}
+
+func cpuTime(b *testing.B) time.Duration {
+	b.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}

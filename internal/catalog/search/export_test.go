@@ -1,0 +1,4 @@
+package search
+
+// IsSimilar compares words without an index.
+var IsSimilar = isSimilar

@@ -1,0 +1,217 @@
+package search
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"entgo.io/ent/dialect"
+
+	"palmares/ent"
+	"palmares/internal/core/store"
+	"palmares/internal/core/text"
+)
+
+// Fill indexes all tools unless that is done: a migration leaves the index
+// empty.
+func Fill(ctx context.Context, s *store.Store) error {
+	if empty, err := isEmpty(ctx, s.Current()); err != nil || !empty {
+		return err
+	}
+	return s.Exclusive(ctx, func(tx *ent.Tx) error { return Update(ctx, tx, s.Dialect(), nil) })
+}
+
+// querier is what a client and a transaction have in common.
+type querier interface {
+	QueryContext(ctx context.Context, statement string, args ...any) (*sql.Rows, error)
+}
+
+// isEmpty reports whether there are tools and none of them is indexed.
+func isEmpty(ctx context.Context, db querier) (empty bool, err error) {
+	err = scanRows(ctx, db, func(rows *sql.Rows) error { return rows.Scan(&empty) },
+		"SELECT EXISTS (SELECT 1 FROM tools WHERE retired_at IS NULL) AND NOT EXISTS (SELECT 1 FROM tool_search)")
+	return empty, err
+}
+
+const (
+	batchSize = 1000 // tools; SQLite writes a part of the index for each batch
+	wordBatch = 5000 // words of the vocabulary
+)
+
+// Update indexes tools as they are now stored: new, changed, retired and removed
+// ones. If the index is still empty, it indexes all tools.
+func Update(ctx context.Context, tx *ent.Tx, dialectName string, slugs []string) error {
+	empty, err := isEmpty(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if empty {
+		slugs = nil
+		err := scanRows(ctx, tx, func(rows *sql.Rows) error {
+			var slug string
+			err := rows.Scan(&slug)
+			slugs = append(slugs, slug)
+			return err
+		}, "SELECT slug FROM tools WHERE retired_at IS NULL ORDER BY slug")
+		if err != nil {
+			return err
+		}
+	}
+	u := &update{tx: tx, sql: statements[dialectName], counts: map[string]int{}}
+	err = scanRows(ctx, tx, func(rows *sql.Rows) error { return rows.Scan(&u.lastID) }, "SELECT coalesce(max(id), 0) FROM tool_search")
+	if err != nil {
+		return err
+	}
+	for batch := range slices.Chunk(slugs, batchSize) {
+		if err := u.indexTools(ctx, batch); err != nil {
+			return err
+		}
+	}
+	if err := u.countWords(ctx); err != nil {
+		return err
+	}
+	if u.written*100 > u.sql.mergeFrom*u.lastID {
+		_, err = tx.ExecContext(ctx, u.sql.merge)
+	}
+	return err
+}
+
+type update struct {
+	tx      *ent.Tx
+	sql     updateStatements
+	lastID  int
+	written int            // tools
+	counts  map[string]int // by how many tools more, or less, each word has
+}
+
+// updateStatements are the statements of one database. All but merge take a JSON
+// array, because the SQLite driver is slow with many parameters.
+type updateStatements struct {
+	texts, save, remove, count string
+	// merge does what the database would do later, and what slows down searches
+	// until then. It is worth its time from this percentage of changed tools.
+	merge     string
+	mergeFrom int
+}
+
+// texts selects the text of each tool, which is null unless the tool is active,
+// and its row in the index.
+const texts = `SELECT list.slug, t.name || ' ' || coalesce(t.domain, '') || ' ' || c.label || ' ' || coalesce(t.tagline, '') || ' ' ||
+		coalesce((SELECT string_agg(s.text, ' ') FROM sections s WHERE s.tool_slug = t.slug), ''), i.id, `
+
+const joins = ` LEFT JOIN tools t ON t.slug = list.slug AND t.retired_at IS NULL
+		LEFT JOIN categories c ON c.slug = t.category_slug LEFT JOIN tool_search i ON i.slug = list.slug`
+
+var statements = map[string]updateStatements{
+	dialect.Postgres: {
+		texts: texts + `array_to_string(tsvector_to_array(i.words), ' ') FROM json_array_elements_text($1::json) AS list (slug)` + joins,
+		save: `INSERT INTO tool_search (id, slug, words)
+			SELECT (item->>0)::integer, item->>1, array_to_tsvector(string_to_array(item->>2, ' ')) FROM json_array_elements($1::json) AS list (item)
+			ON CONFLICT (id) DO UPDATE SET words = excluded.words`,
+		remove: `DELETE FROM tool_search WHERE id IN (SELECT value::integer FROM json_array_elements_text($1::json))`,
+		count: `INSERT INTO search_words (word, tools) SELECT item->>0, (item->>1)::integer FROM json_array_elements($1::json) AS list (item)
+			ON CONFLICT (word) DO UPDATE SET tools = search_words.tools + excluded.tools`,
+		// Only the index's owner may call the function.
+		merge: `SELECT gin_clean_pending_list(oid) FROM pg_class WHERE oid = 'tool_search_by_words'::regclass AND pg_has_role(relowner, 'USAGE')`,
+	},
+	dialect.SQLite: {
+		texts: texts + `i.words FROM (SELECT value AS slug FROM json_each($1)) list` + joins,
+		save: `INSERT INTO tool_search (id, slug, words) SELECT value->>0, value->>1, value->>2 FROM json_each($1) WHERE true
+			ON CONFLICT (id) DO UPDATE SET words = excluded.words`,
+		remove: `DELETE FROM tool_search WHERE id IN (SELECT value FROM json_each($1))`,
+		count: `INSERT INTO search_words (word, tools) SELECT value->>0, value->>1 FROM json_each($1) WHERE true
+			ON CONFLICT (word) DO UPDATE SET tools = search_words.tools + excluded.tools`,
+		merge: `INSERT INTO tool_search_index (tool_search_index) VALUES ('optimize')`, mergeFrom: 10,
+	},
+}
+
+func (u *update) indexTools(ctx context.Context, slugs []string) error {
+	var saved, removed []any
+	err := scanRows(ctx, u.tx, func(rows *sql.Rows) error {
+		var slug string
+		var content, indexed sql.NullString
+		var id sql.NullInt64
+		if err := rows.Scan(&slug, &content, &id, &indexed); err != nil {
+			return err
+		}
+		before, after := strings.Fields(indexed.String), distinct(text.Words(content.String))
+		for _, word := range before {
+			u.counts[word]--
+		}
+		for _, word := range after {
+			u.counts[word]++
+		}
+		switch {
+		case !content.Valid && id.Valid:
+			removed = append(removed, id.Int64)
+		case content.Valid && !id.Valid:
+			u.lastID++
+			saved = append(saved, []any{u.lastID, slug, strings.Join(after, " ")})
+		case content.Valid && !slices.Equal(distinct(before), after):
+			saved = append(saved, []any{id.Int64, slug, strings.Join(after, " ")})
+		}
+		return nil
+	}, u.sql.texts, toJSON(slugs))
+	if err != nil {
+		return err
+	}
+	u.written += len(saved) + len(removed)
+	if err := u.exec(ctx, u.sql.save, saved); err != nil {
+		return err
+	}
+	return u.exec(ctx, u.sql.remove, removed)
+}
+
+// countWords updates the vocabulary.
+func (u *update) countWords(ctx context.Context) error {
+	maps.DeleteFunc(u.counts, func(_ string, change int) bool { return change == 0 })
+	for words := range slices.Chunk(slices.Sorted(maps.Keys(u.counts)), wordBatch) {
+		rows := make([]any, len(words))
+		for i, word := range words {
+			rows[i] = []any{word, u.counts[word]}
+		}
+		if err := u.exec(ctx, u.sql.count, rows); err != nil {
+			return err
+		}
+	}
+	_, err := u.tx.ExecContext(ctx, "DELETE FROM search_words WHERE tools = 0")
+	return err
+}
+
+func (u *update) exec(ctx context.Context, statement string, rows []any) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	_, err := u.tx.ExecContext(ctx, statement, toJSON(rows))
+	return err
+}
+
+func toJSON(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // texts and numbers only
+	}
+	return string(data)
+}
+
+func distinct(words []string) []string {
+	slices.Sort(words)
+	return slices.Compact(words)
+}
+
+func scanRows(ctx context.Context, db querier, scan func(*sql.Rows) error, statement string, args ...any) error {
+	rows, err := db.QueryContext(ctx, statement, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}

@@ -1,0 +1,58 @@
+package store_test
+
+import (
+	"strings"
+	"testing"
+
+	"palmares/internal/catalog/search"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+// Migration 12 replaces the column that searches scanned by an index, which the
+// program fills: a catalog can be searched without a new import.
+func TestMigrationToTheSearchIndex(t *testing.T) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		s := open(t, cfg)
+		if err := s.MigrateTo(t.Context(), 11); err != nil {
+			t.Fatal(err)
+		}
+		for _, statement := range []string{
+			`INSERT INTO categories (slug, label, fingerprint, tool_count) VALUES ('code', 'Code', '', 2)`,
+			`INSERT INTO tools (slug, name, name_key, untested, domain, tagline, search_text, fingerprint, category_slug, mainstream, in_embeddings)
+				VALUES ('plume', 'Plume', 'plume', true, 'plume.example', 'Un agent.', 'plume un agent.', '', 'code', false, false)`,
+			`INSERT INTO tools (slug, name, name_key, untested, retired_at, retired_reason, fingerprint, category_slug, mainstream, in_embeddings)
+				VALUES ('ancien', 'Ancien agent', 'ancien agent', true, '2025-01-01', 'mort', '', 'code', false, false)`,
+			`INSERT INTO sections (tool_slug, position, section, text) VALUES ('plume', 0, 'verdict', 'Rédige vite.')`,
+		} {
+			if _, err := s.Write.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := s.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := search.Fill(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.Current().Section.Query().CountX(t.Context()); n != 1 {
+			t.Errorf("got %d sections, want 1", n)
+		}
+		var slugs []string
+		index, err := search.Load(t.Context(), s, s.Dialect(), func(slug string) (int, bool) {
+			slugs = append(slugs, slug)
+			return len(slugs) - 1, true
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for query, want := range map[string]int{"agent code": 1, "redige": 1, "ancien": 0} {
+			if found, err := index.Find(t.Context(), s, strings.Fields(query)); err != nil || len(found) != want {
+				t.Errorf("%q: got %v and %v, want %d tools", query, found, err, want)
+			}
+		}
+		if len(slugs) != 1 || slugs[0] != "plume" {
+			t.Errorf("got %q in the index, want plume", slugs)
+		}
+	})
+}
