@@ -148,7 +148,7 @@ func (p *Portal) exportData(v *visit) (*exported, error) {
 			return nil, err
 		}
 		data.Webhooks = append(data.Webhooks, exportedEndpoint{
-			e.ID, e.URL, e.Types, e.Categories, string(e.State), e.Why, e.CreatedAt.UTC(), convert(attempts, exportAttempt), more,
+			e.ID, e.URL, e.Types, e.Categories, string(e.State), e.DisabledReason, e.CreatedAt.UTC(), convert(attempts, exportAttempt), more,
 		})
 	}
 	if customer != nil {

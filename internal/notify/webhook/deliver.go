@@ -265,7 +265,7 @@ func (w *Webhooks) skip(ctx context.Context, e *ent.Endpoint) error {
 // of the mail server.
 func (w *Webhooks) notifyOwner(ctx context.Context, e *ent.Endpoint) error {
 	page := fmt.Sprintf("%s/account/webhooks/%d", w.PublicURL, e.ID)
-	err := w.Mail.Send(ctx, mail.WebhookDisabled(e.Edges.Account.Email, w.ServiceName, e.URL, e.Why, page))
+	err := w.Mail.Send(ctx, mail.WebhookDisabled(e.Edges.Account.Email, w.ServiceName, e.URL, e.DisabledReason, page))
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

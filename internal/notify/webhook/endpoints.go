@@ -149,7 +149,7 @@ func (w *Webhooks) Disable(ctx context.Context, e *ent.Endpoint, reason string) 
 func (w *Webhooks) stop(ctx context.Context, e *ent.Endpoint, state endpoint.State, reason string) error {
 	return w.Store.Update(ctx, func(tx *ent.Tx) error {
 		// Lock the endpoint first, as record does, to avoid a deadlock.
-		if err := tx.Endpoint.Update().Where(endpoint.ID(e.ID)).SetState(state).SetWhy(reason).SetNotifyOwner(false).Exec(ctx); err != nil {
+		if err := tx.Endpoint.Update().Where(endpoint.ID(e.ID)).SetState(state).SetDisabledReason(reason).SetNotifyOwner(false).Exec(ctx); err != nil {
 			return err
 		}
 		_, err := tx.Delivery.Delete().Where(delivery.EndpointID(e.ID)).Exec(ctx)
@@ -164,7 +164,7 @@ func (w *Webhooks) Resume(ctx context.Context, e *ent.Endpoint) error {
 		if err != nil {
 			return err
 		}
-		return tx.Endpoint.Update().Where(endpoint.ID(e.ID)).SetState(endpoint.StateActive).SetWhy("").SetNotifyOwner(false).
+		return tx.Endpoint.Update().Where(endpoint.ID(e.ID)).SetState(endpoint.StateActive).SetDisabledReason("").SetNotifyOwner(false).
 			SetFailures(0).ClearFailingSince().ClearNotBefore().SetPosition(newest).Exec(ctx)
 	})
 }

@@ -203,7 +203,7 @@ func TestStopEndpointWhileSending(t *testing.T) {
 			found, err := s.Find(t.Context(), nil, e.ID)
 			switch {
 			case stop.what == "pause" && (err != nil || found.State != endpoint.StatePaused),
-				stop.what == "disable" && (err != nil || found.State != endpoint.StateDisabled || found.Why != "it is slow"),
+				stop.what == "disable" && (err != nil || found.State != endpoint.StateDisabled || found.DisabledReason != "it is slow"),
 				strings.Contains("remove, delete the account", stop.what) && problem.Of(err).Code != problem.NotFound:
 				t.Errorf("%s: got %v %v", stop.what, found, err)
 			}

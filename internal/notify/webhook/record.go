@@ -202,7 +202,7 @@ func disable(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, reason string) (b
 		return false, err
 	}
 	n, err := tx.Endpoint.Update().Where(endpoint.ID(e.ID), endpoint.StateEQ(endpoint.StateActive)).
-		SetState(endpoint.StateDisabled).SetWhy(reason).SetNotifyOwner(true).ClearNotBefore().Save(ctx)
+		SetState(endpoint.StateDisabled).SetDisabledReason(reason).SetNotifyOwner(true).ClearNotBefore().Save(ctx)
 	return n > 0, err
 }
 

@@ -202,8 +202,8 @@ func TestFiveDays(t *testing.T) {
 		}
 		publishTools(t, db, 0)
 		s.sendDue(e)
-		if e := s.find(e.ID); e.State != endpoint.StateDisabled || !strings.Contains(e.Why, "5 days") || len(s.deliveries(e)) != 0 {
-			t.Errorf("got state %s because %q, want disabled after 5 days", e.State, e.Why)
+		if e := s.find(e.ID); e.State != endpoint.StateDisabled || !strings.Contains(e.DisabledReason, "5 days") || len(s.deliveries(e)) != 0 {
+			t.Errorf("got state %s because %q, want disabled after 5 days", e.State, e.DisabledReason)
 		}
 		s.sendDue(e)
 		if email := mail.Wait(t, ownerEmail); !strings.Contains(email, "5 days") {
@@ -368,7 +368,7 @@ func TestQuietTimeDoesNotCount(t *testing.T) {
 			again()
 			s.sendDue(e)
 			if e := s.find(e.ID); e.State != endpoint.StateActive || len(s.deliveries(e)) != 1 {
-				t.Errorf("%s: got state %s because %q, want active", what, e.State, e.Why)
+				t.Errorf("%s: got state %s because %q, want active", what, e.State, e.DisabledReason)
 			}
 			if err := db.Write.Endpoint.UpdateOneID(e.ID).SetFailingSince(s.clock.now().Add(-4 * 24 * time.Hour).UTC()).Exec(t.Context()); err != nil {
 				t.Fatal(err)

@@ -186,8 +186,8 @@ func TestGone(t *testing.T) {
 		s.clock.advance(6 * time.Second)
 		r.respondStatus(410)
 		s.sendDue(e)
-		if e := s.find(e.ID); e.State != endpoint.StateDisabled || e.Why == "" || len(s.deliveries(e)) != 0 {
-			t.Errorf("got state %s because %q and %d retries, want disabled and none", e.State, e.Why, len(s.deliveries(e)))
+		if e := s.find(e.ID); e.State != endpoint.StateDisabled || e.DisabledReason == "" || len(s.deliveries(e)) != 0 {
+			t.Errorf("got state %s because %q and %d retries, want disabled and none", e.State, e.DisabledReason, len(s.deliveries(e)))
 		}
 		s.sendDue(e)
 		if email := mail.Wait(t, ownerEmail); !strings.Contains(email, "410") || !strings.Contains(email, fmt.Sprintf("/account/webhooks/%d", e.ID)) {
