@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"entgo.io/ent/dialect/sql"
+
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/ent/account"
@@ -220,20 +222,17 @@ func (w *Webhooks) ReplaySince(ctx context.Context, e *ent.Endpoint, since time.
 // lastBefore returns the last journal entry from before a time. It compares
 // times here, because SQLite stores them as text in different time zones.
 func (w *Webhooks) lastBefore(ctx context.Context, since time.Time) (int, error) {
-	releases, err := w.Store.Current().Release.Query().Select(release.FieldID, release.FieldImportedAt).Order(ent.Desc(release.FieldID)).All(ctx)
+	db := w.Store.Current()
+	releases, err := db.Release.Query().Select(release.FieldID, release.FieldImportedAt).Order(release.ByID()).All(ctx)
 	if err != nil {
 		return 0, err
 	}
-	for _, r := range releases {
-		if !r.ImportedAt.Before(since) {
-			continue
-		}
-		last, err := w.Store.Current().JournalEntry.Query().Where(journalentry.ReleaseNumber(r.ID)).Order(ent.Desc(journalentry.FieldID)).FirstID(ctx)
-		if !ent.IsNotFound(err) {
-			return last, err
-		}
+	entries := db.JournalEntry.Query().Order(ent.Desc(journalentry.FieldID))
+	if i := slices.IndexFunc(releases, func(r *ent.Release) bool { return !r.ImportedAt.Before(since) }); i >= 0 {
+		entries.Where(sql.FieldLT(journalentry.FieldReleaseNumber, releases[i].ID))
 	}
-	return 0, nil
+	last, err := entries.FirstID(ctx)
+	return last, ent.MaskNotFound(err)
 }
 
 // checkSending returns an error if an endpoint gets no events.

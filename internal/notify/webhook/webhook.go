@@ -58,7 +58,7 @@ type Webhooks struct {
 
 // New returns Webhooks that deliver nothing until Run is called.
 func New(cfg Config) *Webhooks {
-	w := &Webhooks{Config: cfg, now: time.Now, timing: defaultTiming, maxWorkers: defaultWorkers}
+	w := &Webhooks{Config: cfg, now: time.Now, timing: defaultTiming, maxWorkers: defaultWorkers, tests: testCounter{sent: map[int][]time.Time{}}}
 	w.client = w.newClient()
 	return w
 }
@@ -72,7 +72,7 @@ type Counts struct {
 
 func (c *Counts) add(o outcome) {
 	switch {
-	case o.delivered:
+	case o.delivered():
 		c.Delivered.Add(1)
 	case o.status > 0:
 		c.Refused.Add(1)
