@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"palmares/ent"
 	"palmares/graph"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
@@ -103,7 +105,7 @@ func (p *program) open(ctx context.Context, fillDemo bool) (err error) {
 	if err != nil {
 		return err
 	}
-	p.health.release.Store(release)
+	p.health.release.Store(cmp.Or(release, &ent.Release{}))
 	secret, err := p.store.Secret(ctx, "etag")
 	if err != nil {
 		return err
@@ -169,7 +171,7 @@ func (p *program) fillDemo(ctx context.Context) error {
 func (p *program) handler() (http.Handler, error) {
 	p.executor = graph.NewExecutor(graph.Config{
 		Catalog: p.store, Credit: p.settings.credit(), Limits: graph.Limits(p.settings.GraphQL), Log: p.log, Cache: p.cache, Trace: p.telemetry.operations(),
-		Healthy: func() bool { return p.minutes.HealthyFor(2 * p.settings.GraphQL.Time) }, Tools: p.health.tools,
+		Healthy: func() bool { return p.minutes.HealthyFor(2 * p.settings.GraphQL.Time) }, Tools: func() int { return p.health.release.Load().ToolsTotal },
 	})
 	routes, err := p.routes()
 	if err != nil {
@@ -228,7 +230,7 @@ func (p *program) serve(ctx context.Context) error {
 // printBanner prints the addresses of the server.
 func (p *program) printBanner(w io.Writer) {
 	catalog := "no catalog yet (import one with palmares import)"
-	if release := p.health.release.Load(); release != nil {
+	if release := p.health.release.Load(); release.ID > 0 {
 		catalog = fmt.Sprintf("release %d of %s", release.ID, release.FeedDate)
 	}
 	fmt.Fprintf(w, "palmares %s is serving %s from %s\n\n", version, catalog, p.store.Describe())
