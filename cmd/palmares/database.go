@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"text/tabwriter"
 
 	"palmares/internal/core/store"
@@ -26,16 +25,6 @@ func openMigrated(ctx context.Context, cfg store.Config) (*store.Store, error) {
 		return nil, err
 	}
 	return db, nil
-}
-
-// withStore runs a command on a migrated database.
-func withStore(ctx context.Context, s *settings, do func(*store.Store) error) error {
-	db, err := openMigrated(ctx, s.storeConfig())
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	return do(db)
 }
 
 type migrateCommand struct {
@@ -104,39 +93,23 @@ func (c *backupCommand) Run(ctx context.Context, s *settings, term terminal) err
 	if isSpecialFile(c.File) || isSameFile(c.File, store.File(s.DataDir)) {
 		return fmt.Errorf("%s: cannot be replaced by a backup; choose another path", c.File)
 	}
-	size, err := writeBackup(ctx, db, c.File)
+	var size int64
+	err = replaceFile(c.File, func(file *os.File) error {
+		if err := db.Backup(ctx, file.Name()); err != nil {
+			_ = os.Remove(file.Name() + "-journal") // of an interrupted backup
+			return err
+		}
+		info, err := file.Stat()
+		if err == nil {
+			size = info.Size()
+		}
+		return err
+	})
 	if err != nil {
 		return fileError(c.File, err)
 	}
 	_, err = fmt.Fprintf(term.out, "%s: %d bytes\n", c.File, size)
 	return err
-}
-
-// writeBackup writes a temporary file, readable only by its owner like the
-// database itself, and renames it once it is on disk.
-func writeBackup(ctx context.Context, db *store.Store, name string) (size int64, err error) {
-	file, err := os.CreateTemp(filepath.Dir(name), ".palmares-")
-	if err != nil {
-		return 0, err
-	}
-	defer func() {
-		_ = file.Close()
-		if err != nil {
-			_ = os.Remove(file.Name())
-			_ = os.Remove(file.Name() + "-journal") // left by an interrupted backup
-		}
-	}()
-	if err := db.Backup(ctx, file.Name()); err != nil {
-		return 0, err
-	}
-	if err := file.Sync(); err != nil {
-		return 0, err
-	}
-	info, err := file.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), os.Rename(file.Name(), name)
 }
 
 func isSameFile(a, b string) bool {

@@ -157,6 +157,9 @@ func (c *generateCommand) Run(ctx context.Context, term terminal) error {
 	})
 }
 
+// feedMode lets everyone read a feed; temporary files are private.
+const feedMode = 0o644
+
 // writeFeed writes to standard output or a file. A regular file is replaced
 // once the new one is complete; a device or a pipe is written directly.
 func writeFeed(name string, stdout io.Writer, write func(io.Writer) error) error {
@@ -172,7 +175,17 @@ func writeFeed(name string, stdout io.Writer, write func(io.Writer) error) error
 		}
 		err = errors.Join(write(file), file.Close())
 	default:
-		err = replaceFile(name, write)
+		target, linkErr := filepath.EvalSymlinks(name)
+		if linkErr != nil {
+			target = name
+		}
+		err = replaceFile(target, func(file *os.File) error {
+			if !strings.HasSuffix(target, ".gz") {
+				return errors.Join(write(file), file.Chmod(feedMode))
+			}
+			compressed := gzip.NewWriter(file)
+			return errors.Join(write(compressed), compressed.Close(), file.Chmod(feedMode))
+		})
 	}
 	var output *feed.OutputError
 	if errors.As(err, &output) {
@@ -187,12 +200,9 @@ func isSpecialFile(name string) bool {
 	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
 }
 
-// replaceFile writes a temporary file and renames it once it is complete. It
-// follows symbolic links.
-func replaceFile(name string, write func(io.Writer) error) (err error) {
-	if target, err := filepath.EvalSymlinks(name); err == nil {
-		name = target
-	}
+// replaceFile writes a temporary file, readable only by its owner unless write
+// changes that, and renames it once it is on disk.
+func replaceFile(name string, write func(*os.File) error) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(name), ".palmares-")
 	if err != nil {
 		return err
@@ -203,19 +213,10 @@ func replaceFile(name string, write func(io.Writer) error) (err error) {
 			_ = os.Remove(file.Name())
 		}
 	}()
-	if strings.HasSuffix(name, ".gz") {
-		compressed := gzip.NewWriter(file)
-		if err = write(compressed); err == nil {
-			err = compressed.Close()
-		}
-	} else {
-		err = write(file)
-	}
-	if err != nil {
+	if err := write(file); err != nil {
 		return err
 	}
-	// Temporary files are private; a feed is not.
-	if err := errors.Join(file.Chmod(0o644), file.Sync()); err != nil {
+	if err := file.Sync(); err != nil {
 		return err
 	}
 	return os.Rename(file.Name(), name)
