@@ -232,7 +232,7 @@ func (v *viewing) suspendedKeys() {
 // justPaid opens the page after a payment that Stripe has not yet confirmed.
 func (v *viewing) justPaid() {
 	p := v.signIn("paid@example.com")
-	v.set(v.db.Write.Customer.Create().SetID("cus_paid").SetAccountID(find(v, v.db, "paid@example.com")).SetEmail("paid@example.com").Exec(v.Context()))
+	v.set(v.db.Write.Customer.Create().SetID("cus_paid").SetAccountID(accountID(v, v.db, "paid@example.com")).SetEmail("paid@example.com").Exec(v.Context()))
 	v.inEachLook(p, "plan-confirming", "/account/plan?done=paying")
 }
 
