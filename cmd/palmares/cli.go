@@ -10,7 +10,6 @@ import (
 	"os"
 	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -96,12 +95,20 @@ func run(ctx context.Context, args []string, term terminal) int {
 	return exitOK
 }
 
-// runCommand runs a command. The Run methods of commands that manage data have
-// the services they use as parameters.
+// runCommand runs a command. Most Run methods have the database, or services
+// that use it, as parameters.
 func runCommand(ctx context.Context, command *kong.Context, s *settings, term terminal) error {
-	group, _, _ := strings.Cut(command.Command(), " ")
-	if slices.Contains([]string{"accounts", "keys", "billing", "webhooks"}, group) {
-		db, err := openMigrated(ctx, s.storeConfig())
+	name, _, _ := strings.Cut(command.Command(), " ")
+	cfg := s.storeConfig()
+	var open func(context.Context, store.Config) (*store.Store, error)
+	switch name {
+	case "accounts", "keys", "billing", "webhooks":
+		open = openMigrated
+	case "migrate", "export":
+		open, cfg.MustExist = store.Open, name == "export"
+	}
+	if open != nil {
+		db, err := open(ctx, cfg)
 		if err != nil {
 			return err
 		}

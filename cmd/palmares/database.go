@@ -34,12 +34,7 @@ type migrateCommand struct {
 
 type migrateStatusCommand struct{}
 
-func (migrateStatusCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	db, err := store.Open(ctx, s.storeConfig())
-	if err != nil {
-		return err
-	}
-	defer db.Close()
+func (migrateStatusCommand) Run(ctx context.Context, db *store.Store, term terminal) error {
 	steps, err := db.Migrations(ctx)
 	if err != nil {
 		return err
@@ -57,12 +52,7 @@ func (migrateStatusCommand) Run(ctx context.Context, s *settings, term terminal)
 
 type migrateUpCommand struct{}
 
-func (migrateUpCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	db, err := store.Open(ctx, s.storeConfig())
-	if err != nil {
-		return err
-	}
-	defer db.Close()
+func (migrateUpCommand) Run(ctx context.Context, db *store.Store, term terminal) error {
 	applied, err := db.Migrate(ctx)
 	if err != nil {
 		return err

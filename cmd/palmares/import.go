@@ -13,8 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/term"
-
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
@@ -41,7 +39,7 @@ func (c *importCommand) Run(ctx context.Context, s *settings, term terminal) err
 	}
 	defer db.Close()
 
-	bar := newProgress(term.err)
+	bar := &progress{w: term.err, bar: isTerminal(term.err)}
 	report, err := feed.Import(ctx, db, source, feed.Options{Force: c.Force, DryRun: c.DryRun, Progress: bar.update})
 	bar.end(err == nil)
 	if err != nil {
@@ -121,12 +119,7 @@ type exportCommand struct {
 	File string `arg:"" optional:"" help:"Path of the feed, compressed if it ends in .gz. Default: standard output."`
 }
 
-func (c *exportCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	db, err := store.Open(ctx, store.Config{DatabaseURL: s.DatabaseURL, DataDir: s.DataDir, MustExist: true})
-	if err != nil {
-		return err
-	}
-	defer db.Close()
+func (c *exportCommand) Run(ctx context.Context, db *store.Store, term terminal) error {
 	if err := db.CheckMigrated(ctx); err != nil {
 		return err
 	}
@@ -252,11 +245,6 @@ type progress struct {
 	bar   bool
 	stage string
 	drawn time.Time
-}
-
-func newProgress(w io.Writer) *progress {
-	file, isFile := w.(*os.File)
-	return &progress{w: w, bar: isFile && term.IsTerminal(int(file.Fd()))}
 }
 
 const (

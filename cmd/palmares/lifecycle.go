@@ -25,11 +25,16 @@ import (
 
 // newLogger logs text to a terminal, and batched JSON lines to anything else.
 func newLogger(w io.Writer) (*slog.Logger, *middleware.Lines) {
-	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+	if isTerminal(w) {
 		return slog.New(slog.NewTextHandler(w, nil)), nil
 	}
 	lines := middleware.NewLines(w)
 	return slog.New(slog.NewJSONHandler(lines, nil)), lines
+}
+
+func isTerminal(w io.Writer) bool {
+	file, isFile := w.(*os.File)
+	return isFile && term.IsTerminal(int(file.Fd()))
 }
 
 // memoryOutsideCache is how much the program uses besides its cache before

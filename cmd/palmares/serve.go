@@ -93,15 +93,16 @@ func newProgram(ctx context.Context, s *settings, log *slog.Logger, traces *trac
 	return p, nil
 }
 
-// open creates everything that needs the database.
+// open creates everything that needs the database. With fillDemo, it first
+// imports the demo catalog into an empty one.
 func (p *program) open(ctx context.Context, fillDemo bool) (err error) {
 	s := p.settings
-	if fillDemo {
-		if err := p.fillDemo(ctx); err != nil {
-			return err
+	release, err := p.store.CurrentRelease(ctx)
+	if err == nil && release == nil && fillDemo {
+		if _, err = feed.Import(ctx, p.store, bytes.NewReader(demo.Catalog), feed.Options{}); err == nil {
+			release, err = p.store.CurrentRelease(ctx)
 		}
 	}
-	release, err := p.store.CurrentRelease(ctx)
 	if err != nil {
 		return err
 	}
@@ -154,16 +155,6 @@ func (p *program) close() {
 		}
 	}
 	_ = p.store.Close()
-}
-
-// fillDemo imports the demo catalog into an empty database.
-func (p *program) fillDemo(ctx context.Context) error {
-	release, err := p.store.CurrentRelease(ctx)
-	if err != nil || release != nil {
-		return err
-	}
-	_, err = feed.Import(ctx, p.store, bytes.NewReader(demo.Catalog), feed.Options{})
-	return err
 }
 
 // handler returns the routes behind the middleware chain. The order of the
