@@ -57,20 +57,20 @@ func TestLongBody(t *testing.T) {
 			t.Fatal(err)
 		}
 		if body.Data.TooLong != (i == 0) {
-			t.Errorf("event %d: got %.100s", i, one.body)
+			t.Errorf("event %d: got %.100s, want too_long only for the first", i, one.body)
 		}
 		if !body.Data.TooLong {
 			continue
 		}
 		fitsSchema(t, body.Type, one.body)
 		if body.Data.Bytes < 24_000 || body.Data.Fields != 1 || body.Slug != "long" || body.Type != journal.EventToolUpdated {
-			t.Errorf("got %s", one.body)
+			t.Errorf("got %s, want a link instead of one long field", one.body)
 		}
 		path, found := strings.CutPrefix(body.Data.Link, s.PublicURL)
 		response := httptest.NewRecorder()
 		api.ServeHTTP(response, httptest.NewRequest(http.MethodGet, path, nil))
 		if text := response.Body.String(); !found || response.Code != 200 || !strings.Contains(text, `"id":"`+ids(first, 1)[0]+`"`) || strings.Count(text, "€") != 8_000 {
-			t.Errorf("%s: got %d %.300s", body.Data.Link, response.Code, text)
+			t.Errorf("%s: got %d %.300s, want the whole event", body.Data.Link, response.Code, text)
 		}
 	}
 }

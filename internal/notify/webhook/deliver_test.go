@@ -148,7 +148,7 @@ func TestSlowReceiver(t *testing.T) {
 	}
 	close(quickDone)
 	if !sameSet(quick.ids(), ids(first, 30)) {
-		t.Errorf("quick receiver: got %v", quick.ids())
+		t.Errorf("quick receiver: got %v, want %v", quick.ids(), ids(first, 30))
 	}
 	// This takes longer than a worker may, but no request is cut off and repeated.
 	slow.wait(t, 30)
@@ -156,7 +156,7 @@ func TestSlowReceiver(t *testing.T) {
 	last := s.publishTools(0) // after any event that is sent twice
 	slow.wait(t, 31)
 	if !sameSet(slow.ids(), append(ids(first, 30), ids(last, 1)...)) {
-		t.Errorf("slow receiver: got %v", slow.ids())
+		t.Errorf("slow receiver: got %v, want %v and %v", slow.ids(), ids(first, 30), ids(last, 1))
 	}
 	if most.Load() > maxPending {
 		t.Errorf("got %d requests at once, want at most %d", most.Load(), maxPending)
@@ -193,7 +193,7 @@ func TestFilter(t *testing.T) {
 	}
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		type wanted struct {
-			wish NewEndpoint
+			spec NewEndpoint
 			want string
 		}
 		all := []wanted{
@@ -210,12 +210,12 @@ func TestFilter(t *testing.T) {
 		receivers := make([]*receiver, len(all))
 		for i := range all {
 			receivers[i] = newReceiver(t)
-			all[i].wish.URL = receivers[i].URL
-			s.add(all[i].wish)
+			all[i].spec.URL = receivers[i].URL
+			s.add(all[i].spec)
 		}
-		quiet := toolCreated("untold", "code")
-		quiet.Event = ""
-		s.publish(toolCreated("code", "code"), toolCreated("voix", "voix"), quiet,
+		silent := toolCreated("silent", "code")
+		silent.Event = ""
+		s.publish(toolCreated("code", "code"), toolCreated("voix", "voix"), silent,
 			duel("code-voix", "code", "voix"), duel("voix-chat", "voix", "chat"), toolCreated("hidden.", "hidden"))
 		list, err := s.List(t.Context(), s.owner)
 		if err != nil {
@@ -235,11 +235,11 @@ func TestFilter(t *testing.T) {
 				got = append(got, body.Slug)
 			}
 			if strings.Join(got, " ") != all[i].want {
-				t.Errorf("%+v: got %v, want %s", all[i].wish, got, all[i].want)
+				t.Errorf("%+v: got %v, want %s", all[i].spec, got, all[i].want)
 			}
 			// The position also passes unwanted events.
 			if newest, _ := journal.Newest(t.Context(), s.Store.Current().JournalEntry); s.find(e.ID).Position != newest {
-				t.Errorf("%+v: got position %d, want %d", all[i].wish, s.find(e.ID).Position, newest)
+				t.Errorf("%+v: got position %d, want %d", all[i].spec, s.find(e.ID).Position, newest)
 			}
 		}
 	})

@@ -45,25 +45,25 @@ var (
 )
 
 // check validates and normalizes a new endpoint.
-func (w *Webhooks) check(wish NewEndpoint) (NewEndpoint, error) {
-	address, err := w.checkURL(wish.URL)
+func (w *Webhooks) check(spec NewEndpoint) (NewEndpoint, error) {
+	address, err := w.checkURL(spec.URL)
 	if err != nil {
-		return wish, err
+		return spec, err
 	}
-	for _, kind := range wish.Types {
+	for _, kind := range spec.Types {
 		if !slices.Contains(journal.Events, kind) {
-			return wish, problem.New(problem.BadInput, "Unknown event type %.40q. The event types are %s.", kind, strings.Join(journal.Events, ", "))
+			return spec, problem.New(problem.BadInput, "Unknown event type %.40q. The event types are %s.", kind, strings.Join(journal.Events, ", "))
 		}
 	}
-	for _, slug := range wish.Categories {
+	for _, slug := range spec.Categories {
 		if len(slug) > 80 || !slugPattern.MatchString(slug) {
-			return wish, problem.New(problem.BadInput, "%.80q is not a valid category slug.", slug)
+			return spec, problem.New(problem.BadInput, "%.80q is not a valid category slug.", slug)
 		}
 	}
-	if len(wish.Categories) > maxCategories {
-		return wish, problem.New(problem.BadInput, "Choose at most %d categories, or none to receive events of all.", maxCategories)
+	if len(spec.Categories) > maxCategories {
+		return spec, problem.New(problem.BadInput, "Choose at most %d categories, or none to receive events of all.", maxCategories)
 	}
-	return NewEndpoint{URL: address, Types: sortedSet(wish.Types), Categories: sortedSet(wish.Categories)}, nil
+	return NewEndpoint{URL: address, Types: sortedSet(spec.Types), Categories: sortedSet(spec.Categories)}, nil
 }
 
 // sortedSet never returns nil, which JSON would encode as null.
@@ -74,8 +74,8 @@ func sortedSet(list []string) []string {
 }
 
 // Add creates an endpoint that receives the events published from now on.
-func (w *Webhooks) Add(ctx context.Context, acc *ent.Account, wish NewEndpoint) (*ent.Endpoint, error) {
-	wish, err := w.check(wish)
+func (w *Webhooks) Add(ctx context.Context, acc *ent.Account, spec NewEndpoint) (*ent.Endpoint, error) {
+	spec, err := w.check(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (w *Webhooks) Add(ctx context.Context, acc *ent.Account, wish NewEndpoint) 
 		if err != nil {
 			return err
 		}
-		added, err = tx.Endpoint.Create().SetAccountID(acc.ID).SetURL(wish.URL).SetTypes(wish.Types).SetCategories(wish.Categories).
+		added, err = tx.Endpoint.Create().SetAccountID(acc.ID).SetURL(spec.URL).SetTypes(spec.Types).SetCategories(spec.Categories).
 			SetSecret(newSecret()).SetPosition(newest).SetCreatedAt(w.now().UTC()).Save(ctx)
 		return err
 	})

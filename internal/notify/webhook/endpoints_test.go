@@ -198,7 +198,7 @@ func TestStopEndpointWhileSending(t *testing.T) {
 			case stop.what == "pause" && (err != nil || found.State != endpoint.StatePaused),
 				stop.what == "disable" && (err != nil || found.State != endpoint.StateDisabled || found.DisabledReason != "it is slow"),
 				strings.Contains("remove, delete the account", stop.what) && problem.Of(err).Code != problem.NotFound:
-				t.Errorf("%s: got %v %v", stop.what, found, err)
+				t.Errorf("%s: got %v %v, want it stopped", stop.what, found, err)
 			}
 			// Attempts are deleted with their endpoint.
 			if err != nil && len(s.attempts(e)) != 0 {
@@ -351,7 +351,7 @@ func TestReplayOfRetry(t *testing.T) {
 		s.clock.advance(time.Hour)
 		s.sendDue(e)
 		if got := r.ids(); len(got) != 5 || got[0] != ids(first+3, 1)[0] || !slices.Equal(slices.Sorted(slices.Values(got)), ids(first, 5)) {
-			t.Errorf("got %v", got)
+			t.Errorf("got %v, want %s first and %v in any order", got, ids(first+3, 1)[0], ids(first, 5))
 		}
 	})
 }
@@ -394,7 +394,7 @@ func TestReplayWhileSending(t *testing.T) {
 		whileSending(t, s, r, e.ID, replayAll)
 		s.sendDue(e)
 		if !slices.Equal(slices.Sorted(slices.Values(r.ids())), ids(first, 3)) {
-			t.Errorf("got %v", r.ids())
+			t.Errorf("got %v, want %v", r.ids(), ids(first, 3))
 		}
 		// They are no longer new, and are sent twice.
 		r.reset()
@@ -405,7 +405,7 @@ func TestReplayWhileSending(t *testing.T) {
 		whileSending(t, s, r, e.ID, replayAll)
 		s.sendDue(e)
 		if got := r.ids(); len(got) != 10 || !slices.Equal(got[5:], slices.Concat(ids(first, 3), ids(next, 1), ids(last, 1))) {
-			t.Errorf("got %v", got)
+			t.Errorf("got %v, want 10 events, the last 5 in order", got)
 		}
 		// An event is replayed while it is being replayed.
 		r.reset()
@@ -414,7 +414,7 @@ func TestReplayWhileSending(t *testing.T) {
 		s.sendDue(e)
 		s.sendDue(e)
 		if got := r.ids(); !slices.Equal(got, append(ids(first, 1), ids(first, 1)...)) {
-			t.Errorf("got %v", got)
+			t.Errorf("got %v, want %s twice", got, ids(first, 1)[0])
 		}
 	})
 }

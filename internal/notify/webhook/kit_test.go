@@ -110,9 +110,9 @@ func (s *fixture) withMail() *testkit.SMTPServer {
 	return server
 }
 
-func (s *fixture) add(wish NewEndpoint) *ent.Endpoint {
+func (s *fixture) add(spec NewEndpoint) *ent.Endpoint {
 	s.t.Helper()
-	added, err := s.Add(s.t.Context(), s.owner, wish)
+	added, err := s.Add(s.t.Context(), s.owner, spec)
 	if err != nil {
 		s.t.Fatal(err)
 	}

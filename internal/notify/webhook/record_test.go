@@ -61,7 +61,7 @@ func TestTenAttempts(t *testing.T) {
 			}
 			s.sendDue(e)
 			if got := r.all(); len(got) != n+1 || got[n].header.Get("webhook-timestamp") != fmt.Sprint(s.clock.now().Unix()) {
-				t.Fatalf("attempt %d: got %d attempts", n+1, len(got))
+				t.Fatalf("attempt %d: got %d attempts, want %d, the last one with the current time", n+1, len(got), n+1)
 			}
 		}
 		s.clock.advance(30 * time.Hour)
@@ -81,7 +81,7 @@ func TestTenAttempts(t *testing.T) {
 		second := s.publishTools(0)
 		s.sendDue(e)
 		if e := s.find(e.ID); r.ids()[10] != ids(second, 1)[0] || e.Failures != 0 || e.FailingSince != nil || e.State != endpoint.StateActive {
-			t.Errorf("got %v, endpoint %v", r.ids(), e)
+			t.Errorf("got %v and endpoint %v, want %s last and no failures", r.ids(), e, ids(second, 1)[0])
 		}
 	})
 }
@@ -171,7 +171,7 @@ func TestRetryAfterPausesEndpoint(t *testing.T) {
 			s.clock.advance(7 * time.Minute)
 			s.sendDue(e)
 			if got := r.ids(); !slices.Equal(got, append(ids(first, 66), ids(second, 1)...)) {
-				t.Errorf("got %v after Retry-After ended", got)
+				t.Errorf("got %v after Retry-After ended, want %v and %v", got, ids(first, 66), ids(second, 1))
 			}
 		})
 	}
@@ -242,14 +242,14 @@ func TestProbing(t *testing.T) {
 		for probe := 1; probe <= 3; probe++ {
 			s.sendDue(e)
 			if got := r.ids(); len(got) != probeAfter+probe || got[len(got)-1] != ids(first+probe-1, 1)[0] {
-				t.Fatalf("probe %d: got %v", probe, got)
+				t.Fatalf("probe %d: got %v, want %d events", probe, got, probeAfter+probe)
 			}
 		}
 		r.respondStatus(200)
 		r.reset()
 		s.sendDue(e) // one more probe
 		if got := r.ids(); !slices.Equal(got, ids(first+3, 1)) {
-			t.Fatalf("got %v", got)
+			t.Fatalf("got %v, want %v", got, ids(first+3, 1))
 		}
 		s.sendDue(e)
 		if want := append(ids(first+3, 17), ids(second, 30)...); !slices.Equal(r.ids(), want) {
@@ -378,7 +378,7 @@ func TestRareFailuresAddUp(t *testing.T) {
 			s.sendDue(e)
 			s.exhaustRetries(e)
 			if disabled := s.find(e.ID).State == endpoint.StateDisabled; disabled != (week == 2) {
-				t.Errorf("week %d: got state %s, failing since %s", week, s.find(e.ID).State, s.find(e.ID).FailingSince)
+				t.Errorf("week %d: got state %s, failing since %s, want disabled in week 2", week, s.find(e.ID).State, s.find(e.ID).FailingSince)
 			}
 			s.clock.advance(7 * 24 * time.Hour)
 		}

@@ -258,11 +258,6 @@ func (s *scheduler) work(ctx context.Context, id int) {
 // within returns a function that reports true for some time after its first
 // call. Reading the first event does not count.
 func within(limit time.Duration) func() bool {
-	var end time.Time
-	return func() bool {
-		if end.IsZero() {
-			end = time.Now().Add(limit)
-		}
-		return time.Now().Before(end)
-	}
+	end := sync.OnceValue(func() time.Time { return time.Now().Add(limit) })
+	return func() bool { return time.Now().Before(end()) }
 }

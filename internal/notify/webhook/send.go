@@ -228,7 +228,6 @@ func (w *Webhooks) newClient() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
 			DialContext:            dialer.DialContext,
-			TLSClientConfig:        w.TLS,
 			TLSHandshakeTimeout:    5 * time.Second,
 			ForceAttemptHTTP2:      true,
 			DisableCompression:     true, // a small response could decompress to a huge one

@@ -80,7 +80,7 @@ func TestResponses(t *testing.T) {
 				return
 			}
 			if attempt.Delivered != test.delivered || attempt.Status != test.status || !strings.HasPrefix(attempt.Answer, test.response) || len(attempt.Answer) > shownBytes {
-				t.Errorf("%s: got %d %v %q", name, attempt.Status, attempt.Delivered, attempt.Answer)
+				t.Errorf("%s: got %d %v %q, want %d %v %q", name, attempt.Status, attempt.Delivered, attempt.Answer, test.status, test.delivered, test.response)
 			}
 		})
 	}
@@ -102,8 +102,7 @@ func TestBadTLS(t *testing.T) {
 	t.Parallel()
 	s := newSQLiteFixture(t)
 	roots := x509.NewCertPool()
-	s.TLS = &tls.Config{RootCAs: roots}
-	s.client = s.newClient()
+	s.client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: roots}
 	now := time.Now()
 	good := certificate(t, now.Add(-time.Hour), now.Add(time.Hour))
 	expired := certificate(t, now.Add(-2*time.Hour), now.Add(-time.Hour))
@@ -302,10 +301,10 @@ func TestRotationBetweenAttempts(t *testing.T) {
 		}
 		for i, want := range []struct{ old, fresh bool }{{true, false}, {true, true}, {false, true}} {
 			if verifies(t, old, got[i]) != want.old || verifies(t, fresh, got[i]) != want.fresh {
-				t.Errorf("attempt %d: got signature %s", i+1, got[i].header.Get("webhook-signature"))
+				t.Errorf("attempt %d: got signature %s, want %+v", i+1, got[i].header.Get("webhook-signature"), want)
 			}
 			if n := len(strings.Fields(got[i].header.Get("webhook-signature"))); want.old && want.fresh != (n == 2) {
-				t.Errorf("attempt %d: got %d signatures", i+1, n)
+				t.Errorf("attempt %d: got %d signatures, want %+v", i+1, n, want)
 			}
 			if got[i].header.Get("webhook-id") != got[0].header.Get("webhook-id") {
 				t.Error("got another ID, want the same for all attempts")

@@ -10,7 +10,6 @@ package webhook
 
 import (
 	"context"
-	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/http"
@@ -37,7 +36,6 @@ type Config struct {
 	// Loopback allows endpoints on this machine, also over plain HTTP. It is
 	// meant for servers that are themselves reachable only from this machine.
 	Loopback bool
-	TLS      *tls.Config // nil for the system's certificate authorities
 }
 
 // Webhooks manages endpoints and delivers events to them.

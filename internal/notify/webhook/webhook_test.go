@@ -24,7 +24,7 @@ func TestBacklog(t *testing.T) {
 		s.publishTools(2)
 		s.clock.advance(time.Minute)
 		if b := backlog(); b.Endpoints["active"] != 1 || b.Endpoints["paused"] != 0 || b.OldestDue < 50*time.Second || b.OldestDue > 2*time.Minute {
-			t.Errorf("a minute after a release: got %+v", b)
+			t.Errorf("a minute after a release: got %+v, want one active endpoint that is a minute behind", b)
 		}
 		r.respondStatus(http.StatusTeapot)
 		s.sendDue(e)
