@@ -8116,7 +8116,7 @@ type EndpointMutation struct {
 	former_secret     *string
 	former_until      *time.Time
 	state             *endpoint.State
-	why               *string
+	disabled_reason   *string
 	position          *int
 	addposition       *int
 	failures          *int
@@ -8570,40 +8570,40 @@ func (m *EndpointMutation) ResetState() {
 	m.state = nil
 }
 
-// SetWhy sets the "why" field.
-func (m *EndpointMutation) SetWhy(s string) {
-	m.why = &s
+// SetDisabledReason sets the "disabled_reason" field.
+func (m *EndpointMutation) SetDisabledReason(s string) {
+	m.disabled_reason = &s
 }
 
-// Why returns the value of the "why" field in the mutation.
-func (m *EndpointMutation) Why() (r string, exists bool) {
-	v := m.why
+// DisabledReason returns the value of the "disabled_reason" field in the mutation.
+func (m *EndpointMutation) DisabledReason() (r string, exists bool) {
+	v := m.disabled_reason
 	if v == nil {
 		return
 	}
 	return *v, true
 }
 
-// OldWhy returns the old "why" field's value of the Endpoint entity.
+// OldDisabledReason returns the old "disabled_reason" field's value of the Endpoint entity.
 // If the Endpoint object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *EndpointMutation) OldWhy(ctx context.Context) (v string, err error) {
+func (m *EndpointMutation) OldDisabledReason(ctx context.Context) (v string, err error) {
 	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldWhy is only allowed on UpdateOne operations")
+		return v, errors.New("OldDisabledReason is only allowed on UpdateOne operations")
 	}
 	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldWhy requires an ID field in the mutation")
+		return v, errors.New("OldDisabledReason requires an ID field in the mutation")
 	}
 	oldValue, err := m.oldValue(ctx)
 	if err != nil {
-		return v, fmt.Errorf("querying old value for OldWhy: %w", err)
+		return v, fmt.Errorf("querying old value for OldDisabledReason: %w", err)
 	}
-	return oldValue.Why, nil
+	return oldValue.DisabledReason, nil
 }
 
-// ResetWhy resets all changes to the "why" field.
-func (m *EndpointMutation) ResetWhy() {
-	m.why = nil
+// ResetDisabledReason resets all changes to the "disabled_reason" field.
+func (m *EndpointMutation) ResetDisabledReason() {
+	m.disabled_reason = nil
 }
 
 // SetPosition sets the "position" field.
@@ -9167,8 +9167,8 @@ func (m *EndpointMutation) Fields() []string {
 	if m.state != nil {
 		fields = append(fields, endpoint.FieldState)
 	}
-	if m.why != nil {
-		fields = append(fields, endpoint.FieldWhy)
+	if m.disabled_reason != nil {
+		fields = append(fields, endpoint.FieldDisabledReason)
 	}
 	if m.position != nil {
 		fields = append(fields, endpoint.FieldPosition)
@@ -9218,8 +9218,8 @@ func (m *EndpointMutation) Field(name string) (ent.Value, bool) {
 		return m.FormerUntil()
 	case endpoint.FieldState:
 		return m.State()
-	case endpoint.FieldWhy:
-		return m.Why()
+	case endpoint.FieldDisabledReason:
+		return m.DisabledReason()
 	case endpoint.FieldPosition:
 		return m.Position()
 	case endpoint.FieldFailures:
@@ -9261,8 +9261,8 @@ func (m *EndpointMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldFormerUntil(ctx)
 	case endpoint.FieldState:
 		return m.OldState(ctx)
-	case endpoint.FieldWhy:
-		return m.OldWhy(ctx)
+	case endpoint.FieldDisabledReason:
+		return m.OldDisabledReason(ctx)
 	case endpoint.FieldPosition:
 		return m.OldPosition(ctx)
 	case endpoint.FieldFailures:
@@ -9344,12 +9344,12 @@ func (m *EndpointMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetState(v)
 		return nil
-	case endpoint.FieldWhy:
+	case endpoint.FieldDisabledReason:
 		v, ok := value.(string)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
-		m.SetWhy(v)
+		m.SetDisabledReason(v)
 		return nil
 	case endpoint.FieldPosition:
 		v, ok := value.(int)
@@ -9534,8 +9534,8 @@ func (m *EndpointMutation) ResetField(name string) error {
 	case endpoint.FieldState:
 		m.ResetState()
 		return nil
-	case endpoint.FieldWhy:
-		m.ResetWhy()
+	case endpoint.FieldDisabledReason:
+		m.ResetDisabledReason()
 		return nil
 	case endpoint.FieldPosition:
 		m.ResetPosition()

@@ -167,8 +167,8 @@ func (p *Portal) exportEndpoints(v *visit) ([]object, error) {
 				}
 			}),
 		}
-		if e.Why != "" {
-			endpoint["why"] = e.Why
+		if e.DisabledReason != "" {
+			endpoint["why"] = e.DisabledReason
 		}
 		if more {
 			endpoint["more_attempts"] = true

@@ -110,9 +110,9 @@ func TestPageSizes(t *testing.T) {
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	const most = 50_000
 	for _, path := range []string{"/", "/tools/plume"} {
-		page, size := packed(t, s, path)
+		page, size := fetchCompressed(t, s, path)
 		for _, match := range inPage.FindAllStringSubmatch(page, -1) {
-			_, more := packed(t, s, match[1])
+			_, more := fetchCompressed(t, s, match[1])
 			size += more
 		}
 		if size > most {
@@ -122,8 +122,8 @@ func TestPageSizes(t *testing.T) {
 	}
 }
 
-// packed returns a body and its compressed size.
-func packed(t *testing.T, s *blackbox.Server, path string) (string, int) {
+// fetchCompressed returns a body and its compressed size.
+func fetchCompressed(t *testing.T, s *blackbox.Server, path string) (string, int) {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodGet, "http://"+s.Address+path, nil)
 	if err != nil {
@@ -156,7 +156,7 @@ var ownLink = regexp.MustCompile(`href="(/[^"#]*)"`)
 func TestHomeLinks(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
-	home, _ := packed(t, s, "/")
+	home, _ := fetchCompressed(t, s, "/")
 	var links []string
 	for _, match := range ownLink.FindAllStringSubmatch(home, -1) {
 		links = append(links, match[1])
