@@ -31,11 +31,14 @@ func (v *homeView) prepare(*request) error {
 	return nil
 }
 
+// listOf is a page of a list.
+type listOf[T any] struct {
+	Items []T
+	Meta  pageInfo
+}
+
 type toolsView struct {
-	Tools struct {
-		Items []tool
-		Meta  pageInfo
-	}
+	Tools      listOf[tool]
 	Categories []category
 }
 
@@ -73,11 +76,8 @@ func (v *toolView) prepare(r *request) error {
 }
 
 type comparisonsView struct {
-	Comparisons struct {
-		Items []comparison
-		Meta  pageInfo
-	}
-	Categories []category
+	Comparisons listOf[comparison]
+	Categories  []category
 }
 
 type comparisonView struct{ Comparison *comparison }
@@ -92,11 +92,8 @@ func (v *comparisonView) prepare(r *request) error {
 type categoriesView struct{ Categories []category }
 
 type retiredToolsView struct {
-	RetiredTools struct {
-		Items []retiredTool
-		Meta  pageInfo
-	}
-	Categories []category
+	RetiredTools listOf[retiredTool]
+	Categories   []category
 }
 
 type retiredToolView struct {
@@ -181,23 +178,13 @@ type retiredTool struct {
 // change is an event of the journal.
 type change struct {
 	Type, Slug, PublishedAt string
-	Tool                    *struct{ Name string }
-	Before, After           *struct{ Name, Title, Price string }
+	Tool                    struct{ Name string }
+	Before, After           struct{ Name, Title, Price string }
 }
 
 // Name returns the name or title of what changed.
 func (c change) Name() string {
-	name := c.Slug
-	if c.Tool != nil {
-		name = c.Tool.Name
-	}
-	if b := c.Before; b != nil {
-		name = cmp.Or(b.Name, b.Title, name)
-	}
-	if a := c.After; a != nil {
-		name = cmp.Or(a.Name, a.Title, name)
-	}
-	return name
+	return cmp.Or(c.After.Name, c.After.Title, c.Before.Name, c.Before.Title, c.Tool.Name, c.Slug)
 }
 
 // Day returns the date on which the change was published.

@@ -54,7 +54,7 @@ func TestSiteIsAccessible(t *testing.T) {
 			checkPage(t, p, fmt.Sprintf("site-%s-%s", name, lookName(look)))
 		}
 		p.Go("http://" + s.Address + "/cimetiere")
-		p.Click(".duels a")
+		p.Click(".entries a")
 		checkPage(t, p, "site-retired-"+lookName(look))
 	}
 }
@@ -239,7 +239,7 @@ func TestToolWithoutScripts(t *testing.T) {
 	if text := without.Text("main"); text != with.Text("main") {
 		t.Errorf("got a different text without scripts:\n%s", text)
 	}
-	for _, part := range []string{"svg.steps path[d^='M0']", "svg.steps circle", "table time", ".list a[href^='/tools/']", ".duels a", ".cards a[href='/api/v1/tools/plume']"} {
+	for _, part := range []string{"svg.steps path[d^='M0']", "svg.steps circle", "table time", ".list a[href^='/tools/']", ".entries a", ".cards a[href='/api/v1/tools/plume']"} {
 		if !without.Exists(part) {
 			t.Errorf("got no %s", part)
 		}
