@@ -83,6 +83,7 @@ func postgres(t testing.TB, template string) store.Config {
 	}
 	db, err := sql.Open("postgres", server)
 	Check(t, err)
+	db.SetMaxIdleConns(0) // tests run in parallel, and connections are few
 	name := fmt.Sprintf("palmares_scratch_%d_%d", os.Getpid(), databases.Add(1))
 	statement := "CREATE DATABASE " + name
 	if template != "" {
