@@ -94,10 +94,6 @@ func startFakeStripe(t *testing.T, status int) string {
 // its address with a wrong one.
 func startWithPasswords(t *testing.T) string {
 	t.Helper()
-	bin, err := testkit.PostgreSQL.Ensure()
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir, err := os.MkdirTemp("", "palmares-hba-") // readable by the user of the PostgreSQL server
 	if err != nil {
 		t.Fatal(err)
@@ -110,11 +106,7 @@ func startWithPasswords(t *testing.T) string {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := testkit.StartCluster(t.Context(), bin, "fsync=off", "hba_file="+file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Stop)
+	cluster := testkit.StartCluster(t, "fsync=off", "hba_file="+file)
 	execute(t, cluster.URL, `CREATE ROLE guest LOGIN PASSWORD 'right'`)
 	return strings.Replace(cluster.URL, "palmares@", "guest:geheim@", 1)
 }

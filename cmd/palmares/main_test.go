@@ -8,6 +8,7 @@ import (
 
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 )
 
@@ -85,7 +86,7 @@ func writeFile(t testing.TB, name string, data []byte) string {
 
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	return blackbox.FreeAddress(t)
+	return testkit.FreeAddress(t)
 }
 
 func readAll(t testing.TB, r io.Reader) string {

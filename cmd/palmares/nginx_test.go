@@ -74,10 +74,7 @@ func TestSharedCache(t *testing.T) {
 // startNginx starts a caching proxy in front of an address.
 func startNginx(t *testing.T, behind string) string {
 	t.Helper()
-	nginx, err := testkit.Nginx.Ensure()
-	if err != nil {
-		t.Fatal(err)
-	}
+	nginx := testkit.Nginx.Ensure(t)
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -106,15 +103,7 @@ http {
 	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(nginx, "-p", dir, "-c", file)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	testkit.WaitFor(t, address)
+	testkit.StartAt(t, exec.Command(nginx, "-p", dir, "-c", file), address)
 	return address
 }
 
@@ -287,10 +276,7 @@ type deployedNginx struct{ address, plain string }
 
 func startDeployedNginx(t *testing.T, servers []*server) (deployedNginx, *http.Client) {
 	t.Helper()
-	nginx, err := testkit.Nginx.Ensure()
-	if err != nil {
-		t.Fatal(err)
-	}
+	nginx := testkit.Nginx.Ensure(t)
 	dir := t.TempDir()
 	client := certify(t, dir)
 	front := deployedNginx{freeAddress(t), freeAddress(t)}
@@ -321,18 +307,12 @@ func startDeployedNginx(t *testing.T, servers []*server) (deployedNginx, *http.C
 	if out, err := exec.Command(nginx, "-t", "-p", dir, "-c", file, "-g", "daemon off;").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	cmd := exec.Command(nginx, "-p", dir, "-c", file, "-g", "daemon off; master_process off;")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
 		if output, _ := os.ReadFile(filepath.Join(dir, "error.log")); t.Failed() {
 			t.Logf("nginx: %s", output)
 		}
 	})
-	testkit.WaitFor(t, front.address)
+	testkit.StartAt(t, exec.Command(nginx, "-p", dir, "-c", file, "-g", "daemon off; master_process off;"), front.address)
 	return front, client
 }
 

@@ -16,7 +16,6 @@ import (
 
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
-	"palmares/internal/dev/testkit/blackbox"
 )
 
 // The server returns the golden file of every path, on every database.
@@ -232,7 +231,7 @@ type failure struct{ name, id, body string }
 func TestFailuresAreLogged(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.Postgres(t)
-	line := blackbox.NewProxy(t, cfg.DatabaseURL)
+	line := testkit.StartProxy(t, cfg.DatabaseURL)
 	cfg.DatabaseURL = line.URL
 	key := newKey(t, cfg, "pro")
 	metrics := freeAddress(t)

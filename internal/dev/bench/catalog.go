@@ -1,22 +1,24 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"palmares/ent/journalentry"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/load"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 )
 
 // coldQueries are sent with several limits, so that each is new. A query in
@@ -46,22 +48,15 @@ var coldQueries = []struct{ name, query string }{
 
 // large measures uncached pages of a catalog of 100,000 tools against one of
 // 5,000.
-func (b *bench) large(ctx context.Context) error {
+func large(t testing.TB) {
 	table := load.NewTable("uncached page, about 50 items", "database", "of 5,000 tools", "of 100,000", "ratio")
 	for _, kind := range kinds {
 		times := map[string][]time.Duration{}
 		for _, tools := range []int{5_000, 100_000} {
 			progress("%s, uncached pages of %d tools", kind, tools)
-			_, server, key, err := b.serveCatalog(ctx, kind, tools)
-			if err != nil {
-				return err
-			}
+			_, server, key := serveCatalog(t, kind, tools)
 			for _, q := range coldQueries {
-				took, err := median(q.query, server.Address, key, tools)
-				if err != nil {
-					return fmt.Errorf("%s: %w", q.name, err)
-				}
-				times[q.name] = append(times[q.name], took)
+				times[q.name] = append(times[q.name], median(t, q.query, server.Address, key, tools))
 			}
 			server.Kill()
 		}
@@ -70,31 +65,28 @@ func (b *bench) large(ctx context.Context) error {
 			table.Add(q.name, kind, small.Round(10*time.Microsecond), large.Round(10*time.Microsecond), fmt.Sprintf("%.1f", float64(large)/float64(small)))
 		}
 	}
-	return table.Print(os.Stdout)
+	table.Print(os.Stdout)
 }
 
 // median sends a query nine times and returns the median of the times.
-func median(query, address, key string, tools int) (time.Duration, error) {
+func median(t testing.TB, query, address, key string, tools int) time.Duration {
 	var times []time.Duration
 	for limit := 42; limit <= 50; limit++ {
-		query := strings.NewReplacer("{limit}", strconv.Itoa(limit), "{last}", strconv.Itoa((tools+limit-1)/limit), "{middle}", strconv.Itoa(tools/limit/2)).Replace(query)
-		path, body := query, ""
-		if query[0] == '{' {
-			encoded, _ := json.Marshal(map[string]string{"query": query})
+		path, body := strings.NewReplacer("{limit}", strconv.Itoa(limit), "{last}", strconv.Itoa((tools+limit-1)/limit), "{middle}", strconv.Itoa(tools/limit/2)).Replace(query), ""
+		if path[0] == '{' {
+			encoded, _ := json.Marshal(map[string]string{"query": path})
 			path, body = "/graphql", string(encoded)
 		}
 		start := time.Now()
-		response, got, err := load.Do(context.Background(), http.DefaultClient, "http://"+address+path, body, "Authorization", "Bearer "+key)
-		if err != nil {
-			return 0, err
-		}
+		response, got, err := load.Do(t.Context(), http.DefaultClient, "http://"+address+path, body, "Authorization", "Bearer "+key)
+		testkit.Check(t, err)
 		if response.StatusCode != http.StatusOK || strings.Contains(string(got), `"errors"`) {
-			return 0, fmt.Errorf("got %d %.200s", response.StatusCode, got)
+			t.Fatalf("%s: got %d %.200s", query, response.StatusCode, got)
 		}
 		times = append(times, time.Since(start))
 	}
 	slices.Sort(times)
-	return times[len(times)/2], nil
+	return times[len(times)/2]
 }
 
 const (
@@ -107,92 +99,54 @@ const (
 
 // webhooks measures how much ten endpoints that receive all events slow an
 // import down, and how fast the events are delivered. It fails if one is lost.
-func (b *bench) webhooks(ctx context.Context) error {
+func webhooks(t testing.TB) {
 	table := load.NewTable("webhooks, 10 endpoints, 5,000 tools changed", "import with / without", "goal", "deliveries", "per second", "goal", "memory", "goal")
 	for _, kind := range kinds {
 		progress("%s, webhooks", kind)
-		without, err := b.newDatabase(ctx, kind)
-		if err != nil {
-			return err
-		}
-		with, err := b.newDatabase(ctx, kind)
-		if err != nil {
-			return err
-		}
 		received := &receiver{seen: map[string]bool{}}
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return err
-		}
-		receiving := &http.Server{Handler: received}
-		go func() { _ = receiving.Serve(listener) }()
-		ratio, expected, err := b.importWithEndpoints(ctx, without, with, "http://"+listener.Addr().String())
-		if err != nil {
-			return err
-		}
-		server, err := b.Serve(with.env, io.Discard)
-		if err != nil {
-			return err
-		}
+		receiving := httptest.NewServer(received)
+		cfg, ratio, expected := importWithEndpoints(t, kind, receiving.URL)
+		server := load.Serve(t, cfg)
 		n, rate := received.wait(expected)
-		_, peak := server.Memory()
+		_, peak := memoryOf(server)
 		server.Kill()
-		_ = receiving.Close()
+		receiving.Close()
 		table.Add(kind, fmt.Sprintf("%.2f", ratio), importGoal, n, fmt.Sprintf("%.0f", rate), deliveryGoal, inMB(peak), inMB(webhookMemory))
 		if n != expected {
-			return fmt.Errorf("got %d deliveries, want %d", n, expected)
+			t.Fatalf("got %d deliveries, want %d", n, expected)
 		}
 	}
-	return table.Print(os.Stdout)
+	table.Print(os.Stdout)
 }
 
-// importWithEndpoints imports two feeds in turns, three times, and returns the
-// ratio of the times and the number of deliveries to expect.
-func (b *bench) importWithEndpoints(ctx context.Context, without, with database, receiver string) (ratio float64, deliveries int, err error) {
-	var feeds [2]string
-	for i := range feeds {
-		if feeds[i], err = b.feed(5_000, i+1); err != nil {
-			return 0, 0, err
-		}
-	}
-	for _, db := range []database{without, with} {
-		if _, _, err := b.Run(db.env, "import", feeds[0]); err != nil {
-			return 0, 0, err
-		}
-	}
-	if _, err := b.CreateKey(with.env); err != nil {
-		return 0, 0, err
-	}
+// importWithEndpoints imports two feeds in turns, three times, with and without
+// endpoints. It returns the database with endpoints, the ratio of the times and
+// the number of deliveries to expect.
+func importWithEndpoints(t testing.TB, kind, receiver string) (with store.Config, ratio float64, deliveries int) {
+	configs := []store.Config{newCatalog(t, kind, 5_000), newCatalog(t, kind, 5_000)}
+	with = configs[1]
+	blackbox.CreateKey(t, with, load.Owner, "pro")
 	for i := range endpoints {
-		if _, _, err := b.Run(with.env, "webhooks", "add", load.Owner, fmt.Sprintf("%s/%d", receiver, i)); err != nil {
-			return 0, 0, err
-		}
+		blackbox.MustRun(t, blackbox.Command(t, with, "webhooks", "add", load.Owner, fmt.Sprintf("%s/%d", receiver, i)))
 	}
-	before, err := countEvents(ctx, with.Config)
-	if err != nil {
-		return 0, 0, err
-	}
+	before := countEvents(t, with)
 	var times [2]time.Duration
 	for turn := range 3 {
-		for i, db := range []database{without, with} {
-			_, usage, err := b.Run(db.env, "import", "--force", feeds[(turn+1)%2])
-			if err != nil {
-				return 0, 0, err
-			}
-			times[i] += usage.Time
+		for i, cfg := range configs {
+			took, _ := importFeed(t, cfg, "--force", feed(t, 5_000, uint64(1+(turn+1)%2)))
+			times[i] += took
 		}
 	}
-	after, err := countEvents(ctx, with.Config)
-	return times[1].Seconds() / times[0].Seconds(), endpoints * (after - before), err
+	return with, times[1].Seconds() / times[0].Seconds(), endpoints * (countEvents(t, with) - before)
 }
 
-func countEvents(ctx context.Context, cfg store.Config) (int, error) {
-	db, err := store.Open(ctx, cfg)
-	if err != nil {
-		return 0, err
-	}
+func countEvents(t testing.TB, cfg store.Config) int {
+	db, err := store.Open(t.Context(), cfg)
+	testkit.Check(t, err)
 	defer db.Close()
-	return db.Read.JournalEntry.Query().Where(journalentry.EventNotNil()).Count(ctx)
+	n, err := db.Read.JournalEntry.Query().Where(journalentry.EventNotNil()).Count(t.Context())
+	testkit.Check(t, err)
+	return n
 }
 
 // receiver records which events arrived at which endpoint.

@@ -9,12 +9,13 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"testing"
 	"time"
 
 	"palmares/ent/tool"
 	"palmares/graph"
-	"palmares/internal/core/store"
 	"palmares/internal/dev/load"
+	"palmares/internal/dev/testkit"
 )
 
 const toolFields = `slug name domain categorySlug icpCode pricing price score verifiability tagline canonicalUrl avisUrl alternativesUrl updatedAt`
@@ -64,27 +65,15 @@ func readTools(ctx context.Context, db queryer, query string, args ...any) ([]to
 
 // graphql measures the executor without a cache against the same rows read by
 // hand-written SQL and encoded with encoding/json.
-func (b *bench) graphql(ctx context.Context) error {
+func graphql(t testing.TB) {
 	table := load.NewTable("GraphQL, uncached", "database", "ours", "by hand", "ratio", "goal", "allocations", "by hand")
+	ctx := t.Context()
 	for _, kind := range kinds {
 		progress("%s, GraphQL against SQL by hand", kind)
-		db, err := b.newDatabase(ctx, kind)
-		if err != nil {
-			return err
-		}
-		if _, err := b.importFeed(db, 5_000); err != nil {
-			return err
-		}
-		s, err := store.Open(ctx, db.Config)
-		if err != nil {
-			return err
-		}
-		defer s.Close()
+		s := testkit.Open(t, newCatalog(t, kind, 5_000))
 		e := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler)})
 		slugs, err := s.Read.Tool.Query().Where(tool.RetiredAtIsNil()).Limit(200).IDs(ctx)
-		if err != nil {
-			return err
-		}
+		testkit.Check(t, err)
 		for _, c := range []struct {
 			name, query, sql string
 			bySlug           bool
@@ -101,33 +90,27 @@ func (b *bench) graphql(ctx context.Context) error {
 					variables, args = map[string]any{"slug": slug}, []any{slug}
 				}
 			}
-			ours := func() error {
+			ours := func() {
 				if result := e.Execute(ctx, graph.Request{Query: c.query, Variables: variables}); len(result.Errors) > 0 {
-					return result.Errors
+					t.Fatal(result.Errors)
 				}
-				return nil
 			}
-			byHand := func() error {
+			byHand := func() {
 				tools, err := readTools(ctx, s.Read, c.sql, args...)
-				if err != nil {
-					return err
-				}
-				return json.NewEncoder(io.Discard).Encode(tools)
+				testkit.Check(t, err)
+				testkit.Check(t, json.NewEncoder(io.Discard).Encode(tools))
 			}
-			times, allocations, err := alternate(prepare, ours, byHand)
-			if err != nil {
-				return err
-			}
+			times, allocations := alternate(prepare, ours, byHand)
 			table.Add(c.name, kind, times[0].Round(time.Microsecond), times[1].Round(time.Microsecond),
 				fmt.Sprintf("%.2f", float64(times[0])/float64(times[1])), c.goal, allocations[0], allocations[1])
 		}
 	}
-	return table.Print(os.Stdout)
+	table.Print(os.Stdout)
 }
 
 // alternate runs two functions in turn, so that a noisy machine affects them
 // alike, and returns the average time and number of allocations of each.
-func alternate(prepare func(round int), functions ...func() error) (times [2]time.Duration, allocations [2]uint64, err error) {
+func alternate(prepare func(round int), functions ...func()) (times [2]time.Duration, allocations [2]uint64) {
 	const warmUp, rounds = 200, 2000
 	var before, after runtime.MemStats
 	for round := range warmUp + rounds {
@@ -135,9 +118,7 @@ func alternate(prepare func(round int), functions ...func() error) (times [2]tim
 		for i, f := range functions {
 			runtime.ReadMemStats(&before)
 			start := time.Now()
-			if err := f(); err != nil {
-				return times, allocations, err
-			}
+			f()
 			took := time.Since(start)
 			runtime.ReadMemStats(&after)
 			if round >= warmUp {
@@ -150,5 +131,5 @@ func alternate(prepare func(round int), functions ...func() error) (times [2]tim
 		times[i] /= rounds
 		allocations[i] /= rounds
 	}
-	return times, allocations, nil
+	return times, allocations
 }

@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -15,11 +17,14 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	_ "github.com/lib/pq" // for the hand-written queries
 
 	"palmares/internal/dev/load"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 )
 
 // contest compares a server of ours with another one.
@@ -31,22 +36,15 @@ type contest struct {
 
 // http measures a server against a bare one that writes the same bytes. Both
 // take turns, so that a noisy machine affects them alike.
-func (b *bench) http(ctx context.Context) error {
+func overHTTP(t testing.TB) {
 	table := load.NewTable("over HTTP, 16 connections", "database", "ours per second", "by hand", "ratio", "goal", "p50", "p99")
 	var memory []string
 	for _, kind := range kinds {
 		progress("%s, HTTP against a bare server", kind)
-		db, server, key, err := b.serveCatalog(ctx, kind, 5_000)
-		if err != nil {
-			return err
-		}
+		cfg, server, key := serveCatalog(t, kind, 5_000)
 		defer server.Kill()
-		idle, _ := server.Memory()
-		other, header, err := startBare(server, key, db.DatabaseURL)
-		if err != nil {
-			return err
-		}
-		defer other.Kill()
+		idle, _ := memoryOf(server)
+		other, header := startBare(t, server, key, cfg.DatabaseURL)
 		auth := bearer(key)
 		hit := getText("/api/v1/tools", auth)
 		query := `{"query":"{tools(limit: 50) {items {` + toolFields + `} meta {total page limit pages}}}"}`
@@ -60,19 +58,14 @@ func (b *bench) http(ctx context.Context) error {
 			{"hit, 1,000,000 addresses, against hit with a key", requests{Texts: []string{getText("/api/v1/tools", "")}, Addresses: true},
 				requests{Texts: []string{hit}, Address: server.Address}, 0.8},
 		} {
-			if err := c.run(table, kind, server.Address, other.Address); err != nil {
-				return err
-			}
+			c.run(t, table, kind, server.Address, other)
 		}
-		after, _ := server.Memory()
+		after, _ := memoryOf(server)
 		memory = append(memory, fmt.Sprintf("%s: %s idle, %s after this load", kind, inMB(idle), inMB(after)))
 		if kind == "SQLite" {
 			continue
 		}
-		slugs, err := fetchSlugs(server.Address)
-		if err != nil {
-			return err
-		}
+		slugs := fetchSlugs(t, server.Address)
 		one := func(path, headers string) (r requests) {
 			for _, slug := range slugs {
 				r.Texts = append(r.Texts, getText(path+slug, headers))
@@ -84,39 +77,25 @@ func (b *bench) http(ctx context.Context) error {
 			{"miss, one tool", one("/api/v1/tools/", auth), one("/tools/", ""), 0.7},
 		} {
 			// With a tiny cache, every tool is evicted before it is requested again.
-			small, err := b.Serve(append(db.env, "PALMARES_CACHE_MB=1"), io.Discard)
-			if err != nil {
-				return err
-			}
-			err = c.run(table, kind, small.Address, other.Address)
+			small := load.Serve(t, cfg, "PALMARES_CACHE_MB=1")
+			c.run(t, table, kind, small.Address, other)
 			small.Kill()
-			if err != nil {
-				return err
-			}
 		}
 	}
-	if err := table.Print(os.Stdout); err != nil {
-		return err
-	}
+	table.Print(os.Stdout)
 	fmt.Println(strings.Join(memory, "\n") + "\n")
-	return nil
 }
 
 // run lets both sides take turns and adds a row.
-func (c contest) run(table *load.Table, kind, ours, theirs string) error {
+func (c contest) run(t testing.TB, table *load.Table, kind, ours, theirs string) {
 	progress("  %s", c.name)
 	c.ours.Address = ours
-	if c.theirs.Address == "" {
-		c.theirs.Address = theirs
-	}
+	c.theirs.Address = cmp.Or(c.theirs.Address, theirs)
 	var totals [2]results
 	for turn := range 5 {
 		for side, r := range []requests{c.ours, c.theirs} {
 			r.Duration = 1500 * time.Millisecond
-			got, err := r.sendAll()
-			if err != nil {
-				return fmt.Errorf("%s: %w", c.name, err)
-			}
+			got := r.sendAll(t)
 			if turn == 0 {
 				continue // warm-up
 			}
@@ -129,24 +108,18 @@ func (c contest) run(table *load.Table, kind, ours, theirs string) error {
 	a, b := totals[0].perSecond(), totals[1].perSecond()
 	table.Add(c.name, kind, fmt.Sprintf("%.0f", a), fmt.Sprintf("%.0f", b), fmt.Sprintf("%.2f", a/b), fmt.Sprintf("%.2f", c.goal),
 		totals[0].P50.Round(10*time.Microsecond), totals[0].P99.Round(10*time.Microsecond))
-	return nil
 }
 
-func fetchSlugs(address string) (slugs []string, err error) {
+func fetchSlugs(t testing.TB, address string) (slugs []string) {
 	for page := range 20 {
-		data, err := fetch(fmt.Sprintf("http://%s/api/v1/pricing?limit=200&page=%d", address, page+1))
-		if err != nil {
-			return nil, err
-		}
+		data := fetch(t, fmt.Sprintf("http://%s/api/v1/pricing?limit=200&page=%d", address, page+1))
 		var list struct{ Data []struct{ Slug string } }
-		if err := json.Unmarshal(data, &list); err != nil {
-			return nil, err
-		}
+		testkit.Check(t, json.Unmarshal(data, &list))
 		for _, tool := range list.Data {
 			slugs = append(slugs, tool.Slug)
 		}
 	}
-	return slugs, nil
+	return slugs
 }
 
 // bare is a server that a good programmer would write by hand for one response,
@@ -157,13 +130,11 @@ type bare struct {
 	DatabaseURL   string
 }
 
-// startBare starts a bare server with the list of tools of ours, whose headers
-// it returns.
-func startBare(ours *load.Process, key, databaseURL string) (*load.Process, http.Header, error) {
-	response, body, err := load.Do(context.Background(), load.Client, "http://"+ours.Address+"/api/v1/tools", "", "Authorization", "Bearer "+key)
-	if err != nil {
-		return nil, nil, err
-	}
+// startBare starts a bare server with the list of tools of ours. It returns its
+// address and the headers of our list.
+func startBare(t testing.TB, ours *blackbox.Server, key, databaseURL string) (address string, header http.Header) {
+	response, body, err := load.Do(t.Context(), load.Client, "http://"+ours.Address+"/api/v1/tools", "", "Authorization", "Bearer "+key)
+	testkit.Check(t, err)
 	b := bare{Body: body, Header: response.Header, DatabaseURL: databaseURL}
 	for _, name := range []string{"Date", "Content-Length", "Connection"} { // net/http adds its own
 		b.Header.Del(name)
@@ -174,48 +145,42 @@ func startBare(ours *load.Process, key, databaseURL string) (*load.Process, http
 	_ = w.Close()
 	b.Gzipped = gzipped.Bytes()
 	input, err := json.Marshal(b)
-	if err != nil {
-		return nil, nil, err
-	}
+	testkit.Check(t, err)
 	cmd := exec.Command(os.Args[0], "serve-bare")
-	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), os.Stderr
-	process, err := load.Start(cmd, regexp.MustCompile(`^(\S+)$`))
-	return process, b.Header, err
+	cmd.Stdin = bytes.NewReader(input)
+	return testkit.Start(t, cmd, regexp.MustCompile(`(\S+)`)).Address, b.Header
 }
 
-func serveBare() error {
+func serveBare(t testing.TB) {
 	var b bare
-	if err := json.NewDecoder(os.Stdin).Decode(&b); err != nil {
-		return err
-	}
+	testkit.Check(t, json.NewDecoder(os.Stdin).Decode(&b))
 	write := func(w http.ResponseWriter, header http.Header, status int, body []byte) {
-		for name, values := range header {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), header)
 		if status == http.StatusOK {
 			w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 		}
 		w.WriteHeader(status)
 		_, _ = w.Write(body)
 	}
+	mux := http.NewServeMux()
+	handle := func(pattern string, header http.Header, status int, body []byte) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			write(w, header, status, body)
+		})
+	}
 	plain := http.Header{"Content-Type": {"application/json"}}
 	gzipped, notModified := b.Header.Clone(), b.Header.Clone()
 	gzipped.Set("Content-Encoding", "gzip")
 	notModified.Del("Content-Type")
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /body", func(w http.ResponseWriter, _ *http.Request) { write(w, plain, 200, b.Body) })
-	mux.HandleFunc("GET /plain", func(w http.ResponseWriter, _ *http.Request) { write(w, b.Header, 200, b.Body) })
-	mux.HandleFunc("GET /gzip", func(w http.ResponseWriter, _ *http.Request) { write(w, gzipped, 200, b.Gzipped) })
-	mux.HandleFunc("GET /304", func(w http.ResponseWriter, _ *http.Request) { write(w, notModified, 304, nil) })
-	mux.HandleFunc("POST /post", func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.ReadAll(r.Body)
-		write(w, b.Header, 200, b.Body)
-	})
+	handle("GET /body", plain, 200, b.Body)
+	handle("GET /plain", b.Header, 200, b.Body)
+	handle("GET /gzip", gzipped, 200, b.Gzipped)
+	handle("GET /304", notModified, 304, nil)
+	handle("POST /post", b.Header, 200, b.Body)
 	if b.DatabaseURL != "" {
 		db, err := sql.Open("postgres", b.DatabaseURL+"&sslmode=disable&binary_parameters=yes")
-		if err != nil {
-			return err
-		}
+		testkit.Check(t, err)
 		db.SetMaxOpenConns(connections)
 		db.SetMaxIdleConns(connections)
 		encode := func(w http.ResponseWriter, value any, err error) {
@@ -232,21 +197,13 @@ func serveBare() error {
 		})
 		mux.HandleFunc("GET /tools/{slug}", func(w http.ResponseWriter, r *http.Request) {
 			tools, err := readTools(r.Context(), db, toolSQL+"AND slug = $1", r.PathValue("slug"))
-			if err == nil && len(tools) == 0 {
-				err = sql.ErrNoRows
-			}
-			if err != nil {
-				tools = []toolRow{{}}
-			}
-			encode(w, tools[0], err)
+			encode(w, append(tools, toolRow{})[0], err)
 		})
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
+	testkit.Check(t, err)
 	fmt.Println(listener.Addr())
-	return http.Serve(listener, mux)
+	testkit.Check(t, http.Serve(listener, mux))
 }
 
 type toolList struct {

@@ -2,8 +2,9 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -15,7 +16,10 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
+
+	"palmares/internal/dev/testkit"
 )
 
 // requests are sent by a process of its own that does as little as possible: it
@@ -57,71 +61,51 @@ func postText(path, body, headers string) string {
 }
 
 // send starts the process and waits for its results.
-func (r requests) send() (got results, err error) {
-	if r.Connections == 0 {
-		r.Connections = connections
-	}
-	if r.Status == 0 {
-		r.Status = http.StatusOK
-	}
+func (r requests) send(t testing.TB) (got results) {
+	r.Connections, r.Status = cmp.Or(r.Connections, connections), cmp.Or(r.Status, http.StatusOK)
 	input, err := json.Marshal(r)
-	if err != nil {
-		return got, err
-	}
+	testkit.Check(t, err)
 	cmd := exec.Command(os.Args[0], "generate-load")
-	cmd.Stdin, cmd.Stderr = strings.NewReader(string(input)), os.Stderr
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), os.Stderr
 	out, err := cmd.Output()
-	if err != nil {
-		return got, err
-	}
-	return got, json.Unmarshal(out, &got)
+	testkit.Check(t, err)
+	testkit.Check(t, json.Unmarshal(out, &got))
+	return got
 }
 
 // sendAll is send, and fails if a response has another status.
-func (r requests) sendAll() (results, error) {
-	got, err := r.send()
-	if err == nil && got.Unexpected > 0 {
-		err = fmt.Errorf("%d of %d responses have an unexpected status", got.Unexpected, got.Requests)
+func (r requests) sendAll(t testing.TB) results {
+	got := r.send(t)
+	if got.Unexpected > 0 {
+		t.Fatalf("%d of %d responses have an unexpected status", got.Unexpected, got.Requests)
 	}
-	return got, err
+	return got
 }
 
 // generateLoad is the process.
-func generateLoad() error {
+func generateLoad(t testing.TB) {
 	var r requests
-	if err := json.NewDecoder(os.Stdin).Decode(&r); err != nil {
-		return err
-	}
+	testkit.Check(t, json.NewDecoder(os.Stdin).Decode(&r))
 	var sent, unexpected atomic.Int64
 	var all sync.WaitGroup
 	latencies := make([][]time.Duration, r.Connections)
-	failures := make([]error, r.Connections)
 	start := time.Now()
 	more := func(n int64) bool { return r.Count > 0 && n <= int64(r.Count) || time.Since(start) < r.Duration }
 	for i := range r.Connections {
 		all.Go(func() {
 			conn, err := net.Dial("tcp", r.Address)
-			if err != nil {
-				failures[i] = err
-				return
-			}
+			testkit.Check(t, err)
 			defer conn.Close()
 			responses := bufio.NewReaderSize(conn, 64<<10)
 			for n := sent.Add(1); more(n); n = sent.Add(1) {
 				request := r.text(n)
 				begin := time.Now()
-				status := 0
-				if _, err = io.WriteString(conn, request); err == nil {
-					status, err = readResponse(responses)
-				}
-				if err != nil {
-					failures[i] = err
-					return
-				}
-				latencies[i] = append(latencies[i], time.Since(begin))
-				if status != r.Status {
+				_, err := io.WriteString(conn, request)
+				testkit.Check(t, err)
+				if status := readResponse(t, responses); status != r.Status {
 					unexpected.Add(1)
 				}
+				latencies[i] = append(latencies[i], time.Since(begin))
 			}
 		})
 	}
@@ -132,7 +116,7 @@ func generateLoad() error {
 		slices.Sort(took)
 		got.P50, got.P99 = took[len(took)/2], took[len(took)*99/100]
 	}
-	return errors.Join(append(failures, json.NewEncoder(os.Stdout).Encode(got))...)
+	testkit.Check(t, json.NewEncoder(os.Stdout).Encode(got))
 }
 
 // text returns the n-th request.
@@ -149,30 +133,25 @@ func (r requests) text(n int64) string {
 }
 
 // readResponse reads one response to its end.
-func readResponse(r *bufio.Reader) (status int, err error) {
+func readResponse(t testing.TB, r *bufio.Reader) (status int) {
 	line, err := r.ReadSlice('\n')
-	if err != nil {
-		return 0, err
-	}
-	if status, err = strconv.Atoi(string(line[9:12])); err != nil {
-		return 0, err
-	}
+	testkit.Check(t, err)
+	status, err = strconv.Atoi(string(line[9:12]))
+	testkit.Check(t, err)
 	length := 0
 	for {
 		line, err := r.ReadSlice('\n')
-		if err != nil {
-			return 0, err
-		}
+		testkit.Check(t, err)
 		if len(line) <= 2 {
 			break
 		}
 		const name = "content-length:"
 		if len(line) > len(name) && strings.EqualFold(string(line[:len(name)]), name) {
-			if length, err = strconv.Atoi(strings.TrimSpace(string(line[len(name):]))); err != nil {
-				return 0, err
-			}
+			length, err = strconv.Atoi(strings.TrimSpace(string(line[len(name):])))
+			testkit.Check(t, err)
 		}
 	}
 	_, err = io.CopyN(io.Discard, r, int64(length))
-	return status, err
+	testkit.Check(t, err)
+	return status
 }

@@ -7,18 +7,19 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
+	"testing"
 	"time"
 
+	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 )
 
 // parts are what can be measured. Those that are not standard run only if they
@@ -26,136 +27,98 @@ import (
 var parts = []struct {
 	name     string
 	standard bool
-	run      func(*bench, context.Context) error
+	run      func(testing.TB)
 }{
-	{"imports", true, (*bench).imports},
-	{"graphql", true, (*bench).graphql},
-	{"http", true, (*bench).http},
-	{"webhooks", true, (*bench).webhooks},
-	{"memory", true, (*bench).memory},
-	{"large", true, (*bench).large},
-	{"prices", false, (*bench).prices},
-	{"profile", false, (*bench).profile},
-	{"soak", false, (*bench).soak},
+	{"imports", true, imports},
+	{"graphql", true, graphql},
+	{"http", true, overHTTP},
+	{"webhooks", true, webhooks},
+	{"memory", true, memory},
+	{"large", true, large},
+	{"prices", false, prices},
+	{"profile", false, profile},
+	{"soak", false, soak},
 }
 
-func main() {
-	if err := run(context.Background(), os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
+func main() { testkit.Main("bench", run) }
 
-func run(ctx context.Context, args []string) error {
+func run(t testing.TB) {
+	args := os.Args[1:]
 	if len(args) == 0 {
-		var names []string
+		usage := "usage: bench PALMARES"
 		for _, part := range parts {
-			names = append(names, "["+part.name+"]")
+			usage += " [" + part.name + "]"
 		}
-		return errors.New("usage: bench PALMARES " + strings.Join(names, " "))
+		t.Fatal(usage)
 	}
 	switch args[0] { // processes of our own
 	case "generate-load":
-		return generateLoad()
+		generateLoad(t)
+		return
 	case "serve-bare":
-		return serveBare()
+		serveBare(t)
+		return
 	}
-	program, remove, err := load.NewProgram(args[0])
-	if err != nil {
-		return err
-	}
-	defer remove()
-	b := &bench{Program: program}
-	defer b.close()
+	blackbox.UseProgram(args[0])
 	for _, part := range parts {
 		if len(args) == 1 && part.standard || slices.Contains(args[1:], part.name) {
-			if err := part.run(b, ctx); err != nil {
-				return fmt.Errorf("%s: %w", part.name, err)
-			}
+			part.run(t)
 		}
 	}
-	return nil
-}
-
-type bench struct {
-	load.Program
-	databases int
-	drops     []func() error
-}
-
-func (b *bench) close() {
-	for _, drop := range b.drops {
-		_ = drop()
-	}
-}
-
-// database is a new database and the environment of processes that use it.
-type database struct {
-	store.Config
-	name string
-	env  []string
 }
 
 // kinds are the names of both databases.
 var kinds = []string{"SQLite", "PostgreSQL"}
 
-func (b *bench) newDatabase(ctx context.Context, kind string) (database, error) {
-	b.databases++
-	dir := filepath.Join(b.Dir, fmt.Sprintf("data-%d", b.databases))
-	db := database{store.Config{DataDir: dir}, kind, []string{"PALMARES_DATA_DIR=" + dir}}
+func newDatabase(t testing.TB, kind string) store.Config {
 	if kind == "PostgreSQL" {
-		address, drop, err := testkit.Scratch(ctx)
-		if err != nil {
-			return db, err
-		}
-		b.drops = append(b.drops, drop)
-		db.DatabaseURL = address
-		db.env = append(db.env, "DATABASE_URL="+address)
+		return testkit.Postgres(t)
 	}
-	return db, nil
+	return testkit.SQLite(t)
 }
+
+var feeds = map[synth.Options]string{}
 
 // feed generates a feed, unless it exists. Seeds make different catalogs.
-func (b *bench) feed(tools, seed int) (string, error) {
-	file := filepath.Join(b.Dir, fmt.Sprintf("%d-%d.ndjson", tools, seed))
-	if _, err := os.Stat(file); err == nil {
-		return file, nil
+func feed(t testing.TB, tools int, seed uint64) string {
+	options := synth.Options{Tools: tools, Seed: seed}
+	if feeds[options] == "" {
+		feeds[options] = blackbox.SynthFile(t, options)
 	}
-	_, _, err := b.Run(nil, "generate", "--tools", fmt.Sprint(tools), "--seed", fmt.Sprint(seed), file)
-	return file, err
+	return feeds[options]
 }
 
-// importFeed imports a generated feed into a database.
-func (b *bench) importFeed(db database, tools int) (load.Usage, error) {
-	file, err := b.feed(tools, 1)
-	if err != nil {
-		return load.Usage{}, err
+// importFeed imports a generated feed into a database, and returns how long it
+// took and the peak memory of the process in bytes.
+func importFeed(t testing.TB, cfg store.Config, args ...string) (took time.Duration, peak int64) {
+	cmd := blackbox.Command(t, cfg, append([]string{"import"}, args...)...)
+	start := time.Now()
+	blackbox.MustRun(t, cmd)
+	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		peak = int64(usage.Maxrss) << 10 // kilobytes on Linux
 	}
-	_, usage, err := b.Run(db.env, "import", file)
-	return usage, err
+	return time.Since(start), peak
 }
 
-// serveCatalog imports a feed, creates a key and starts a server.
-func (b *bench) serveCatalog(ctx context.Context, kind string, tools int, env ...string) (db database, server *load.Process, key string, err error) {
-	if db, err = b.newDatabase(ctx, kind); err != nil {
-		return db, nil, "", err
-	}
-	if _, err = b.importFeed(db, tools); err != nil {
-		return db, nil, "", err
-	}
-	if key, err = b.CreateKey(db.env); err != nil {
-		return db, nil, "", err
-	}
-	db.env = append(db.env, env...)
-	server, err = b.Serve(db.env, io.Discard)
-	return db, server, key, err
+// newCatalog returns a database with a generated catalog.
+func newCatalog(t testing.TB, kind string, tools int) store.Config {
+	cfg := newDatabase(t, kind)
+	importFeed(t, cfg, feed(t, tools, 1))
+	return cfg
+}
+
+// serveCatalog starts a server with a generated catalog, and creates a key.
+func serveCatalog(t testing.TB, kind string, tools int, env ...string) (cfg store.Config, server *blackbox.Server, key string) {
+	cfg = newCatalog(t, kind, tools)
+	key = blackbox.CreateKey(t, cfg, load.Owner, "pro")
+	return cfg, load.Serve(t, cfg, env...), key
 }
 
 // imports measures imports, and how soon a server is ready.
-func (b *bench) imports(ctx context.Context) error {
+func imports(t testing.TB) {
 	table := load.NewTable("operation", "database", "time", "goal", "peak memory", "goal")
 	for _, kind := range kinds {
-		var db database
+		var cfg store.Config
 		for _, step := range []struct {
 			name       string
 			tools      int
@@ -169,30 +132,21 @@ func (b *bench) imports(ctx context.Context) error {
 		} {
 			progress("%s, %s", kind, step.name)
 			if !step.again {
-				var err error
-				if db, err = b.newDatabase(ctx, kind); err != nil {
-					return err
-				}
+				cfg = newDatabase(t, kind)
 			}
-			usage, err := b.importFeed(db, step.tools)
-			if err != nil {
-				return err
-			}
-			table.Add(step.name, kind, usage.Time.Round(time.Millisecond), step.goal, inMB(usage.Peak), inMB(step.memoryGoal))
+			took, peak := importFeed(t, cfg, feed(t, step.tools, 1))
+			table.Add(step.name, kind, took.Round(time.Millisecond), step.goal, inMB(peak), inMB(step.memoryGoal))
 		}
 		start := time.Now()
-		server, err := b.Serve(db.env, io.Discard)
-		if err != nil {
-			return err
-		}
-		body, err := fetch("http://" + server.Address + "/readyz")
+		server := load.Serve(t, cfg)
+		body := fetch(t, "http://"+server.Address+"/readyz")
 		table.Add("serve until ready, 100,000 tools", kind, time.Since(start).Round(time.Millisecond), 300*time.Millisecond)
 		server.Kill()
-		if err != nil || !strings.Contains(string(body), `"release":`) {
-			return fmt.Errorf("the server is not ready: %s", body)
+		if !strings.Contains(string(body), `"release":`) {
+			t.Fatalf("the server is not ready: %s", body)
 		}
 	}
-	return table.Print(os.Stdout)
+	table.Print(os.Stdout)
 }
 
 const megabyte = 1 << 20
@@ -207,7 +161,8 @@ func inMB(bytes int64) string {
 func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
 // fetch returns the body of a URL.
-func fetch(url string) ([]byte, error) {
+func fetch(t testing.TB, url string) []byte {
 	_, body, err := load.Do(context.Background(), load.Client, url, "")
-	return body, err
+	testkit.Check(t, err)
+	return body
 }

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
+	"testing"
 	"time"
 
 	"palmares/auth"
@@ -18,6 +18,7 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/load"
+	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
 
@@ -47,173 +48,125 @@ func (q measuredQuery) perUnit() time.Duration { return q.cpu / time.Duration(ma
 // prices measures the CPU time of thousands of generated queries, uncached, in
 // relation to their cost. BENCH_QUERIES is their number for each catalog (3000),
 // BENCH_SEED makes others (1), and BENCH_TOOLS limits it to one size of catalog.
-func (b *bench) prices(ctx context.Context) error {
-	ctx = auth.WithCaller(ctx, auth.Caller{Plan: auth.Pro})
-	var settings [3]int
-	for i, s := range []struct{ name, value string }{{"BENCH_QUERIES", "3000"}, {"BENCH_SEED", "1"}, {"BENCH_TOOLS", "0"}} {
-		n, err := strconv.Atoi(cmp.Or(os.Getenv(s.name), s.value))
+func prices(t testing.TB) {
+	setting := func(name, value string) int {
+		n, err := strconv.Atoi(cmp.Or(os.Getenv(name), value))
 		if err != nil {
-			return fmt.Errorf("%s must be an integer", s.name)
+			t.Fatalf("%s must be an integer", name)
 		}
-		settings[i] = n
+		return n
 	}
-	count, seed, only := settings[0], settings[1], settings[2]
+	count, seed, only := setting("BENCH_QUERIES", "3000"), setting("BENCH_SEED", "1"), setting("BENCH_TOOLS", "0")
 	for _, tools := range []int{5_000, 100_000} {
 		for _, kind := range kinds {
-			if only != 0 && only != tools {
-				continue
-			}
-			progress("%s, prices in a catalog of %d tools", kind, tools)
-			db, err := b.newDatabase(ctx, kind)
-			if err != nil {
-				return err
-			}
-			if _, err := b.importFeed(db, tools); err != nil {
-				return err
-			}
-			queries, rejected, err := measurePrices(ctx, db, tools, count, uint64(seed))
-			if err != nil {
-				return err
-			}
-			if err := printPrices(kind, tools, queries, rejected); err != nil {
-				return err
+			if only == 0 || only == tools {
+				progress("%s, prices in a catalog of %d tools", kind, tools)
+				queries, rejected := measurePrices(t, newCatalog(t, kind, tools), tools, count, uint64(seed))
+				printPrices(kind, tools, queries, rejected)
 			}
 		}
 	}
-	return nil
 }
 
-func measurePrices(ctx context.Context, db database, tools, count int, seed uint64) (queries []measuredQuery, rejected int, err error) {
-	s, err := store.Open(ctx, db.Config)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer s.Close()
-	m := &meter{cache: cache.New(16*megabyte, nil, slog.New(slog.DiscardHandler))}
-	if db.DatabaseURL != "" {
-		if m.postgres, err = openPostgres(ctx, db.DatabaseURL); err != nil {
-			return nil, 0, err
-		}
-		defer m.postgres.Close()
+func measurePrices(t testing.TB, cfg store.Config, tools, count int, seed uint64) (queries []measuredQuery, rejected int) {
+	ctx := auth.WithCaller(t.Context(), auth.Caller{Plan: auth.Pro})
+	s := testkit.Open(t, cfg)
+	m := &meter{t: t, cache: cache.New(16*megabyte, nil, slog.New(slog.DiscardHandler))}
+	if cfg.DatabaseURL != "" {
+		m.postgres = openPostgres(t, cfg.DatabaseURL)
 	}
 	limits := graph.DefaultLimits
 	limits.Time = time.Minute // to measure slow queries to their end
 	m.executor = graph.NewExecutor(graph.Config{Catalog: s, Limits: limits, Cache: m.cache, Log: slog.New(slog.DiscardHandler), Tools: func() int { return tools }})
-	generator, err := newQueryGenerator(ctx, s, rand.New(rand.NewPCG(seed, uint64(tools))))
-	if err != nil {
-		return nil, 0, err
-	}
+	generator := newQueryGenerator(t, s, rand.New(rand.NewPCG(seed, uint64(tools))))
 	for len(queries) < count {
-		text := generator.next()
-		q, err := m.measure(ctx, text)
-		if errors.Is(err, errRejected) {
+		q, accepted := m.measure(ctx, generator.next())
+		if !accepted {
 			rejected++
 			continue
 		}
 		for range 2 {
-			if err != nil || q.cpu < suspicious && (q.cpu < noticeable || q.perUnit() < cheapGoal/cheapCost) {
+			if q.cpu < suspicious && (q.cpu < noticeable || q.perUnit() < cheapGoal/cheapCost) {
 				break
 			}
-			var again measuredQuery
-			if again, err = m.measure(ctx, text); again.cpu < q.cpu {
+			if again, _ := m.measure(ctx, q.text); again.cpu < q.cpu {
 				q = again
 			}
 		}
-		if err != nil {
-			return nil, 0, fmt.Errorf("%w\n%s", err, text)
-		}
 		queries = append(queries, q)
 	}
-	return queries, rejected, nil
+	return queries, rejected
 }
-
-var errRejected = errors.New("the query is rejected")
 
 // meter measures the CPU time of this process, and that of the PostgreSQL
 // backends of its database.
 type meter struct {
+	t        testing.TB
 	executor *graph.Executor
 	cache    *cache.Cache
 	postgres *sql.DB // nil with SQLite
 }
 
-func (m *meter) measure(ctx context.Context, text string) (q measuredQuery, err error) {
+func (m *meter) measure(ctx context.Context, text string) (q measuredQuery, accepted bool) {
 	m.cache.Restart(0) // so that counts are not cached either
-	backends, err := m.backendTime(ctx)
-	if err != nil {
-		return q, err
-	}
-	own := wait.CPU()
+	backends, own := m.backendTime(ctx), wait.CPU()
 	result := m.executor.Execute(ctx, graph.Request{Query: text})
 	q = measuredQuery{text: text, cost: result.Cost, own: wait.CPU() - own}
-	after, err := m.backendTime(ctx)
-	if err != nil {
-		return q, err
-	}
-	q.cpu = q.own + after - backends
-	if p := result.Problem(); p != nil {
-		switch p.Code {
-		case "RESPONSE_TOO_LARGE":
-		case "QUERY_TOO_COMPLEX", "BAD_USER_INPUT":
-			return q, errRejected
-		default:
-			return q, fmt.Errorf("%s: %s", p.Code, p.Message)
+	q.cpu = q.own + m.backendTime(ctx) - backends
+	if p := result.Problem(); p != nil && p.Code != "RESPONSE_TOO_LARGE" {
+		if p.Code != "QUERY_TOO_COMPLEX" && p.Code != "BAD_USER_INPUT" {
+			m.t.Fatalf("%s: %s\n%s", p.Code, p.Message, text)
 		}
+		return q, false
 	}
-	return q, nil
+	return q, true
 }
 
 // backendTime adds up the CPU time of the database's backends, except for our
 // own.
-func (m *meter) backendTime(ctx context.Context) (sum time.Duration, err error) {
+func (m *meter) backendTime(ctx context.Context) (sum time.Duration) {
 	if m.postgres == nil {
-		return 0, nil
+		return 0
 	}
 	rows, err := m.postgres.QueryContext(ctx, "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
-	if err != nil {
-		return 0, err
-	}
+	testkit.Check(m.t, err)
 	defer rows.Close()
 	for rows.Next() {
 		var pid int
-		if err := rows.Scan(&pid); err != nil {
-			return 0, err
-		}
+		testkit.Check(m.t, rows.Scan(&pid))
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
 		if err != nil {
 			continue // it has ended
 		}
 		var nanoseconds int64
-		if _, err := fmt.Sscan(string(text), &nanoseconds); err != nil {
-			return 0, err
-		}
+		_, err = fmt.Sscan(string(text), &nanoseconds)
+		testkit.Check(m.t, err)
 		sum += time.Duration(nanoseconds)
 	}
-	return sum, rows.Err()
+	testkit.Check(m.t, rows.Err())
+	return sum
 }
 
 // openPostgres turns off parallel workers, which have ended before their CPU
 // time can be read, and JIT compilation, and vacuums like PostgreSQL does in
 // time.
-func openPostgres(ctx context.Context, url string) (*sql.DB, error) {
+func openPostgres(t testing.TB, url string) *sql.DB {
 	db, err := sql.Open("postgres", url)
-	if err != nil {
-		return nil, err
-	}
+	testkit.Check(t, err)
+	t.Cleanup(func() { _ = db.Close() })
 	db.SetMaxOpenConns(1)
 	for _, statement := range []string{
 		"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET max_parallel_workers_per_gather = 0', current_database()); END $$",
 		"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET jit = off', current_database()); END $$",
 		"VACUUM ANALYZE",
 	} {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
-			return nil, errors.Join(err, db.Close())
-		}
+		_, err := db.ExecContext(t.Context(), statement)
+		testkit.Check(t, err)
 	}
-	return db, nil
+	return db
 }
 
-func printPrices(kind string, tools int, queries []measuredQuery, rejected int) error {
+func printPrices(kind string, tools int, queries []measuredQuery, rejected int) {
 	var total time.Duration
 	for _, q := range queries {
 		total += q.cpu
@@ -239,5 +192,5 @@ func printPrices(kind string, tools int, queries []measuredQuery, rejected int) 
 			table.Add(part.name, part.goal, q.cpu.Round(100*time.Microsecond), q.own.Round(100*time.Microsecond), q.cost, q.perUnit().Round(time.Microsecond), fmt.Sprintf("`%.400s`", q.text))
 		}
 	}
-	return table.Print(os.Stdout)
+	table.Print(os.Stdout)
 }

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"testing"
 
 	"github.com/vektah/gqlparser/v2/ast"
 
@@ -15,6 +15,7 @@ import (
 	"palmares/ent/tool"
 	"palmares/graph"
 	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
 )
 
 // queryGenerator walks the schema at random and writes valid queries: nested,
@@ -35,23 +36,20 @@ type queryGenerator struct {
 	depth   int // maximum
 }
 
-func newQueryGenerator(ctx context.Context, s *store.Store, random *rand.Rand) (*queryGenerator, error) {
-	g := &queryGenerator{schema: graph.Schema(), random: random}
+func newQueryGenerator(t testing.TB, s *store.Store, random *rand.Rand) *queryGenerator {
+	g, ctx := &queryGenerator{schema: graph.Schema(), random: random}, t.Context()
 	var err error
-	if g.tools, err = s.Read.Tool.Query().Where(tool.RetiredAtIsNil()).Order(tool.ByUpdatedAt(), tool.ByID()).Limit(200).Offset(2_000).All(ctx); err != nil {
-		return nil, err
-	}
-	if g.retired, err = s.Read.Tool.Query().Where(tool.RetiredAtNotNil()).Order(tool.ByID()).Limit(50).IDs(ctx); err != nil {
-		return nil, err
-	}
-	if g.comparisons, err = s.Read.Comparison.Query().Order(comparison.ByID()).Limit(50).All(ctx); err != nil {
-		return nil, err
-	}
-	if g.categories, err = s.Read.Category.Query().IDs(ctx); err != nil {
-		return nil, err
-	}
+	g.tools, err = s.Read.Tool.Query().Where(tool.RetiredAtIsNil()).Order(tool.ByUpdatedAt(), tool.ByID()).Limit(200).Offset(2_000).All(ctx)
+	testkit.Check(t, err)
+	g.retired, err = s.Read.Tool.Query().Where(tool.RetiredAtNotNil()).Order(tool.ByID()).Limit(50).IDs(ctx)
+	testkit.Check(t, err)
+	g.comparisons, err = s.Read.Comparison.Query().Order(comparison.ByID()).Limit(50).All(ctx)
+	testkit.Check(t, err)
+	g.categories, err = s.Read.Category.Query().IDs(ctx)
+	testkit.Check(t, err)
 	g.events, err = s.Read.JournalEntry.Query().Count(ctx)
-	return g, err
+	testkit.Check(t, err)
+	return g
 }
 
 func (g *queryGenerator) chance(percent int) bool { return g.random.IntN(100) < percent }

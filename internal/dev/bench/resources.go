@@ -1,18 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
+	"testing"
 	"time"
 
 	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 )
 
 const (
@@ -23,42 +25,34 @@ const (
 // memory sends a server requests that are made to fill its memory, then enough
 // different ones to fill its response cache. It fails if the server becomes too
 // large, or a cached response takes more CPU time than before.
-func (b *bench) memory(ctx context.Context) error {
+func memory(t testing.TB) {
 	table := load.NewTable("database", "hit, fresh server", "hit, full cache", "ratio", "goal", "resident", "peak", "goal")
-	var missed error
+	var missed []string
 	for _, kind := range kinds {
 		progress("%s, memory", kind)
-		_, server, key, err := b.serveCatalog(ctx, kind, 5_000)
-		if err != nil {
-			return err
-		}
-		defer server.Kill()
-		fresh, err := cpuPerHit(server, key)
-		if err != nil {
-			return err
-		}
+		_, server, key := serveCatalog(t, kind, 5_000)
+		fresh := cpuPerHit(t, server, key)
 		for _, r := range []requests{
 			{Count: 5_000, Texts: hostileRequests(bearer(key))},
 			{Count: 8_000, Texts: []string{getText("/api/v1/tools?score_min=0."+number, bearer(key))}},
 		} {
 			r.Address, r.Connections = server.Address, 4
-			if _, err := r.sendAll(); err != nil {
-				return err
-			}
+			r.sendAll(t)
 		}
-		full, err := cpuPerHit(server, key)
-		if err != nil {
-			return err
-		}
+		full := cpuPerHit(t, server, key)
 		ratio := float64(full) / float64(fresh)
-		resident, peak := server.Memory()
+		resident, peak := memoryOf(server)
 		table.Add(kind, fresh.Round(100*time.Nanosecond), full.Round(100*time.Nanosecond), fmt.Sprintf("%.2f", ratio), hitGoal,
 			inMB(resident), inMB(peak), inMB(fullCacheGoal))
 		if ratio > hitGoal || peak > fullCacheGoal {
-			missed = errors.Join(missed, fmt.Errorf("%s: a goal is missed", kind))
+			missed = append(missed, kind)
 		}
+		server.Kill()
 	}
-	return errors.Join(table.Print(os.Stdout), missed)
+	table.Print(os.Stdout)
+	if missed != nil {
+		t.Fatalf("a goal is missed on %s", strings.Join(missed, " and "))
+	}
 }
 
 // hostileRequests are unique GraphQL requests of about 8 kB: one with as many
@@ -76,96 +70,83 @@ func hostileRequests(headers string) []string {
 }
 
 // cpuPerHit returns the server's CPU time for one cached response.
-func cpuPerHit(server *load.Process, key string) (time.Duration, error) {
+func cpuPerHit(t testing.TB, server *blackbox.Server, key string) time.Duration {
 	const hits = 40_000
 	r := requests{Address: server.Address, Connections: 4, Count: 1_000, Texts: []string{getText("/api/v1/tools", bearer(key))}}
-	if _, err := r.sendAll(); err != nil {
-		return 0, err
-	}
-	before, err := server.CPU()
-	if err != nil {
-		return 0, err
-	}
+	r.sendAll(t)
+	before := cpuOf(t, server)
 	r.Count = hits
-	if _, err := r.sendAll(); err != nil {
-		return 0, err
+	r.sendAll(t)
+	return (cpuOf(t, server) - before) / hits
+}
+
+// memoryOf returns the resident memory of a server now and at its peak.
+func memoryOf(server *blackbox.Server) (resident, peak int64) {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", server.Cmd.Process.Pid))
+	for line := range strings.Lines(string(status)) {
+		_, _ = fmt.Sscanf(line, "VmRSS: %d kB", &resident)
+		_, _ = fmt.Sscanf(line, "VmHWM: %d kB", &peak)
 	}
-	after, err := server.CPU()
-	return (after - before) / hits, err
+	return resident << 10, peak << 10
+}
+
+// cpuOf returns the CPU time that a server has used so far.
+func cpuOf(t testing.TB, server *blackbox.Server) time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", server.Cmd.Process.Pid))
+	testkit.Check(t, err)
+	// The name in parentheses may contain spaces. utime and stime are fields 14
+	// and 15, in hundredths of a second.
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	var user, system int64
+	_, err = fmt.Sscan(fields[11]+" "+fields[12], &user, &system)
+	testkit.Check(t, err)
+	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
 // profile writes a CPU profile of a server that responds from its cache.
-func (b *bench) profile(ctx context.Context) error {
-	metrics, err := testkit.FreeAddress()
-	if err != nil {
-		return err
-	}
-	_, server, key, err := b.serveCatalog(ctx, "SQLite", 5_000, "PALMARES_METRICS_LISTEN="+metrics)
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
-	done := make(chan error, 1)
-	go func() {
-		_, err := requests{Address: server.Address, Duration: 12 * time.Second, Texts: []string{getText("/api/v1/tools", bearer(key))}}.sendAll()
-		done <- err
-	}()
+func profile(t testing.TB) {
+	metrics := testkit.FreeAddress(t)
+	_, server, key := serveCatalog(t, "SQLite", 5_000, "PALMARES_METRICS_LISTEN="+metrics)
+	var loading sync.WaitGroup
+	loading.Go(func() {
+		requests{Address: server.Address, Duration: 12 * time.Second, Texts: []string{getText("/api/v1/tools", bearer(key))}}.sendAll(t)
+	})
 	time.Sleep(time.Second)
-	data, err := fetch("http://" + metrics + "/debug/pprof/profile?seconds=10")
-	if err := errors.Join(err, <-done); err != nil {
-		return err
-	}
+	data := fetch(t, "http://"+metrics+"/debug/pprof/profile?seconds=10")
+	loading.Wait()
 	const name = "hit.prof"
+	testkit.Check(t, os.WriteFile(name, data, 0o600))
 	fmt.Printf("go tool pprof -http : %s\n", name)
-	return os.WriteFile(name, data, 0o600)
 }
 
 // soak sends mixed load for a time (SOAK), with an import every 20 seconds. It
 // fails if the server's memory or number of goroutines grows.
-func (b *bench) soak(ctx context.Context) error {
+func soak(t testing.TB) {
 	duration, err := time.ParseDuration(cmp.Or(os.Getenv("SOAK"), "10m"))
-	if err != nil {
-		return err
-	}
-	metrics, err := testkit.FreeAddress()
-	if err != nil {
-		return err
-	}
-	db, server, key, err := b.serveCatalog(ctx, "SQLite", 2_000, "PALMARES_METRICS_LISTEN="+metrics)
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
+	testkit.Check(t, err)
+	blackbox.Limit += duration
+	metrics := testkit.FreeAddress(t)
+	cfg, server, key := serveCatalog(t, "SQLite", 2_000, "PALMARES_METRICS_LISTEN="+metrics)
 	end := time.Now().Add(duration)
-	loaded := make(chan error, 1)
-	go func() {
-		_, err := requests{Address: server.Address, Duration: duration, Texts: mixedRequests(bearer(key))}.send()
-		loaded <- err
-	}()
+	var loading sync.WaitGroup
+	loading.Go(func() {
+		requests{Address: server.Address, Duration: duration, Texts: mixedRequests(bearer(key))}.send(t)
+	})
 	var first vitals
 	for round := 1; time.Now().Before(end); round++ {
 		time.Sleep(min(20*time.Second, time.Until(end)))
-		feed, err := b.feed(2_000, 1+round%2)
-		if err != nil {
-			return err
-		}
-		if _, _, err := b.Run(db.env, "import", "--force", feed); err != nil {
-			return err
-		}
-		now, err := readVitals(metrics)
-		if err != nil {
-			return err
-		}
+		importFeed(t, cfg, "--force", feed(t, 2_000, uint64(1+round%2)))
+		now := readVitals(t, metrics)
 		fmt.Printf("%5s  %3.0f goroutines  %4.1f MB heap  %5.1f MB resident\n",
 			(duration - time.Until(end)).Round(time.Second), now.goroutines, now.heap/megabyte, now.resident/megabyte)
 		if round == 2 {
 			first = now // warmed up
 		}
 		if round > 2 && (now.goroutines > first.goroutines+50 || now.heap > first.heap*1.5+10*megabyte) {
-			return errors.New("the server grows")
+			t.Fatal("the server grows")
 		}
 	}
-	return <-loaded
+	loading.Wait()
 }
 
 // mixedRequests are hits, misses, 304s, GraphQL and invalid requests.
@@ -182,24 +163,19 @@ func mixedRequests(auth string) []string {
 // vitals are a server's figures after a garbage collection.
 type vitals struct{ goroutines, heap, resident float64 }
 
-func readVitals(metrics string) (v vitals, err error) {
-	if _, err := fetch("http://" + metrics + "/debug/pprof/heap?gc=1"); err != nil {
-		return v, err
-	}
-	text, err := fetch("http://" + metrics + "/metrics")
-	if err != nil {
-		return v, err
-	}
+func readVitals(t testing.TB, metrics string) (v vitals) {
+	fetch(t, "http://"+metrics+"/debug/pprof/heap?gc=1")
+	text := fetch(t, "http://"+metrics+"/metrics")
 	for name, into := range map[string]*float64{
 		"go_goroutines": &v.goroutines, "go_memstats_heap_alloc_bytes": &v.heap, "process_resident_memory_bytes": &v.resident,
 	} {
 		found := regexp.MustCompile(`(?m)^` + name + ` (\S+)`).FindSubmatch(text)
 		if found == nil {
-			return v, fmt.Errorf("there is no metric %s", name)
+			t.Fatalf("there is no metric %s", name)
 		}
-		if *into, err = strconv.ParseFloat(string(found[1]), 64); err != nil {
-			return v, err
-		}
+		value, err := strconv.ParseFloat(string(found[1]), 64)
+		testkit.Check(t, err)
+		*into = value
 	}
-	return v, nil
+	return v
 }

@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"maps"
+	"io"
+	"math"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -69,114 +68,86 @@ type sample struct {
 // refused reports whether an uncached read got a 503, as it may.
 func (s *sample) refused() bool { return s.status == http.StatusServiceUnavailable && !s.query.cached }
 
-// generator sends requests at a steady rate.
-type generator struct {
-	system  *system
-	client  *http.Client
-	cancel  context.CancelFunc
-	running sync.WaitGroup
-
-	mu      sync.Mutex
-	samples []*sample
-}
-
 var requestNumber atomic.Int64
 
-func startLoad(ctx context.Context, s *system) *generator {
-	ctx, cancel := context.WithCancel(ctx)
-	g := &generator{system: s, cancel: cancel, client: &http.Client{
+// startLoad sends requests at a steady rate. End stops it, and returns the
+// results after the last response.
+func (s *system) startLoad() (end func() []*sample) {
+	ctx, cancel := context.WithCancel(s.t.Context())
+	client := &http.Client{
 		Timeout:   clientTimeout,
 		Transport: &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true, IdleConnTimeout: time.Minute},
-	}}
-	g.running.Go(func() { g.run(ctx) })
-	return g
-}
-
-// end stops the load and returns the results after the last response.
-func (g *generator) end() []*sample {
-	g.cancel()
-	g.running.Wait()
-	g.client.CloseIdleConnections()
-	return g.samples
-}
-
-func (g *generator) run(ctx context.Context) {
-	start := time.Now()
-	for i := 0; ; i++ {
-		due := start.Add(time.Duration(i) * time.Second / rate)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(time.Until(due)):
+	}
+	var running sync.WaitGroup
+	var mu sync.Mutex
+	var samples []*sample
+	running.Go(func() {
+		start := time.Now()
+		for i := 0; ; i++ {
+			due := start.Add(time.Duration(i) * time.Second / rate)
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(time.Until(due)):
+			}
+			n := requestNumber.Add(1)
+			running.Go(func() {
+				result := s.send(client, n, due)
+				mu.Lock()
+				defer mu.Unlock()
+				samples = append(samples, result)
+			})
 		}
-		n := requestNumber.Add(1)
-		g.running.Go(func() {
-			s := g.send(n, due)
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			g.samples = append(g.samples, s)
-		})
+	})
+	return func() []*sample {
+		cancel()
+		running.Wait()
+		client.CloseIdleConnections()
+		return samples
 	}
 }
 
-func (g *generator) send(n int64, due time.Time) *sample {
+func (s *system) send(client *http.Client, n int64, due time.Time) *sample {
 	q := &queries[n%int64(len(queries))]
-	s := &sample{query: q, at: due, tries: 1}
-	before := g.system.shown.snapshot()
+	result := &sample{query: q, at: due, tries: 1}
+	before := s.newestShown()
 	numbered := func(text string) string { return strings.ReplaceAll(text, "{number}", fmt.Sprintf("%07d", n)) }
 	name, value := "X-Forwarded-For", clientAddress(n/requestsPerAddress)
 	if q.keyed {
-		name, value = "Authorization", "Bearer "+g.system.key
+		name, value = "Authorization", "Bearer "+s.key
 	}
-	response, body, err := load.Do(context.Background(), g.client, g.system.base+numbered(q.path), numbered(q.body), name, value)
-	s.took = time.Since(due)
+	response, body, err := load.Do(context.Background(), client, s.base+numbered(q.path), numbered(q.body), name, value)
+	result.took = time.Since(due)
 	if err != nil {
-		s.failure = err.Error()
-		return s
+		result.failure = err.Error()
+		return result
 	}
-	s.status = response.StatusCode
+	result.status = response.StatusCode
 	tried := strings.Split(response.Header.Get(servedBy), ", ")
-	s.tries, s.server = len(tried), tried[len(tried)-1]
-	if s.status != http.StatusOK {
-		s.failure = fmt.Sprintf("%d %.80s", s.status, body)
-		return s
+	result.tries, result.server = len(tried), tried[len(tried)-1]
+	if result.status != http.StatusOK {
+		result.failure = fmt.Sprintf("%d %.80s", result.status, body)
+		return result
 	}
 	edition, err := editionOf(response.Header.Get("X-Service-Updated-At"), body)
 	if err != nil {
-		s.mixed, s.failure = true, err.Error()
+		result.mixed, result.failure = true, err.Error()
 	}
 	if edition == noEdition {
-		if s.failure = fmt.Sprintf("%.80s", body); bytes.Contains(body, []byte(`"UNAVAILABLE"`)) || bytes.Contains(body, []byte(`"TIMEOUT"`)) {
-			s.status = http.StatusServiceUnavailable // as GraphQL reports it
+		result.failure = fmt.Sprintf("%.80s", body)
+		if bytes.Contains(body, []byte(`"UNAVAILABLE"`)) || bytes.Contains(body, []byte(`"TIMEOUT"`)) {
+			result.status = http.StatusServiceUnavailable // as GraphQL reports it
 		}
-		return s
+		return result
 	}
-	if edition < before[s.server] {
-		s.older, s.failure = true, "an older release than before"
+	if edition < before[result.server] {
+		result.older, result.failure = true, "an older release than before"
 	}
-	g.system.shown.add(s.server, edition)
-	return s
+	s.addShown(result.server, edition)
+	return result
 }
 
 func clientAddress(n int64) string { return fmt.Sprintf("100.%d.%d.%d", 64+n>>16&63, n>>8&255, n&255) }
-
-// newestShown has the newest edition that each server has shown, by address. A
-// later request must not get an older one.
-type newestShown map[string]int
-
-var newestMu sync.Mutex
-
-func (n newestShown) snapshot() map[string]int {
-	newestMu.Lock()
-	defer newestMu.Unlock()
-	return maps.Clone(n)
-}
-
-func (n newestShown) add(server string, edition int) {
-	newestMu.Lock()
-	defer newestMu.Unlock()
-	n[server] = max(n[server], edition)
-}
 
 // An edition is a catalog with its number in every line, so that a response
 // from two releases is recognised.
@@ -185,19 +156,10 @@ var firstDay = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func editionDate(n int) string { return firstDay.AddDate(0, 0, n).Format(time.DateOnly) }
 
-// editionScore is the score of every tool, and so the average.
-func editionScore(n int) float64 { return float64(10+n%80) / 10 }
-
 // writeEdition writes the feed of an edition.
-func writeEdition(dir string, n int) (path string, err error) {
-	path = filepath.Join(dir, fmt.Sprintf("edition-%d.ndjson", n))
-	file, err := os.Create(path)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
-	mark, score := fmt.Sprintf("édition %d.", n), editionScore(n)
-	out := feed.NewWriter(file, editionDate(n))
+func writeEdition(w io.Writer, n int) error {
+	mark, score := fmt.Sprintf("édition %d.", n), float64(10+n)/10 // which is then the average
+	out := feed.NewWriter(w, editionDate(n))
 	out.Write(&feed.Category{Slug: "code", Label: "Code, " + mark})
 	slug := func(i int) string { return fmt.Sprintf("outil-%d", i) }
 	for i := range 30 {
@@ -214,14 +176,10 @@ func writeEdition(dir string, n int) (path string, err error) {
 			WinnerNote: "Duel, " + mark, Published: true, UpdatedAt: editionDate(n), CanonicalURL: fmt.Sprintf("https://palmares.example/duel-%d", i),
 		})
 	}
-	return path, out.Flush()
+	return out.Flush()
 }
 
-var (
-	marks    = regexp.MustCompile(`édition ([0-9]+)\.`)
-	dates    = regexp.MustCompile(`"(?:updated_at|updatedAt)": ?"([0-9-]{10})`)
-	averages = regexp.MustCompile(`"(?:tools_avg_score|toolsAvgScore)": ?([0-9.]+)`)
-)
+var editionMark = regexp.MustCompile(`édition ([0-9]+)\.|"(?:updated_at|updatedAt)": ?"([0-9-]{10})|"(?:tools_avg_score|toolsAvgScore)": ?([0-9.]+)`)
 
 // editionOf returns the edition of a response, or noEdition. It is an error if
 // parts of the response, or the header X-Service-Updated-At, are from others.
@@ -230,27 +188,20 @@ func editionOf(header string, body []byte) (int, error) {
 	if header != "" {
 		found = append(found, editionOn(header))
 	}
-	for _, mark := range marks.FindAllSubmatch(body, -1) {
-		n, _ := strconv.Atoi(string(mark[1]))
-		found = append(found, n)
-	}
-	for _, date := range dates.FindAllSubmatch(body, -1) {
-		found = append(found, editionOn(string(date[1])))
-	}
-	if len(found) == 0 {
-		return noEdition, nil
-	}
-	for _, n := range found {
-		if n != found[0] {
-			return found[0], fmt.Errorf("a response mixes editions %d and %d", found[0], n)
+	for _, mark := range editionMark.FindAllStringSubmatch(string(body), -1) {
+		n, _ := strconv.Atoi(mark[1])
+		switch {
+		case mark[2] != "":
+			n = editionOn(mark[2])
+		case mark[3] != "":
+			score, _ := strconv.ParseFloat(mark[3], 64)
+			n = int(math.Round(score*10)) - 10
+		}
+		if found = append(found, n); n != found[0] {
+			return found[0], fmt.Errorf("a response mixes editions %d and %d: %s", found[0], n, mark[0])
 		}
 	}
-	for _, average := range averages.FindAllSubmatch(body, -1) {
-		if score, _ := strconv.ParseFloat(string(average[1]), 64); score != editionScore(found[0]) {
-			return found[0], fmt.Errorf("a response of edition %d has an average of %v", found[0], score)
-		}
-	}
-	return found[0], nil
+	return append(found, noEdition)[0], nil
 }
 
 // editionOn returns the edition of a date.

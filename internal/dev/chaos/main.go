@@ -8,44 +8,42 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
+	"testing"
 	"time"
 
 	"palmares/internal/dev/load"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 )
-
-func main() {
-	short := flag.Bool("short", false, "faults of two or three seconds, as in the tests")
-	only := flag.String("only", "", "only faults whose name contains one of these words, separated by commas")
-	logs := flag.String("logs", "", "directory for the servers' logs")
-	flag.Parse()
-	if flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "usage: chaos [-short] [-only WORDS] [-logs DIR] PALMARES")
-		os.Exit(2)
-	}
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-	met, err := run(ctx, os.Stdout, flag.Arg(0), *logs, options{short: *short, only: *only})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "chaos:", err)
-	}
-	if err != nil || !met {
-		os.Exit(1)
-	}
-}
 
 type options struct {
 	short        bool
 	ignoreTiming bool // goals about time are printed, but may be missed
 	only         string
+	logs         string
+}
+
+func main() {
+	var o options
+	flag.BoolVar(&o.short, "short", false, "faults of two or three seconds, as in the tests")
+	flag.StringVar(&o.only, "only", "", "only faults whose name contains one of these words, separated by commas")
+	flag.StringVar(&o.logs, "logs", "", "directory for the servers' logs")
+	flag.Parse()
+	testkit.Main("chaos", func(t testing.TB) {
+		if flag.NArg() != 1 {
+			t.Fatal("usage: chaos [-short] [-only WORDS] [-logs DIR] PALMARES")
+		}
+		blackbox.UseProgram(flag.Arg(0))
+		if !run(t, os.Stdout, o) {
+			t.Fatal("a goal is missed")
+		}
+	})
 }
 
 func (o options) wants(fault string) bool {
@@ -54,30 +52,13 @@ func (o options) wants(fault string) bool {
 
 // run runs the faults, prints the results, and reports whether all goals are
 // met.
-func run(ctx context.Context, out io.Writer, binary, logs string, o options) (met bool, err error) {
-	program, remove, err := load.NewProgram(binary)
-	if err != nil {
-		return false, err
-	}
-	defer remove()
-	if logs == "" {
-		logs = program.Dir
-	}
-	var outcomes []*outcome
-	for _, part := range []func(context.Context, load.Program, string, options) ([]*outcome, error){sharedFaults, diskFull, midnight} {
-		some, err := part(ctx, program, logs, o)
-		if err != nil {
-			return false, err
-		}
-		outcomes = append(outcomes, some...)
-	}
-	if err := printTable(out, outcomes); err != nil {
-		return false, err
-	}
-	return printGoals(out, outcomes, !o.ignoreTiming), nil
+func run(t testing.TB, out io.Writer, o options) (met bool) {
+	outcomes := slices.Concat(sharedFaults(t, o), diskFull(t, o), midnight(t, o))
+	printTable(out, outcomes)
+	return printGoals(out, outcomes, !o.ignoreTiming)
 }
 
-func printTable(w io.Writer, outcomes []*outcome) error {
+func printTable(w io.Writer, outcomes []*outcome) {
 	table := load.NewTable("fault", "cached reads", "failed", "p99", "max", "uncached reads", "refused with 503", "failed", "p99", "max",
 		"usage lost / duplicated", "Redis counts lost / duplicated", "granted of 100 per day", "events", "lost / duplicated",
 		"last failure after", "new release after", "delivered after")
@@ -96,7 +77,7 @@ func printTable(w io.Writer, outcomes []*outcome) error {
 			fmt.Sprintf("%d / %d", o.usage.lost, o.usage.duplicated), fmt.Sprintf("%d / %d", o.redis.lost, o.redis.duplicated), granted,
 			o.events, fmt.Sprintf("%d / %d", o.lost, o.duplicated), seconds(o.recovered), seconds(o.visible), seconds(o.delivered))
 	}
-	return table.Print(w)
+	table.Print(w)
 }
 
 func milliseconds(d time.Duration) string {

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -19,6 +16,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"palmares/internal/core/quota"
+	"palmares/internal/dev/load"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 )
 
 // outcome is the result of a fault.
@@ -92,46 +92,38 @@ func (o *outcome) add(samples []*sample) {
 // counts are the recorded requests of the key.
 type counts struct{ usage, redis int }
 
-func (s *system) counts(ctx context.Context) (c counts, err error) {
-	if c.usage, err = s.recordedUsage(); err != nil || s.redis == nil {
-		return c, err
+func (s *system) counts() (c counts) {
+	for line := range strings.Lines(blackbox.MustRun(s.t, blackbox.Command(s.t, s.cfg, "accounts", "show", load.Owner)).Out) {
+		_, _ = fmt.Sscanf(line, "requests %d today", &c.usage)
+	}
+	if s.redis == nil {
+		return c
 	}
 	options, err := redis.ParseURL(s.redis.URL)
-	if err != nil {
-		return c, err
-	}
+	testkit.Check(s.t, err)
 	client := redis.NewClient(options)
 	defer client.Close()
 	const account = 1
-	keys, err := client.Keys(ctx, fmt.Sprintf("palmares:quota:*:%x", uint64(quota.Account(account)))).Result()
-	if err != nil {
-		return c, err
-	}
+	keys, err := client.Keys(s.t.Context(), fmt.Sprintf("palmares:quota:*:%x", uint64(quota.Account(account)))).Result()
+	testkit.Check(s.t, err)
 	for _, key := range keys { // one for each day
-		value, err := client.Get(ctx, key).Result() // count:epoch
-		if err != nil {
-			return c, err
-		}
+		value, err := client.Get(s.t.Context(), key).Result() // count:epoch
+		testkit.Check(s.t, err)
 		text, _, _ := strings.Cut(value, ":")
 		n, err := strconv.Atoi(text)
-		if err != nil {
-			return c, err
-		}
+		testkit.Check(s.t, err)
 		c.redis += n
 	}
-	return c, nil
+	return c
 }
 
 // compareCounts compares the requests counted since before with those sent, and
 // then tests the quota.
-func (s *system) compareCounts(ctx context.Context, o *outcome, before counts) error {
+func (s *system) compareCounts(o *outcome, before counts) {
 	answered, unsure := keyedRequests(o.samples)
 	var grown counts
 	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(250 * time.Millisecond) {
-		now, err := s.counts(ctx)
-		if err != nil {
-			return err
-		}
+		now := s.counts()
 		grown = counts{now.usage - before.usage, now.redis - before.redis}
 		if grown.usage >= answered && (s.redis == nil || grown.redis >= answered) {
 			break
@@ -142,17 +134,15 @@ func (s *system) compareCounts(ctx context.Context, o *outcome, before counts) e
 	}
 	o.usage, o.mayLose = compare(grown.usage), s.killed.mayLose(o)
 	if s.redis != nil {
-		o.redis, o.granted = compare(grown.redis), s.testQuota(ctx)
+		o.redis, o.granted = compare(grown.redis), s.testQuota()
 	}
-	return nil
 }
 
 // redisOutages returns how often the servers have logged that Redis does not
 // respond.
 func (s *system) redisOutages() (n int) {
-	for _, server := range s.servers {
-		log, _ := os.ReadFile(server.log)
-		n += bytes.Count(log, []byte("redis unavailable"))
+	for _, log := range s.logs {
+		n += strings.Count(log.String(), "redis unavailable")
 	}
 	return n
 }
@@ -202,22 +192,12 @@ const dailyQuota = 100 // of an address
 // testQuota exceeds the quota of an address on all servers at once, and returns
 // how many requests were granted. On a machine too busy for Redis to respond in
 // time servers count alone, so it tries up to three times.
-func (s *system) testQuota(ctx context.Context) (granted int) {
+func (s *system) testQuota() (granted int) {
 	for range 3 {
-		var total atomic.Int64
-		var clients sync.WaitGroup
 		address := clientAddress(1<<21 + requestNumber.Add(1))
-		for range 12 {
-			clients.Go(func() {
-				for range 10 {
-					if code, _ := status(ctx, s.base+"/api/v1/stats", "", "X-Forwarded-For", address); code == http.StatusOK {
-						total.Add(1)
-					}
-				}
-			})
-		}
-		clients.Wait()
-		if granted = int(total.Load()); granted == dailyQuota {
+		clients := slices.Repeat([]string{s.base + "/api/v1/stats"}, 12)
+		granted = exceedQuota(clients, func(sent int) bool { return sent < 10 }, "X-Forwarded-For", address).granted
+		if granted == dailyQuota {
 			return granted
 		}
 		time.Sleep(time.Second)
@@ -225,11 +205,31 @@ func (s *system) testQuota(ctx context.Context) (granted int) {
 	return granted
 }
 
+// exceedQuota sends requests to several URLs at once, to each until more returns
+// false for the number it was sent.
+func exceedQuota(urls []string, more func(sent int) bool, headers ...string) *outcome {
+	var granted, failed, sent atomic.Int64
+	var clients sync.WaitGroup
+	for _, url := range urls {
+		clients.Go(func() {
+			for n := 0; more(n); n++ {
+				sent.Add(1)
+				switch code, _ := status(url, "", headers...); code {
+				case http.StatusOK:
+					granted.Add(1)
+				case http.StatusTooManyRequests:
+				default:
+					failed.Add(1)
+				}
+			}
+		})
+	}
+	clients.Wait()
+	return &outcome{granted: int(granted.Load()), cached: figures{requests: int(sent.Load()), failed: int(failed.Load())}}
+}
+
 // inbox is a webhook receiver that takes a moment for each event.
 type inbox struct {
-	address string
-	server  *http.Server
-
 	mu       sync.Mutex
 	bodies   map[string]string // by webhook-id
 	times    map[string]int    // how often an id arrived
@@ -245,30 +245,20 @@ type subject struct {
 	Slug    string
 }
 
-func startInbox() (*inbox, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	in := &inbox{address: listener.Addr().String(), bodies: map[string]string{}, times: map[string]int{}, ids: map[subject]string{}}
-	in.server = &http.Server{Handler: in}
-	go func() { _ = in.server.Serve(listener) }()
-	return in, nil
+func newInbox() *inbox {
+	return &inbox{bodies: map[string]string{}, times: map[string]int{}, ids: map[subject]string{}}
 }
 
 // ServeHTTP receives an event.
 func (in *inbox) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
+	data, err := io.ReadAll(r.Body)
 	if err != nil {
 		return // the sender was killed
 	}
-	in.add(r.Header.Get("webhook-id"), string(body), r.RemoteAddr)
-	time.Sleep(10 * time.Millisecond)
-}
-
-func (in *inbox) add(id, body, sender string) {
+	defer time.Sleep(10 * time.Millisecond)
 	var about subject
-	_ = json.Unmarshal([]byte(body), &about)
+	_ = json.Unmarshal(data, &about)
+	id, body := r.Header.Get("webhook-id"), string(data)
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if before, known := in.bodies[id]; known && before != body {
@@ -277,7 +267,7 @@ func (in *inbox) add(id, body, sender string) {
 	if before, known := in.ids[about]; known && before != id {
 		in.wrongIDs++
 	}
-	in.bodies[id], in.ids[about], in.sender = body, id, sender
+	in.bodies[id], in.ids[about], in.sender = body, id, r.RemoteAddr
 	in.times[id]++
 }
 
@@ -288,18 +278,18 @@ func (in *inbox) received() (n int, sender string) {
 	return len(in.bodies), in.sender
 }
 
-// compare returns how many of the events are lost or duplicated, and how many
-// ids were not unique.
-func (in *inbox) compare(ids []string) (lost, duplicated, wrongIDs int) {
+// compare records in an outcome how many of the events are lost or duplicated,
+// and how many ids were not unique.
+func (in *inbox) compare(ids []string, o *outcome) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	o.lost, o.duplicated, o.wrongIDs = 0, 0, in.wrongIDs
 	for _, id := range ids {
 		switch n := in.times[id]; {
 		case n == 0:
-			lost++
+			o.lost++
 		case n > 1:
-			duplicated++
+			o.duplicated++
 		}
 	}
-	return lost, duplicated, in.wrongIDs
 }

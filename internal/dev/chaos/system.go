@@ -1,220 +1,177 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"testing"
 	"time"
 
+	"palmares/internal/core/store"
 	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 )
 
 // system is what a fault happens to: three servers with the services they
 // share, or one with an embedded database.
 type system struct {
-	load.Program
+	t       testing.TB
+	cfg     store.Config // of commands
 	servers []*server
-	base    string   // URL for readers
-	env     []string // for commands on the database
-	key     string   // an API key without a quota
+	base    string // URL for readers
+	key     string // an API key without a quota
 	inbox   *inbox
-	shown   newestShown
+	logDir  string         // "" to discard logs
+	logs    []*testkit.Log // of all servers, including those that have ended
 
 	postgres *testkit.Cluster     // nil with an embedded database
 	redis    *testkit.RedisServer // nil for a single server
-	line     *testkit.Proxy       // between the last server and PostgreSQL
-	data     string               // directory of an embedded database
+	proxy    *testkit.Proxy       // between the last server and PostgreSQL
 	edition  int                  // the last one published
-	event    string               // id of the last event seen in the journal
+	event    *string              // id of the last event seen in the journal
 	killed   kill
-	stops    []func()
+
+	mu    sync.Mutex
+	shown map[string]int // the newest edition that each server has shown, by address
+}
+
+func newSystem(t testing.TB, logDir string, cfg store.Config) *system {
+	return &system{t: t, logDir: logDir, cfg: cfg, shown: map[string]int{}}
 }
 
 // startCluster starts three servers behind nginx.
-func startCluster(ctx context.Context, p load.Program, logs string) (s *system, err error) {
-	s = &system{Program: p, shown: newestShown{}}
-	defer func() {
-		if err != nil {
-			s.stop()
-		}
-	}()
-	bin, err := testkit.PostgreSQL.Ensure()
-	if err != nil {
-		return nil, err
-	}
+func startCluster(t testing.TB, logDir string) *system {
 	// Processes crash here, not machines: fsync only takes time.
-	if s.postgres, err = testkit.StartCluster(ctx, bin, "fsync=off"); err != nil {
-		return nil, err
+	postgres := testkit.StartCluster(t, "fsync=off")
+	s := newSystem(t, logDir, store.Config{DatabaseURL: postgres.URL, DataDir: t.TempDir()})
+	s.postgres, s.redis, s.proxy = postgres, testkit.StartRedis(t), testkit.StartProxy(t, postgres.URL)
+	for _, url := range []string{postgres.URL, postgres.URL, s.proxy.URL} {
+		s.addServer(store.Config{DatabaseURL: url, DataDir: s.cfg.DataDir}, "REDIS_URL="+s.redis.URL)
 	}
-	s.onStop(s.postgres.Stop)
-	if s.redis, err = testkit.NewRedis(); err != nil {
-		return nil, err
-	}
-	if err := s.redis.Run(); err != nil {
-		return nil, err
-	}
-	s.onStop(s.redis.Stop)
-	if s.line, err = testkit.OpenProxy(s.postgres.URL); err != nil {
-		return nil, err
-	}
-	s.onStop(s.line.Close)
-	s.env = []string{"DATABASE_URL=" + s.postgres.URL, "REDIS_URL=" + s.redis.URL}
-	for _, database := range []string{s.postgres.URL, s.postgres.URL, s.line.URL} {
-		if err := s.addServer(logs, "DATABASE_URL="+database, "REDIS_URL="+s.redis.URL); err != nil {
-			return nil, err
-		}
-	}
-	if err := s.startNginx(); err != nil {
-		return nil, err
-	}
-	return s, s.open(ctx)
-}
-
-func (s *system) onStop(f func()) { s.stops = append(s.stops, f) }
-
-func (s *system) stop() {
-	for i := len(s.stops) - 1; i >= 0; i-- {
-		s.stops[i]()
-	}
+	s.startNginx()
+	s.open()
+	return s
 }
 
 // open fills the database, and starts the servers and the webhook receiver.
-func (s *system) open(ctx context.Context) (err error) {
-	if err := s.publish(ctx); err != nil {
-		return err
-	}
-	if s.key, err = s.CreateKey(s.env); err != nil {
-		return err
-	}
-	if s.inbox, err = startInbox(); err != nil {
-		return err
-	}
-	s.onStop(func() { _ = s.inbox.server.Close() })
-	if _, _, err := s.Run(s.env, "webhooks", "add", load.Owner, "http://"+s.inbox.address); err != nil {
-		return err
-	}
+func (s *system) open() {
+	testkit.Check(s.t, s.publish())
+	s.key = blackbox.CreateKey(s.t, s.cfg, load.Owner, "pro")
+	s.inbox = newInbox()
+	receiver := httptest.NewServer(s.inbox)
+	s.t.Cleanup(receiver.Close)
+	blackbox.MustRun(s.t, blackbox.Command(s.t, s.cfg, "webhooks", "add", load.Owner, receiver.URL))
 	for _, server := range s.servers {
-		if err := server.start(ctx); err != nil {
-			return err
-		}
-		s.onStop(func() { _ = server.process.Stop() })
+		s.start(server)
 	}
-	_, err = s.newEvents(ctx) // skips those from before the endpoint was added
-	return err
+	s.newEvents() // skips those from before the endpoint was added
 }
 
 // publish imports the next edition.
-func (s *system) publish(context.Context) error {
-	path, err := writeEdition(s.Dir, s.edition+1)
-	if err != nil {
+func (s *system) publish() error {
+	var edition bytes.Buffer
+	if err := writeEdition(&edition, s.edition+1); err != nil {
 		return err
 	}
-	if _, _, err := s.Run(s.env, "import", path); err != nil {
-		return err
+	cmd := blackbox.Command(s.t, s.cfg, "import", "-")
+	cmd.Stdin = &edition
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("import edition %d: %w\n%s", s.edition+1, err, out)
 	}
 	s.edition++
 	return nil
 }
 
-// publishUntilDone imports like an operator, who retries until the database is
-// available.
-func (s *system) publishUntilDone(ctx context.Context) error {
-	for {
-		err := s.publish(ctx)
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		time.Sleep(200 * time.Millisecond)
-	}
-}
-
 // allServe reports whether every server serves the last edition.
-func (s *system) allServe(ctx context.Context) bool {
+func (s *system) allServe() bool {
 	for _, server := range s.servers {
-		if server.edition(ctx) != s.edition {
+		if server.edition() != s.edition {
 			return false
 		}
 	}
 	return true
 }
 
+// newestShown returns the newest edition that each server has shown. A later
+// request must not get an older one.
+func (s *system) newestShown() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.shown)
+}
+
+func (s *system) addShown(server string, edition int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shown[server] = max(s.shown[server], edition)
+}
+
 // newEvents returns the ids of the journal's events since the last call.
-func (s *system) newEvents(ctx context.Context) (ids []string, err error) {
+func (s *system) newEvents() (ids []string) {
 	for {
-		variables := map[string]any{"after": nil}
-		if s.event != "" {
-			variables["after"] = s.event
-		}
 		query, err := json.Marshal(map[string]any{
 			"query":     `query($after: String) {changes(first: 200, after: $after) {nodes {id}}}`,
-			"variables": variables,
+			"variables": map[string]any{"after": s.event},
 		})
-		if err != nil {
-			return nil, err
-		}
-		code, body := status(ctx, "http://"+s.servers[0].address+"/graphql", string(query))
+		testkit.Check(s.t, err)
+		code, body := status("http://"+s.servers[0].address+"/graphql", string(query))
 		var found struct {
 			Data struct {
 				Changes struct{ Nodes []struct{ ID string } }
 			}
 		}
 		if err := json.Unmarshal(body, &found); err != nil || code != http.StatusOK {
-			return nil, fmt.Errorf("read the journal: got %d %.200s", code, body)
+			s.t.Fatalf("read the journal: got %d %.200s", code, body)
 		}
 		nodes := found.Data.Changes.Nodes
 		for _, node := range nodes {
 			ids = append(ids, node.ID)
-			s.event = node.ID
+			s.event = &node.ID
 		}
 		if len(nodes) < 200 {
-			return ids, nil
+			return ids
 		}
 	}
 }
 
 // server is a palmares server that can be restarted at the same address.
 type server struct {
-	program load.Program
+	cfg     store.Config
 	address string
-	log     string
 	env     []string
-	process *load.Process
+	process *blackbox.Server
 }
 
-func (s *system) addServer(logs string, env ...string) error {
-	address, err := testkit.FreeAddress()
-	if err != nil {
-		return err
-	}
-	log := filepath.Join(logs, fmt.Sprintf("server-%s.log", strings.ReplaceAll(address, ":", "-")))
-	s.servers = append(s.servers, &server{program: s.Program, address: address, log: log, env: append(env, "PALMARES_LISTEN="+address)})
-	return nil
+func (s *system) addServer(cfg store.Config, env ...string) {
+	address := testkit.FreeAddress(s.t)
+	s.servers = append(s.servers, &server{cfg: cfg, address: address, env: append(env, "PALMARES_LISTEN="+address)})
 }
 
-// start starts the server and waits until it is ready.
-func (s *server) start(ctx context.Context) error {
-	log, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
+// start starts a server and waits until it is ready.
+func (s *system) start(server *server) {
+	server.process = load.Serve(s.t, server.cfg, server.env...)
+	log := server.process.Log
+	s.logs = append(s.logs, log)
+	if s.logDir != "" {
+		file := filepath.Join(s.logDir, fmt.Sprintf("server-%d.log", len(s.logs)))
+		s.t.Cleanup(func() { _ = os.WriteFile(file, []byte(log.String()), 0o644) })
 	}
-	defer log.Close()
-	if s.process, err = s.program.Serve(s.env, log); err != nil {
-		return err
+	waitFor(20*time.Second, func() bool { return server.edition() > notReady })
+	if server.edition() == notReady {
+		s.t.Fatalf("a server is not ready\n%s", log)
 	}
-	waitFor(20*time.Second, func() bool { return s.edition(ctx) > notReady || s.process.Ended() || ctx.Err() != nil })
-	if s.edition(ctx) == notReady {
-		return fmt.Errorf("a server is not ready: see %s", s.log)
-	}
-	return ctx.Err()
 }
 
 const (
@@ -223,13 +180,11 @@ const (
 )
 
 // edition returns the edition that the server reports.
-func (s *server) edition(ctx context.Context) int {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
-	defer cancel()
+func (s *server) edition() int {
 	var report struct {
 		UpdatedAt string `json:"updated_at"`
 	}
-	code, body := status(ctx, "http://"+s.address+"/readyz", "")
+	code, body := status("http://"+s.address+"/readyz", "")
 	if code != http.StatusOK || json.Unmarshal(body, &report) != nil {
 		return notReady
 	}
@@ -238,7 +193,9 @@ func (s *server) edition(ctx context.Context) int {
 
 // status sends a request apart from the load and returns the status, or 0
 // without a response, and the body.
-func status(ctx context.Context, url, body string, headers ...string) (int, []byte) {
+func status(url, body string, headers ...string) (int, []byte) {
+	ctx, cancel := context.WithTimeout(context.Background(), clientTimeout)
+	defer cancel()
 	response, data, err := load.Do(ctx, load.Client, url, body, headers...)
 	if err != nil {
 		return 0, nil
@@ -281,33 +238,16 @@ http {
 	}
 }`
 
-func (s *system) startNginx() error {
-	nginx, err := testkit.Nginx.Ensure()
-	if err != nil {
-		return err
-	}
-	address, err := testkit.FreeAddress()
-	if err != nil {
-		return err
-	}
+func (s *system) startNginx() {
+	dir, address := s.t.TempDir(), testkit.FreeAddress(s.t)
 	var upstreams strings.Builder
 	for _, server := range s.servers {
 		fmt.Fprintf(&upstreams, "\t\tserver %s max_fails=0;\n", server.address)
 	}
-	file := filepath.Join(s.Dir, "nginx.conf")
-	if err := os.WriteFile(file, fmt.Appendf(nil, nginxConfig, s.Dir, address, upstreams.String()), 0o644); err != nil {
-		return err
-	}
-	cmd := exec.Command(nginx, "-p", s.Dir, "-c", file)
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	s.onStop(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
+	file := filepath.Join(dir, "nginx.conf")
+	testkit.Check(s.t, os.WriteFile(file, fmt.Appendf(nil, nginxConfig, dir, address, upstreams.String()), 0o644))
+	testkit.StartAt(s.t, exec.Command(testkit.Nginx.Ensure(s.t), "-p", dir, "-c", file), address)
 	s.base = "http://" + address
-	return testkit.WaitUntilListening(address)
 }
 
 // ownsConnection reports whether a process has the loopback connection from an
@@ -332,19 +272,4 @@ func ownsConnection(pid int, address string) bool {
 		}
 	}
 	return false
-}
-
-// recordedUsage returns the number of requests that the account page shows.
-func (s *system) recordedUsage() (int, error) {
-	shown, _, err := s.Run(s.env, "accounts", "show", load.Owner)
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(shown) {
-		var n int
-		if _, err := fmt.Sscanf(line, "requests %d today", &n); err == nil {
-			return n, nil
-		}
-	}
-	return 0, errors.New("the account shows no usage")
 }

@@ -48,7 +48,7 @@ func TestProgram(t *testing.T) {
 	for i := range sboms {
 		file := filepath.Join(dir, "sbom.json")
 		var out bytes.Buffer
-		if err := run(&out, program, lock, file); err != nil {
+		if err := run(t, &out, program, lock, file); err != nil {
 			t.Fatalf("%v\n%s", err, &out)
 		}
 		var err error

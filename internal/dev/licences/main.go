@@ -17,7 +17,10 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"testing"
 	"text/tabwriter"
+
+	"palmares/internal/dev/testkit"
 )
 
 // permissive licences require only that their text is included.
@@ -33,14 +36,12 @@ func main() {
 	sbom := flag.String("sbom", "", "file to write the bill of materials to")
 	lock := flag.String("npm", "", "package-lock.json of the built assets")
 	flag.Parse()
-	if flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "usage: licences [-sbom FILE] [-npm package-lock.json] PROGRAM")
-		os.Exit(2)
-	}
-	if err := run(os.Stdout, flag.Arg(0), *lock, *sbom); err != nil {
-		fmt.Fprintln(os.Stderr, "licences:", err)
-		os.Exit(1)
-	}
+	testkit.Main("licences", func(t testing.TB) {
+		if flag.NArg() != 1 {
+			t.Fatal("usage: licences [-sbom FILE] [-npm package-lock.json] PROGRAM")
+		}
+		testkit.Check(t, run(t, os.Stdout, flag.Arg(0), *lock, *sbom))
+	})
 }
 
 // component is a dependency that is part of the program.
@@ -51,33 +52,20 @@ type component struct {
 	hash          string // from the lock file
 }
 
-func run(w io.Writer, program, lock, sbom string) error {
+func run(t testing.TB, w io.Writer, program, lock, sbom string) error {
 	build, err := buildinfo.ReadFile(program)
-	if err != nil {
-		return fmt.Errorf("read the modules of %s: %w", program, err)
-	}
-	components, err := goModules(build)
-	if err != nil {
-		return err
-	}
+	testkit.Check(t, err)
+	components := goModules(t, build)
 	if lock != "" {
-		packages, err := npmPackages(lock)
-		if err != nil {
-			return err
-		}
-		components = append(components, packages...)
+		components = append(components, npmPackages(t, lock)...)
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, c := range components {
 		fmt.Fprintf(table, "%s\t%s\t%s\n", c.name, c.version, c.licence)
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
+	testkit.Check(t, table.Flush())
 	if sbom != "" {
-		if err := writeSBOM(sbom, build, components); err != nil {
-			return err
-		}
+		writeSBOM(t, sbom, build, components)
 	}
 	return check(w, components)
 }
@@ -110,11 +98,7 @@ func allowed(c component) bool {
 
 // goModules returns the modules linked into a program, and the standard
 // library. go.mod has many more, such as those of tools.
-func goModules(build *debug.BuildInfo) ([]component, error) {
-	libraries, err := goLibraries()
-	if err != nil {
-		return nil, err
-	}
+func goModules(t testing.TB, build *debug.BuildInfo) []component {
 	modules := []component{{ecosystem: "golang", name: "std", version: strings.TrimPrefix(build.GoVersion, "go"), licence: "BSD-3-Clause"}}
 	for _, m := range build.Deps {
 		if m.Replace != nil {
@@ -123,7 +107,7 @@ func goModules(build *debug.BuildInfo) ([]component, error) {
 		modules = append(modules, component{ecosystem: "golang", name: m.Path, version: m.Version, hash: m.Sum})
 	}
 	// A library is a module or a directory in one with a licence of its own.
-	for _, l := range libraries {
+	for _, l := range goLibraries(t) {
 		var module *component
 		for i, m := range modules {
 			if (l.name == m.name || strings.HasPrefix(l.name, m.name+"/")) && (module == nil || len(m.name) > len(module.name)) {
@@ -134,22 +118,19 @@ func goModules(build *debug.BuildInfo) ([]component, error) {
 			module.licence = strings.TrimPrefix(module.licence+" AND "+l.licence, " AND ")
 		}
 	}
-	return modules, nil
+	return modules
 }
 
 // goLibraries runs go-licenses, which recognises licences by their text.
-func goLibraries() ([]component, error) {
-	template := filepath.Join(os.TempDir(), fmt.Sprintf("licences-%d.tpl", os.Getpid()))
-	if err := os.WriteFile(template, []byte("{{range .}}{{.Name}}\t{{.LicenseName}}\n{{end}}"), 0o600); err != nil {
-		return nil, err
-	}
-	defer os.Remove(template)
+func goLibraries(t testing.TB) []component {
+	template := filepath.Join(t.TempDir(), "licences.tpl")
+	testkit.Check(t, os.WriteFile(template, []byte("{{range .}}{{.Name}}\t{{.LicenseName}}\n{{end}}"), 0o600))
 	var warnings bytes.Buffer // mostly about URLs that it cannot look up
 	report := exec.Command("go", "tool", "go-licenses", "report", "palmares/cmd/palmares", "--ignore", "palmares", "--template", template)
 	report.Stderr = &warnings
 	out, err := report.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go-licenses: %w\n%s", err, &warnings)
+		t.Fatalf("go-licenses: %v\n%s", err, &warnings)
 	}
 	var libraries []component
 	for line := range strings.Lines(string(out)) {
@@ -157,24 +138,20 @@ func goLibraries() ([]component, error) {
 		libraries = append(libraries, component{name: name, licence: licence})
 	}
 	slices.SortFunc(libraries, func(a, b component) int { return strings.Compare(a.name+a.licence, b.name+b.licence) })
-	return libraries, nil
+	return libraries
 }
 
 // npmPackages reads the packages that the built assets consist of.
-func npmPackages(lock string) ([]component, error) {
+func npmPackages(t testing.TB, lock string) []component {
 	data, err := os.ReadFile(lock)
-	if err != nil {
-		return nil, err
-	}
+	testkit.Check(t, err)
 	var file struct {
 		Packages map[string]struct {
 			Version, License, Integrity string
 			Dev, Optional               bool
 		}
 	}
-	if err := json.Unmarshal(data, &file); err != nil {
-		return nil, err
-	}
+	testkit.Check(t, json.Unmarshal(data, &file))
 	var packages []component
 	for path, p := range file.Packages {
 		if path == "" || p.Dev || p.Optional { // build tools, and binaries for one platform
@@ -184,21 +161,20 @@ func npmPackages(lock string) ([]component, error) {
 		packages = append(packages, component{"npm", name, p.Version, p.License, p.Integrity})
 	}
 	slices.SortFunc(packages, func(a, b component) int { return strings.Compare(a.name+"@"+a.version, b.name+"@"+b.version) })
-	return slices.Compact(packages), nil
+	return slices.Compact(packages)
 }
 
 // writeSBOM writes a bill of materials without a time or serial number, so
 // that equal programs have equal ones.
-func writeSBOM(file string, build *debug.BuildInfo, components []component) error {
+func writeSBOM(t testing.TB, file string, build *debug.BuildInfo, components []component) {
 	type object = map[string]any
-	program := object{"type": "application", "bom-ref": build.Path, "name": build.Main.Path}
 	var properties []object
 	for _, setting := range build.Settings {
 		if setting.Key == "GOOS" || setting.Key == "GOARCH" {
 			properties = append(properties, object{"name": setting.Key, "value": setting.Value})
 		}
 	}
-	program["properties"] = properties
+	program := object{"type": "application", "bom-ref": build.Path, "name": build.Main.Path, "properties": properties}
 	var described []object
 	for _, c := range components {
 		described = append(described, object{
@@ -211,10 +187,8 @@ func writeSBOM(file string, build *debug.BuildInfo, components []component) erro
 		"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,
 		"metadata": object{"component": program}, "components": described,
 	}, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(text, '\n'), 0o644)
+	testkit.Check(t, err)
+	testkit.Check(t, os.WriteFile(file, append(text, '\n'), 0o644))
 }
 
 // purl returns the package URL of a component.

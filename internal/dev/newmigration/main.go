@@ -5,81 +5,46 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"testing"
 
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: newmigration NAME")
-		os.Exit(2)
-	}
-	if err := write(context.Background(), os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, "newmigration:", err)
-		os.Exit(1)
-	}
+	testkit.Main("newmigration", func(t testing.TB) {
+		if len(os.Args) != 2 {
+			t.Fatal("usage: newmigration NAME")
+		}
+		write(t, os.Args[1])
+	})
 }
 
-func write(ctx context.Context, name string) error {
-	dir, err := os.MkdirTemp("", "palmares-migration-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	scratch, drop, err := testkit.Scratch(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = drop() }()
-	next, drifts := 1, map[string]string{}
-	for dir, cfg := range map[string]store.Config{
-		"sqlite":   {DataDir: dir},
-		"postgres": {DatabaseURL: scratch},
-	} {
-		count, drift, err := driftOf(ctx, cfg)
-		if err != nil {
-			return fmt.Errorf("%s: %w", dir, err)
-		}
-		next, drifts[dir] = max(next, count+1), drift
-	}
-	if drifts["sqlite"] == "" && drifts["postgres"] == "" {
-		return errors.New("the migrations already match the schema")
-	}
-	for dir, drift := range drifts {
+func write(t testing.TB, name string) {
+	next, drifts, changed := 1, map[string]string{}, false
+	for dir, cfg := range map[string]store.Config{"sqlite": testkit.SQLite(t), "postgres": testkit.Postgres(t)} {
+		s := testkit.Open(t, cfg)
+		steps, err := s.Migrations(t.Context())
+		testkit.Check(t, err)
+		drift, err := s.Drift(t.Context())
+		testkit.Check(t, err)
 		// Both databases get a file, so that their numbers stay the same.
 		if drift == "" {
 			drift = "-- No change on this database."
+		} else {
+			changed = true
 		}
+		next, drifts[dir] = max(next, len(steps)+1), drift
+	}
+	if !changed {
+		t.Fatal("the migrations already match the schema")
+	}
+	for dir, drift := range drifts {
 		file := filepath.Join("internal", "core", "store", "migrations", dir, fmt.Sprintf("%04d_%s.sql", next, name))
-		if err := os.WriteFile(file, []byte(drift+"\n"), 0o644); err != nil {
-			return err
-		}
+		testkit.Check(t, os.WriteFile(file, []byte(drift+"\n"), 0o644))
 		fmt.Println("wrote", file)
 	}
-	return nil
-}
-
-// driftOf migrates an empty database, and returns the number of migrations and
-// the statements that the schema needs in addition.
-func driftOf(ctx context.Context, cfg store.Config) (count int, drift string, err error) {
-	s, err := store.Open(ctx, cfg)
-	if err != nil {
-		return 0, "", err
-	}
-	defer s.Close()
-	if _, err := s.Migrate(ctx); err != nil {
-		return 0, "", err
-	}
-	steps, err := s.Migrations(ctx)
-	if err != nil {
-		return 0, "", err
-	}
-	drift, err = s.Drift(ctx)
-	return len(steps), drift, err
 }

@@ -5,19 +5,20 @@
 package main
 
 import (
-	"bufio"
-	"context"
-	"encoding/json"
+	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
+	"testing"
+
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 )
 
 // recipe is a list of steps, as in CONTRIBUTING.md.
@@ -59,73 +60,43 @@ var recipes = []recipe{
 }
 
 func main() {
-	if err := run(context.Background()); err != nil {
-		fmt.Fprintln(os.Stderr, "recipes:", err)
-		os.Exit(1)
-	}
-}
-
-func run(ctx context.Context) error {
-	tree, err := os.MkdirTemp("", "palmares-recipes-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(tree)
-	if err := copyTree(ctx, tree); err != nil {
-		return err
-	}
-	for _, r := range recipes {
-		if err := r.follow(ctx, tree); err != nil {
-			return fmt.Errorf("%s: %w", r.name, err)
+	testkit.Main("recipes", func(t testing.TB) {
+		tree := t.TempDir()
+		copyTree(t, tree)
+		for _, r := range recipes {
+			r.follow(t, tree)
 		}
-	}
-	if err := command(ctx, tree, "go build -o bin/palmares ./cmd/palmares"); err != nil {
-		return err
-	}
-	return checkServer(ctx, tree)
+		command(t, tree, "go build -o bin/palmares ./cmd/palmares")
+		checkServer(t, tree)
+	})
 }
 
 // copyTree copies all files that git tracks or would add.
-func copyTree(ctx context.Context, to string) error {
-	list, err := exec.CommandContext(ctx, "git", "ls-files", "--cached", "--others", "--exclude-standard").Output()
-	if err != nil {
-		return fmt.Errorf("git ls-files: %w", err)
-	}
+func copyTree(t testing.TB, to string) {
+	list, err := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard").Output()
+	testkit.Check(t, err)
 	for name := range strings.Lines(string(list)) {
 		name = strings.TrimSpace(name)
-		data, err := os.ReadFile(name)
+		info, err := os.Stat(name)
 		if errors.Is(err, os.ErrNotExist) {
 			continue // deleted and not yet committed
 		}
-		if err != nil {
-			return err
-		}
-		info, err := os.Stat(name)
-		if err != nil {
-			return err
-		}
+		testkit.Check(t, err)
+		data, err := os.ReadFile(name)
+		testkit.Check(t, err)
 		target := filepath.Join(to, name)
-		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(target, data, info.Mode().Perm()); err != nil {
-			return err
-		}
+		testkit.Check(t, os.MkdirAll(filepath.Dir(target), 0o755))
+		testkit.Check(t, os.WriteFile(target, data, info.Mode().Perm()))
 	}
-	return nil
 }
 
-func (r recipe) follow(ctx context.Context, tree string) error {
+func (r recipe) follow(t testing.TB, tree string) {
 	var files []string
 	for _, s := range r.steps {
 		fmt.Printf("%s: edit %s\n", r.name, s.file)
-		if err := s.edit(tree); err != nil {
-			return err
-		}
+		s.edit(t, tree)
 		for _, line := range s.commands {
-			if err := command(ctx, tree, line); err != nil {
-				return err
-			}
+			command(t, tree, line)
 		}
 		files = append(files, s.file)
 	}
@@ -133,56 +104,43 @@ func (r recipe) follow(ctx context.Context, tree string) error {
 	files = slices.Compact(files)
 	fmt.Printf("%s: %d files edited by hand: %s\n", r.name, len(files), strings.Join(files, ", "))
 	if len(files) > r.maxFiles {
-		return fmt.Errorf("got %d files edited by hand, want at most %d", len(files), r.maxFiles)
+		t.Fatalf("%s: got %d files edited by hand, want at most %d", r.name, len(files), r.maxFiles)
 	}
-	return nil
 }
 
-func (s step) edit(tree string) error {
-	path := filepath.Join(tree, s.file)
-	if s.after == "" {
-		return os.WriteFile(path, []byte(s.insert), 0o644)
+func (s step) edit(t testing.TB, tree string) {
+	path, text := filepath.Join(tree, s.file), s.insert
+	if s.after != "" {
+		data, err := os.ReadFile(path)
+		testkit.Check(t, err)
+		lines := strings.Split(string(data), "\n")
+		i := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, s.after) })
+		if i < 0 {
+			t.Fatalf("%s: got no line with %q", s.file, s.after)
+		}
+		text = strings.Join(slices.Insert(lines, i+1, s.insert), "\n")
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	lines := strings.Split(string(data), "\n")
-	i := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, s.after) })
-	if i < 0 {
-		return fmt.Errorf("%s: got no line with %q", s.file, s.after)
-	}
-	lines = slices.Insert(lines, i+1, s.insert)
-	return os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o644)
+	testkit.Check(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 // command runs a command in the tree, and prints its output only if it fails.
-func command(ctx context.Context, tree, line string) error {
+func command(t testing.TB, tree, line string) {
 	fmt.Println("$ " + line)
 	words := strings.Fields(line)
-	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
 	cmd.Dir = tree
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", line, err, out)
+		t.Fatalf("%s: %v\n%s", line, err, out)
 	}
-	return nil
 }
 
 // checkServer imports a feed with the new field, and checks it and the new path
 // over HTTP.
-func checkServer(ctx context.Context, tree string) error {
-	feed, err := feedWithLicense(tree)
-	if err != nil {
-		return err
-	}
-	if err := command(ctx, tree, "bin/palmares import "+feed); err != nil {
-		return err
-	}
-	base, stop, err := startServer(ctx, tree)
-	if err != nil {
-		return err
-	}
-	defer stop()
+func checkServer(t testing.TB, tree string) {
+	command(t, tree, "bin/palmares import "+feedWithLicense(t, tree))
+	cmd := exec.Command(filepath.Join(tree, "bin", "palmares"), "serve", "--listen", "127.0.0.1:0")
+	cmd.Dir = tree
+	server := blackbox.ServeCommand(t, cmd)
 	for _, check := range []struct {
 		name, path string
 		keys       []string
@@ -190,93 +148,41 @@ func checkServer(ctx context.Context, tree string) error {
 	}{
 		{"REST field", "/api/v1/tools/plume", []string{"license"}, "MIT"},
 		{"REST field without a value", "/api/v1/tools/atelier-nova", []string{"license"}, nil},
-		{"GraphQL field", `/graphql?query={tool(slug:"plume"){license}}`, []string{"data", "tool", "license"}, "MIT"},
+		{"GraphQL field", `/graphql?query={tool(slug:%22plume%22){license}}`, []string{"data", "tool", "license"}, "MIT"},
 		{"REST path", "/api/v1/totals", []string{"active"}, 48.0},
 		{"OpenAPI field", "/api/v1/openapi.json", []string{"components", "schemas", "ToolItem", "properties", "license", "type"}, "string"},
 		{"OpenAPI path", "/api/v1/openapi.json", []string{"paths", "/api/v1/totals", "get", "summary"}, "Totals"},
 		{"event schema", "/schemas/events/tool.created.json", nil, nil},
 	} {
-		got, err := get(ctx, base+strings.ReplaceAll(check.path, `"`, "%22"))
+		status, body := server.Get(t, check.path)
+		var got any = body
 		for _, key := range check.keys {
-			object, isObject := got.(map[string]any)
-			if value, exists := object[key]; isObject && exists {
-				got = value
-			} else if err == nil {
-				err = fmt.Errorf("got no %q in %v", key, got)
+			object, _ := got.(map[string]any)
+			value, exists := object[key]
+			if !exists {
+				t.Fatalf("%s: got no %q in %d %v", check.name, key, status, body)
 			}
+			got = value
 		}
 		switch {
-		case err != nil:
-			return fmt.Errorf("%s: %w", check.name, err)
+		case status != http.StatusOK:
+			t.Fatalf("%s: got %d %v, want 200", check.name, status, body)
 		case check.keys == nil && !strings.Contains(fmt.Sprint(got), "license"):
-			return fmt.Errorf("%s: got no license in %v", check.name, got)
+			t.Fatalf("%s: got no license in %v", check.name, got)
 		case check.keys != nil && got != check.want:
-			return fmt.Errorf("%s: got %v, want %v", check.name, got, check.want)
+			t.Fatalf("%s: got %v, want %v", check.name, got, check.want)
 		}
 		fmt.Println("ok", check.name)
 	}
-	return nil
 }
 
 // feedWithLicense writes the demo feed with a license of one tool.
-func feedWithLicense(tree string) (path string, err error) {
-	demo, err := os.ReadFile(filepath.Join(tree, "internal", "catalog", "feed", "demo", "catalog.ndjson"))
-	if err != nil {
-		return "", err
-	}
+func feedWithLicense(t testing.TB, tree string) (path string) {
 	const slug = `"slug":"plume",`
-	if strings.Count(string(demo), slug) != 1 {
-		return "", fmt.Errorf("got %d tools named plume in the demo feed, want 1", strings.Count(string(demo), slug))
+	if n := bytes.Count(demo.Catalog, []byte(slug)); n != 1 {
+		t.Fatalf("got %d tools named plume in the demo feed, want 1", n)
 	}
 	path = filepath.Join(tree, "licensed.ndjson")
-	return path, os.WriteFile(path, []byte(strings.Replace(string(demo), slug, slug+`"license":"MIT",`, 1)), 0o644)
-}
-
-// startServer starts the server on a free port and returns its base URL.
-func startServer(ctx context.Context, tree string) (base string, stop func(), err error) {
-	cmd := exec.CommandContext(ctx, "bin/palmares", "serve", "--listen", "127.0.0.1:0")
-	cmd.Dir, cmd.Stderr = tree, io.Discard
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return "", nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return "", nil, err
-	}
-	stop = func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	}
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if _, after, found := strings.Cut(lines.Text(), "http://"); found {
-			go func() { _, _ = io.Copy(io.Discard, out) }()
-			host, _, _ := strings.Cut(after, "/")
-			return "http://" + host, stop, nil
-		}
-	}
-	stop()
-	return "", nil, errors.New("the server did not start")
-}
-
-// get returns the JSON that a URL serves.
-func get(ctx context.Context, url string) (any, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	var body any
-	if err := json.NewDecoder(response.Body).Decode(&body); err != nil {
-		return nil, err
-	}
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("got %d %v, want 200", response.StatusCode, body)
-	}
-	return body, nil
+	testkit.Check(t, os.WriteFile(path, bytes.Replace(demo.Catalog, []byte(slug), []byte(slug+`"license":"MIT",`), 1), 0o644))
+	return path
 }

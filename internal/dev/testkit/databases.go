@@ -3,16 +3,17 @@
 package testkit
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/fstest"
 
 	_ "github.com/lib/pq" // the driver of the administrative connections
 
@@ -46,22 +47,13 @@ func EachStore(t *testing.T, test func(t *testing.T, s *store.Store)) {
 func Open(t testing.TB, cfg store.Config) *store.Store {
 	t.Helper()
 	if entries, err := os.ReadDir(cfg.DataDir); cfg.DatabaseURL == "" && err == nil && len(entries) == 0 {
-		template, err := migratedSQLite()
-		if err == nil {
-			err = template.WriteTo(cfg.DataDir)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		copyMigrated(t, cfg.DataDir)
 	}
 	s, err := store.Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Check(t, err)
 	t.Cleanup(func() { _ = s.Close() })
-	if _, err := s.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err = s.Migrate(t.Context())
+	Check(t, err)
 	return s
 }
 
@@ -76,18 +68,37 @@ func Postgres(t testing.TB) store.Config {
 	return postgres(t, "")
 }
 
+var databases atomic.Int64
+
+// postgres creates a database, as a copy of the template if there is one.
 func postgres(t testing.TB, template string) store.Config {
 	t.Helper()
-	address, drop, err := scratch(t.Context(), template)
-	if err != nil {
-		t.Fatal(err)
+	server := os.Getenv(URLVariable)
+	if server == "" {
+		t.Fatalf("no PostgreSQL server: use the Makefile, or set %s", URLVariable)
 	}
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(URLVariable + " is not a valid URL")
+	}
+	db, err := sql.Open("postgres", server)
+	Check(t, err)
+	db.SetMaxIdleConns(0) // tests run in parallel, and connections are few
+	name := fmt.Sprintf("palmares_scratch_%d_%d", os.Getpid(), databases.Add(1))
+	statement := "CREATE DATABASE " + name
+	if template != "" {
+		statement += " TEMPLATE " + template
+	}
+	_, err = db.ExecContext(t.Context(), statement)
+	Check(t, err)
 	t.Cleanup(func() {
-		if err := drop(); err != nil {
+		_, err := db.Exec("DROP DATABASE " + name + " WITH (FORCE)")
+		if err := errors.Join(err, db.Close()); err != nil {
 			t.Error(err)
 		}
 	})
-	return store.Config{DatabaseURL: address, DataDir: t.TempDir()}
+	u.Path = "/" + name
+	return store.Config{DatabaseURL: u.String(), DataDir: t.TempDir()}
 }
 
 // Copy returns a copy of a database that nobody has open. It is removed with
@@ -95,103 +106,61 @@ func postgres(t testing.TB, template string) store.Config {
 func Copy(t testing.TB, of store.Config) store.Config {
 	t.Helper()
 	if of.DatabaseURL != "" {
-		u, err := url.Parse(of.DatabaseURL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return postgres(t, strings.TrimPrefix(u.Path, "/"))
+		return postgres(t, nameOf(t, of))
 	}
 	cfg := SQLite(t)
-	files, err := ReadFiles(of.DataDir)
-	if err == nil {
-		err = files.WriteTo(cfg.DataDir)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	Check(t, os.CopyFS(cfg.DataDir, os.DirFS(of.DataDir)))
 	return cfg
 }
 
-var scratches atomic.Int64
-
-// Scratch creates an empty database on the server of URLVariable.
-func Scratch(ctx context.Context) (address string, drop func() error, err error) {
-	return scratch(ctx, "")
-}
-
-// scratch creates a database, as a copy of the template if there is one.
-func scratch(ctx context.Context, template string) (address string, drop func() error, err error) {
-	server := os.Getenv(URLVariable)
-	if server == "" {
-		return "", nil, fmt.Errorf("no PostgreSQL server: use the Makefile, or set %s", URLVariable)
-	}
-	u, err := url.Parse(server)
-	if err != nil {
-		return "", nil, errors.New(URLVariable + " is not a valid URL")
-	}
-	name := fmt.Sprintf("palmares_scratch_%d_%d", os.Getpid(), scratches.Add(1))
-	statement := "CREATE DATABASE " + name
-	if template != "" {
-		statement += " TEMPLATE " + template
-	}
-	if err := execute(ctx, server, statement); err != nil {
-		return "", nil, err
-	}
-	u.Path = "/" + name
-	return u.String(), func() error {
-		return execute(context.WithoutCancel(ctx), server, "DROP DATABASE "+name+" WITH (FORCE)")
-	}, nil
-}
-
-func execute(ctx context.Context, address, statement string) error {
-	db, err := sql.Open("postgres", address)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	_, err = db.ExecContext(ctx, statement)
-	return err
+// nameOf returns the name of a PostgreSQL database.
+func nameOf(t testing.TB, cfg store.Config) string {
+	t.Helper()
+	u, err := url.Parse(cfg.DatabaseURL)
+	Check(t, err)
+	return strings.TrimPrefix(u.Path, "/")
 }
 
 // MakeTemplate creates a migrated database and sets TemplateVariable: copying
 // it is much faster than running the migrations under the race detector.
-func MakeTemplate(ctx context.Context) (drop func() error, err error) {
-	address, drop, err := scratch(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-	u, err := url.Parse(address)
-	if err == nil {
-		err = migrate(ctx, store.Config{DatabaseURL: address})
-	}
-	if err == nil {
-		err = os.Setenv(TemplateVariable, strings.TrimPrefix(u.Path, "/"))
-	}
-	if err != nil {
-		_ = drop()
-		return nil, err
-	}
-	return drop, nil
+func MakeTemplate(t testing.TB) {
+	t.Helper()
+	cfg := Postgres(t)
+	migrate(t, cfg)
+	Check(t, os.Setenv(TemplateVariable, nameOf(t, cfg)))
 }
 
-// migratedSQLite returns the files of a migrated, empty embedded database.
-var migratedSQLite = sync.OnceValues(func() (Files, error) {
-	dir, err := os.MkdirTemp("", "palmares-template-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	if err := migrate(context.Background(), store.Config{DataDir: dir}); err != nil {
-		return nil, err
-	}
-	return ReadFiles(dir)
-})
+// copyMigrated copies the files of a migrated, empty embedded database.
+var copyMigrated = Template(func(t testing.TB, dir string) { migrate(t, store.Config{DataDir: dir}) })
 
-func migrate(ctx context.Context, cfg store.Config) error {
-	s, err := store.Open(ctx, cfg)
-	if err != nil {
-		return err
+func migrate(t testing.TB, cfg store.Config) {
+	t.Helper()
+	s, err := store.Open(t.Context(), cfg)
+	Check(t, err)
+	_, err = s.Migrate(t.Context())
+	Check(t, errors.Join(err, s.Close()))
+}
+
+// Template returns a function that copies files into a directory. Fill creates
+// them, once, in an empty directory.
+func Template(fill func(t testing.TB, dir string)) func(t testing.TB, dir string) {
+	var mu sync.Mutex
+	files := fstest.MapFS{}
+	return func(t testing.TB, dir string) {
+		t.Helper()
+		mu.Lock()
+		defer mu.Unlock()
+		if len(files) == 0 {
+			template := t.TempDir()
+			fill(t, template)
+			entries, err := os.ReadDir(template)
+			Check(t, err)
+			for _, entry := range entries {
+				data, err := os.ReadFile(filepath.Join(template, entry.Name()))
+				Check(t, err)
+				files[entry.Name()] = &fstest.MapFile{Data: data}
+			}
+		}
+		Check(t, os.CopyFS(dir, files))
 	}
-	_, err = s.Migrate(ctx)
-	return errors.Join(err, s.Close())
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // MountSmallDisk is supported only on Linux.
-func MountSmallDisk(int) (string, func(), error) {
-	return "", nil, errors.New("supported only on Linux")
+func MountSmallDisk(testing.TB, int) (string, error) {
+	return "", errors.New("supported only on Linux")
 }
 
 // ReadOnly is supported only on Linux.

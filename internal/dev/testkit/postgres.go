@@ -1,8 +1,6 @@
 package testkit
 
 import (
-	"bytes"
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -15,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"palmares/internal/dev/testkit/wait"
 )
@@ -25,15 +22,16 @@ type Cluster struct {
 	URL        string
 	bin, dir   string
 	attributes *syscall.SysProcAttr
-	server     *exec.Cmd
-	log        bytes.Buffer
+	process    *Process
+	log        Log
 }
 
-// StartCluster creates and starts a server from the binaries in bin, with
-// options such as "fsync=off". PostgreSQL does not run as root, so root starts
-// it as another user.
-func StartCluster(ctx context.Context, bin string, options ...string) (*Cluster, error) {
-	return startCluster(ctx, bin, options, func(c *Cluster) error {
+// StartCluster creates and starts a server, with options such as "fsync=off".
+// It ends with the test. PostgreSQL does not run as root, so root starts it as
+// another user.
+func StartCluster(t testing.TB, options ...string) *Cluster {
+	t.Helper()
+	return startCluster(t, options, func(c *Cluster) error {
 		initdb := []string{"-D", c.data(), "-U", "palmares", "-A", "trust", "-E", "UTF8", "--no-sync"}
 		// A French collation exposes queries that leave the order to the
 		// database. Before version 15 there is none: use the machine's.
@@ -45,45 +43,33 @@ func StartCluster(ctx context.Context, bin string, options ...string) (*Cluster,
 	})
 }
 
-func startCluster(ctx context.Context, bin string, options []string, create func(*Cluster) error) (_ *Cluster, err error) {
-	c := &Cluster{bin: bin}
-	if c.dir, err = os.MkdirTemp("", "palmares-postgres-"); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			c.Stop()
-			err = fmt.Errorf("start PostgreSQL: %w\n%s", err, c.log.String())
-		}
-	}()
+func startCluster(t testing.TB, options []string, create func(*Cluster) error) *Cluster {
+	t.Helper()
+	c := &Cluster{bin: PostgreSQL.Ensure(t)}
+	var err error
+	c.dir, err = os.MkdirTemp("", "palmares-postgres-") // not t.TempDir, which other users may not enter
+	Check(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(c.dir) })
 	// In a process group of its own, Ctrl-C does not reach the server, which
 	// tests still need while they end.
 	c.attributes = &syscall.SysProcAttr{Setpgid: true}
 	if os.Geteuid() == 0 {
-		uid, gid, err := unprivilegedUser()
-		if err != nil {
-			return nil, err
-		}
+		uid, gid := ChownForPostgres(t, c.dir)
 		c.attributes.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-		if err := os.Chown(c.dir, uid, gid); err != nil {
-			return nil, err
-		}
 	}
 	if err := create(c); err != nil {
-		return nil, err
+		t.Fatalf("create a PostgreSQL cluster: %v\n%s", err, &c.log)
 	}
-	port, err := freePort()
-	if err != nil {
-		return nil, err
-	}
-	args := []string{"-D", c.data(), "-p", strconv.Itoa(port),
-		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "max_connections=600"}
+	address := FreeAddress(t)
+	host, port, _ := strings.Cut(address, ":")
+	args := []string{"-D", c.data(), "-p", port,
+		"-c", "listen_addresses=" + host, "-c", "unix_socket_directories=", "-c", "max_connections=600"}
 	for _, option := range options {
 		args = append(args, "-c", option)
 	}
-	c.server = c.command("postgres", args...)
-	c.URL = fmt.Sprintf("postgres://palmares@127.0.0.1:%d/postgres?sslmode=disable", port)
-	return c, c.run(ctx)
+	c.URL = "postgres://palmares@" + address + "/postgres?sslmode=disable"
+	c.run(t, args)
+	return c
 }
 
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
@@ -94,165 +80,109 @@ func (c *Cluster) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run starts the server and waits until it accepts connections.
-func (c *Cluster) run(ctx context.Context) error {
-	if err := c.server.Start(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, wait.Limit)
-	defer cancel()
+// run starts the server and waits until it accepts connections. SIGINT is a fast
+// shutdown, in PostgreSQL's terms.
+func (c *Cluster) run(t testing.TB, args []string) {
+	t.Helper()
 	db, err := sql.Open("postgres", c.URL)
-	if err != nil {
-		return err
-	}
+	Check(t, err)
 	defer db.Close()
-	for {
-		if err = db.PingContext(ctx); err == nil {
-			return nil
+	c.process = start(t, c.command("postgres", args...), &c.log, syscall.SIGINT, func() string {
+		if db.PingContext(t.Context()) != nil {
+			return ""
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("not ready: %w", err)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
-// Stop stops the server and removes its files.
-func (c *Cluster) Stop() {
-	c.end(syscall.SIGINT) // a fast shutdown, in PostgreSQL's terms
-	_ = os.RemoveAll(c.dir)
+		return c.URL
+	})
 }
 
 // Crash ends the server like a power failure, with its data left in place.
-func (c *Cluster) Crash() { c.end(syscall.SIGQUIT) } // an immediate shutdown
-
-func (c *Cluster) end(signal syscall.Signal) {
-	if c.server != nil && c.server.Process != nil {
-		_ = c.server.Process.Signal(signal)
-		_ = c.server.Wait()
-	}
-}
+func (c *Cluster) Crash() { c.process.End(syscall.SIGQUIT) } // an immediate shutdown
 
 // Restart starts a crashed server again, on the same data and port.
-func (c *Cluster) Restart(ctx context.Context) error {
-	c.server = c.command("postgres", c.server.Args[1:]...)
-	return c.run(ctx)
+func (c *Cluster) Restart(t testing.TB) {
+	t.Helper()
+	c.run(t, c.process.Cmd.Args[1:])
 }
 
 // Freeze suspends all processes of the server, like a machine that hangs.
-func (c *Cluster) Freeze() error { return c.signalAll(syscall.SIGSTOP) }
+func (c *Cluster) Freeze(t testing.TB) {
+	t.Helper()
+	c.signalAll(t, syscall.SIGSTOP)
+}
 
 // Thaw resumes a suspended server.
-func (c *Cluster) Thaw() error { return c.signalAll(syscall.SIGCONT) }
+func (c *Cluster) Thaw(t testing.TB) {
+	t.Helper()
+	c.signalAll(t, syscall.SIGCONT)
+}
 
 // signalAll signals the parent first, so that it starts no further children.
-func (c *Cluster) signalAll(signal syscall.Signal) error {
-	if err := c.server.Process.Signal(signal); err != nil {
-		return err
-	}
-	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", c.server.Process.Pid))
-	if err != nil {
-		return err
-	}
-	for _, child := range strings.Fields(string(children)) {
+func (c *Cluster) signalAll(t testing.TB, signal syscall.Signal) {
+	t.Helper()
+	parent := c.process.Cmd.Process
+	Check(t, parent.Signal(signal))
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", parent.Pid))
+	Check(t, err)
+	for child := range strings.FieldsSeq(string(children)) {
 		pid, err := strconv.Atoi(child)
-		if err != nil {
-			return err
-		}
+		Check(t, err)
 		_ = syscall.Kill(pid, signal) // it may have ended
 	}
-	return nil
 }
 
-func unprivilegedUser() (uid, gid int, err error) {
+// ChownForPostgres gives a directory to the user that runs a Cluster.
+func ChownForPostgres(t testing.TB, dir string) (uid, gid int) {
+	t.Helper()
 	account, err := user.Lookup("postgres")
 	if err != nil {
-		if account, err = user.Lookup("nobody"); err != nil {
-			return 0, 0, errors.New("PostgreSQL does not run as root, and there is no user postgres or nobody to run it as")
-		}
+		account, err = user.Lookup("nobody")
 	}
-	if uid, err = strconv.Atoi(account.Uid); err != nil {
-		return 0, 0, err
+	if err != nil {
+		t.Fatal("PostgreSQL does not run as root, and there is no user postgres or nobody to run it as")
 	}
-	gid, err = strconv.Atoi(account.Gid)
-	return uid, gid, err
+	uid, uidErr := strconv.Atoi(account.Uid)
+	gid, gidErr := strconv.Atoi(account.Gid)
+	Check(t, errors.Join(uidErr, gidErr, os.Chown(dir, uid, gid)))
+	return uid, gid
 }
 
-// Standby is a server that replicates another one.
-type Standby struct{ *Cluster }
-
-// StartReplicated starts a primary server and a standby, which are stopped
-// with the test.
-func StartReplicated(t testing.TB) (*Cluster, *Standby) {
+// StartReplicated starts a primary server and a standby.
+func StartReplicated(t testing.TB) (primary, standby *Cluster) {
 	t.Helper()
-	bin, err := PostgreSQL.Ensure()
-	if err != nil {
-		t.Fatal(err)
-	}
-	primary, err := StartCluster(t.Context(), bin, "fsync=off", "wal_level=replica", "max_wal_senders=4")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(primary.Stop)
-	standby, err := startCluster(t.Context(), bin, []string{"fsync=off"}, func(c *Cluster) error {
+	primary = StartCluster(t, "fsync=off", "wal_level=replica", "max_wal_senders=4")
+	return primary, startCluster(t, []string{"fsync=off"}, func(c *Cluster) error {
 		return c.command("pg_basebackup", "-D", c.data(), "-R", "-X", "stream", "-c", "fast", "--no-sync", "-d", primary.URL).Run()
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(standby.Stop)
-	return primary, &Standby{standby}
 }
 
-// Pause stops the standby from replaying changes. The server reports the pause
+// Pause stops a standby from replaying changes. The server reports the pause
 // as requested first, and goes on replaying until it takes effect.
-func (s *Standby) Pause(t testing.TB) {
+func (c *Cluster) Pause(t testing.TB) {
 	t.Helper()
-	s.query(t, "SELECT pg_get_wal_replay_pause_state() FROM pg_wal_replay_pause()")
-	wait.Until(t, "the standby is paused", func() bool { return s.query(t, "SELECT pg_get_wal_replay_pause_state()") == "paused" })
+	c.query(t, "SELECT pg_get_wal_replay_pause_state() FROM pg_wal_replay_pause()")
+	wait.Until(t, "the standby is paused", func() bool { return c.query(t, "SELECT pg_get_wal_replay_pause_state()") == "paused" })
 }
 
 // Resume ends a pause.
-func (s *Standby) Resume(t testing.TB) {
+func (c *Cluster) Resume(t testing.TB) {
 	t.Helper()
-	s.query(t, "SELECT pg_wal_replay_resume()")
+	c.query(t, "SELECT pg_wal_replay_resume()")
 }
 
-// CatchUp waits until the standby has everything its primary has now.
-func (s *Standby) CatchUp(t testing.TB, primary *Cluster) {
+// CatchUp waits until a standby has everything its primary has now.
+func (c *Cluster) CatchUp(t testing.TB, primary *Cluster) {
 	t.Helper()
 	written := primary.query(t, "SELECT pg_current_wal_lsn()")
 	wait.Until(t, "the standby has caught up", func() bool {
-		return s.query(t, "SELECT pg_last_wal_replay_lsn() >= '"+written+"'") == "true"
+		return c.query(t, "SELECT pg_last_wal_replay_lsn() >= '"+written+"'") == "true"
 	})
 }
 
 func (c *Cluster) query(t testing.TB, statement string) (result string) {
 	t.Helper()
 	db, err := sql.Open("postgres", c.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Check(t, err)
 	defer db.Close()
-	if err := db.QueryRowContext(t.Context(), statement).Scan(&result); err != nil {
-		t.Fatal(err)
-	}
+	Check(t, db.QueryRowContext(t.Context(), statement).Scan(&result))
 	return result
-}
-
-// Freeze suspends the standby, like a machine that hangs.
-func (s *Standby) Freeze(t testing.TB) {
-	t.Helper()
-	if err := s.Cluster.Freeze(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Thaw resumes a suspended standby.
-func (s *Standby) Thaw(t testing.TB) {
-	t.Helper()
-	if err := s.Cluster.Thaw(); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -1,12 +1,7 @@
 package testkit
 
 import (
-	"bufio"
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -20,153 +15,51 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"palmares/internal/dev/testkit/wait"
 )
 
 // RedisServer is a temporary Redis on loopback that stores nothing on disk.
 type RedisServer struct {
-	URL  string
-	path string
-	port int
-	cmd  *exec.Cmd
-}
-
-// NewRedis prepares a Redis; Run starts it.
-func NewRedis() (*RedisServer, error) {
-	path, err := Redis.Ensure()
-	if err != nil {
-		return nil, err
-	}
-	port, err := freePort()
-	return &RedisServer{path: path, port: port, URL: fmt.Sprintf("redis://127.0.0.1:%d/0", port)}, err
+	URL           string
+	path, address string
+	process       *Process
 }
 
 // StartRedis starts a Redis that is stopped with the test.
 func StartRedis(t testing.TB) *RedisServer {
 	t.Helper()
-	s, err := NewRedis()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := &RedisServer{path: Redis.Ensure(t), address: FreeAddress(t)}
+	s.URL = "redis://" + s.address + "/0"
 	s.Start(t)
-	t.Cleanup(s.Stop)
 	return s
 }
 
-// Start is Run for tests.
+// Start starts the server again, empty and at the same address as before.
 func (s *RedisServer) Start(t testing.TB) {
 	t.Helper()
-	if err := s.Run(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Run starts the server, empty and on the same port as before.
-func (s *RedisServer) Run() error {
-	s.cmd = exec.Command(s.path, "--port", fmt.Sprint(s.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", os.TempDir())
-	if err := s.cmd.Start(); err != nil {
-		return err
-	}
-	return WaitUntilListening(fmt.Sprintf("127.0.0.1:%d", s.port))
+	host, port, _ := strings.Cut(s.address, ":")
+	s.process = StartAt(t, exec.Command(s.path, "--port", port, "--bind", host, "--save", "", "--appendonly", "no", "--dir", os.TempDir()), s.address)
 }
 
 // Stop kills the server, and its data is lost.
-func (s *RedisServer) Stop() {
-	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait()
-}
+func (s *RedisServer) Stop() { s.process.End(syscall.SIGKILL) }
 
 // Freeze suspends the server.
-func (s *RedisServer) Freeze() { _ = s.cmd.Process.Signal(syscall.SIGSTOP) }
+func (s *RedisServer) Freeze() { _ = s.process.Cmd.Process.Signal(syscall.SIGSTOP) }
 
 // Thaw resumes a frozen server.
-func (s *RedisServer) Thaw() { _ = s.cmd.Process.Signal(syscall.SIGCONT) }
+func (s *RedisServer) Thaw() { _ = s.process.Cmd.Process.Signal(syscall.SIGCONT) }
 
-// WaitFor waits until an address accepts connections.
-func WaitFor(t testing.TB, address string) {
-	t.Helper()
-	if err := WaitUntilListening(address); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// WaitUntilListening is WaitFor for programs that are not tests.
-func WaitUntilListening(address string) error {
-	for deadline := time.Now().Add(wait.Limit); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if conn, err := net.Dial("tcp", address); err == nil {
-			return conn.Close()
-		}
-	}
-	return fmt.Errorf("nothing listens on %s", address)
-}
-
-// freePort returns a port on which nothing listens. It is outside of the range
-// from which systems choose ports for outgoing connections, one of which could
-// take it before the server listens.
-func freePort() (int, error) {
-	const first, last = 12_000, 32_000
-	err := errors.New("no free port")
-	for range 100 {
-		port := first + rand.IntN(last-first)
-		listener, listenErr := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if listenErr == nil {
-			return port, listener.Close()
-		}
-		err = listenErr
-	}
-	return 0, err
-}
-
-// FreeAddress returns a loopback address on which nothing listens.
-func FreeAddress() (string, error) {
-	port, err := freePort()
-	return fmt.Sprintf("127.0.0.1:%d", port), err
-}
-
-// StartListening starts a server and returns the address that it prints, the
-// pattern's first group.
-func StartListening(cmd *exec.Cmd, pattern *regexp.Regexp) (address string, err error) {
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return "", err
-	}
-	if err := cmd.Start(); err != nil {
-		return "", err
-	}
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if found := pattern.FindStringSubmatch(lines.Text()); found != nil {
-			go func() { _, _ = io.Copy(io.Discard, out) }() // so that it never blocks
-			return found[1], nil
-		}
-	}
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait() // its log is complete now
-	return "", fmt.Errorf("%s printed no address", filepath.Base(cmd.Path))
-}
-
-var stripeMockListening = regexp.MustCompile(`^Listening for HTTP at address: (\S+)`)
+var stripeMockListening = regexp.MustCompile(`(?m)^Listening for HTTP at address: (\S+)`)
 
 // StartStripeMock starts Stripe's mock of its API for the length of a test, and
 // returns its URL.
 func StartStripeMock(t testing.TB) string {
 	t.Helper()
 	path, err := stripeMock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	Check(t, err)
 	// Both ports are its own choice; without an address for TLS it insists on
 	// a fixed port.
-	cmd := exec.Command(path, "-http-addr", "127.0.0.1:0", "-https-addr", "127.0.0.1:0")
-	address, err := StartListening(cmd, stripeMockListening)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	return "http://" + address
+	return "http://" + Start(t, exec.Command(path, "-http-addr", "127.0.0.1:0", "-https-addr", "127.0.0.1:0"), stripeMockListening).Address
 }
 
 // stripeMock builds the program, or finds it in Go's build cache. It is a module
@@ -193,59 +86,62 @@ type Proxy struct {
 	open     map[net.Conn]bool
 }
 
-// OpenProxy starts a proxy to the database at a URL.
-func OpenProxy(database string) (*Proxy, error) {
+// StartProxy starts a proxy to the database at a URL. It ends with the test.
+func StartProxy(t testing.TB, database string) *Proxy {
+	t.Helper()
 	u, err := url.Parse(database)
-	if err != nil {
-		return nil, err
-	}
-	l := &Proxy{target: u.Host, open: map[net.Conn]bool{}}
-	if l.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		return nil, err
-	}
-	u.Host = l.listener.Addr().String()
-	l.URL = u.String()
+	Check(t, err)
+	p := &Proxy{target: u.Host, open: map[net.Conn]bool{}}
+	p.listener, err = net.Listen("tcp", "127.0.0.1:0")
+	Check(t, err)
+	u.Host = p.listener.Addr().String()
+	p.URL = u.String()
 	go func() {
 		for {
-			conn, err := l.listener.Accept()
+			conn, err := p.listener.Accept()
 			if err != nil {
 				return
 			}
-			go l.forward(conn)
+			go p.forward(conn)
 		}
 	}()
-	return l, nil
+	t.Cleanup(func() {
+		_ = p.listener.Close()
+		p.silent.Store(false)
+		p.setCut(true)
+	})
+	return p
 }
 
-func (l *Proxy) forward(client net.Conn) {
+func (p *Proxy) forward(client net.Conn) {
 	defer client.Close()
-	server, err := net.Dial("tcp", l.target)
+	server, err := net.Dial("tcp", p.target)
 	if err != nil {
 		return
 	}
 	defer server.Close()
-	l.mu.Lock()
-	if l.cut { // perhaps since the connection was accepted
-		l.mu.Unlock()
+	p.mu.Lock()
+	if p.cut { // perhaps since the connection was accepted
+		p.mu.Unlock()
 		return
 	}
-	l.open[client], l.open[server] = true, true
-	l.mu.Unlock()
+	p.open[client], p.open[server] = true, true
+	p.mu.Unlock()
 	go func() {
-		l.copy(server, client)
+		p.copy(server, client)
 		_ = server.Close()
 	}()
-	l.copy(client, server)
+	p.copy(client, server)
 }
 
-func (l *Proxy) copy(to, from net.Conn) {
+func (p *Proxy) copy(to, from net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
-		for err != nil && l.silent.Load() { // the other side must not notice
+		for err != nil && p.silent.Load() { // the other side must not notice
 			time.Sleep(5 * time.Millisecond)
 		}
-		if err == nil && !l.silent.Load() {
+		if err == nil && !p.silent.Load() {
 			_, err = to.Write(buffer[:n])
 		}
 		if err != nil {
@@ -255,61 +151,25 @@ func (l *Proxy) copy(to, from net.Conn) {
 }
 
 // Cut closes all connections and refuses new ones.
-func (l *Proxy) Cut() {
-	l.refuse(true)
-	l.closeAll()
-}
+func (p *Proxy) Cut() { p.setCut(true) }
 
-func (l *Proxy) refuse(cut bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.cut = cut
+// setCut also closes all connections.
+func (p *Proxy) setCut(cut bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = cut
+	for conn := range p.open {
+		_ = conn.Close()
+	}
+	clear(p.open)
 }
 
 // Silence discards all data without closing connections, like a network that
 // drops packets.
-func (l *Proxy) Silence() { l.silent.Store(true) }
+func (p *Proxy) Silence() { p.silent.Store(true) }
 
 // Restore ends Cut and Silence. Connections that lost data are closed.
-func (l *Proxy) Restore() {
-	l.refuse(false)
-	if l.silent.Swap(false) {
-		l.closeAll()
-	}
-}
-
-// Close stops the proxy.
-func (l *Proxy) Close() {
-	_ = l.listener.Close()
-	l.silent.Store(false)
-	l.closeAll()
-}
-
-func (l *Proxy) closeAll() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for conn := range l.open {
-		_ = conn.Close()
-	}
-	clear(l.open)
-}
-
-// Log collects log lines from several goroutines.
-type Log struct {
-	mu    sync.Mutex
-	lines bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (l *Log) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines.Write(line)
-}
-
-// String returns everything logged so far.
-func (l *Log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines.String()
+func (p *Proxy) Restore() {
+	p.silent.Store(false)
+	p.setCut(false)
 }

@@ -65,9 +65,7 @@ func StartSMTPWith(t testing.TB, options SMTPOptions) *SMTPServer {
 func (s *SMTPServer) Start(t testing.TB) {
 	t.Helper()
 	listener, err := net.Listen("tcp", s.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Check(t, err)
 	s.address = listener.Addr().String()
 	if s.options.ImplicitTLS {
 		listener = tls.NewListener(listener, s.options.TLS)

@@ -45,11 +45,10 @@ var Needs = []Need{CCompiler, Node, Redis, Nginx, Chromium, Curl, Bash, Python}
 func firstInPath(names ...string) func() string {
 	return func() string {
 		for _, name := range names {
-			if path, err := exec.LookPath(name); name != "" && err == nil {
-				return path
-			}
-			if _, err := os.Stat("/usr/sbin/" + name); name != "" && err == nil {
-				return "/usr/sbin/" + name
+			for _, path := range []string{name, "/usr/sbin/" + name} {
+				if found, err := exec.LookPath(path); name != "" && err == nil {
+					return found
+				}
 			}
 		}
 		return ""
@@ -57,11 +56,10 @@ func firstInPath(names ...string) func() string {
 }
 
 func findNode() string {
-	node, err := exec.LookPath("node")
-	if _, npmErr := exec.LookPath("npm"); err != nil || npmErr != nil {
+	if firstInPath("npm")() == "" {
 		return ""
 	}
-	return node
+	return firstInPath("node")()
 }
 
 func findPostgreSQL() string {
@@ -71,47 +69,49 @@ func findPostgreSQL() string {
 		}
 		return filepath.Dir(path)
 	}
-	var found []string
+	newest := ""
 	for _, pattern := range []string{
-		"/usr/lib/postgresql/*/bin/initdb",
-		"/usr/pgsql-*/bin/initdb",
-		"/usr/libexec/postgresql*/initdb",
-		"/opt/homebrew/opt/postgresql*/bin/initdb",
-		"/usr/local/opt/postgresql*/bin/initdb",
+		"/usr/lib/postgresql/*/bin",
+		"/usr/pgsql-*/bin",
+		"/usr/libexec/postgresql*",
+		"/opt/homebrew/opt/postgresql*/bin",
+		"/usr/local/opt/postgresql*/bin",
 	} {
-		matches, _ := filepath.Glob(pattern)
-		found = append(found, matches...)
+		matches, _ := filepath.Glob(pattern + "/initdb")
+		for _, match := range matches {
+			newest = max(newest, filepath.Dir(match))
+		}
 	}
-	if len(found) == 0 {
-		return ""
-	}
-	slices.Sort(found)
-	return filepath.Dir(found[len(found)-1])
+	return newest
 }
 
 // Ensure returns the path of the program. If it is missing, Ensure installs it
-// or returns an error that says how to.
-func (n Need) Ensure() (string, error) {
+// or fails with a message that says how to.
+func (n Need) Ensure(t testing.TB) string {
+	t.Helper()
 	if path := n.find(); path != "" {
-		return path, nil
+		return path
 	}
+	how := "install it with your system's package manager"
 	for i, manager := range managers {
 		if _, err := exec.LookPath(manager.name); err != nil {
 			continue
 		}
 		command := manager.name + " " + manager.install + " " + n.packages[i]
+		how = "run " + command
 		if os.Geteuid() == 0 || manager.name == "brew" {
 			fmt.Fprintf(os.Stderr, "installing %s: %s\n", n.name, command)
 			if manager.name == "apt-get" {
 				_ = run("apt-get update -q") // an old list may do
 			}
 			if err := run(command); err == nil && n.find() != "" {
-				return n.find(), nil
+				return n.find()
 			}
 		}
-		return "", fmt.Errorf("the tests need %s: run %s", n.name, command)
+		break
 	}
-	return "", fmt.Errorf("the tests need %s: install it with your system's package manager", n.name)
+	t.Fatalf("the tests need %s: %s", n.name, how)
+	return ""
 }
 
 func run(command string) error {
@@ -125,15 +125,15 @@ func run(command string) error {
 // NPM installs the packages of the lock file in dir, unless they are there.
 func NPM(t testing.TB, dir string) {
 	t.Helper()
-	lock := lockFile(t, filepath.Join(dir, "package-lock.json"))
+	Node.Ensure(t)
+	lock := lockPackages(t, dir)
 	defer lock.Close()
+	wanted, err := lock.Stat()
+	Check(t, err)
 	installed, err := os.Stat(filepath.Join(dir, "node_modules", ".package-lock.json")) // written last
-	if err == nil {
-		if wanted, err := lock.Stat(); err == nil && !installed.ModTime().Before(wanted.ModTime()) {
-			return
-		}
+	if err != nil || installed.ModTime().Before(wanted.ModTime()) {
+		build(t, dir, "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
 	}
-	build(t, dir, "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
 }
 
 // Assets builds the explorer and the API reference like `make assets`, and
@@ -141,29 +141,28 @@ func NPM(t testing.TB, dir string) {
 // when it was compiled.
 func Assets(t testing.TB) string {
 	t.Helper()
+	Node.Ensure(t)
 	dir := filepath.Join(Root(t), "internal", "web", "workbench")
-	defer lockFile(t, filepath.Join(dir, "web", "package-lock.json")).Close()
+	defer lockPackages(t, filepath.Join(dir, "web")).Close()
 	build(t, Root(t), "make", "assets")
 	return filepath.Join(dir, "built")
 }
 
-// lockFile locks a file until it is closed: tests of several packages may
-// install the same npm packages at once.
-func lockFile(t testing.TB, name string) *os.File {
+// lockPackages locks the npm packages of a directory until the file is closed:
+// tests of several packages may install the same ones at once.
+func lockPackages(t testing.TB, dir string) *os.File {
 	t.Helper()
-	if _, err := Node.Ensure(); err != nil {
-		t.Fatal(err)
-	}
-	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file, err := os.Open(filepath.Join(dir, "package-lock.json"))
+	Check(t, err)
+	Check(t, Lock(file))
+	return file
+}
+
+// Lock locks a file until it is closed.
+func Lock(file *os.File) error {
 	for {
-		if err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err == nil {
-			return file
-		}
-		if !errors.Is(err, syscall.EINTR) {
-			t.Fatal(err)
+		if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); !errors.Is(err, syscall.EINTR) {
+			return err
 		}
 	}
 }
@@ -182,29 +181,9 @@ func build(t testing.TB, dir, name string, args ...string) {
 // Root returns the root of the repository.
 func Root(t testing.TB) string {
 	t.Helper()
-	dir, err := FindRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// FindRoot is Root for programs that are not tests.
-func FindRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", errors.New("no go.mod in this directory or above")
-		}
-		dir = parent
-	}
+	file, err := exec.Command("go", "env", "GOMOD").Output()
+	Check(t, err)
+	return filepath.Dir(string(file))
 }
 
 // CleanEnv returns the environment without variables that configure palmares.
@@ -215,34 +194,6 @@ func CleanEnv() []string {
 		return slices.Contains(settings, name) || strings.HasPrefix(name, "PALMARES_") || strings.HasPrefix(name, "SERVICE_") ||
 			strings.HasPrefix(name, "STRIPE_") || strings.HasPrefix(name, "OTEL_")
 	})
-}
-
-// Files are the files of a directory, by name.
-type Files map[string][]byte
-
-// ReadFiles reads the files in a directory.
-func ReadFiles(dir string) (Files, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	files := Files{}
-	for _, entry := range entries {
-		if files[entry.Name()], err = os.ReadFile(filepath.Join(dir, entry.Name())); err != nil {
-			return nil, err
-		}
-	}
-	return files, nil
-}
-
-// WriteTo writes the files into a directory.
-func (f Files) WriteTo(dir string) error {
-	for name, data := range f {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // notesVariable is the environment variable with the file in which skipped
@@ -262,39 +213,24 @@ func SkipUnsupported(t testing.TB, why string) {
 	t.Skip(why)
 }
 
-// CollectNotes creates the file for notes; print shows what was written to it.
-func CollectNotes() (print func(), err error) {
-	file, err := os.CreateTemp("", "palmares-notes-")
-	if err != nil {
-		return nil, err
-	}
-	_ = file.Close()
-	return func() {
-		notes, _ := os.ReadFile(file.Name())
+// CollectNotes creates the file for notes, which is printed at the end.
+func CollectNotes(t testing.TB) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "notes")
+	Check(t, os.WriteFile(file, nil, 0o600))
+	Check(t, os.Setenv(notesVariable, file))
+	t.Cleanup(func() {
+		notes, _ := os.ReadFile(file)
 		_, _ = os.Stderr.Write(notes)
-		_ = os.Remove(file.Name())
-	}, os.Setenv(notesVariable, file.Name())
+	})
 }
 
 // SmallDisk mounts a file system of a limited size for the length of a test.
 func SmallDisk(t testing.TB, size int) string {
 	t.Helper()
-	dir, unmount, err := MountSmallDisk(size)
+	dir, err := MountSmallDisk(t, size)
 	if err != nil {
 		SkipUnsupported(t, "mounting a small disk requires root on Linux")
 	}
-	t.Cleanup(unmount)
 	return dir
-}
-
-// ChownForPostgres gives a directory to the user that runs a Cluster.
-func ChownForPostgres(t testing.TB, dir string) {
-	t.Helper()
-	uid, gid, err := unprivilegedUser()
-	if err == nil {
-		err = os.Chown(dir, uid, gid)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -123,15 +123,7 @@ func TestPageAfterWrongClock(t *testing.T) {
 // While PostgreSQL is frozen, with its connections open, checks fail and every
 // visitor gets a page.
 func TestFrozenDatabase(t *testing.T) {
-	bin, err := testkit.PostgreSQL.Ensure()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster, err := testkit.StartCluster(t.Context(), bin, "fsync=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Stop)
+	cluster := testkit.StartCluster(t, "fsync=off")
 	s := testkit.Open(t, store.Config{DatabaseURL: cluster.URL, DataDir: t.TempDir()})
 	r := NewRecorder(s, quiet)
 	at := &fakeClock{Time: time.Now()}
@@ -161,10 +153,8 @@ func TestFrozenDatabase(t *testing.T) {
 	}
 	visit(cached, 200, "Status", false)
 
-	if err := cluster.Freeze(); err != nil {
-		t.Fatal(err)
-	}
-	goOn := sync.OnceValue(cluster.Thaw)
+	cluster.Freeze(t)
+	goOn := sync.OnceFunc(func() { cluster.Thaw(t) })
 	defer goOn()
 	r.check(t.Context())
 	r.check(t.Context()) // while the first read is still running
@@ -179,9 +169,7 @@ func TestFrozenDatabase(t *testing.T) {
 	visit(cached, 200, "The database is unavailable at the moment.", true)
 	visit(newPage(), 503, "Our database is unavailable at the moment.", true)
 
-	if err := goOn(); err != nil {
-		t.Fatal(err)
-	}
+	goOn()
 	for deadline := time.Now().Add(5 * time.Minute); !r.Healthy(); r.check(t.Context()) {
 		if time.Now().After(deadline) {
 			t.Fatal("got unhealthy, want healthy")

@@ -378,11 +378,7 @@ func TestSamples(t *testing.T) {
 
 // Features of Scalar that contact other hosts are off.
 func TestScalarConfiguration(t *testing.T) {
-	node, err := testkit.Node.Ensure()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), node, "--input-type=module", "--eval", `
+	cmd := exec.CommandContext(t.Context(), testkit.Node.Ensure(t), "--input-type=module", "--eval", `
 		import { configuration } from "./src/configuration.js";
 		console.log(JSON.stringify(configuration({ url: "/document", server: "https://here.example", dark: true })));`)
 	cmd.Dir = "web"

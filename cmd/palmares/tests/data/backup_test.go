@@ -55,10 +55,7 @@ func commandBlock(t *testing.T, first string) string {
 // runDocumented runs commands with palmares and the tools of PostgreSQL in PATH.
 func runDocumented(t *testing.T, cfg store.Config, commands string, env ...string) {
 	t.Helper()
-	tools, err := testkit.PostgreSQL.Ensure()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tools := testkit.PostgreSQL.Ensure(t)
 	here := t.TempDir()
 	if err := os.Symlink(blackbox.Path(t), filepath.Join(here, "palmares")); err != nil {
 		t.Fatal(err)
@@ -167,7 +164,7 @@ func fillWithEverything(t *testing.T, cfg store.Config, in *blackbox.Inbox) (key
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1})))
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", in.URL))
 	// Deliveries to an unreachable endpoint stay pending.
-	blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", "http://"+blackbox.FreeAddress(t)))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", "http://"+testkit.FreeAddress(t)))
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 3})))
 	in.Wait(t, 5)
 

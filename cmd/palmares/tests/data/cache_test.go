@@ -85,7 +85,7 @@ func TestImportsUnderLoad(t *testing.T) {
 func TestDatabaseDown(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.Postgres(t)
-	line := blackbox.NewProxy(t, cfg.DatabaseURL)
+	line := testkit.StartProxy(t, cfg.DatabaseURL)
 	cfg.DatabaseURL = line.URL
 	key := blackbox.NewKey(t, cfg, "pro")
 	s := blackbox.Serve(t, cfg, "--demo")

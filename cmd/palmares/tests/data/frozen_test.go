@@ -60,15 +60,7 @@ func submit(client *http.Client, method, address string, values url.Values) (sta
 // While PostgreSQL is frozen, with its connections open, every page responds,
 // and once it is back all of them work again.
 func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
-	bin, err := testkit.PostgreSQL.Ensure()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster, err := testkit.StartCluster(t.Context(), bin, "fsync=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Stop)
+	cluster := testkit.StartCluster(t, "fsync=off")
 	cfg := store.Config{DatabaseURL: cluster.URL, DataDir: t.TempDir()}
 	cmd := blackbox.Command(t, cfg, "serve", "--listen", "127.0.0.1:0", "--demo")
 	cmd.Env = append(cmd.Env, "STRIPE_SECRET_KEY=sk_test_x", "STRIPE_WEBHOOK_SECRET=whsec_x", "STRIPE_API_BASE=http://127.0.0.1:1")
@@ -98,10 +90,8 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 		t.Fatalf("export: got %d %v %s, want 200", status, err, body)
 	}
 
-	if err := cluster.Freeze(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cluster.Thaw() }) // before it is stopped
+	cluster.Freeze(t)
+	t.Cleanup(func() { cluster.Thaw(t) }) // before it is stopped
 	stranger := newCookieClient(t)
 	const unavailable, busy = http.StatusServiceUnavailable, http.StatusTooManyRequests // catalog pages limit concurrent requests per network
 	requests := []struct {
@@ -193,9 +183,7 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 	}
 	all.Wait()
 
-	if err := cluster.Thaw(); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Thaw(t)
 	// No abandoned request blocks anything.
 	for _, path := range []string{"/account/usage", "/account/export", "/tools?page=2", "/feeds/prices.atom", "/readyz"} {
 		wait.Until(t, "GET "+path+" is served again", func() bool {

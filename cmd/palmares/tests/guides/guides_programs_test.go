@@ -16,6 +16,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
 )
@@ -29,7 +30,7 @@ func (r *reader) receive(b block) error {
 	if err != nil {
 		return err
 	}
-	address := blackbox.FreeAddress(r)
+	address := testkit.FreeAddress(r)
 	_, port, _ := net.SplitHostPort(address)
 	if strings.Count(string(code), "8000") != 1 {
 		return fmt.Errorf("%s: want its address exactly once", file)

@@ -47,9 +47,7 @@ func TestGuides(t *testing.T) {
 func installTools(t *testing.T) {
 	t.Helper()
 	for _, need := range []testkit.Need{testkit.Bash, testkit.Curl, testkit.Node, testkit.Python} {
-		if _, err := need.Ensure(); err != nil {
-			t.Fatal(err)
-		}
+		need.Ensure(t)
 	}
 }
 

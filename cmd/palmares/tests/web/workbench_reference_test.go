@@ -180,7 +180,7 @@ func TestExamplesExist(t *testing.T) {
 func TestWorkbenchWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.Postgres(t)
-	line := blackbox.NewProxy(t, cfg.DatabaseURL)
+	line := testkit.StartProxy(t, cfg.DatabaseURL)
 	cfg.DatabaseURL = line.URL
 	s := blackbox.Serve(t, cfg, "--demo")
 	line.Cut()

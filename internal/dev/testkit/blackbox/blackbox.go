@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,10 +23,10 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// Limit is much longer than any process runs.
-const Limit = 30 * time.Minute
+// Limit is much longer than any process of a test runs.
+var Limit = 30 * time.Minute
 
-// instead is the program set by RunInstead.
+// instead is the program set by UseProgram.
 var instead struct {
 	path string
 	env  []string
@@ -35,11 +34,16 @@ var instead struct {
 
 // UseProgram makes commands run another program with additional environment
 // variables, such as a test binary that behaves like palmares.
-func UseProgram(path string, env ...string) { instead.path, instead.env = path, env }
+func UseProgram(path string, env ...string) {
+	instead.path, _ = filepath.Abs(path)
+	instead.env = env
+}
+
+var releaseOnly bool
 
 // UseReleaseBuild makes all commands run the release build. Browser tests use it: a
 // server with the race detector would take most of the CPU from the browser.
-func UseReleaseBuild() { buildAsTests = buildShipped }
+func UseReleaseBuild() { releaseOnly = true }
 
 // Path returns the path of the program that commands run. It is built with the
 // race detector if the tests are.
@@ -48,7 +52,14 @@ func Path(t testing.TB) string {
 	if instead.path != "" {
 		return instead.path
 	}
-	return built(t, buildAsTests)
+	if !underRace || releaseOnly {
+		return releaseBuild(t)
+	}
+	flags := []string{"-race"}
+	for pkg := range strings.FieldsSeq(os.Getenv("TEST_UNWATCHED")) {
+		flags = append(flags, "-gcflags="+pkg+"=-race=false -d=checkptr=0")
+	}
+	return build(t, "palmares-race", "1", flags...)
 }
 
 // Command prepares a palmares process on a database.
@@ -61,7 +72,7 @@ func Command(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
 // database is ten times slower under the race detector.
 func ReleaseCommand(t testing.TB, cfg store.Config, args ...string) *exec.Cmd {
 	t.Helper()
-	return command(t, built(t, buildShipped), cfg, args...)
+	return command(t, releaseBuild(t), cfg, args...)
 }
 
 func command(t testing.TB, path string, cfg store.Config, args ...string) *exec.Cmd {
@@ -78,60 +89,40 @@ func command(t testing.TB, path string, cfg store.Config, args ...string) *exec.
 	return cmd
 }
 
-func built(t testing.TB, build func() (string, error)) string {
+func releaseBuild(t testing.TB) string {
 	t.Helper()
-	path, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return build(t, "palmares", "0", "-trimpath", "-buildvcs=false")
 }
 
-// The flags are those of make build and make test, so that the build cache
-// already has the packages.
 var (
-	buildShipped = sync.OnceValues(func() (string, error) {
-		return build("palmares", "0", "-trimpath", "-buildvcs=false")
-	})
-	buildAsTests = sync.OnceValues(func() (string, error) {
-		if !underRace {
-			return buildShipped()
-		}
-		flags := []string{"-race"}
-		for _, pkg := range strings.Fields(os.Getenv("TEST_UNWATCHED")) {
-			flags = append(flags, "-gcflags="+pkg+"=-race=false -d=checkptr=0")
-		}
-		return build("palmares-race", "1", flags...)
-	})
+	building sync.Mutex
+	builds   = map[string]string{} // paths by name
 )
 
-// build builds palmares into bin/test. Tests of several packages do so at once,
-// so it holds a lock.
-func build(name, cgo string, flags ...string) (string, error) {
-	root, err := testkit.FindRoot()
-	if err != nil {
-		return "", err
+// build builds palmares into bin/test, once. Tests of several packages do so at
+// the same time, so it holds a lock. The flags are those of make build and make
+// test, so that the build cache already has the packages.
+func build(t testing.TB, name, cgo string, flags ...string) string {
+	t.Helper()
+	building.Lock()
+	defer building.Unlock()
+	if builds[name] != "" {
+		return builds[name]
 	}
-	dir := filepath.Join(root, "bin", "test")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
+	dir := filepath.Join(testkit.Root(t), "bin", "test")
+	testkit.Check(t, os.MkdirAll(dir, 0o755))
 	lock, err := os.Create(filepath.Join(dir, name+".lock"))
-	if err != nil {
-		return "", err
-	}
+	testkit.Check(t, err)
 	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return "", err
-	}
+	testkit.Check(t, testkit.Lock(lock))
 	path := filepath.Join(dir, name)
-	cmd := exec.Command("go", append(append([]string{"build"}, flags...), "-o", path, "./cmd/palmares")...)
-	cmd.Dir = root
+	cmd := exec.Command("go", append(append([]string{"build"}, flags...), "-o", path, "palmares/cmd/palmares")...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
+		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	return path, nil
+	builds[name] = path
+	return path
 }
 
 // Result is the exit code and output of a process.
@@ -165,45 +156,32 @@ func MustRun(t testing.TB, cmd *exec.Cmd) Result {
 
 var accounts atomic.Int64
 
-// NewKey creates an account and an API key on the command line.
+// NewKey creates a new account and an API key.
 func NewKey(t testing.TB, cfg store.Config, plan string) string {
 	t.Helper()
-	email := fmt.Sprintf("%s-%d@example.com", plan, accounts.Add(1))
+	return CreateKey(t, cfg, fmt.Sprintf("%s-%d@example.com", plan, accounts.Add(1)), plan)
+}
+
+// CreateKey creates an account and an API key on the command line.
+func CreateKey(t testing.TB, cfg store.Config, email, plan string) string {
+	t.Helper()
 	MustRun(t, Command(t, cfg, "accounts", "create", email, "--plan", plan))
 	return strings.TrimSpace(MustRun(t, Command(t, cfg, "keys", "create", email, "--name", "test")).Out)
 }
 
-// demo returns the files of an embedded database with the demo catalog.
-var demo = sync.OnceValues(func() (testkit.Files, error) {
-	dir, err := os.MkdirTemp("", "palmares-demo-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	path, err := buildShipped()
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(path, "import", "-")
-	cmd.Dir, cmd.Env, cmd.Stdin = dir, append(testkit.CleanEnv(), "PALMARES_DATA_DIR="+dir), bytes.NewReader(catalog.Catalog)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("import the demo catalog: %w\n%s", err, out)
-	}
-	return testkit.ReadFiles(dir)
+// copyDemo copies the files of an embedded database with the demo catalog. The
+// import runs once, without the race detector.
+var copyDemo = testkit.Template(func(t testing.TB, dir string) {
+	cmd := command(t, releaseBuild(t), store.Config{DataDir: dir}, "import", "-")
+	cmd.Stdin = bytes.NewReader(catalog.Catalog)
+	MustRun(t, cmd)
 })
 
-// Demo returns a new embedded database with the demo catalog. The import runs
-// once, without the race detector; each test gets a copy.
+// Demo returns a new embedded database with the demo catalog.
 func Demo(t testing.TB) store.Config {
 	t.Helper()
-	cfg := store.Config{DataDir: t.TempDir()}
-	files, err := demo()
-	if err == nil {
-		err = files.WriteTo(cfg.DataDir)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := testkit.SQLite(t)
+	copyDemo(t, cfg.DataDir)
 	return cfg
 }
 
@@ -211,9 +189,7 @@ func Demo(t testing.TB) store.Config {
 func SynthFile(t testing.TB, opts synth.Options) string {
 	t.Helper()
 	var buf bytes.Buffer
-	if err := synth.Write(t.Context(), &buf, opts); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, synth.Write(t.Context(), &buf, opts))
 	return WriteFile(t, "feed.ndjson", buf.Bytes())
 }
 
@@ -221,9 +197,7 @@ func SynthFile(t testing.TB, opts synth.Options) string {
 func WriteFile(t testing.TB, name string, data []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, os.WriteFile(path, data, 0o600))
 	return path
 }
 
@@ -231,29 +205,6 @@ func WriteFile(t testing.TB, name string, data []byte) string {
 func ReadAll(t testing.TB, r io.Reader) string {
 	t.Helper()
 	data, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return string(data)
-}
-
-// FreeAddress returns a loopback address on which nothing listens.
-func FreeAddress(t testing.TB) string {
-	t.Helper()
-	address, err := testkit.FreeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return address
-}
-
-// NewProxy starts a proxy in front of a database, which ends with the test.
-func NewProxy(t testing.TB, database string) *testkit.Proxy {
-	t.Helper()
-	line, err := testkit.OpenProxy(database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(line.Close)
-	return line
 }

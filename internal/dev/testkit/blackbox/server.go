@@ -1,6 +1,8 @@
 package blackbox
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"palmares/internal/core/store"
@@ -19,12 +22,7 @@ import (
 )
 
 // Server is a running palmares process.
-type Server struct {
-	Cmd     *exec.Cmd
-	Address string // host:port
-	Log     *testkit.Log
-	Done    chan error
-}
+type Server testkit.Process
 
 // Serve starts a server on a database, which is killed with the test.
 func Serve(t testing.TB, cfg store.Config, args ...string) *Server {
@@ -37,46 +35,28 @@ var printedAddress = regexp.MustCompile(`http://([^/\s]+)`)
 // ServeCommand starts a prepared command that serves.
 func ServeCommand(t testing.TB, cmd *exec.Cmd) *Server {
 	t.Helper()
-	s := &Server{Cmd: cmd, Log: &testkit.Log{}, Done: make(chan error, 1)}
-	cmd.Stderr = s.Log
-	address, err := testkit.StartListening(cmd, printedAddress)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, s.Log)
-	}
-	s.Address = address
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	go func() { s.Done <- cmd.Wait() }()
-	return s
+	return (*Server)(testkit.Start(t, cmd, printedAddress))
 }
 
 // ServeClosed starts a public server that cannot send email, so that nobody
 // can sign up.
 func ServeClosed(t testing.TB) *Server {
 	t.Helper()
-	s := &Server{Log: &testkit.Log{}, Address: FreeAddress(t)}
-	s.Cmd = Command(t, testkit.SQLite(t), "serve", "--listen", s.Address, "--public-url", "https://palmares.example")
-	s.Cmd.Stderr = s.Log
-	if err := s.Cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Cmd.Process.Kill(); _ = s.Cmd.Wait() })
-	testkit.WaitFor(t, s.Address)
-	return s
+	address := testkit.FreeAddress(t)
+	cmd := Command(t, testkit.SQLite(t), "serve", "--listen", address, "--public-url", "https://palmares.example")
+	return (*Server)(testkit.StartAt(t, cmd, address))
 }
+
+// Kill ends the server like a crash.
+func (s *Server) Kill() { (*testkit.Process)(s).End(syscall.SIGKILL) }
 
 // Get returns the status and the decoded body.
 func (s *Server) Get(t testing.TB, path string) (int, map[string]any) {
 	t.Helper()
 	defer http.DefaultClient.CloseIdleConnections() // they would delay a graceful shutdown
-	response, err := http.Get("http://" + s.Address + path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
+	response := s.Call(t, http.MethodGet, path, "")
 	var body map[string]any
-	if err := json.NewDecoder(response.Body).Decode(&body); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, json.NewDecoder(response.Body).Decode(&body))
 	return response.StatusCode, body
 }
 
@@ -84,9 +64,18 @@ func (s *Server) Get(t testing.TB, path string) (int, map[string]any) {
 // body already read.
 func (s *Server) Call(t testing.TB, method, path, body string, headers ...string) *http.Response {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.Address+path, strings.NewReader(body))
+	response, data, err := Do(t.Context(), http.DefaultClient, method, "http://"+s.Address+path, body, headers...)
+	testkit.Check(t, err)
+	response.Body = io.NopCloser(bytes.NewReader(data))
+	return response
+}
+
+// Do sends a request with headers in pairs, and reads the response. A body is
+// JSON.
+func Do(ctx context.Context, client *http.Client, method, url, body string, headers ...string) (*http.Response, []byte, error) {
+	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
-		t.Fatal(err)
+		return nil, nil, err
 	}
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
@@ -94,14 +83,13 @@ func (s *Server) Call(t testing.TB, method, path, body string, headers ...string
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Add(headers[i], headers[i+1])
 	}
-	response, err := http.DefaultClient.Do(r)
+	response, err := client.Do(r)
 	if err != nil {
-		t.Fatal(err)
+		return nil, nil, err
 	}
-	data := ReadAll(t, response.Body)
-	response.Body.Close()
-	response.Body = io.NopCloser(strings.NewReader(data))
-	return response
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	return response, data, err
 }
 
 // WaitForExit waits for the server to exit, which must be without an error.
@@ -112,24 +100,18 @@ func (s *Server) WaitForExit(t testing.TB) {
 	}
 }
 
-var printedLink = regexp.MustCompile(`"to":"([^"]+)".*"link":"([^"]+)","code":"(\d{6})"`)
-
 // WaitForEmail waits for a sign-in email that the server prints to its log, and
 // skips as many to the same address as after says.
 func (s *Server) WaitForEmail(t testing.TB, to string, after int) (link, code string) {
 	t.Helper()
+	printed := regexp.MustCompile(`"to":"` + regexp.QuoteMeta(to) + `".*"link":"([^"]+)","code":"(\d{6})"`)
 	wait.Until(t, "an email to "+to+" in the log", func() bool {
-		n := 0
-		for _, found := range printedLink.FindAllStringSubmatch(s.Log.String(), -1) {
-			if found[1] != to {
-				continue
-			}
-			if n++; n > after {
-				link, code = found[2], found[3]
-				return true
-			}
+		found := printed.FindAllStringSubmatch(s.Log.String(), -1)
+		if len(found) <= after {
+			return false
 		}
-		return false
+		link, code = found[after][1], found[after][2]
+		return true
 	})
 	return link, code
 }

@@ -3,6 +3,7 @@
 package browser
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"time"
@@ -26,12 +27,8 @@ type Browser struct{ ctx context.Context }
 // Start starts a Chromium, which ends with the test.
 func Start(t testing.TB) *Browser {
 	t.Helper()
-	path, err := testkit.Chromium.Ensure()
-	if err != nil {
-		t.Fatal(err)
-	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path),
+		chromedp.ExecPath(testkit.Chromium.Ensure(t)),
 		chromedp.Flag("headless", "new"),
 		chromedp.DisableGPU,
 		chromedp.NoSandbox, // not available to root
@@ -51,22 +48,12 @@ func Start(t testing.TB) *Browser {
 			t.Errorf("end Chromium: %v", err)
 		}
 	})
-	err = within(end, func() error {
-		_, err := chromedp.CallBrowser(ctx, protocol.GetVersion, cdp.Empty{})
-		return err
-	})
-	if err != nil {
+	timer := time.AfterFunc(limit, end) // a context with a deadline would limit its life, too
+	defer timer.Stop()
+	if _, err := chromedp.CallBrowser(ctx, protocol.GetVersion, cdp.Empty{}); err != nil {
 		t.Fatalf("start Chromium: %v", err)
 	}
 	return &Browser{ctx}
-}
-
-// within limits the start of something that lives as long as its context, and
-// so must not have a context with a deadline.
-func within(end context.CancelFunc, start func() error) error {
-	timer := time.AfterFunc(limit, end)
-	defer timer.Stop()
-	return start()
 }
 
 // Open opens a page as a new visitor, who shares no cookies with others.
@@ -87,32 +74,30 @@ type Look struct {
 
 const usualWidth, height = 1280, 900
 
-// apply sets up a tab.
-func (l Look) apply(ctx context.Context, t *chromedp.Target) error {
-	if l.Width == 0 {
-		l.Width = usualWidth
-	}
+// steps set up a tab.
+func (l Look) steps() []chromedp.Action[chromedp.Void] {
 	scheme := "light"
 	if l.Dark {
 		scheme = "dark"
 	}
-	if _, err := cdp.Call(ctx, t, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
-		Width: int64(l.Width), Height: height, DeviceScaleFactor: 1,
-	}); err != nil {
-		return err
+	return []chromedp.Action[chromedp.Void]{
+		call(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+			Width: int64(cmp.Or(l.Width, usualWidth)), Height: height, DeviceScaleFactor: 1,
+		}),
+		call(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+		}),
+		call(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: l.NoScript}),
+		// Lets several tabs have the focus at the same time.
+		call(emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}),
+		call(audits.Enable, cdp.Empty{}),
 	}
-	if _, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
-	}); err != nil {
+}
+
+// call returns an action that calls a command and ignores its result.
+func call[P, R any](command cdp.Command[P, R], params P) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, command, params)
 		return err
-	}
-	if _, err := cdp.Call(ctx, t, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: l.NoScript}); err != nil {
-		return err
-	}
-	// Lets several tabs have the focus at the same time.
-	if _, err := cdp.Call(ctx, t, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
-		return err
-	}
-	_, err := cdp.Call(ctx, t, audits.Enable, cdp.Empty{})
-	return err
+	})
 }

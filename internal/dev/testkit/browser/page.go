@@ -1,7 +1,6 @@
 package browser
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,7 +25,6 @@ type Page struct {
 	ctx   context.Context
 	look  Look
 	watch *watch
-	id    string
 
 	// Limit is how long to wait for an element.
 	Limit time.Duration
@@ -35,21 +33,19 @@ type Page struct {
 func newPage(t testing.TB, ctx context.Context, end context.CancelFunc, look Look) *Page {
 	t.Helper()
 	p := &Page{t: t, ctx: ctx, look: look, Limit: limit}
-	err := within(end, func() error {
-		return chromedp.Do(ctx, chromedp.Func(look.apply))
-	})
-	if err != nil {
+	timer := time.AfterFunc(limit, end)
+	defer timer.Stop()
+	if err := chromedp.Do(ctx, look.steps()...); err != nil {
 		end()
 		t.Fatalf("open a tab: %v", err)
 	}
 	p.watch = startWatch(ctx)
-	p.id = string(p.watch.frame)
 	t.Cleanup(func() {
 		// All events so far arrive before this result.
-		_, err := p.try(p.evaluate("0"))
+		_, err := try(p, p.evaluate("0"))
 		failed := t.Failed()
 		if failed && err == nil {
-			if image, err := p.try(chromedp.FullScreenshot(100)); err == nil {
+			if image, err := try(p, chromedp.FullScreenshot(100)); err == nil {
 				p.saveFailure("screenshot", ".png", image)
 			}
 		}
@@ -86,7 +82,7 @@ func (p *Page) URL() string {
 func (p *Page) Status() int {
 	p.t.Helper()
 	loader := p.frame().LoaderID
-	p.until("get the status", func(context.Context) (bool, error) { return p.watch.statusOf(loader) != 0, nil })
+	p.until("get the status", func(context.Context) error { return absentUnless(p.watch.statusOf(loader) != 0) })
 	return p.watch.statusOf(loader)
 }
 
@@ -101,21 +97,10 @@ func (p *Page) Text(selector string) (text string) {
 // non-breaking spaces, which count as spaces.
 func (p *Page) WaitForText(selector, want string) {
 	p.t.Helper()
-	read := "(document.querySelector(" + quote(selector) + ")?.innerText ?? '').replaceAll('\u00a0', ' ')"
-	p.until("read "+quote(want)+" in "+selector, func(ctx context.Context) (bool, error) {
-		text, err := chromedp.Run(ctx, p.evaluate(read))
-		var shown string
-		if err == nil {
-			err = json.Unmarshal(text, &shown)
-		}
-		if err != nil {
-			return false, nil // between two documents
-		}
-		if !strings.Contains(shown, want) {
-			return false, notYet{fmt.Errorf("got %.2000q", shown)}
-		}
-		return true, nil
-	})
+	p.element("read "+quote(want)+" in", selector, `(() => {
+		const text = element.innerText.replaceAll("\u00a0", " ");
+		if (!text.includes(`+quote(want)+`)) throw new Error("got " + JSON.stringify(text.slice(0, 2000)));
+	})()`, nil)
 }
 
 // Value waits for a field and returns its value.
@@ -136,7 +121,7 @@ func (p *Page) Exists(selector string) (exists bool) {
 // result into a pointer, which may be nil.
 func (p *Page) Eval(expression string, into any) {
 	p.t.Helper()
-	value, err := p.try(p.evaluate(expression))
+	value, err := try(p, p.evaluate(expression))
 	if err == nil && into != nil {
 		err = json.Unmarshal(value, into)
 	}
@@ -149,31 +134,32 @@ func (p *Page) Eval(expression string, into any) {
 // that throws is retried: the page may not be ready.
 func (p *Page) element(verb, selector, expression string, into any) {
 	p.t.Helper()
-	p.until(verb+" "+selector, func(ctx context.Context) (bool, error) { return p.find(ctx, selector, expression, into) })
+	what := verb + " " + selector
+	p.until(what, func(ctx context.Context) error { return p.find(ctx, what, selector, expression, into) })
 }
 
-// find evaluates an expression of an element, if it exists.
-func (p *Page) find(ctx context.Context, selector, expression string, into any) (found bool, err error) {
+// find evaluates an expression of an element, or returns why it cannot yet.
+func (p *Page) find(ctx context.Context, what, selector, expression string, into any) error {
+	p.t.Helper()
 	search := "(element => element && {found: " + expression + "})(document.querySelector(" + quote(selector) + "))"
 	value, err := chromedp.Run(ctx, p.evaluate(search))
-	var exception *chromedp.ExceptionError
-	if errors.As(err, &exception) {
-		err = messageOf(exception)
-		if strings.HasPrefix(err.Error(), "SyntaxError") { // waiting does not help
-			return false, err
+	if exception := new(chromedp.ExceptionError); errors.As(err, &exception) {
+		if strings.HasPrefix(messageOf(exception).Error(), "SyntaxError") { // waiting does not help
+			p.fatal(what, err)
 		}
-		return false, notYet{err}
+		return err
 	}
 	if err != nil || string(value) == "null" {
-		return false, nil // not there yet, or between two documents
+		return errAbsent // or between two documents
 	}
-	return true, json.Unmarshal(value, &struct {
+	err = json.Unmarshal(value, &struct {
 		Found any `json:"found"`
 	}{into})
+	if err != nil {
+		p.fatal(what, err)
+	}
+	return nil
 }
-
-// notYet is an error that may go away by waiting.
-type notYet struct{ error }
 
 // messageOf returns an exception's message without its stack.
 func messageOf(exception *chromedp.ExceptionError) error {
@@ -198,48 +184,53 @@ func (p *Page) evaluateIn(world runtime.ExecutionContextID, expression string) c
 // frame returns the state of the tab.
 func (p *Page) frame() *cdp.Frame {
 	p.t.Helper()
-	var frame *cdp.Frame
-	p.do("get the address", func(ctx context.Context, t *chromedp.Target) error {
+	return do(p, "get the address", func(ctx context.Context, t *chromedp.Target) (*cdp.Frame, error) {
 		tree, err := cdp.Call(ctx, t, page.GetFrameTree, cdp.Empty{})
-		if err == nil {
-			frame = tree.FrameTree.Frame
+		if err != nil {
+			return nil, err
 		}
-		return err
+		return tree.FrameTree.Frame, nil
 	})
-	return frame
 }
 
 // do runs an action, and ends the test if it fails.
-func (p *Page) do(what string, action func(context.Context, *chromedp.Target) error) {
+func do[R any](p *Page, what string, action chromedp.Action[R]) R {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, limit)
-	defer cancel()
-	if err := chromedp.Do(ctx, chromedp.Func(action)); err != nil {
+	result, err := try(p, action)
+	if err != nil {
 		p.fatal(what, err)
 	}
+	return result
 }
 
-func (p *Page) try(action chromedp.Action[[]byte]) ([]byte, error) {
+func try[R any](p *Page, action chromedp.Action[R]) (R, error) {
 	ctx, cancel := context.WithTimeout(p.ctx, limit)
 	defer cancel()
 	return chromedp.Run(ctx, action)
 }
 
-// until polls a condition until p.Limit, and at least once.
-func (p *Page) until(what string, ready func(context.Context) (bool, error)) {
+var errAbsent = errors.New("not there")
+
+func absentUnless(there bool) error {
+	if there {
+		return nil
+	}
+	return errAbsent
+}
+
+// until polls a condition until it returns no error, or ends the test after
+// p.Limit.
+func (p *Page) until(what string, condition func(context.Context) error) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, limit)
 	defer cancel()
 	for deadline := time.Now().Add(p.Limit); ; time.Sleep(5 * time.Millisecond) {
-		is, err := ready(ctx)
-		if is && err == nil {
+		err := condition(ctx)
+		if err == nil {
 			return
 		}
-		if err != nil && !errors.As(err, &notYet{}) {
-			p.fatal(what, err)
-		}
 		if time.Now().After(deadline) || p.ctx.Err() != nil {
-			p.fatal(what, cmp.Or(err, p.ctx.Err(), fmt.Errorf("not there after %s", p.Limit)))
+			p.fatal(what, err)
 		}
 	}
 }
@@ -247,7 +238,7 @@ func (p *Page) until(what string, ready func(context.Context) (bool, error)) {
 // fatal ends the test with the failed action and the page's address.
 func (p *Page) fatal(what string, err error) {
 	p.t.Helper()
-	address, other := p.try(p.evaluate("location.href"))
+	address, other := try(p, p.evaluate("location.href"))
 	if other != nil {
 		address = []byte("a page that does not respond")
 	}
@@ -267,19 +258,17 @@ func quote(text string) string {
 // Go navigates to an address and waits until the page is loaded.
 func (p *Page) Go(address string) {
 	p.t.Helper()
-	var loader cdp.LoaderID
-	p.do("go to "+address, func(ctx context.Context, t *chromedp.Target) error {
+	loader := do(p, "go to "+address, func(ctx context.Context, t *chromedp.Target) (cdp.LoaderID, error) {
 		result, err := cdp.Call(ctx, t, page.Navigate, page.NavigateParams{URL: address})
 		if err == nil && result.ErrorText != "" {
 			err = errors.New(result.ErrorText)
 		}
-		loader = result.LoaderID
-		return err
+		return result.LoaderID, err
 	})
 	if loader == "" {
 		return // within the document
 	}
-	p.until("load "+address, func(context.Context) (bool, error) { return p.watch.loaded(loader), nil })
+	p.until("load "+address, func(context.Context) error { return absentUnless(p.watch.loaded(loader)) })
 }
 
 // How long after an action a navigation may start, if it is not expected and if
@@ -291,25 +280,26 @@ const (
 
 // following runs an action and waits for the navigation that it starts, if any.
 // Leads is whether one is expected.
-func (p *Page) following(what string, leads bool, action func(context.Context, *chromedp.Target) error) {
+func (p *Page) following(what string, leads bool, action chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
 	before := p.watch.navigations()
-	p.do(what, action)
-	prevented, err := p.try(p.evaluate("window.prevented === true")) // a busy page responds after it has handled the action
+	do(p, what, action)
+	prevented, err := try(p, p.evaluate("window.prevented === true")) // a busy page responds after it has handled the action
 	patience := grace
 	if leads && (err != nil || string(prevented) != "true") {
 		patience = longGrace
 	}
 	start := time.Now()
-	p.until(what+" and load", func(context.Context) (bool, error) {
+	what += " and load"
+	p.until(what, func(context.Context) error {
 		if p.watch.navigations() == before {
-			return time.Since(start) > patience, nil
+			return absentUnless(time.Since(start) > patience)
 		}
 		over, failure := p.watch.last()
 		if failure != "" {
-			return false, errors.New(failure)
+			p.fatal(what, errors.New(failure))
 		}
-		return over, nil
+		return absentUnless(over)
 	})
 }
 
@@ -335,14 +325,11 @@ func (p *Page) Fill(selector, text string) {
 	if !typed {
 		return
 	}
-	p.do("fill "+selector, func(ctx context.Context, t *chromedp.Target) error {
-		if text == "" {
-			_, err := chromedp.KeyEvent(kb.Delete)(ctx, t)
-			return err
-		}
-		_, err := cdp.Call(ctx, t, input.InsertText, input.InsertTextParams{Text: text})
-		return err
-	})
+	enter := call(input.InsertText, input.InsertTextParams{Text: text})
+	if text == "" {
+		enter = chromedp.KeyEvent(kb.Delete)
+	}
+	do(p, "fill "+selector, enter)
 }
 
 // Click clicks an element where it is visible, and waits for the navigation that
@@ -354,21 +341,19 @@ func (p *Page) Click(selector string) {
 		Frame               float64 // time of the animation frame
 		Leads               bool    // a click opens another document
 	}
+	what := "click " + selector
 	var at, before place
-	p.until("click "+selector, func(ctx context.Context) (bool, error) {
+	p.until(what, func(ctx context.Context) error {
 		before, at = at, place{}
-		if is, err := p.find(ctx, selector, clickable, &at); !is || err != nil {
-			return false, err
+		if err := p.find(ctx, what, selector, clickable, &at); err != nil {
+			return err
 		}
 		if at.X != before.X || at.Y != before.Y || at.Width != before.Width || at.Height != before.Height || at.Frame == before.Frame {
-			return false, notYet{errors.New("the element is moving")}
+			return errors.New("the element is moving")
 		}
-		return true, nil
+		return nil
 	})
-	p.following("click "+selector, at.Leads, func(ctx context.Context, t *chromedp.Target) error {
-		_, err := chromedp.MouseClickXY(at.X, at.Y)(ctx, t)
-		return err
-	})
+	p.following(what, at.Leads, chromedp.MouseClickXY(at.X, at.Y))
 }
 
 // clickable returns where an element can be clicked, or throws if it cannot.
@@ -403,11 +388,8 @@ const leads = `(element => {
 		return Boolean(form) && (!button || button.type === "submit") && (form.noValidate || form.matches(":valid"));
 	})`
 
-var keys = map[string]string{
-	"Tab": kb.Tab, "Enter": kb.Enter, "Space": " ", "Escape": kb.Escape, "Backspace": kb.Backspace, "Delete": kb.Delete,
-	"ArrowUp": kb.ArrowUp, "ArrowDown": kb.ArrowDown, "ArrowLeft": kb.ArrowLeft, "ArrowRight": kb.ArrowRight,
-	"Home": kb.Home, "End": kb.End, "PageUp": kb.PageUp, "PageDown": kb.PageDown,
-}
+// keys are the keys with a name.
+var keys = map[string]string{"Tab": kb.Tab, "Enter": kb.Enter, "Space": " ", "ArrowDown": kb.ArrowDown}
 
 // Press presses a key, such as "Tab", "Shift+Tab" or "a", and waits for the
 // navigation that it starts, if any.
@@ -425,16 +407,13 @@ func (p *Page) Press(key string) {
 	if shifted {
 		options = append(options, chromedp.KeyModifiers(chromedp.ModifierShift))
 	}
-	press := func(ctx context.Context, t *chromedp.Target) error {
-		_, err := chromedp.KeyEvent(code, options...)(ctx, t)
-		return err
-	}
+	press := chromedp.KeyEvent(code, options...)
 	if name == "Enter" || name == "Space" {
 		var leading bool
 		p.Eval(leads+"(document.activeElement ?? document.body)", &leading)
 		p.following("press "+key, leading, press)
 	} else {
-		p.do("press "+key, press)
+		do(p, "press "+key, press)
 	}
 }
 

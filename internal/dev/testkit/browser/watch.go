@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"net/netip"
+	"net"
 	"net/url"
 	"strings"
 	"sync"
@@ -115,15 +115,7 @@ func (w *watch) requested(address string) {
 // have no host.
 func loopback(address string) bool {
 	u, err := url.Parse(address)
-	if err != nil {
-		return false
-	}
-	host := u.Hostname()
-	if host == "" || host == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback()
+	return err == nil && (u.Host == "" || u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
 }
 
 // navigations returns the number of navigations started.
