@@ -56,7 +56,7 @@ func (s *Store) onPostgres(ctx context.Context, on executor, statement string, a
 // Until it does so by itself, it may sort whole tables instead of using an
 // index.
 func (s *Store) Analyze(ctx context.Context, tx *ent.Tx) error {
-	return s.onPostgres(ctx, tx, "ANALYZE categories, tools, sections, price_changes, comparisons, comparison_categories, journal_entries")
+	return s.onPostgres(ctx, tx, "ANALYZE categories, tools, sections, price_changes, comparisons, tool_search, journal_entries")
 }
 
 // Vacuum lets PostgreSQL use index-only scans right after an import. It would do

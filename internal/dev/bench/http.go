@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
-	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,6 +20,7 @@ import (
 
 	_ "github.com/lib/pq" // for the hand-written queries
 
+	"palmares/internal/core/store"
 	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
@@ -44,7 +43,7 @@ func overHTTP(t testing.TB) {
 		cfg, server, key := serveCatalog(t, kind, 5_000)
 		defer server.Kill()
 		idle, _ := memoryOf(server)
-		other, header := startBare(t, server, key, cfg.DatabaseURL)
+		other, header := startBare(t, server, key, cfg)
 		auth := bearer(key)
 		hit := getText("/api/v1/tools", auth)
 		query := `{"query":"{tools(limit: 50) {items {` + toolFields + `} meta {total page limit pages}}}"}`
@@ -62,25 +61,6 @@ func overHTTP(t testing.TB) {
 		}
 		after, _ := memoryOf(server)
 		memory = append(memory, fmt.Sprintf("%s: %s idle, %s after this load", kind, inMB(idle), inMB(after)))
-		if kind == "SQLite" {
-			continue
-		}
-		slugs := fetchSlugs(t, server.Address)
-		one := func(path, headers string) (r requests) {
-			for _, slug := range slugs {
-				r.Texts = append(r.Texts, getText(path+slug, headers))
-			}
-			return r
-		}
-		for _, c := range []contest{
-			{"miss, list of 50", requests{Texts: []string{getText("/api/v1/tools?score_min=0.000"+number, auth)}}, requests{Texts: []string{getText("/list?score_min=0.000"+number, "")}}, 0.8},
-			{"miss, one tool", one("/api/v1/tools/", auth), one("/tools/", ""), 0.7},
-		} {
-			// With a tiny cache, every tool is evicted before it is requested again.
-			small := load.Serve(t, cfg, "PALMARES_CACHE_MB=1")
-			c.run(t, table, kind, small.Address, other)
-			small.Kill()
-		}
 	}
 	table.Print(os.Stdout)
 	fmt.Println(strings.Join(memory, "\n") + "\n")
@@ -110,13 +90,14 @@ func (c contest) run(t testing.TB, table *load.Table, kind, ours, theirs string)
 		totals[0].P50.Round(10*time.Microsecond), totals[0].P99.Round(10*time.Microsecond))
 }
 
-func fetchSlugs(t testing.TB, address string) (slugs []string) {
+// fetchSlugs returns the slugs of a list, up to 20 pages.
+func fetchSlugs(t testing.TB, address, path string) (slugs []string) {
 	for page := range 20 {
-		data := fetch(t, fmt.Sprintf("http://%s/api/v1/pricing?limit=200&page=%d", address, page+1))
+		data := fetch(t, fmt.Sprintf("http://%s%spage=%d", address, path, page+1))
 		var list struct{ Data []struct{ Slug string } }
 		testkit.Check(t, json.Unmarshal(data, &list))
-		for _, tool := range list.Data {
-			slugs = append(slugs, tool.Slug)
+		for _, item := range list.Data {
+			slugs = append(slugs, item.Slug)
 		}
 	}
 	return slugs
@@ -127,15 +108,15 @@ func fetchSlugs(t testing.TB, address string) (slugs []string) {
 type bare struct {
 	Body, Gzipped []byte
 	Header        http.Header // of our response
-	DatabaseURL   string
+	Database      store.Config
 }
 
 // startBare starts a bare server with the list of tools of ours. It returns its
 // address and the headers of our list.
-func startBare(t testing.TB, ours *blackbox.Server, key, databaseURL string) (address string, header http.Header) {
+func startBare(t testing.TB, ours *blackbox.Server, key string, cfg store.Config) (address string, header http.Header) {
 	response, body, err := load.Do(t.Context(), load.Client, "http://"+ours.Address+"/api/v1/tools", "", "Authorization", "Bearer "+key)
 	testkit.Check(t, err)
-	b := bare{Body: body, Header: response.Header, DatabaseURL: databaseURL}
+	b := bare{Body: body, Header: response.Header, Database: cfg}
 	for _, name := range []string{"Date", "Content-Length", "Connection"} { // net/http adds its own
 		b.Header.Del(name)
 	}
@@ -178,51 +159,11 @@ func serveBare(t testing.TB) {
 	handle("GET /gzip", gzipped, 200, b.Gzipped)
 	handle("GET /304", notModified, 304, nil)
 	handle("POST /post", b.Header, 200, b.Body)
-	if b.DatabaseURL != "" {
-		db, err := sql.Open("postgres", b.DatabaseURL+"&sslmode=disable&binary_parameters=yes")
-		testkit.Check(t, err)
-		db.SetMaxOpenConns(connections)
-		db.SetMaxIdleConns(connections)
-		encode := func(w http.ResponseWriter, value any, err error) {
-			data, encodeErr := json.Marshal(value)
-			if err != nil || encodeErr != nil {
-				write(w, plain, http.StatusInternalServerError, nil)
-				return
-			}
-			write(w, plain, 200, data)
-		}
-		mux.HandleFunc("GET /list", func(w http.ResponseWriter, r *http.Request) {
-			list, err := readList(r.Context(), db, r.URL.Query().Get("score_min"))
-			encode(w, list, err)
-		})
-		mux.HandleFunc("GET /tools/{slug}", func(w http.ResponseWriter, r *http.Request) {
-			tools, err := readTools(r.Context(), db, toolSQL+"AND slug = $1", r.PathValue("slug"))
-			encode(w, append(tools, toolRow{})[0], err)
-		})
-	}
+	hand, err := openByHand(b.Database)
+	testkit.Check(t, err)
+	hand.handle(mux, func(w http.ResponseWriter, body []byte) { write(w, plain, 200, body) })
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	testkit.Check(t, err)
 	fmt.Println(listener.Addr())
 	testkit.Check(t, http.Serve(listener, mux))
-}
-
-type toolList struct {
-	Data []toolRow `json:"data"`
-	Meta struct {
-		Total, Page, Limit, Pages int
-	} `json:"meta"`
-}
-
-func readList(ctx context.Context, db *sql.DB, scoreMin string) (list toolList, err error) {
-	least, err := strconv.ParseFloat(scoreMin, 64)
-	if err != nil {
-		return list, err
-	}
-	const where = "AND untested = false AND score >= $1 "
-	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM tools WHERE retired_at IS NULL "+where, least).Scan(&list.Meta.Total); err != nil {
-		return list, err
-	}
-	list.Meta.Page, list.Meta.Limit, list.Meta.Pages = 1, 50, (list.Meta.Total+49)/50
-	list.Data, err = readTools(ctx, db, toolSQL+where+"ORDER BY untested, score DESC, slug LIMIT 50", least)
-	return list, err
 }

@@ -30,7 +30,7 @@ var parts = []struct {
 	run      func(testing.TB)
 }{
 	{"imports", true, imports},
-	{"graphql", true, graphql},
+	{"cold", true, cold},
 	{"http", true, overHTTP},
 	{"webhooks", true, webhooks},
 	{"memory", true, memory},

@@ -1,0 +1,364 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"palmares/graph"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/load"
+	"palmares/internal/dev/testkit"
+)
+
+const toolFields = `slug name domain categorySlug icpCode pricing price score verifiability tagline canonicalUrl avisUrl alternativesUrl updatedAt`
+
+// The same list with links, over GraphQL.
+const linkedQuery = `query ($page: Int!, $score: Float!) {tools(page: $page, filter: {scoreMin: $score}) {meta {total} items {` + toolFields + `
+	category {slug label} comparisons {slug title updatedAt toolA {slug name score} toolB {slug name score}}}}}`
+
+// toolRow is what a program without GraphQL would encode.
+type toolRow struct {
+	Slug            string          `json:"slug"`
+	Name            string          `json:"name"`
+	Domain          string          `json:"domain"`
+	Category        string          `json:"category"`
+	Icp             string          `json:"icp"`
+	Pricing         string          `json:"pricing"`
+	Price           string          `json:"price"`
+	Score           *float64        `json:"score"`
+	Verifiability   *float64        `json:"verifiability"`
+	Tagline         string          `json:"tagline"`
+	CanonicalURL    string          `json:"canonical_url"`
+	AvisURL         *string         `json:"avis_url"`
+	AlternativesURL string          `json:"alternatives_url"`
+	UpdatedAt       string          `json:"updated_at"`
+	Label           string          `json:"label,omitempty"`
+	Comparisons     []comparisonRow `json:"comparisons,omitempty"`
+}
+
+type comparisonRow struct {
+	Slug      string      `json:"slug"`
+	Title     string      `json:"title"`
+	UpdatedAt string      `json:"updated_at"`
+	Tools     [2]toolLink `json:"tools"`
+}
+
+type toolLink struct {
+	Slug  string   `json:"slug"`
+	Name  string   `json:"name"`
+	Score *float64 `json:"score"`
+}
+
+type toolList struct {
+	Data []toolRow `json:"data"`
+	Meta struct {
+		Total, Page, Limit, Pages int
+	} `json:"meta"`
+}
+
+// byHand reads the catalog as a good programmer would who has no GraphQL: with
+// prepared statements, indexes for them and as many connections as ours.
+type byHand struct {
+	db                                                          *sql.DB
+	tool, list, listOf, count, countOf, linked, comparisonsOf50 *sql.Stmt
+}
+
+const (
+	handColumns = `t.slug, t.name, t.domain, t.category_slug, t.icp, t.pricing, t.price, t.score, t.verifiability, t.tagline, t.canonical_url, t.avis_url, t.alternatives_url, t.updated_at`
+	handActive  = ` WHERE t.retired_at IS NULL AND t.untested = false AND t.score >= $1`
+	handOrder   = ` ORDER BY t.untested, t.score DESC, t.slug LIMIT 50 OFFSET $2`
+)
+
+func openByHand(cfg store.Config) (*byHand, error) {
+	driver, dsn := "sqlite", "file:"+store.File(cfg.DataDir)+"?_pragma=busy_timeout(5000)"
+	if cfg.DatabaseURL != "" {
+		driver, dsn = "postgres", cfg.DatabaseURL+"&sslmode=disable&binary_parameters=yes"
+	}
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
+	for _, statement := range []string{
+		"CREATE INDEX IF NOT EXISTS by_hand_score ON tools (untested, score DESC, slug) WHERE retired_at IS NULL",
+		"CREATE INDEX IF NOT EXISTS by_hand_category ON tools (category_slug, untested, score DESC, slug) WHERE retired_at IS NULL",
+		"ANALYZE tools",
+	} {
+		if _, err := db.Exec(statement); err != nil {
+			return nil, err
+		}
+	}
+	h := &byHand{db: db}
+	in := make([]string, 50)
+	for i := range in {
+		in[i] = fmt.Sprintf("$%d", i+1)
+	}
+	for target, text := range map[**sql.Stmt]string{
+		&h.tool:    "SELECT " + handColumns + " FROM tools t WHERE t.retired_at IS NULL AND t.slug = $1",
+		&h.list:    "SELECT " + handColumns + " FROM tools t" + handActive + handOrder,
+		&h.listOf:  "SELECT " + handColumns + " FROM tools t" + handActive + " AND t.category_slug = $3" + handOrder,
+		&h.count:   "SELECT count(*) FROM tools t" + handActive,
+		&h.countOf: "SELECT count(*) FROM tools t" + handActive + " AND t.category_slug = $2",
+		&h.linked:  "SELECT " + handColumns + ", c.label FROM tools t JOIN categories c ON c.slug = t.category_slug" + handActive + handOrder,
+		&h.comparisonsOf50: `SELECT c.slug, c.title, c.updated_at, a.slug, a.name, a.score, b.slug, b.name, b.score FROM comparisons c
+			JOIN tools a ON a.slug = c.tool_a_slug JOIN tools b ON b.slug = c.tool_b_slug
+			WHERE c.published AND (c.tool_a_slug IN (` + strings.Join(in, ", ") + `) OR c.tool_b_slug IN (` + strings.Join(in, ", ") + `)) ORDER BY c.updated_at DESC, c.slug`,
+	} {
+		if *target, err = db.Prepare(text); err != nil {
+			return nil, err
+		}
+	}
+	return h, nil
+}
+
+func readTools(ctx context.Context, statement *sql.Stmt, labels bool, args ...any) ([]toolRow, error) {
+	rows, err := statement.QueryContext(ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var tools []toolRow
+	for rows.Next() {
+		var t toolRow
+		columns := []any{&t.Slug, &t.Name, &t.Domain, &t.Category, &t.Icp, &t.Pricing, &t.Price, &t.Score, &t.Verifiability,
+			&t.Tagline, &t.CanonicalURL, &t.AvisURL, &t.AlternativesURL, &t.UpdatedAt}
+		if labels {
+			columns = append(columns, &t.Label)
+		}
+		if err := rows.Scan(columns...); err != nil {
+			return nil, err
+		}
+		tools = append(tools, t)
+	}
+	return tools, rows.Err()
+}
+
+// readList reads a page of tools with a minimum score, optionally of a category.
+func (h *byHand) readList(ctx context.Context, page int, score float64, category string) (list toolList, err error) {
+	count, rows, countArgs, rowArgs := h.count, h.list, []any{score}, []any{score, (page - 1) * 50}
+	if category != "" {
+		count, rows, countArgs, rowArgs = h.countOf, h.listOf, append(countArgs, category), append(rowArgs, category)
+	}
+	if err := count.QueryRowContext(ctx, countArgs...).Scan(&list.Meta.Total); err != nil {
+		return list, err
+	}
+	list.Meta.Page, list.Meta.Limit, list.Meta.Pages = page, 50, (list.Meta.Total+49)/50
+	list.Data, err = readTools(ctx, rows, false, rowArgs...)
+	return list, err
+}
+
+// readLinked reads a page of tools with their categories and comparisons.
+func (h *byHand) readLinked(ctx context.Context, page int, score float64) (list toolList, err error) {
+	if err := h.count.QueryRowContext(ctx, score).Scan(&list.Meta.Total); err != nil {
+		return list, err
+	}
+	if list.Data, err = readTools(ctx, h.linked, true, score, (page-1)*50); err != nil || len(list.Data) == 0 {
+		return list, err
+	}
+	args, at := make([]any, 50), map[string]*toolRow{}
+	for i := range args {
+		t := &list.Data[min(i, len(list.Data)-1)]
+		args[i], at[t.Slug] = t.Slug, t
+	}
+	rows, err := h.comparisonsOf50.QueryContext(ctx, args...)
+	if err != nil {
+		return list, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var c comparisonRow
+		a, b := &c.Tools[0], &c.Tools[1]
+		if err := rows.Scan(&c.Slug, &c.Title, &c.UpdatedAt, &a.Slug, &a.Name, &a.Score, &b.Slug, &b.Name, &b.Score); err != nil {
+			return list, err
+		}
+		for _, link := range c.Tools {
+			if t := at[link.Slug]; t != nil && len(t.Comparisons) < 10 {
+				t.Comparisons = append(t.Comparisons, c)
+			}
+		}
+	}
+	return list, rows.Err()
+}
+
+// handle adds the hand-written paths to a bare server.
+func (h *byHand) handle(mux *http.ServeMux, write func(w http.ResponseWriter, body []byte)) {
+	add := func(pattern string, read func(r *http.Request, query url.Values) (any, error)) {
+		mux.HandleFunc("GET "+pattern, func(w http.ResponseWriter, r *http.Request) {
+			value, err := read(r, r.URL.Query())
+			if err != nil {
+				w.WriteHeader(http.StatusInternalServerError)
+				return
+			}
+			body, _ := json.Marshal(value)
+			write(w, body)
+		})
+	}
+	number := func(query url.Values, name string) float64 {
+		n, _ := strconv.ParseFloat(query.Get(name), 64)
+		return n
+	}
+	add("/list", func(r *http.Request, query url.Values) (any, error) {
+		return h.readList(r.Context(), int(number(query, "page")), number(query, "score_min"), query.Get("category"))
+	})
+	add("/linked", func(r *http.Request, query url.Values) (any, error) {
+		return h.readLinked(r.Context(), int(number(query, "page")), number(query, "score_min"))
+	})
+	add("/tools/{slug}", func(r *http.Request, _ url.Values) (any, error) {
+		tools, err := readTools(r.Context(), h.tool, false, r.PathValue("slug"))
+		return append(tools, toolRow{})[0], err
+	})
+}
+
+// cold measures requests that no cache has seen, against hand-written SQL.
+func cold(t testing.TB) {
+	table := load.NewTable("uncached, over HTTP, 16 connections, 5,000 tools", "database", "ours per second", "by hand", "ratio", "goal", "p50", "p99", "allocations", "by hand")
+	for _, kind := range kinds {
+		progress("%s, uncached against SQL by hand", kind)
+		cfg, server, key := serveCatalog(t, kind, 5_000)
+		other, _ := startBare(t, server, key, cfg)
+		categories, slugs := fetchSlugs(t, server.Address, "/api/v1/categories?"), fetchSlugs(t, server.Address, "/api/v1/pricing?limit=200&")
+		random := rand.New(rand.NewPCG(1, 2))
+		var lists, listsByHand, linked, linkedByHand, tools, toolsByHand []string
+		for range 20_000 {
+			query := fmt.Sprintf("?page=%d&score_min=%.6f", 1+random.IntN(5), random.Float64()*4)
+			linked = append(linked, postText("/graphql", fmt.Sprintf(`{"query":%q,"variables":{"page":%d,"score":%.6f}}`, strings.Join(strings.Fields(linkedQuery), " "), 1+random.IntN(5), random.Float64()*4), bearer(key)))
+			linkedByHand = append(linkedByHand, getText("/linked"+query, ""))
+			if random.IntN(2) == 0 {
+				query += "&category=" + categories[random.IntN(len(categories))]
+			}
+			lists, listsByHand = append(lists, getText("/api/v1/tools"+query, bearer(key))), append(listsByHand, getText("/list"+query, ""))
+		}
+		for _, slug := range slugs {
+			tools, toolsByHand = append(tools, getText("/api/v1/tools/"+slug, bearer(key))), append(toolsByHand, getText("/tools/"+slug, ""))
+		}
+		server.Kill()
+		allocations := countAllocations(t, cfg, slugs)
+		for i, c := range []struct {
+			name         string
+			ours, theirs []string
+			goal         float64
+		}{
+			{"list of 50, random page and filter", lists, listsByHand, 2},
+			{"one tool", tools, toolsByHand, 1.3},
+			{"GraphQL: 50 tools, categories, comparisons, their tools", linked, linkedByHand, 1.5},
+		} {
+			// A new server for each turn, and each request once, so that none is cached.
+			var turns []contest
+			for range 4 {
+				turns = append(turns, contest{c.name, requests{Texts: c.ours, Count: len(c.ours) / 4}, requests{Texts: c.theirs, Count: len(c.theirs) / 4}, c.goal})
+			}
+			runCold(t, table, kind, cfg, other, turns, allocations[i])
+		}
+	}
+	table.Print(os.Stdout)
+	coldLarge(t)
+}
+
+// runCold lets both sides take turns and adds a row.
+func runCold(t testing.TB, table *load.Table, kind string, cfg store.Config, other string, turns []contest, allocations [2]uint64) {
+	progress("  %s", turns[0].name)
+	var totals [2]results
+	for turn, c := range turns {
+		server := load.Serve(t, cfg)
+		time.Sleep(2 * time.Second) // until the catalog is in memory
+		for side, r := range []requests{c.ours, c.theirs} {
+			r.Address = []string{server.Address, other}[side]
+			r.Texts = r.Texts[turn*r.Count : (turn+1)*r.Count]
+			warmUp := r
+			warmUp.Texts, warmUp.Count = []string{getText([]string{"/api/v1/stats", "/body"}[side], "")}, 50
+			warmUp.sendAll(t)
+			got := r.sendAll(t)
+			totals[side].Requests += got.Requests
+			totals[side].Took += got.Took
+			totals[side].P50, totals[side].P99 = max(totals[side].P50, got.P50), max(totals[side].P99, got.P99)
+		}
+		server.Kill()
+	}
+	a, b := totals[0].perSecond(), totals[1].perSecond()
+	table.Add(turns[0].name, kind, fmt.Sprintf("%.0f", a), fmt.Sprintf("%.0f", b), fmt.Sprintf("%.2f", a/b), fmt.Sprintf("%.1f", turns[0].goal),
+		totals[0].P50.Round(10*time.Microsecond), totals[0].P99.Round(10*time.Microsecond), allocations[0], allocations[1])
+}
+
+// countAllocations returns the allocations of each operation in this process,
+// ours and by hand, without HTTP.
+func countAllocations(t testing.TB, cfg store.Config, slugs []string) (counts [3][2]uint64) {
+	ctx := t.Context()
+	s := testkit.Open(t, cfg)
+	e := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler)})
+	testkit.Check(t, e.Preload(ctx))
+	h, err := openByHand(cfg)
+	testkit.Check(t, err)
+	defer h.db.Close()
+	execute := func(query string, variables map[string]any) {
+		if result := e.Execute(ctx, graph.Request{Query: query, Variables: variables}); len(result.Errors) > 0 {
+			t.Fatal(result.Errors)
+		}
+	}
+	encode := func(value any, err error) {
+		testkit.Check(t, err)
+		_, err = json.Marshal(value)
+		testkit.Check(t, err)
+	}
+	page := map[string]any{"page": 2, "score": 1.5}
+	for i, sides := range [][2]func(){
+		{func() {
+			execute(`query ($page: Int!, $score: Float!) {tools(page: $page, filter: {scoreMin: $score}) {meta {total page limit pages} items {`+toolFields+`}}}`, page)
+		}, func() { list, err := h.readList(ctx, 2, 1.5, ""); encode(list, err) }},
+		{func() {
+			execute(`query ($slug: String!) {tool(slug: $slug) {`+toolFields+`}}`, map[string]any{"slug": slugs[7]})
+		}, func() { tools, err := readTools(ctx, h.tool, false, slugs[7]); encode(tools, err) }},
+		{func() { execute(linkedQuery, page) }, func() { list, err := h.readLinked(ctx, 2, 1.5); encode(list, err) }},
+	} {
+		for side, run := range sides {
+			const rounds = 100
+			run() // prepares statements and caches documents
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			for range rounds {
+				run()
+			}
+			runtime.ReadMemStats(&after)
+			counts[i][side] = (after.Mallocs - before.Mallocs) / rounds
+		}
+	}
+	return counts
+}
+
+// coldLarge measures deep pages, searches and memory with 100,000 tools.
+func coldLarge(t testing.TB) {
+	table := load.NewTable("100,000 tools", "database", "measured", "goal")
+	for _, kind := range kinds {
+		progress("%s, 100,000 tools", kind)
+		_, server, key := serveCatalog(t, kind, 100_000)
+		time.Sleep(5 * time.Second)                 // until as much as possible is in memory
+		median := func(path string) time.Duration { // {number} makes each request another one
+			r := requests{Address: server.Address, Connections: 1, Count: 100, Texts: []string{getText(path, bearer(key))}}
+			return r.sendAll(t).P50
+		}
+		first, deep := median("/api/v1/tools?score_min=0.000"+number), median("/api/v1/tools?page=1000&score_min=0.000"+number)
+		table.Add("uncached page 1,000 / page 1", kind, fmt.Sprintf("%.2f (%s / %s)", float64(deep)/float64(first), deep.Round(10*time.Microsecond), first.Round(10*time.Microsecond)), "2.0")
+		for name, words := range map[string]string{"one word": "atelier", "two words": "atelier code", "five words": "atelier agent code prix outil", "no match": "introuvable"} {
+			table.Add("uncached search, "+name, kind, median("/api/v1/tools?search="+url.QueryEscape(words)+"&score_min=0.000"+number).Round(10*time.Microsecond), "5 or 100 ms")
+		}
+		for page := range 500 {
+			fetch(t, fmt.Sprintf("http://%s/api/v1/tools?limit=200&page=%d&x=%s", server.Address, page+1, key))
+		}
+		resident, _ := memoryOf(server)
+		table.Add("resident memory after reading all tools", kind, inMB(resident), "300 MB")
+		server.Kill()
+	}
+	table.Print(os.Stdout)
+}
