@@ -2,9 +2,6 @@ package auth
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"time"
 
 	entsql "entgo.io/ent/dialect/sql"
@@ -21,7 +18,7 @@ import (
 	"palmares/internal/core/store"
 )
 
-// Accounts manages the accounts and keys of a database.
+// Accounts manages accounts with their keys, sessions and confirmations.
 type Accounts struct {
 	store *store.Store
 	now   func() time.Time
@@ -162,9 +159,7 @@ func emailHash(ctx context.Context, tx *ent.Tx, email string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	mac := hmac.New(sha256.New, key.Value)
-	mac.Write([]byte(email))
-	return hex.EncodeToString(mac.Sum(nil)), nil
+	return keyedHash(key.Value, email), nil
 }
 
 // Carried returns how many requests of deleted accounts with the same address

@@ -184,11 +184,11 @@ func TestMaxKeysPerDay(t *testing.T) {
 			t.Fatalf("a day later: got %v, want no error", err)
 		}
 
-		tidy(t, s, now.Add(revokedKeyRetention-25*time.Hour))
+		deleteExpired(t, s, now.Add(revokedKeyRetention-25*time.Hour))
 		if keys, _ := accounts.Keys(t.Context(), acc); len(keys) != maxKeysPerDay+1 {
 			t.Errorf("before 90 days: got %d keys, want %d", len(keys), maxKeysPerDay+1)
 		}
-		tidy(t, s, now.Add(revokedKeyRetention))
+		deleteExpired(t, s, now.Add(revokedKeyRetention))
 		if keys, _ := accounts.Keys(t.Context(), acc); len(keys) != 1 || keys[0].Name != "stays" {
 			t.Errorf("after 90 days: got %d keys, want 1", len(keys))
 		}
@@ -197,20 +197,18 @@ func TestMaxKeysPerDay(t *testing.T) {
 
 // The records of deleted accounts contain no address.
 func TestAddressesOfDeletedAccounts(t *testing.T) {
-	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newFixture(t, s)
+	eachFixture(t, func(t *testing.T, a *fixture) {
 		ana := a.account("ana@example.com")
-		s.Write.Customer.Create().SetID("cus_1").SetAccountID(ana.ID).SetEmail(ana.Email).ExecX(t.Context())
-		s.Write.Customer.Create().SetID("cus_0").SetEmail("left-before@example.com").ExecX(t.Context())
-		if err := NewAccounts(s).Delete(t.Context(), ana); err != nil {
+		a.store.Write.Customer.Create().SetID("cus_1").SetAccountID(ana.ID).SetEmail(ana.Email).ExecX(t.Context())
+		a.store.Write.Customer.Create().SetID("cus_0").SetEmail("left-before@example.com").ExecX(t.Context())
+		if err := a.Delete(t.Context(), ana); err != nil {
 			t.Fatal(err)
 		}
-		if email := s.Write.Customer.GetX(t.Context(), "cus_1").Email; email != "" {
+		if email := a.store.Write.Customer.GetX(t.Context(), "cus_1").Email; email != "" {
 			t.Errorf("got address %s, want none", email)
 		}
-		tidy(t, s, a.time.Add(2*confirmationRetention))
-		if stored := everythingStored(t, s); strings.Contains(stored, "@example.com") {
+		deleteExpired(t, a.store, a.time.Add(2*confirmationRetention))
+		if stored := everythingStored(t, a.store); strings.Contains(stored, "@example.com") {
 			t.Errorf("got a stored address, want none:\n%s", stored)
 		}
 	})
@@ -218,14 +216,10 @@ func TestAddressesOfDeletedAccounts(t *testing.T) {
 
 // Reads do not wait for a writer.
 func TestReadsDuringAWrite(t *testing.T) {
-	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newFixture(t, s)
-		sessions, accounts := NewSessions(s), NewAccounts(s)
-		sessions.now = a.now
-		token := signedIn(a, "ana@example.com")
+	eachFixture(t, func(t *testing.T, a *fixture) {
+		token := a.signedIn("ana@example.com")
 		challenge := a.signIn("ana@example.com")
-		writing, err := s.Write.Tx(t.Context())
+		writing, err := a.store.Write.Tx(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -233,20 +227,20 @@ func TestReadsDuringAWrite(t *testing.T) {
 		writing.Confirmation.Update().Where(confirmation.Email("nobody")).SetTries(0).ExecX(t.Context())
 		done := make(chan error, 1)
 		go func() {
-			acc, err := sessions.Find(t.Context(), token)
+			acc, err := a.SessionAccount(t.Context(), token)
 			if err != nil {
 				done <- err
 				return
 			}
-			_, a1 := sessions.List(t.Context(), acc)
-			_, a2 := accounts.Find(t.Context(), acc.Email)
-			_, a3 := accounts.List(t.Context())
-			_, a4 := accounts.Keys(t.Context(), acc)
-			_, a5 := accounts.HasRevokedKeys(t.Context(), acc)
-			_, a6 := accounts.Usage(t.Context(), acc, 3)
-			_, a7 := a.FindByLink(t.Context(), challenge.Link)
-			_, a8 := a.FindByBrowser(t.Context(), signingIn, challenge.Browser)
-			_, a9 := a.List(t.Context(), acc)
+			_, a1 := a.Sessions(t.Context(), acc)
+			_, a2 := a.Find(t.Context(), acc.Email)
+			_, a3 := a.List(t.Context())
+			_, a4 := a.Keys(t.Context(), acc)
+			_, a5 := a.HasRevokedKeys(t.Context(), acc)
+			_, a6 := a.Usage(t.Context(), acc, 3)
+			_, a7 := a.ConfirmationByLink(t.Context(), challenge.Link)
+			_, a8 := a.ConfirmationByBrowser(t.Context(), signingIn, challenge.Browser)
+			_, a9 := a.Confirmations(t.Context(), acc)
 			done <- errors.Join(a1, a2, a3, a4, a5, a6, a7, a8, a9)
 		}()
 		if err := wait.Receive(t, "reads during a write", done); err != nil {
@@ -258,18 +252,14 @@ func TestReadsDuringAWrite(t *testing.T) {
 // An account that is created while another one of its address is being deleted
 // still carries its usage.
 func TestSigningUpDuringDeletion(t *testing.T) {
-	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newFixture(t, s)
-		accounts := NewAccounts(s)
-		accounts.now = a.now
-		acc, err := accounts.Create(t.Context(), "ana@example.com", Developer)
+	eachFixture(t, func(t *testing.T, a *fixture) {
+		acc, err := a.Create(t.Context(), "ana@example.com", Developer)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Write.Usage.Create().SetAccountID(acc.ID).SetDay(dayOf(a.time)).SetRequests(700).ExecX(t.Context())
+		a.store.Write.Usage.Create().SetAccountID(acc.ID).SetDay(dayOf(a.time)).SetRequests(700).ExecX(t.Context())
 		created := make(chan *ent.Account, 1)
-		err = s.Update(t.Context(), func(tx *ent.Tx) error { // like Accounts.Delete
+		err = a.store.Update(t.Context(), func(tx *ent.Tx) error { // like Accounts.Delete
 			if err := storeFormerUsage(t.Context(), tx, acc, dayOf(a.time)); err != nil {
 				return err
 			}
@@ -277,15 +267,15 @@ func TestSigningUpDuringDeletion(t *testing.T) {
 			tx.Account.DeleteOne(acc).ExecX(t.Context())
 			go func() {
 				created <- func() *ent.Account {
-					acc, err := accounts.Create(t.Context(), "ana@example.com", Developer)
+					acc, err := a.Create(t.Context(), "ana@example.com", Developer)
 					if err != nil {
 						t.Error(err)
 					}
 					return acc
 				}()
 			}()
-			if s.Dialect() == "postgres" {
-				waitForLock(t, s)
+			if a.store.Dialect() == "postgres" {
+				waitForLock(t, a.store)
 			}
 			return nil
 		})

@@ -27,20 +27,18 @@ func eachJump(t *testing.T, test func(t *testing.T, a *fixture, jump time.Durati
 }
 
 // sessionState returns whether a session and its API key are accepted.
-func sessionState(t *testing.T, a *fixture, sessions *Sessions, token, key string) string {
-	t.Helper()
+func (a *fixture) sessionState(token, key string) string {
+	a.t.Helper()
 	keyring := newKeyring(a.store)
 	keyring.now = a.now
-	return fmt.Sprintf("session %t, key %t", whose(t, sessions, token) != "", tried(keyring, key) == "")
+	return fmt.Sprintf("session %t, key %t", a.emailOf(token) != "", tryKey(keyring, key) == "")
 }
 
 func TestSessionsWithAWrongClock(t *testing.T) {
 	eachJump(t, func(t *testing.T, a *fixture, jump time.Duration) {
-		sessions := NewSessions(a.store)
-		sessions.now = a.now
 		start := func(email string) (token, key string) {
-			token = signedIn(a, email)
-			key, err := sessions.Key(t.Context(), token)
+			token = a.signedIn(email)
+			key, err := a.SessionKey(t.Context(), token)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -48,7 +46,7 @@ func TestSessionsWithAWrongClock(t *testing.T) {
 		}
 		want := func(when, token, key, want string) {
 			t.Helper()
-			if got := sessionState(t, a, sessions, token, key); got != want {
+			if got := a.sessionState(token, key); got != want {
 				t.Errorf("%s: got %s, want %s", when, got, want)
 			}
 		}
@@ -70,7 +68,7 @@ func TestSessionsWithAWrongClock(t *testing.T) {
 		// nothing is deleted. Nothing comes back a year later.
 		for _, later := range []time.Duration{SessionLifetime + clockTolerance, year, year + time.Minute} {
 			a.time = right.Add(later)
-			tidy(t, a.store, right.Add(min(later, 2*SessionLifetime)))
+			deleteExpired(t, a.store, right.Add(min(later, 2*SessionLifetime)))
 			want(later.String()+" later", before, beforeKey, "session false, key false")
 			want(later.String()+" later", during, duringKey, "session false, key false")
 		}
@@ -87,7 +85,7 @@ func TestEmailLimitsWithAWrongClock(t *testing.T) {
 				challenge = a.signIn(email)
 			}
 			_, err := a.StartSignIn(t.Context(), email, Sender{Network: "x"})
-			wants(t, "one more", err, ErrMailboxLimit)
+			wantError(t, "one more", err, ErrMailboxLimit)
 			return challenge
 		}
 		fill("ana@example.com")
@@ -96,13 +94,13 @@ func TestEmailLimitsWithAWrongClock(t *testing.T) {
 
 		a.time = right.Add(time.Minute)
 		_, err := a.StartSignIn(t.Context(), "ana@example.com", Sender{Network: "x"})
-		wants(t, "sent before", err, ErrMailboxLimit)
+		wantError(t, "sent before", err, ErrMailboxLimit)
 		a.signIn("ben@example.com")
-		if _, err = a.FindByLink(t.Context(), challenge.Link); err != ErrExpired {
+		if _, err = a.ConfirmationByLink(t.Context(), challenge.Link); err != ErrExpired {
 			t.Errorf("link with a wrong date: got %v, want %v", err, ErrExpired)
 		}
 		_, err = a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
-		wants(t, "code with a wrong date", err, ErrExpired)
+		wantError(t, "code with a wrong date", err, ErrExpired)
 	})
 }
 
@@ -113,7 +111,7 @@ func TestWrongCodesWithAWrongClock(t *testing.T) {
 			for range maxMailboxAttempts / maxAttempts {
 				challenge := a.signIn(email)
 				for i := range maxAttempts {
-					if _, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, otherThan(challenge.Code, i)); err == nil {
+					if _, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, wrongCode(challenge.Code, i)); err == nil {
 						t.Fatal("got a wrong code accepted, want it refused")
 					}
 				}
@@ -128,7 +126,7 @@ func TestWrongCodesWithAWrongClock(t *testing.T) {
 		a.time = right.Add(jump)
 		lock("ben@example.com")
 		a.time = right.Add(time.Minute)
-		wants(t, "locked before", try("ana@example.com"), ErrLocked)
+		wantError(t, "locked before", try("ana@example.com"), ErrLocked)
 		a.time = right.Add(confirmationRetention + 3*time.Hour)
 		if err := try("ben@example.com"); err != nil {
 			t.Errorf("a day later: got %v, want the code accepted", err)
@@ -167,13 +165,13 @@ func TestKeyLimitWithAWrongClock(t *testing.T) {
 func TestRevokedKeyAfterAWrongClock(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		_, texts := made(t, s, "ana@example.com", Developer, 1)
+		_, texts := createAccount(t, s, "ana@example.com", Developer, 1)
 		keyring := newKeyring(s)
 		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		keyring.now = func() time.Time { return now }
 		for _, jump := range []time.Duration{3 * time.Hour, year} {
 			now = now.Add(jump)
-			if got := tried(keyring, texts[0]); got != "" {
+			if got := tryKey(keyring, texts[0]); got != "" {
 				t.Fatalf("got %s, want the key accepted", got)
 			}
 			now = now.Add(-jump)
@@ -184,7 +182,7 @@ func TestRevokedKeyAfterAWrongClock(t *testing.T) {
 		if err := NewAccounts(s).Revoke(t.Context(), texts[0]); err != nil {
 			t.Fatal(err)
 		}
-		if got := tried(keyring, texts[0]); !strings.Contains(got, "revoked") {
+		if got := tryKey(keyring, texts[0]); !strings.Contains(got, "revoked") {
 			t.Errorf("got %q, want the key refused as revoked", got)
 		}
 	})
@@ -192,16 +190,12 @@ func TestRevokedKeyAfterAWrongClock(t *testing.T) {
 
 // Days that were counted while the clock was ahead are left out.
 func TestUsageAfterAWrongClock(t *testing.T) {
-	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newFixture(t, s)
+	eachFixture(t, func(t *testing.T, a *fixture) {
 		acc := a.account("ana@example.com")
 		for _, day := range []string{"2026-02-28", "2026-03-01", "2027-03-01"} {
-			s.Write.Usage.Create().SetAccountID(acc.ID).SetDay(day).SetRequests(1).ExecX(t.Context())
+			a.store.Write.Usage.Create().SetAccountID(acc.ID).SetDay(day).SetRequests(1).ExecX(t.Context())
 		}
-		accounts := NewAccounts(s)
-		accounts.now = a.now
-		days, err := accounts.Usage(t.Context(), acc, 2)
+		days, err := a.Usage(t.Context(), acc, 2)
 		if err != nil || len(days) != 2 || days[0].Day != "2026-03-01" || days[1].Day != "2026-02-28" {
 			t.Errorf("got %v, %v, want today and the day before", days, err)
 		}

@@ -2,7 +2,7 @@ package auth
 
 import "time"
 
-// SetClock sets the clock of everything that is needed to sign up.
-func SetClock(now func() time.Time, accounts *Accounts, messages *Confirmations, keyring *Keyring) {
-	accounts.now, messages.now, keyring.now = now, now, now
+// SetClock sets the clock of accounts and their keyring.
+func SetClock(now func() time.Time, accounts *Accounts, keyring *Keyring) {
+	accounts.now, keyring.now = now, now
 }

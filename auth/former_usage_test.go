@@ -24,7 +24,6 @@ type service struct {
 	store    *store.Store
 	now      time.Time
 	accounts *auth.Accounts
-	messages *auth.Confirmations
 	ledger   *quota.Ledger
 	handler  http.Handler
 }
@@ -36,11 +35,11 @@ func newService(t *testing.T, db *store.Store) *service {
 	log := slog.New(slog.DiscardHandler)
 	s := &service{
 		t: t, store: db, now: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC),
-		accounts: auth.NewAccounts(db), messages: auth.NewConfirmations(db),
+		accounts: auth.NewAccounts(db),
 	}
 	clock := func() time.Time { return s.now }
 	keyring, counter := auth.NewKeyring(db, log), quota.NewCounter()
-	auth.SetClock(clock, s.accounts, s.messages, keyring)
+	auth.SetClock(clock, s.accounts, keyring)
 	s.ledger = quota.NewLedger(db, counter, true, auth.AddFormerUsage, log)
 	gate := &quota.Gate{Store: counter, Now: clock, Caller: func(r *http.Request) quota.Caller {
 		c := auth.CallerFrom(r.Context())
@@ -56,15 +55,15 @@ func newService(t *testing.T, db *store.Store) *service {
 // signUp signs in with an address, and returns its account with a new key.
 func (s *service) signUp(email string) (*ent.Account, string) {
 	s.t.Helper()
-	challenge, err := s.messages.StartSignIn(s.t.Context(), email, auth.Sender{Network: email})
+	challenge, err := s.accounts.StartSignIn(s.t.Context(), email, auth.Sender{Network: email})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	found, err := s.messages.FindByLink(s.t.Context(), challenge.Link)
+	found, err := s.accounts.ConfirmationByLink(s.t.Context(), challenge.Link)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if _, err := s.messages.SignIn(s.t.Context(), found); err != nil {
+	if _, err := s.accounts.SignIn(s.t.Context(), found); err != nil {
 		s.t.Fatal(err)
 	}
 	return s.withKey(email)
@@ -85,15 +84,15 @@ func (s *service) withKey(email string) (*ent.Account, string) {
 
 func (s *service) changeEmail(acc *ent.Account, email string) {
 	s.t.Helper()
-	challenge, err := s.messages.StartEmailChange(s.t.Context(), acc, email, auth.Sender{Network: email})
+	challenge, err := s.accounts.StartEmailChange(s.t.Context(), acc, email, auth.Sender{Network: email})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	found, err := s.messages.FindByLink(s.t.Context(), challenge.Link)
+	found, err := s.accounts.ConfirmationByLink(s.t.Context(), challenge.Link)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if err := s.messages.ChangeEmail(s.t.Context(), found, acc, ""); err != nil {
+	if err := s.accounts.ChangeEmail(s.t.Context(), found, acc, ""); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -112,6 +112,8 @@ func readText(random io.Reader, length int) string {
 	return string(text)
 }
 
+var oldestFirst = []apikey.OrderOption{apikey.ByCreatedAt(), apikey.ByID()}
+
 // Keys returns an account's keys, oldest first, including revoked ones.
 func (a *Accounts) Keys(ctx context.Context, acc *ent.Account) ([]*ent.APIKey, error) {
 	return a.keys(ctx, apikey.AccountID(acc.ID))
@@ -123,7 +125,7 @@ func (a *Accounts) UnrevokedKeys(ctx context.Context, acc *ent.Account) ([]*ent.
 }
 
 func (a *Accounts) keys(ctx context.Context, where ...predicate.APIKey) ([]*ent.APIKey, error) {
-	keys, err := a.store.Current().APIKey.Query().Where(where...).Order(apikey.ByCreatedAt(), apikey.ByID()).All(ctx)
+	keys, err := a.store.Current().APIKey.Query().Where(where...).Order(oldestFirst...).All(ctx)
 	return keys, store.Explain(err)
 }
 
@@ -142,14 +144,6 @@ func Suspended(plan Plan, keys []*ent.APIKey) map[string]bool {
 		suspended[key.ID] = true
 	}
 	return suspended
-}
-
-// olderThan matches the keys that come before key in Accounts.Keys.
-func olderThan(key *ent.APIKey) predicate.APIKey {
-	return apikey.Or(
-		apikey.CreatedAtLT(key.CreatedAt),
-		apikey.And(apikey.CreatedAt(key.CreatedAt), apikey.IDLT(key.ID)),
-	)
 }
 
 // CreateKey creates a key and returns its text, which is not stored.

@@ -57,22 +57,16 @@ type Keyring struct {
 type cachedKey struct {
 	hash       []byte // nil for an id without a key
 	caller     Caller
-	refusal    *problem.Problem // nil for a valid key
-	checked    atomic.Int64     // when it was looked up, in nanoseconds
-	recorded   atomic.Int64     // when its use was last recorded
+	refusal    error        // nil for a valid key
+	checked    atomic.Int64 // when it was looked up, in nanoseconds
+	recorded   atomic.Int64 // when its use was last recorded
 	refreshing atomic.Bool
 }
 
 // NewKeyring returns a keyring for the keys of a database.
 func NewKeyring(s *store.Store, log *slog.Logger) *Keyring {
-	keys, err := lru.New[string, *cachedKey](maxKeys)
-	if err != nil {
-		panic(err)
-	}
-	unknown, err := lru.New[string, int64](maxUnknown)
-	if err != nil {
-		panic(err)
-	}
+	keys, _ := lru.New[string, *cachedKey](maxKeys) // fails only for a size of 0
+	unknown, _ := lru.New[string, int64](maxUnknown)
 	return &Keyring{store: s, log: log, now: time.Now, timeout: lookupTimeout, keys: keys, unknown: unknown, used: map[string]time.Time{}}
 }
 
@@ -106,26 +100,15 @@ func (k *Keyring) caller(r *http.Request) (Caller, error) {
 	if !key.matches(found.hash) {
 		return Caller{}, errUnknown
 	}
-	caller, err := found.identify()
-	if err == nil {
+	if found.refusal == nil {
 		k.recordUse(key.ID, found)
 	}
-	return caller, err
+	return found.caller, found.refusal
 }
 
-func (c *cachedKey) identify() (Caller, error) {
-	switch {
-	case c.hash == nil:
-		return Caller{}, errUnknown
-	case c.refusal != nil:
-		return Caller{}, c.refusal
-	}
-	return c.caller, nil
-}
-
-// Recheck identifies the caller of an earlier request again, for responses that
-// last: the plan may have changed, or the key may be refused by now. It looks
-// the key up at most once a second. While that fails, the caller stays the same.
+// Recheck identifies the caller of a long-lived response again: the plan may have
+// changed, or the key may have been revoked. It looks the key up at most once a
+// second. While lookups fail, the caller stays the same.
 func (k *Keyring) Recheck(ctx context.Context, caller Caller) (Caller, error) {
 	if caller.Key == "" {
 		return caller, nil
@@ -134,15 +117,17 @@ func (k *Keyring) Recheck(ctx context.Context, caller Caller) (Caller, error) {
 	if err != nil {
 		return caller, nil
 	}
-	return found.identify()
+	return found.caller, found.refusal
 }
 
-// Forget drops keys from the cache, so that a change to them takes effect on
-// this server at once. Other servers notice it within a second.
-func (k *Keyring) Forget(ids ...string) {
-	for _, id := range ids {
-		k.keys.Remove(id)
-		k.unknown.Remove(id)
+// ForgetAccount drops an account's keys from the cache, so that a change to the
+// account takes effect on this server at once. Other servers notice it within a
+// second.
+func (k *Keyring) ForgetAccount(id int) {
+	for _, key := range k.keys.Keys() {
+		if cached, ok := k.keys.Peek(key); ok && cached.caller.Account == id {
+			k.keys.Remove(key)
+		}
 	}
 }
 
@@ -154,7 +139,7 @@ func (k *Keyring) find(ctx context.Context, id string, background bool) (*cached
 	if !ok {
 		// Peek keeps the order of arrival: repeating an id does not keep it cached.
 		if checked, ok := k.unknown.Peek(id); ok && k.age(checked) < freshFor {
-			return &cachedKey{}, nil
+			return &cachedKey{refusal: errUnknown}, nil
 		}
 		found, err := k.lookUp(ctx, id)
 		if err != nil {
@@ -204,7 +189,7 @@ func (k *Keyring) refresh(ctx context.Context, id string, cached *cachedKey) *ca
 		return cached
 	}
 	fresh.recorded.CompareAndSwap(0, cached.recorded.Load())
-	if latest, ok := k.keys.Peek(id); ok && latest == cached { // unless Forget was called meanwhile
+	if latest, ok := k.keys.Peek(id); ok && latest == cached { // unless ForgetAccount was called meanwhile
 		k.cache(id, fresh)
 	}
 	return fresh
@@ -239,34 +224,27 @@ func (k *Keyring) lookUp(ctx context.Context, id string) (*cachedKey, error) {
 
 // query reads a key of an account or of a session.
 func (k *Keyring) query(ctx context.Context, id string) (*cachedKey, error) {
-	found := &cachedKey{}
+	found := &cachedKey{refusal: errUnknown}
 	found.checked.Store(k.now().UnixNano())
-	row, err := k.store.Keys.APIKey.Query().Where(apikey.ID(id)).WithAccount().Only(ctx)
+	row, err := k.store.Keys.APIKey.Query().Where(apikey.ID(id)).WithAccount(func(account *ent.AccountQuery) {
+		account.WithKeys(func(keys *ent.APIKeyQuery) { keys.Where(apikey.RevokedAtIsNil()).Order(oldestFirst...) })
+	}).Only(ctx)
 	if ent.IsNotFound(err) {
 		row, err := k.store.Keys.Session.Query().Where(session.KeyID(id), validAt(k.now())).WithAccount().Only(ctx)
 		if err == nil {
 			found.set(id, row.KeyHash, row.Edges.Account)
-		} else if !ent.IsNotFound(err) {
-			return nil, err
 		}
-		return found, nil
+		return found, ent.MaskNotFound(err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	found.set(id, row.SecretHash, row.Edges.Account)
-	if found.hash == nil {
-		return found, nil
-	}
-	if row.RevokedAt != nil {
+	switch {
+	case found.hash == nil:
+	case row.RevokedAt != nil:
 		found.refusal = errRevoked
-		return found, nil
-	}
-	older, err := k.store.Keys.APIKey.Query().Where(apikey.AccountID(row.AccountID), olderThan(row), apikey.RevokedAtIsNil()).Count(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if older >= found.caller.Plan.Terms().Keys {
+	case Suspended(found.caller.Plan, row.Edges.Account.Edges.Keys)[id]:
 		found.refusal = errSuspended
 	}
 	return found, nil
@@ -275,7 +253,7 @@ func (k *Keyring) query(ctx context.Context, id string) (*cachedKey, error) {
 // set fills in a key, unless its account was deleted between two statements.
 func (c *cachedKey) set(id string, hash []byte, acc *ent.Account) {
 	if acc != nil {
-		c.hash = hash
+		c.hash, c.refusal = hash, nil
 		c.caller = Caller{Plan: Plan(acc.Plan), Account: acc.ID, Key: id, Carried: acc.CarriedRequests, CarriedDay: acc.CarriedDay}
 	}
 }

@@ -21,8 +21,8 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// tried returns the response to a key, or "" if it is accepted.
-func tried(k *Keyring, key string) string {
+// tryKey returns the response to a key, or "" if it is accepted.
+func tryKey(k *Keyring, key string) string {
 	request := httptest.NewRequest("GET", "/", nil)
 	request.Header.Set("Authorization", "Bearer "+key)
 	response := httptest.NewRecorder()
@@ -33,8 +33,8 @@ func tried(k *Keyring, key string) string {
 	return response.Body.String()
 }
 
-// made creates an account with keys, oldest first.
-func made(t *testing.T, s *store.Store, email string, plan Plan, keys int) (*ent.Account, []string) {
+// createAccount creates an account with keys, oldest first.
+func createAccount(t *testing.T, s *store.Store, email string, plan Plan, keys int) (*ent.Account, []string) {
 	t.Helper()
 	accounts := NewAccounts(s)
 	acc, err := accounts.Create(t.Context(), email, plan)
@@ -66,7 +66,7 @@ func newKeyring(s *store.Store) *Keyring {
 func TestSuspendedKeys(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		acc, texts := made(t, s, "ana@example.com", Pro, 8)
+		acc, texts := createAccount(t, s, "ana@example.com", Pro, 8)
 		accounts := NewAccounts(s)
 		agree := func(plan Plan, want int) {
 			t.Helper()
@@ -83,7 +83,7 @@ func TestSuspendedKeys(t *testing.T) {
 			}
 			for _, text := range texts {
 				key, _ := ParseKey(text)
-				response := tried(keyring, text)
+				response := tryKey(keyring, text)
 				if refused := strings.Contains(response, "suspended"); refused != suspended[key.ID] {
 					t.Errorf("%s: %s: got response %q, want it to be suspended: %v", plan, key, response, suspended[key.ID])
 				}
@@ -100,15 +100,15 @@ func TestSuspendedKeys(t *testing.T) {
 	})
 }
 
-func TestForget(t *testing.T) {
+func TestForgetAccount(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		ana, keys := made(t, s, "ana@example.com", Developer, 2)
-		ben, _ := made(t, s, "ben@example.com", Developer, 0)
+		ana, keys := createAccount(t, s, "ana@example.com", Developer, 2)
+		ben, _ := createAccount(t, s, "ben@example.com", Developer, 0)
 		accounts, keyring := NewAccounts(s), newKeyring(s)
 		keyring.now = func() time.Time { return time.Unix(1_800_000_000, 0) } // cached keys stay fresh
 		key, _ := ParseKey(keys[0])
-		if response := tried(keyring, keys[0]); response != "" {
+		if response := tryKey(keyring, keys[0]); response != "" {
 			t.Fatal(response)
 		}
 		if err := accounts.RevokeOwned(t.Context(), ben, key.ID); err == nil {
@@ -117,14 +117,14 @@ func TestForget(t *testing.T) {
 		if err := accounts.RevokeOwned(t.Context(), ana, key.ID); err != nil {
 			t.Fatal(err)
 		}
-		if response := tried(keyring, keys[0]); response != "" {
+		if response := tryKey(keyring, keys[0]); response != "" {
 			t.Fatalf("cached key: got %q, want it accepted", response)
 		}
-		keyring.Forget(key.ID, "unknown")
-		if response := tried(keyring, keys[0]); !strings.Contains(response, "revoked") {
+		keyring.ForgetAccount(ana.ID)
+		if response := tryKey(keyring, keys[0]); !strings.Contains(response, "revoked") {
 			t.Errorf("revoked key: got %q, want it revoked", response)
 		}
-		if response := tried(keyring, keys[1]); response != "" {
+		if response := tryKey(keyring, keys[1]); response != "" {
 			t.Errorf("other key: got %q, want it accepted", response)
 		}
 	})
@@ -133,31 +133,31 @@ func TestForget(t *testing.T) {
 func TestDeletedAccount(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		ana, keys := made(t, s, "ana@example.com", Developer, 2)
-		ben, benKeys := made(t, s, "ben@example.com", Developer, 1)
+		ana, keys := createAccount(t, s, "ana@example.com", Developer, 2)
+		ben, benKeys := createAccount(t, s, "ben@example.com", Developer, 1)
 		a := newFixture(t, s)
 		a.time = time.Now()
-		session, benSession := signedIn(a, "ana@example.com"), signedIn(a, "ben@example.com")
+		session, benSession := a.signedIn("ana@example.com"), a.signedIn("ben@example.com")
 		for _, acc := range []*ent.Account{ana, ben} {
 			s.Write.Usage.Create().SetAccountID(acc.ID).SetDay("2026-03-01").SetRequests(7).ExecX(t.Context())
 			s.Write.Customer.Create().SetID("cus_" + acc.Email).SetAccountID(acc.ID).SetEmail(acc.Email).SetStatus("canceled").ExecX(t.Context())
 		}
-		accounts, keyring, sessions := NewAccounts(s), newKeyring(s), NewSessions(s)
-		if err := accounts.Delete(t.Context(), ana); err != nil {
+		keyring := newKeyring(s)
+		if err := a.Delete(t.Context(), ana); err != nil {
 			t.Fatal(err)
 		}
 		for _, key := range keys {
-			if response := tried(keyring, key); !strings.Contains(response, "unknown") {
+			if response := tryKey(keyring, key); !strings.Contains(response, "unknown") {
 				t.Errorf("key of the deleted account: got %q, want it unknown", response)
 			}
 		}
-		if whose(t, sessions, session) != "" {
+		if a.emailOf(session) != "" {
 			t.Error("got a session of the deleted account, want none")
 		}
 		if row := s.Write.Customer.GetX(t.Context(), "cus_ana@example.com"); row.AccountID != nil || row.Email != "" {
 			t.Errorf("got customer %v, want one without account and address", row)
 		}
-		if tried(keyring, benKeys[0]) != "" || whose(t, sessions, benSession) == "" {
+		if tryKey(keyring, benKeys[0]) != "" || a.emailOf(benSession) == "" {
 			t.Error("another account: got its key or session ended, want both valid")
 		}
 		if row := s.Write.Customer.GetX(t.Context(), "cus_ben@example.com"); row.AccountID == nil {
@@ -166,13 +166,13 @@ func TestDeletedAccount(t *testing.T) {
 		if n := s.Write.Usage.Query().CountX(t.Context()); n != 1 {
 			t.Errorf("got usage of %d accounts, want 1", n)
 		}
-		if _, err := accounts.Find(t.Context(), "ana@example.com"); err == nil {
+		if _, err := a.Find(t.Context(), "ana@example.com"); err == nil {
 			t.Error("got the deleted account, want none")
 		}
-		if err := accounts.Delete(t.Context(), ana); err != nil {
+		if err := a.Delete(t.Context(), ana); err != nil {
 			t.Errorf("deleting again: got %v, want no error", err)
 		}
-		if _, _, err := accounts.CreateKey(t.Context(), ana, "late"); err == nil {
+		if _, _, err := a.CreateKey(t.Context(), ana, "late"); err == nil {
 			t.Error("key for a deleted account: got no error, want one")
 		}
 	})
@@ -183,14 +183,14 @@ func TestDeletedAccount(t *testing.T) {
 func TestBackgroundRefresh(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		ana, keys := made(t, s, "ana@example.com", Developer, 2)
+		ana, keys := createAccount(t, s, "ana@example.com", Developer, 2)
 		keyring := newKeyring(s)
 		var now atomic.Int64
 		keyring.now = func() time.Time { return time.Unix(0, now.Load()) }
 		pass := func(d time.Duration) { now.Add(int64(d)) }
 		pass(time.Hour)
 		for _, key := range keys {
-			if response := tried(keyring, key); response != "" {
+			if response := tryKey(keyring, key); response != "" {
 				t.Fatal(response)
 			}
 			id, _ := ParseKey(key)
@@ -199,12 +199,12 @@ func TestBackgroundRefresh(t *testing.T) {
 			}
 		}
 		pass(freshFor)
-		if response := tried(keyring, keys[0]); response != "" {
+		if response := tryKey(keyring, keys[0]); response != "" {
 			t.Errorf("got %q, want the cached key without waiting", response)
 		}
-		wait.Until(t, "the key is refreshed", func() bool { return tried(keyring, keys[0]) != "" })
+		wait.Until(t, "the key is refreshed", func() bool { return tryKey(keyring, keys[0]) != "" })
 		pass(staleFor - freshFor)
-		if response := tried(keyring, keys[1]); !strings.Contains(response, "revoked") {
+		if response := tryKey(keyring, keys[1]); !strings.Contains(response, "revoked") {
 			t.Errorf("after %v: got %q, want it revoked", staleFor, response)
 		}
 	})
@@ -213,7 +213,7 @@ func TestBackgroundRefresh(t *testing.T) {
 // An account is deleted between the two statements of a lookup.
 func TestAccountDeletedDuringLookup(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		ana, keys := made(t, s, "ana@example.com", Developer, 1)
+		ana, keys := createAccount(t, s, "ana@example.com", Developer, 1)
 		var deleting sync.Once
 		s.Keys.Account.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
 			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
@@ -225,7 +225,7 @@ func TestAccountDeletedDuringLookup(t *testing.T) {
 				return next.Query(ctx, q)
 			})
 		}))
-		if response := tried(newKeyring(s), keys[0]); !strings.Contains(response, "The API key is unknown.") {
+		if response := tryKey(newKeyring(s), keys[0]); !strings.Contains(response, "The API key is unknown.") {
 			t.Error(response)
 		}
 	})
@@ -234,11 +234,11 @@ func TestAccountDeletedDuringLookup(t *testing.T) {
 // A panic during a lookup fails the request, not the server.
 func TestPanicDuringLookup(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	_, keys := made(t, s, "ana@example.com", Developer, 1)
+	_, keys := createAccount(t, s, "ana@example.com", Developer, 1)
 	s.Keys.APIKey.Intercept(ent.InterceptFunc(func(ent.Querier) ent.Querier {
 		return ent.QuerierFunc(func(context.Context, ent.Query) (ent.Value, error) { panic("test") })
 	}))
-	if response := tried(newKeyring(s), keys[0]); !strings.Contains(response, "API keys cannot be verified at the moment.") {
+	if response := tryKey(newKeyring(s), keys[0]); !strings.Contains(response, "API keys cannot be verified at the moment.") {
 		t.Error(response)
 	}
 }
@@ -246,9 +246,9 @@ func TestPanicDuringLookup(t *testing.T) {
 // A revoked key is refused even if all read connections are busy.
 func TestRevokedWithBusyReaders(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		_, keys := made(t, s, "ana@example.com", Pro, 1)
+		_, keys := createAccount(t, s, "ana@example.com", Pro, 1)
 		keyring := newKeyring(s)
-		if response := tried(keyring, keys[0]); response != "" {
+		if response := tryKey(keyring, keys[0]); response != "" {
 			t.Fatal(response)
 		}
 		readers := s.Pools()["reader"]
@@ -262,7 +262,7 @@ func TestRevokedWithBusyReaders(t *testing.T) {
 		if err := NewAccounts(s).Revoke(t.Context(), keys[0]); err != nil {
 			t.Fatal(err)
 		}
-		wait.Until(t, "the revoked key is refused", func() bool { return tried(keyring, keys[0]) != "" })
+		wait.Until(t, "the revoked key is refused", func() bool { return tryKey(keyring, keys[0]) != "" })
 	})
 }
 
@@ -295,7 +295,7 @@ func TestUnknownKeyIsLookedUpOncePerSecond(t *testing.T) {
 			t.Helper()
 			count.Store(0)
 			for range times {
-				if got := tried(keyring, key.Text()); !strings.Contains(got, "The API key is unknown.") {
+				if got := tryKey(keyring, key.Text()); !strings.Contains(got, "The API key is unknown.") {
 					t.Fatalf("got %q, want an unknown key", got)
 				}
 			}
@@ -310,17 +310,15 @@ func TestUnknownKeyIsLookedUpOncePerSecond(t *testing.T) {
 		try(50, 1)
 		at.pass(-time.Hour) // setting the clock back must not extend the cache time
 		try(50, 1)
-		keyring.Forget(key.ID)
-		try(50, 1)
 	})
 }
 
 func TestUnknownKeysEvictNoKnownKey(t *testing.T) {
 	s, count := lookups(t, testkit.SQLite(t))
-	_, keys := made(t, s, "ana@example.com", Developer, 1)
+	_, keys := createAccount(t, s, "ana@example.com", Developer, 1)
 	keyring, at := newKeyring(s), &clock{}
 	keyring.now = at.now
-	if got := tried(keyring, keys[0]); got != "" {
+	if got := tryKey(keyring, keys[0]); got != "" {
 		t.Fatalf("got %q, want it accepted", got)
 	}
 	for range maxKeys + 100 {
@@ -335,7 +333,7 @@ func TestUnknownKeysEvictNoKnownKey(t *testing.T) {
 		t.Errorf("got %d unknown ids, want %d", got, maxUnknown)
 	}
 	count.Store(0)
-	if got := tried(keyring, keys[0]); got != "" || count.Load() != 0 {
+	if got := tryKey(keyring, keys[0]); got != "" || count.Load() != 0 {
 		t.Errorf("got %q after %d lookups, want it accepted without any", got, count.Load())
 	}
 }
@@ -345,7 +343,7 @@ func TestMalformedKeysAreNotLookedUp(t *testing.T) {
 	keyring := newKeyring(s)
 	whole := NewKey().Text()
 	for _, key := range []string{"", "x", "pal_", whole[:len(whole)-1], whole + "0", strings.ToLower(whole), "PAL_" + whole[4:], whole[:20] + "-" + whole[21:], strings.Repeat("pal_", 10_000)} {
-		if got := tried(keyring, key); !strings.Contains(got, "malformed") {
+		if got := tryKey(keyring, key); !strings.Contains(got, "malformed") {
 			t.Errorf("%.60q: got %q, want it to be malformed", key, got)
 		}
 	}
@@ -357,7 +355,7 @@ func TestMalformedKeysAreNotLookedUp(t *testing.T) {
 func TestRecheck(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		s, count := lookups(t, cfg)
-		acc, keys := made(t, s, "ana@example.com", Pro, 2)
+		acc, keys := createAccount(t, s, "ana@example.com", Pro, 2)
 		accounts, keyring, at := NewAccounts(s), newKeyring(s), &clock{}
 		keyring.now = at.now
 		callers := make([]Caller, 2)
@@ -404,7 +402,7 @@ func TestRecheck(t *testing.T) {
 			t.Errorf("got %+v, %v, want the anonymous caller", got, err)
 		}
 		// Without a database, callers stay the same.
-		keyring.Forget(callers[0].Key)
+		keyring.ForgetAccount(acc.ID)
 		_ = s.Close()
 		check(0, Pro, "")
 	})

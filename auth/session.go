@@ -27,69 +27,56 @@ func validAt(now time.Time) predicate.Session {
 	return session.And(session.ExpiresAtGT(now.UTC()), session.CreatedAtLT(now.UTC().Add(clockTolerance)))
 }
 
-// Sessions manages the browsers that are signed in.
-type Sessions struct {
-	store *store.Store
-	now   func() time.Time
-}
-
-// NewSessions returns the sessions of a database.
-func NewSessions(s *store.Store) *Sessions { return &Sessions{store: s, now: time.Now} }
-
-// Find returns the account that a session token belongs to, or nil.
-func (s *Sessions) Find(ctx context.Context, token string) (*ent.Account, error) {
-	found, err := s.find(ctx, token)
+// SessionAccount returns the account that a session token belongs to, or nil.
+func (a *Accounts) SessionAccount(ctx context.Context, token string) (*ent.Account, error) {
+	found, err := a.findSession(ctx, token)
 	if err != nil || found == nil {
 		return nil, err
 	}
 	return found.Edges.Account, nil
 }
 
-func (s *Sessions) find(ctx context.Context, token string) (*ent.Session, error) {
+func (a *Accounts) findSession(ctx context.Context, token string) (*ent.Session, error) {
 	if token == "" {
 		return nil, nil
 	}
-	found, err := s.store.Current().Session.Query().Where(session.ID(hashToken(token)), validAt(s.now())).WithAccount().Only(ctx)
-	if ent.IsNotFound(err) {
-		return nil, nil
-	}
-	return found, store.Explain(err)
+	found, err := a.store.Current().Session.Query().Where(session.ID(hashToken(token)), validAt(a.now())).WithAccount().Only(ctx)
+	return found, store.Explain(ent.MaskNotFound(err))
 }
 
-// List returns an account's sessions, newest first.
-func (s *Sessions) List(ctx context.Context, acc *ent.Account) ([]*ent.Session, error) {
-	all, err := s.store.Current().Session.Query().Where(session.AccountID(acc.ID), validAt(s.now())).
+// Sessions returns an account's sessions, newest first.
+func (a *Accounts) Sessions(ctx context.Context, acc *ent.Account) ([]*ent.Session, error) {
+	all, err := a.store.Current().Session.Query().Where(session.AccountID(acc.ID), validAt(a.now())).
 		Order(ent.Desc(session.FieldCreatedAt)).All(ctx)
 	return all, store.Explain(err)
 }
 
-// End ends one session.
-func (s *Sessions) End(ctx context.Context, token string) error {
-	_, err := s.store.Write.Session.Delete().Where(session.ID(hashToken(token))).Exec(ctx)
-	return store.Explain(err)
+// EndSession ends one session.
+func (a *Accounts) EndSession(ctx context.Context, token string) error {
+	return store.Explain(deleteAll(ctx, a.store.Write.Session.Delete().Where(session.ID(hashToken(token)))))
 }
 
-// EndAll ends all sessions of an account and invalidates its sign-in emails.
-func (s *Sessions) EndAll(ctx context.Context, acc *ent.Account) error {
-	return s.store.Update(ctx, func(tx *ent.Tx) error {
-		if _, err := tx.Session.Delete().Where(session.AccountID(acc.ID)).Exec(ctx); err != nil {
+// EndSessions ends all sessions of an account and invalidates its sign-in emails.
+func (a *Accounts) EndSessions(ctx context.Context, acc *ent.Account) error {
+	return a.store.Update(ctx, func(tx *ent.Tx) error {
+		if err := deleteAll(ctx, tx.Session.Delete().Where(session.AccountID(acc.ID))); err != nil {
 			return err
 		}
-		return invalidateConfirmations(ctx, tx, acc, s.now().UTC())
+		return invalidateConfirmations(ctx, tx, acc, a.now().UTC())
 	})
 }
 
-// Key returns the key with which a signed-in browser calls the API as its
-// account, or "" for an invalid token. It is derived from the token, which it
-// does not reveal: every page gets the same key, and no secret is stored.
-func (s *Sessions) Key(ctx context.Context, token string) (string, error) {
-	found, err := s.find(ctx, token)
+// SessionKey returns the API key of a signed-in browser, or "" for an invalid
+// token. It is derived from the token, which it does not reveal: every page gets
+// the same key, and no secret is stored.
+func (a *Accounts) SessionKey(ctx context.Context, token string) (string, error) {
+	found, err := a.findSession(ctx, token)
 	if err != nil || found == nil {
 		return "", err
 	}
 	key := sessionKey(token)
 	if found.KeyID == nil {
-		err := s.store.Write.Session.UpdateOneID(found.ID).SetKeyID(key.ID).SetKeyHash(key.Hash()).Exec(ctx)
+		err := a.store.Write.Session.UpdateOneID(found.ID).SetKeyID(key.ID).SetKeyHash(key.Hash()).Exec(ctx)
 		if ent.IsNotFound(err) {
 			return "", nil // ended concurrently
 		}

@@ -8,25 +8,14 @@ import (
 	"time"
 
 	"palmares/internal/core/store"
-	"palmares/internal/dev/testkit"
 )
 
-// signedIn signs in and returns the session's token.
-func signedIn(a *fixture, email string) string {
+// emailOf returns the address of a session's account, or "".
+func (a *fixture) emailOf(token string) string {
 	a.t.Helper()
-	token, err := a.SignIn(a.t.Context(), a.find(a.signIn(email).Link))
+	acc, err := a.SessionAccount(a.t.Context(), token)
 	if err != nil {
 		a.t.Fatal(err)
-	}
-	return token
-}
-
-// whose returns the address of a session's account, or "".
-func whose(t *testing.T, s *Sessions, token string) string {
-	t.Helper()
-	acc, err := s.Find(t.Context(), token)
-	if err != nil {
-		t.Fatal(err)
 	}
 	if acc == nil {
 		return ""
@@ -35,82 +24,71 @@ func whose(t *testing.T, s *Sessions, token string) string {
 }
 
 func TestSessions(t *testing.T) {
-	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newFixture(t, s)
-		sessions := NewSessions(s)
-		sessions.now = a.now
-		laptop, phone, ben := signedIn(a, "ana@example.com"), signedIn(a, "ana@example.com"), signedIn(a, "ben@example.com")
+	eachFixture(t, func(t *testing.T, a *fixture) {
+		laptop, phone, ben := a.signedIn("ana@example.com"), a.signedIn("ana@example.com"), a.signedIn("ben@example.com")
 		if laptop == phone || len(laptop) < 26 { // base32
 			t.Errorf("got tokens %s and %s, want two long ones", laptop, phone)
 		}
-		if got := whose(t, sessions, laptop) + whose(t, sessions, phone) + whose(t, sessions, ben); got != "ana@example.comana@example.comben@example.com" {
+		if got := a.emailOf(laptop) + a.emailOf(phone) + a.emailOf(ben); got != "ana@example.comana@example.comben@example.com" {
 			t.Errorf("got %s, want ana, ana and ben", got)
 		}
 		for _, token := range []string{"", "made up", hashToken(laptop), laptop + "x"} {
-			if got := whose(t, sessions, token); got != "" {
+			if got := a.emailOf(token); got != "" {
 				t.Errorf("token %q: got %s, want no account", token, got)
 			}
 		}
 
-		if err := sessions.End(t.Context(), laptop); err != nil {
+		if err := a.EndSession(t.Context(), laptop); err != nil {
 			t.Fatal(err)
 		}
-		if whose(t, sessions, laptop) != "" || whose(t, sessions, phone) == "" {
+		if a.emailOf(laptop) != "" || a.emailOf(phone) == "" {
 			t.Error("got other sessions ended, want only the laptop's")
 		}
 
-		laptop = signedIn(a, "ana@example.com")
-		ana, err := sessions.Find(t.Context(), laptop)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if all, err := sessions.List(t.Context(), ana); err != nil || len(all) != 2 {
+		laptop = a.signedIn("ana@example.com")
+		ana := a.accountOf(laptop)
+		if all, err := a.Sessions(t.Context(), ana); err != nil || len(all) != 2 {
 			t.Errorf("got %d sessions, %v, want 2", len(all), err)
 		}
 		open, err := a.StartSignIn(t.Context(), "ana@example.com", Sender{Network: "192.0.2.1"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := sessions.EndAll(t.Context(), ana); err != nil {
+		if err := a.EndSessions(t.Context(), ana); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := a.FindByLink(t.Context(), open.Link); !errors.Is(err, ErrUsed) {
-			t.Errorf("link after EndAll: got %v, want %v", err, ErrUsed)
+		if _, err := a.ConfirmationByLink(t.Context(), open.Link); !errors.Is(err, ErrUsed) {
+			t.Errorf("link after EndSessions: got %v, want %v", err, ErrUsed)
 		}
-		if whose(t, sessions, laptop) != "" || whose(t, sessions, phone) != "" || whose(t, sessions, ben) == "" {
+		if a.emailOf(laptop) != "" || a.emailOf(phone) != "" || a.emailOf(ben) == "" {
 			t.Error("got other sessions ended, want all of Ana's")
 		}
 	})
 }
 
 func TestSessionsLastThirtyDays(t *testing.T) {
-	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newFixture(t, s)
-		sessions := NewSessions(s)
-		sessions.now = a.now
-		token := signedIn(a, "ana@example.com")
+	eachFixture(t, func(t *testing.T, a *fixture) {
+		token := a.signedIn("ana@example.com")
 		a.time = a.time.Add(30*24*time.Hour - time.Second)
-		if whose(t, sessions, token) == "" {
+		if a.emailOf(token) == "" {
 			t.Error("got no session before it expires, want one")
 		}
-		tidy(t, s, a.time)
-		if n := s.Write.Session.Query().CountX(t.Context()); n != 1 {
+		deleteExpired(t, a.store, a.time)
+		if n := a.store.Write.Session.Query().CountX(t.Context()); n != 1 {
 			t.Error("got the session deleted before it expires, want it stored")
 		}
 		a.time = a.time.Add(time.Second)
-		if got := whose(t, sessions, token); got != "" {
+		if got := a.emailOf(token); got != "" {
 			t.Error("got an expired session, want none")
 		}
-		tidy(t, s, a.time.Add(time.Second))
-		if n := s.Write.Session.Query().CountX(t.Context()); n != 0 {
+		deleteExpired(t, a.store, a.time.Add(time.Second))
+		if n := a.store.Write.Session.Query().CountX(t.Context()); n != 0 {
 			t.Error("got an expired session stored, want it deleted")
 		}
 	})
 }
 
-func tidy(t *testing.T, s *store.Store, now time.Time) {
+func deleteExpired(t *testing.T, s *store.Store, now time.Time) {
 	t.Helper()
 	if err := DeleteExpired(t.Context(), s, now); err != nil {
 		t.Fatal(err)
@@ -118,29 +96,26 @@ func tidy(t *testing.T, s *store.Store, now time.Time) {
 }
 
 // Deleting old emails does not reset the limits.
-func TestTidyRetainsCountedEmails(t *testing.T) {
-	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newFixture(t, s)
+func TestDeleteExpiredRetainsCountedEmails(t *testing.T) {
+	eachFixture(t, func(t *testing.T, a *fixture) {
 		for range maxPerMailbox {
 			a.signIn("ana@example.com")
 		}
 		a.time = a.time.Add(emailWindow - time.Second)
-		tidy(t, s, a.time)
+		deleteExpired(t, a.store, a.time)
 		_, err := a.StartSignIn(t.Context(), "ana@example.com", Sender{Network: "x"})
-		wants(t, "one more", err, ErrMailboxLimit)
-		tidy(t, s, a.time.Add(confirmationRetention))
-		if n := s.Write.Confirmation.Query().CountX(t.Context()); n != 0 {
+		wantError(t, "one more", err, ErrMailboxLimit)
+		deleteExpired(t, a.store, a.time.Add(confirmationRetention))
+		if n := a.store.Write.Confirmation.Query().CountX(t.Context()); n != 0 {
 			t.Errorf("got %d confirmations, want 0", n)
 		}
 	})
 }
 
 func TestSessionsAreStoredHashed(t *testing.T) {
-	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		token := signedIn(newFixture(t, s), "ana@example.com")
-		stored := everythingStored(t, s)
+	eachFixture(t, func(t *testing.T, a *fixture) {
+		token := a.signedIn("ana@example.com")
+		stored := everythingStored(t, a.store)
 		if strings.Contains(stored, token) || !strings.Contains(stored, hashToken(token)) {
 			t.Error("got a session that is not stored as a hash, want only its hash")
 		}
@@ -149,15 +124,10 @@ func TestSessionsAreStoredHashed(t *testing.T) {
 
 // The key of a signed-in browser is valid as long as its session.
 func TestSessionKeys(t *testing.T) {
-	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newFixture(t, s)
-		sessions, keyring := NewSessions(s), newKeyring(s)
-		sessions.now = a.now
-		keyring.now = a.now
+	eachFixture(t, func(t *testing.T, a *fixture) {
 		keyOf := func(token string) string {
 			t.Helper()
-			text, err := sessions.Key(t.Context(), token)
+			text, err := a.SessionKey(t.Context(), token)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -166,13 +136,12 @@ func TestSessionKeys(t *testing.T) {
 		caller := func(text string) (Caller, error) {
 			r := httptest.NewRequest("GET", "/api/v1/stats", nil)
 			r.Header.Set("Authorization", "Bearer "+text)
-			if key, ok := ParseKey(text); ok {
-				keyring.Forget(key.ID) // as if a second had passed
-			}
+			keyring := newKeyring(a.store) // without cached keys, as if a second had passed
+			keyring.now = a.now
 			return keyring.caller(r)
 		}
 
-		laptop, phone := signedIn(a, "ana@example.com"), signedIn(a, "ana@example.com")
+		laptop, phone := a.signedIn("ana@example.com"), a.signedIn("ana@example.com")
 		if keyOf("") != "" || keyOf("made up") != "" {
 			t.Error("invalid token: got a key, want none")
 		}
@@ -180,14 +149,11 @@ func TestSessionKeys(t *testing.T) {
 		if key == other || key != keyOf(laptop) {
 			t.Errorf("got keys %s, %s and %s, want one per browser", key, keyOf(laptop), other)
 		}
-		ana, err := sessions.Find(t.Context(), laptop)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ana := a.accountOf(laptop)
 		if got, err := caller(key); err != nil || got.Account != ana.ID || got.Plan != Developer {
 			t.Errorf("got %+v, %v, want Ana's account", got, err)
 		}
-		if strings.Contains(everythingStored(t, s), sessionKey(laptop).secret) {
+		if strings.Contains(everythingStored(t, a.store), sessionKey(laptop).secret) {
 			t.Error("got the secret stored, want only its hash")
 		}
 		forged := sessionKey(laptop)
@@ -196,7 +162,7 @@ func TestSessionKeys(t *testing.T) {
 			t.Error("secret of another key: got no error, want one")
 		}
 
-		if err := sessions.End(t.Context(), laptop); err != nil {
+		if err := a.EndSession(t.Context(), laptop); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := caller(key); err == nil || keyOf(laptop) != "" {
@@ -214,12 +180,11 @@ func TestSessionKeys(t *testing.T) {
 
 // The key of a browser becomes invalid with its session.
 func TestRecheckSession(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newFixture(t, s)
-		sessions, keyring := NewSessions(s), newKeyring(s)
-		sessions.now, keyring.now = a.now, a.now
-		token := signedIn(a, "ana@example.com")
-		text, err := sessions.Key(t.Context(), token)
+	eachFixture(t, func(t *testing.T, a *fixture) {
+		keyring := newKeyring(a.store)
+		keyring.now = a.now
+		token := a.signedIn("ana@example.com")
+		text, err := a.SessionKey(t.Context(), token)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,7 +193,7 @@ func TestRecheckSession(t *testing.T) {
 		if err != nil || caller.Plan != Developer || caller.Account == 0 {
 			t.Fatalf("got %+v, %v, want a Developer account", caller, err)
 		}
-		if err := sessions.End(t.Context(), token); err != nil {
+		if err := a.EndSession(t.Context(), token); err != nil {
 			t.Fatal(err)
 		}
 		a.time = a.time.Add(time.Second)

@@ -63,15 +63,8 @@ var (
 	ErrSameAddress  = problem.New(problem.BadInput, "This is already the email address of your account.")
 )
 
-// Confirmations manages the emails with which people prove that an address is
-// theirs. Sending one never depends on whether the address has an account.
-type Confirmations struct {
-	store *store.Store
-	now   func() time.Time
-}
-
-// NewConfirmations returns the confirmations of a database.
-func NewConfirmations(s *store.Store) *Confirmations { return &Confirmations{store: s, now: time.Now} }
+// A confirmation is an email with which people prove that an address is theirs.
+// Sending one never depends on whether the address has an account.
 
 // Sender is the network that an email was requested from, and the network
 // around it: many people with an IPv6 address have several networks.
@@ -86,38 +79,37 @@ type Challenge struct {
 }
 
 // StartSignIn creates the challenge for signing in or up.
-func (c *Confirmations) StartSignIn(ctx context.Context, email string, from Sender) (Challenge, error) {
-	email, err := NormalizeEmail(email)
-	if err != nil {
-		return Challenge{}, err
-	}
-	return c.start(ctx, confirmation.PurposeSignIn, email, from, nil)
+func (a *Accounts) StartSignIn(ctx context.Context, email string, from Sender) (Challenge, error) {
+	return a.start(ctx, confirmation.PurposeSignIn, email, from, nil)
 }
 
 // StartEmailChange creates the challenge for changing an account's address.
-func (c *Confirmations) StartEmailChange(ctx context.Context, acc *ent.Account, email string, from Sender) (Challenge, error) {
+func (a *Accounts) StartEmailChange(ctx context.Context, acc *ent.Account, email string, from Sender) (Challenge, error) {
+	return a.start(ctx, confirmation.PurposeChangeEmail, email, from, acc)
+}
+
+func (a *Accounts) start(ctx context.Context, purpose confirmation.Purpose, email string, from Sender, acc *ent.Account) (Challenge, error) {
 	email, err := NormalizeEmail(email)
 	if err != nil {
 		return Challenge{}, err
 	}
-	if email == acc.Email {
-		return Challenge{}, ErrSameAddress
+	var owner *int
+	if acc != nil {
+		if owner = &acc.ID; email == acc.Email {
+			return Challenge{}, ErrSameAddress
+		}
 	}
-	return c.start(ctx, confirmation.PurposeChangeEmail, email, from, &acc.ID)
-}
-
-func (c *Confirmations) start(ctx context.Context, purpose confirmation.Purpose, email string, from Sender, owner *int) (Challenge, error) {
 	challenge := Challenge{Email: email, Link: rand.Text(), Browser: rand.Text(), Code: newCode()}
-	now := c.now().UTC()
+	now := a.now().UTC()
 	// Sequential, so that concurrent requests cannot exceed the limits.
-	return challenge, c.store.Sequential(ctx, func(tx *ent.Tx) error {
+	return challenge, a.store.Sequential(ctx, func(tx *ent.Tx) error {
 		if err := checkLimits(ctx, tx, email, from, now); err != nil {
 			return err
 		}
 		return tx.Confirmation.Create().SetPurpose(purpose).SetEmail(email).SetMailbox(mailbox(email)).
 			SetSender(from.Network).SetWiderSender(from.Wider).SetNillableAccountID(owner).
 			SetLinkHash(hashToken(challenge.Link)).SetBrowserHash(hashToken(challenge.Browser)).
-			SetCodeHash(hashCode(challenge.Browser, challenge.Code)).
+			SetCodeHash(keyedHash([]byte(challenge.Browser), challenge.Code)).
 			SetCreatedAt(now).SetExpiresAt(now.Add(ConfirmationLifetime)).Exec(ctx)
 	})
 }
@@ -147,32 +139,33 @@ func checkLimits(ctx context.Context, tx *ent.Tx, email string, from Sender, now
 	return nil
 }
 
-// sentWithin matches emails of the time before now. It also matches those that
-// are as far in the future, because a clock may have been ahead, but no others:
-// they would count until their time has come.
+// sentWithin matches emails whose dates differ from now by less than window. A
+// clock may have been ahead, but emails dated further in the future must not count
+// until that date.
 func sentWithin(window time.Duration, now time.Time) predicate.Confirmation {
 	return confirmation.And(confirmation.CreatedAtGT(now.Add(-window)), confirmation.CreatedAtLT(now.Add(window)))
 }
 
 // Withdraw deletes a challenge that was not sent and must not count.
-func (c *Confirmations) Withdraw(ctx context.Context, challenge Challenge) error {
-	_, err := c.store.Write.Confirmation.Delete().Where(confirmation.LinkHash(hashToken(challenge.Link))).Exec(ctx)
-	return store.Explain(err)
+func (a *Accounts) Withdraw(ctx context.Context, challenge Challenge) error {
+	return store.Explain(deleteAll(ctx, a.store.Write.Confirmation.Delete().Where(confirmation.LinkHash(hashToken(challenge.Link)))))
 }
 
-// FindByLink does not use a link up, because mail scanners open links too.
-func (c *Confirmations) FindByLink(ctx context.Context, link string) (*ent.Confirmation, error) {
-	return c.find(ctx, confirmation.LinkHash(hashToken(link)))
+// ConfirmationByLink returns the confirmation of a link. It does not use the link
+// up, because mail scanners open links too.
+func (a *Accounts) ConfirmationByLink(ctx context.Context, link string) (*ent.Confirmation, error) {
+	return a.findConfirmation(ctx, confirmation.LinkHash(hashToken(link)))
 }
 
-// FindByBrowser returns the latest confirmation that a browser has requested.
-func (c *Confirmations) FindByBrowser(ctx context.Context, purpose confirmation.Purpose, browser string) (*ent.Confirmation, error) {
-	return c.find(ctx, confirmation.BrowserHash(hashToken(browser)), confirmation.PurposeEQ(purpose))
+// ConfirmationByBrowser returns the confirmation that a browser has requested.
+func (a *Accounts) ConfirmationByBrowser(ctx context.Context, purpose confirmation.Purpose, browser string) (*ent.Confirmation, error) {
+	return a.findConfirmation(ctx, confirmation.BrowserHash(hashToken(browser)), confirmation.PurposeEQ(purpose))
 }
 
-// find also returns a confirmation that was used or has expired, with an error.
-func (c *Confirmations) find(ctx context.Context, where ...predicate.Confirmation) (*ent.Confirmation, error) {
-	found, err := c.store.Current().Confirmation.Query().Where(where...).Only(ctx)
+// findConfirmation also returns a confirmation that was used or has expired, with
+// an error.
+func (a *Accounts) findConfirmation(ctx context.Context, where ...predicate.Confirmation) (*ent.Confirmation, error) {
+	found, err := a.store.Current().Confirmation.Query().Where(where...).Only(ctx)
 	switch {
 	case ent.IsNotFound(err):
 		return nil, ErrUnknownLink
@@ -180,15 +173,15 @@ func (c *Confirmations) find(ctx context.Context, where ...predicate.Confirmatio
 		return nil, store.Explain(err)
 	case found.UsedAt != nil:
 		return found, ErrUsed
-	case !c.now().Before(found.ExpiresAt), found.CreatedAt.After(c.now().Add(ConfirmationLifetime)): // sent while a clock was ahead
+	case !a.now().Before(found.ExpiresAt), found.CreatedAt.After(a.now().Add(ConfirmationLifetime)): // sent while a clock was ahead
 		return found, ErrExpired
 	}
 	return found, nil
 }
 
-// List returns the retained confirmations of an account, newest first.
-func (c *Confirmations) List(ctx context.Context, acc *ent.Account) ([]*ent.Confirmation, error) {
-	all, err := c.store.Current().Confirmation.Query().Where(concerning(acc)).Order(ent.Desc(confirmation.FieldCreatedAt)).All(ctx)
+// Confirmations returns the retained confirmations of an account, newest first.
+func (a *Accounts) Confirmations(ctx context.Context, acc *ent.Account) ([]*ent.Confirmation, error) {
+	all, err := a.store.Current().Confirmation.Query().Where(concerning(acc)).Order(ent.Desc(confirmation.FieldCreatedAt)).All(ctx)
 	return all, store.Explain(err)
 }
 
@@ -205,8 +198,8 @@ func invalidateConfirmations(ctx context.Context, tx *ent.Tx, acc *ent.Account, 
 
 // CheckCode checks a code in the browser that requested it. Codes are checked
 // sequentially, so that concurrent guesses cannot exceed the limits.
-func (c *Confirmations) CheckCode(ctx context.Context, purpose confirmation.Purpose, browser, code string) (*ent.Confirmation, error) {
-	found, err := c.FindByBrowser(ctx, purpose, browser)
+func (a *Accounts) CheckCode(ctx context.Context, purpose confirmation.Purpose, browser, code string) (*ent.Confirmation, error) {
+	found, err := a.ConfirmationByBrowser(ctx, purpose, browser)
 	if err != nil {
 		return found, err
 	}
@@ -214,15 +207,15 @@ func (c *Confirmations) CheckCode(ctx context.Context, purpose confirmation.Purp
 		return found, ErrLocked
 	}
 	var incorrect error // returned after the commit: an error would roll the attempt back
-	err = c.store.Sequential(ctx, func(tx *ent.Tx) error {
+	err = a.store.Sequential(ctx, func(tx *ent.Tx) error {
 		incorrect = nil
-		left, err := c.attemptsLeft(ctx, tx.Confirmation, found)
+		left, err := a.attemptsLeft(ctx, tx.Confirmation, found)
 		switch {
 		case err != nil:
 			return err
 		case left <= 0:
 			return ErrLocked
-		case hmac.Equal([]byte(hashCode(browser, code)), []byte(found.CodeHash)):
+		case hmac.Equal([]byte(keyedHash([]byte(browser), code)), []byte(found.CodeHash)):
 			return nil
 		case left == 1:
 			incorrect = ErrLocked
@@ -238,15 +231,15 @@ func (c *Confirmations) CheckCode(ctx context.Context, purpose confirmation.Purp
 }
 
 // Locked reports whether no more codes are accepted for a confirmation.
-func (c *Confirmations) Locked(ctx context.Context, found *ent.Confirmation) (bool, error) {
-	left, err := c.attemptsLeft(ctx, c.store.Current().Confirmation, found)
+func (a *Accounts) Locked(ctx context.Context, found *ent.Confirmation) (bool, error) {
+	left, err := a.attemptsLeft(ctx, a.store.Current().Confirmation, found)
 	return left <= 0, store.Explain(err)
 }
 
 // attemptsLeft applies the limits of the confirmation and of its mailbox.
-func (c *Confirmations) attemptsLeft(ctx context.Context, client *ent.ConfirmationClient, found *ent.Confirmation) (int, error) {
+func (a *Accounts) attemptsLeft(ctx context.Context, client *ent.ConfirmationClient, found *ent.Confirmation) (int, error) {
 	attempted, err := client.Query().Where(
-		confirmation.Mailbox(found.Mailbox), sentWithin(confirmationRetention, c.now().UTC()), confirmation.TriesGT(0),
+		confirmation.Mailbox(found.Mailbox), sentWithin(confirmationRetention, a.now().UTC()), confirmation.TriesGT(0),
 	).All(ctx)
 	if err != nil {
 		return 0, err
@@ -263,13 +256,13 @@ func (c *Confirmations) attemptsLeft(ctx context.Context, client *ent.Confirmati
 
 // SignIn uses a confirmation, creates the account if the address is new, and
 // returns the token of a new session.
-func (c *Confirmations) SignIn(ctx context.Context, found *ent.Confirmation) (token string, err error) {
+func (a *Accounts) SignIn(ctx context.Context, found *ent.Confirmation) (token string, err error) {
 	if found.Purpose != confirmation.PurposeSignIn {
 		return "", ErrUnknownLink
 	}
-	now := c.now().UTC()
+	now := a.now().UTC()
 	token = rand.Text() // only its hash is stored
-	return token, c.store.Update(ctx, func(tx *ent.Tx) error {
+	return token, a.store.Update(ctx, func(tx *ent.Tx) error {
 		// Locks the account first, like Accounts.Delete, to prevent deadlocks.
 		create, err := newAccount(ctx, tx, found.Email, Developer, now)
 		if err != nil {
@@ -288,7 +281,7 @@ func (c *Confirmations) SignIn(ctx context.Context, found *ent.Confirmation) (to
 
 // ChangeEmail uses a confirmation to change the address of the signed-in
 // account. It ends all other sessions: they may be the reason for the change.
-func (c *Confirmations) ChangeEmail(ctx context.Context, found *ent.Confirmation, acc *ent.Account, currentSession string) error {
+func (a *Accounts) ChangeEmail(ctx context.Context, found *ent.Confirmation, acc *ent.Account, currentSession string) error {
 	if found.Purpose != confirmation.PurposeChangeEmail || found.AccountID == nil {
 		return ErrUnknownLink
 	}
@@ -298,15 +291,15 @@ func (c *Confirmations) ChangeEmail(ctx context.Context, found *ent.Confirmation
 	if found.Email == acc.Email {
 		return ErrSameAddress
 	}
-	err := c.store.WithRowLock(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
-		if err := use(ctx, tx, found, c.now().UTC()); err != nil {
+	err := a.store.WithRowLock(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
+		if err := use(ctx, tx, found, a.now().UTC()); err != nil {
 			return err
 		}
 		current, err := tx.Account.Get(ctx, acc.ID)
 		if err != nil {
 			return err
 		}
-		if err := storeFirstAddress(ctx, tx, current, dayOf(c.now())); err != nil {
+		if err := storeFirstAddress(ctx, tx, current, dayOf(a.now())); err != nil {
 			return err
 		}
 		if err := tx.Account.UpdateOneID(acc.ID).SetEmail(found.Email).Exec(ctx); err != nil {
@@ -337,10 +330,11 @@ func newCode() string {
 	return fmt.Sprintf("%06d", n)
 }
 
-// hashCode uses a key that is not stored, so that codes cannot be tried offline.
-func hashCode(browser, code string) string {
-	mac := hmac.New(sha256.New, []byte(browser))
-	mac.Write([]byte(code))
+// keyedHash hashes text that could be guessed from a plain hash. The key of a code
+// is not stored.
+func keyedHash(key []byte, text string) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(text))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
@@ -348,33 +342,26 @@ func hashCode(browser, code string) string {
 // lower case, with an ASCII domain. The result must not change when it is
 // normalized again: a domain that ends in a full-width dot would.
 func NormalizeEmail(text string) (string, error) {
-	email, err := normalizeOnce(text)
-	if err != nil {
-		return "", err
-	}
-	if again, err := normalizeOnce(email); err != nil || again != email {
+	email, valid := normalizeOnce(text)
+	if again, stable := normalizeOnce(email); !valid || !stable || again != email {
 		return "", ErrInvalidEmail
 	}
 	return email, nil
 }
 
-func normalizeOnce(text string) (string, error) {
+func normalizeOnce(text string) (email string, valid bool) {
 	if !utf8.ValidString(text) { // ToLower would turn it into another address
-		return "", ErrInvalidEmail
+		return "", false
 	}
 	text = norm.NFC.String(strings.ToLower(strings.TrimSpace(text)))
 	address, err := mail.ParseAddress(text)
-	bare := err == nil && address.Name == "" && address.Address == text
-	if !bare || len(text) > maxEmailLength || strings.ContainsFunc(text, unicode.IsControl) {
-		return "", ErrInvalidEmail
+	if err != nil || address.Name != "" || address.Address != text || strings.ContainsFunc(text, unicode.IsControl) {
+		return "", false
 	}
 	at := strings.LastIndexByte(text, '@')
-	local, domain := text[:at], text[at+1:]
-	domain, err = idna.Lookup.ToASCII(domain)
-	if err != nil || !strings.Contains(domain, ".") || len(local)+1+len(domain) > maxEmailLength {
-		return "", ErrInvalidEmail
-	}
-	return local + "@" + domain, nil
+	domain, err := idna.Lookup.ToASCII(text[at+1:])
+	email = text[:at+1] + domain
+	return email, err == nil && strings.Contains(domain, ".") && max(len(text), len(email)) <= maxEmailLength
 }
 
 // mailbox returns the address without the tag that may follow a plus sign.

@@ -12,13 +12,11 @@ import (
 )
 
 func TestMaxPerMailbox(t *testing.T) {
-	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newFixture(t, s)
+	eachFixture(t, func(t *testing.T, a *fixture) {
 		ana := a.account("ana@example.com")
 		a.time = a.time.Add(2 * emailWindow)
 		var sent atomic.Int64
-		atOnce(20, func(i int) {
+		concurrently(20, func(i int) {
 			email := []string{"victim@example.com", "VICTIM+a@example.com", fmt.Sprintf("victim+%d+x@example.com", i)}[i%3]
 			start := a.StartSignIn
 			if i%2 == 0 { // changes of address count too
@@ -29,7 +27,7 @@ func TestMaxPerMailbox(t *testing.T) {
 			if _, err := start(t.Context(), email, Sender{Network: fmt.Sprint("network ", i)}); err == nil {
 				sent.Add(1)
 			} else {
-				wants(t, email, err, ErrMailboxLimit)
+				wantError(t, email, err, ErrMailboxLimit)
 			}
 		})
 		if sent.Load() != maxPerMailbox {
@@ -42,15 +40,13 @@ func TestMaxPerMailbox(t *testing.T) {
 }
 
 func TestMaxPerNetwork(t *testing.T) {
-	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newFixture(t, s)
+	eachFixture(t, func(t *testing.T, a *fixture) {
 		var sent atomic.Int64
-		atOnce(40, func(i int) {
+		concurrently(40, func(i int) {
 			if _, err := a.StartSignIn(t.Context(), fmt.Sprintf("victim%d@example.com", i), Sender{Network: "192.0.2.1"}); err == nil {
 				sent.Add(1)
 			} else {
-				wants(t, "one more", err, ErrNetworkLimit)
+				wantError(t, "one more", err, ErrNetworkLimit)
 			}
 		})
 		if sent.Load() != maxPerNetwork {
@@ -64,11 +60,7 @@ func TestMaxPerNetwork(t *testing.T) {
 
 // Deleting an account must not reset the limits on emails.
 func TestEmailLimitsOutliveTheAccount(t *testing.T) {
-	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newFixture(t, s)
-		accounts := NewAccounts(s)
-		accounts.now = a.now
+	eachFixture(t, func(t *testing.T, a *fixture) {
 		acc := a.account("mallory@example.com")
 		var links []string
 		for range maxPerMailbox {
@@ -79,27 +71,27 @@ func TestEmailLimitsOutliveTheAccount(t *testing.T) {
 			links = append(links, challenge.Link)
 		}
 		pending := a.signIn("mallory@example.com")
-		if err := accounts.Delete(t.Context(), acc); err != nil {
+		if err := a.Delete(t.Context(), acc); err != nil {
 			t.Fatal(err)
 		}
 		_, err := a.StartSignIn(t.Context(), "victim@example.com", Sender{Network: "192.0.2.9"})
-		wants(t, "mailbox", err, ErrMailboxLimit)
+		wantError(t, "mailbox", err, ErrMailboxLimit)
 		for i := range maxPerNetwork - maxPerMailbox {
 			if _, err := a.StartSignIn(t.Context(), fmt.Sprintf("victim%d@example.com", i), Sender{Network: "192.0.2.1"}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		_, err = a.StartSignIn(t.Context(), "one-more@example.com", Sender{Network: "192.0.2.1"})
-		wants(t, "network", err, ErrNetworkLimit)
+		wantError(t, "network", err, ErrNetworkLimit)
 		for _, link := range append(links, pending.Link) {
-			if _, err := a.FindByLink(t.Context(), link); err == nil {
+			if _, err := a.ConfirmationByLink(t.Context(), link); err == nil {
 				t.Error("link of a deleted account: got no error, want one")
 			}
 		}
-		if err := DeleteExpired(t.Context(), s, a.time.Add(confirmationRetention+time.Second)); err != nil {
+		if err := DeleteExpired(t.Context(), a.store, a.time.Add(confirmationRetention+time.Second)); err != nil {
 			t.Fatal(err)
 		}
-		if n := s.Write.Confirmation.Query().CountX(t.Context()); n != 0 {
+		if n := a.store.Write.Confirmation.Query().CountX(t.Context()); n != 0 {
 			t.Errorf("got %d confirmations, want 0", n)
 		}
 	})
@@ -120,7 +112,7 @@ func TestMaxPerWiderNetwork(t *testing.T) {
 					t.Fatalf("%s, email %d: got %v, want no error", wider, i, err)
 				}
 			}
-			wants(t, wider, start(most, wider), ErrNetworkLimit)
+			wantError(t, wider, start(most, wider), ErrNetworkLimit)
 			if err := start(most, "another network"); err != nil {
 				t.Errorf("another network: got %v, want no error", err)
 			}
@@ -131,22 +123,20 @@ func TestMaxPerWiderNetwork(t *testing.T) {
 // A mailbox has a daily limit on wrong codes in addition to the limit of each
 // email.
 func TestMaxMailboxAttempts(t *testing.T) {
-	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newFixture(t, s)
+	eachFixture(t, func(t *testing.T, a *fixture) {
 		guesses := func(challenge Challenge, many int) (last error) {
 			for i := range many {
-				_, last = a.CheckCode(t.Context(), signingIn, challenge.Browser, otherThan(challenge.Code, i))
+				_, last = a.CheckCode(t.Context(), signingIn, challenge.Browser, wrongCode(challenge.Code, i))
 			}
 			return last
 		}
 		for i := range maxMailboxAttempts / maxAttempts {
-			wants(t, "last attempt of an email", guesses(a.signIn(fmt.Sprintf("ana+%d@example.com", i)), maxAttempts), ErrLocked)
+			wantError(t, "last attempt of an email", guesses(a.signIn(fmt.Sprintf("ana+%d@example.com", i)), maxAttempts), ErrLocked)
 			a.time = a.time.Add(emailWindow)
 		}
 		challenge := a.signIn("ana@example.com")
 		_, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
-		wants(t, "correct code", err, ErrLocked)
+		wantError(t, "correct code", err, ErrLocked)
 		found := a.find(challenge.Link)
 		if locked, err := a.Locked(t.Context(), found); err != nil || !locked {
 			t.Errorf("Locked: got %v, %v, want true", locked, err)
@@ -154,7 +144,7 @@ func TestMaxMailboxAttempts(t *testing.T) {
 		if _, err := a.SignIn(t.Context(), found); err != nil {
 			t.Errorf("link: got %v, want no error", err)
 		}
-		wants(t, "another mailbox", guesses(a.signIn("ben@example.com"), 1), ErrWrongCode)
+		wantError(t, "another mailbox", guesses(a.signIn("ben@example.com"), 1), ErrWrongCode)
 
 		a.time = a.time.Add(confirmationRetention)
 		challenge = a.signIn("ana@example.com")
@@ -166,9 +156,7 @@ func TestMaxMailboxAttempts(t *testing.T) {
 
 // Correct codes do not count towards the limit.
 func TestCorrectCodesDoNotCount(t *testing.T) {
-	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newFixture(t, s)
+	eachFixture(t, func(t *testing.T, a *fixture) {
 		for range maxMailboxAttempts + 1 {
 			challenge := a.signIn("ana@example.com")
 			found, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
@@ -185,26 +173,22 @@ func TestCorrectCodesDoNotCount(t *testing.T) {
 
 // Wrong codes still count after their account was deleted.
 func TestWrongCodesOutliveTheAccount(t *testing.T) {
-	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		a := newFixture(t, s)
-		accounts := NewAccounts(s)
-		accounts.now = a.now
+	eachFixture(t, func(t *testing.T, a *fixture) {
 		mallory := a.account("mallory@example.com")
 		for i := range maxMailboxAttempts {
 			challenge := a.change(mallory, "victim@example.com")
-			_, err := a.CheckCode(t.Context(), changing, challenge.Browser, otherThan(challenge.Code, i))
+			_, err := a.CheckCode(t.Context(), changing, challenge.Browser, wrongCode(challenge.Code, i))
 			if err == nil {
 				t.Fatal("wrong code: got no error, want one")
 			}
 			a.time = a.time.Add(emailWindow / maxPerMailbox)
 		}
 		a.time = a.time.Add(2 * emailWindow)
-		if err := accounts.Delete(t.Context(), mallory); err != nil {
+		if err := a.Delete(t.Context(), mallory); err != nil {
 			t.Fatal(err)
 		}
 		challenge := a.signIn("victim@example.com")
 		_, err := a.CheckCode(t.Context(), signingIn, challenge.Browser, challenge.Code)
-		wants(t, "one more", err, ErrLocked)
+		wantError(t, "one more", err, ErrLocked)
 	})
 }

@@ -17,7 +17,6 @@ import (
 	"palmares/ent/billingevent"
 	"palmares/ent/category"
 	"palmares/ent/comparison"
-	"palmares/ent/comparisoncategory"
 	"palmares/ent/confirmation"
 	"palmares/ent/countbatch"
 	"palmares/ent/customer"
@@ -59,8 +58,6 @@ type Client struct {
 	Category *CategoryClient
 	// Comparison is the client for interacting with the Comparison builders.
 	Comparison *ComparisonClient
-	// ComparisonCategory is the client for interacting with the ComparisonCategory builders.
-	ComparisonCategory *ComparisonCategoryClient
 	// Confirmation is the client for interacting with the Confirmation builders.
 	Confirmation *ConfirmationClient
 	// CountBatch is the client for interacting with the CountBatch builders.
@@ -108,7 +105,6 @@ func (c *Client) init() {
 	c.BillingEvent = NewBillingEventClient(c.config)
 	c.Category = NewCategoryClient(c.config)
 	c.Comparison = NewComparisonClient(c.config)
-	c.ComparisonCategory = NewComparisonCategoryClient(c.config)
 	c.Confirmation = NewConfirmationClient(c.config)
 	c.CountBatch = NewCountBatchClient(c.config)
 	c.Customer = NewCustomerClient(c.config)
@@ -214,30 +210,29 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 	cfg := c.config
 	cfg.driver = tx
 	return &Tx{
-		ctx:                ctx,
-		config:             cfg,
-		APIKey:             NewAPIKeyClient(cfg),
-		Account:            NewAccountClient(cfg),
-		Attempt:            NewAttemptClient(cfg),
-		BillingEvent:       NewBillingEventClient(cfg),
-		Category:           NewCategoryClient(cfg),
-		Comparison:         NewComparisonClient(cfg),
-		ComparisonCategory: NewComparisonCategoryClient(cfg),
-		Confirmation:       NewConfirmationClient(cfg),
-		CountBatch:         NewCountBatchClient(cfg),
-		Customer:           NewCustomerClient(cfg),
-		Delivery:           NewDeliveryClient(cfg),
-		Endpoint:           NewEndpointClient(cfg),
-		FormerUsage:        NewFormerUsageClient(cfg),
-		JournalEntry:       NewJournalEntryClient(cfg),
-		Minute:             NewMinuteClient(cfg),
-		PriceChange:        NewPriceChangeClient(cfg),
-		Release:            NewReleaseClient(cfg),
-		Secret:             NewSecretClient(cfg),
-		Section:            NewSectionClient(cfg),
-		Session:            NewSessionClient(cfg),
-		Tool:               NewToolClient(cfg),
-		Usage:              NewUsageClient(cfg),
+		ctx:          ctx,
+		config:       cfg,
+		APIKey:       NewAPIKeyClient(cfg),
+		Account:      NewAccountClient(cfg),
+		Attempt:      NewAttemptClient(cfg),
+		BillingEvent: NewBillingEventClient(cfg),
+		Category:     NewCategoryClient(cfg),
+		Comparison:   NewComparisonClient(cfg),
+		Confirmation: NewConfirmationClient(cfg),
+		CountBatch:   NewCountBatchClient(cfg),
+		Customer:     NewCustomerClient(cfg),
+		Delivery:     NewDeliveryClient(cfg),
+		Endpoint:     NewEndpointClient(cfg),
+		FormerUsage:  NewFormerUsageClient(cfg),
+		JournalEntry: NewJournalEntryClient(cfg),
+		Minute:       NewMinuteClient(cfg),
+		PriceChange:  NewPriceChangeClient(cfg),
+		Release:      NewReleaseClient(cfg),
+		Secret:       NewSecretClient(cfg),
+		Section:      NewSectionClient(cfg),
+		Session:      NewSessionClient(cfg),
+		Tool:         NewToolClient(cfg),
+		Usage:        NewUsageClient(cfg),
 	}, nil
 }
 
@@ -255,30 +250,29 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 	cfg := c.config
 	cfg.driver = &txDriver{tx: tx, drv: c.driver}
 	return &Tx{
-		ctx:                ctx,
-		config:             cfg,
-		APIKey:             NewAPIKeyClient(cfg),
-		Account:            NewAccountClient(cfg),
-		Attempt:            NewAttemptClient(cfg),
-		BillingEvent:       NewBillingEventClient(cfg),
-		Category:           NewCategoryClient(cfg),
-		Comparison:         NewComparisonClient(cfg),
-		ComparisonCategory: NewComparisonCategoryClient(cfg),
-		Confirmation:       NewConfirmationClient(cfg),
-		CountBatch:         NewCountBatchClient(cfg),
-		Customer:           NewCustomerClient(cfg),
-		Delivery:           NewDeliveryClient(cfg),
-		Endpoint:           NewEndpointClient(cfg),
-		FormerUsage:        NewFormerUsageClient(cfg),
-		JournalEntry:       NewJournalEntryClient(cfg),
-		Minute:             NewMinuteClient(cfg),
-		PriceChange:        NewPriceChangeClient(cfg),
-		Release:            NewReleaseClient(cfg),
-		Secret:             NewSecretClient(cfg),
-		Section:            NewSectionClient(cfg),
-		Session:            NewSessionClient(cfg),
-		Tool:               NewToolClient(cfg),
-		Usage:              NewUsageClient(cfg),
+		ctx:          ctx,
+		config:       cfg,
+		APIKey:       NewAPIKeyClient(cfg),
+		Account:      NewAccountClient(cfg),
+		Attempt:      NewAttemptClient(cfg),
+		BillingEvent: NewBillingEventClient(cfg),
+		Category:     NewCategoryClient(cfg),
+		Comparison:   NewComparisonClient(cfg),
+		Confirmation: NewConfirmationClient(cfg),
+		CountBatch:   NewCountBatchClient(cfg),
+		Customer:     NewCustomerClient(cfg),
+		Delivery:     NewDeliveryClient(cfg),
+		Endpoint:     NewEndpointClient(cfg),
+		FormerUsage:  NewFormerUsageClient(cfg),
+		JournalEntry: NewJournalEntryClient(cfg),
+		Minute:       NewMinuteClient(cfg),
+		PriceChange:  NewPriceChangeClient(cfg),
+		Release:      NewReleaseClient(cfg),
+		Secret:       NewSecretClient(cfg),
+		Section:      NewSectionClient(cfg),
+		Session:      NewSessionClient(cfg),
+		Tool:         NewToolClient(cfg),
+		Usage:        NewUsageClient(cfg),
 	}, nil
 }
 
@@ -309,9 +303,9 @@ func (c *Client) Close() error {
 func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
 		c.APIKey, c.Account, c.Attempt, c.BillingEvent, c.Category, c.Comparison,
-		c.ComparisonCategory, c.Confirmation, c.CountBatch, c.Customer, c.Delivery,
-		c.Endpoint, c.FormerUsage, c.JournalEntry, c.Minute, c.PriceChange, c.Release,
-		c.Secret, c.Section, c.Session, c.Tool, c.Usage,
+		c.Confirmation, c.CountBatch, c.Customer, c.Delivery, c.Endpoint,
+		c.FormerUsage, c.JournalEntry, c.Minute, c.PriceChange, c.Release, c.Secret,
+		c.Section, c.Session, c.Tool, c.Usage,
 	} {
 		n.Use(hooks...)
 	}
@@ -322,9 +316,9 @@ func (c *Client) Use(hooks ...Hook) {
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
 		c.APIKey, c.Account, c.Attempt, c.BillingEvent, c.Category, c.Comparison,
-		c.ComparisonCategory, c.Confirmation, c.CountBatch, c.Customer, c.Delivery,
-		c.Endpoint, c.FormerUsage, c.JournalEntry, c.Minute, c.PriceChange, c.Release,
-		c.Secret, c.Section, c.Session, c.Tool, c.Usage,
+		c.Confirmation, c.CountBatch, c.Customer, c.Delivery, c.Endpoint,
+		c.FormerUsage, c.JournalEntry, c.Minute, c.PriceChange, c.Release, c.Secret,
+		c.Section, c.Session, c.Tool, c.Usage,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -345,8 +339,6 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Category.mutate(ctx, m)
 	case *ComparisonMutation:
 		return c.Comparison.mutate(ctx, m)
-	case *ComparisonCategoryMutation:
-		return c.ComparisonCategory.mutate(ctx, m)
 	case *ConfirmationMutation:
 		return c.Confirmation.mutate(ctx, m)
 	case *CountBatchMutation:
@@ -1369,139 +1361,6 @@ func (c *ComparisonClient) mutate(ctx context.Context, m *ComparisonMutation) (V
 		return (&ComparisonDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Comparison mutation op: %q", m.Op())
-	}
-}
-
-// ComparisonCategoryClient is a client for the ComparisonCategory schema.
-type ComparisonCategoryClient struct {
-	config
-}
-
-// NewComparisonCategoryClient returns a client for the ComparisonCategory from the given config.
-func NewComparisonCategoryClient(c config) *ComparisonCategoryClient {
-	return &ComparisonCategoryClient{config: c}
-}
-
-// Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `comparisoncategory.Hooks(f(g(h())))`.
-func (c *ComparisonCategoryClient) Use(hooks ...Hook) {
-	c.hooks.ComparisonCategory = append(c.hooks.ComparisonCategory, hooks...)
-}
-
-// Intercept adds a list of query interceptors to the interceptors stack.
-// A call to `Intercept(f, g, h)` equals to `comparisoncategory.Intercept(f(g(h())))`.
-func (c *ComparisonCategoryClient) Intercept(interceptors ...Interceptor) {
-	c.inters.ComparisonCategory = append(c.inters.ComparisonCategory, interceptors...)
-}
-
-// Create returns a builder for creating a ComparisonCategory entity.
-func (c *ComparisonCategoryClient) Create() *ComparisonCategoryCreate {
-	mutation := newComparisonCategoryMutation(c.config, OpCreate)
-	return &ComparisonCategoryCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// CreateBulk returns a builder for creating a bulk of ComparisonCategory entities.
-func (c *ComparisonCategoryClient) CreateBulk(builders ...*ComparisonCategoryCreate) *ComparisonCategoryCreateBulk {
-	return &ComparisonCategoryCreateBulk{config: c.config, builders: builders}
-}
-
-// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
-// a builder and applies setFunc on it.
-func (c *ComparisonCategoryClient) MapCreateBulk(slice any, setFunc func(*ComparisonCategoryCreate, int)) *ComparisonCategoryCreateBulk {
-	rv := reflect.ValueOf(slice)
-	if rv.Kind() != reflect.Slice {
-		return &ComparisonCategoryCreateBulk{err: fmt.Errorf("calling to ComparisonCategoryClient.MapCreateBulk with wrong type %T, need slice", slice)}
-	}
-	builders := make([]*ComparisonCategoryCreate, rv.Len())
-	for i := 0; i < rv.Len(); i++ {
-		builders[i] = c.Create()
-		setFunc(builders[i], i)
-	}
-	return &ComparisonCategoryCreateBulk{config: c.config, builders: builders}
-}
-
-// Update returns an update builder for ComparisonCategory.
-func (c *ComparisonCategoryClient) Update() *ComparisonCategoryUpdate {
-	mutation := newComparisonCategoryMutation(c.config, OpUpdate)
-	return &ComparisonCategoryUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// UpdateOne returns an update builder for the given entity.
-func (c *ComparisonCategoryClient) UpdateOne(_m *ComparisonCategory) *ComparisonCategoryUpdateOne {
-	mutation := newComparisonCategoryMutation(c.config, OpUpdateOne, withComparisonCategory(_m))
-	return &ComparisonCategoryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// UpdateOneID returns an update builder for the given id.
-func (c *ComparisonCategoryClient) UpdateOneID(id int) *ComparisonCategoryUpdateOne {
-	mutation := newComparisonCategoryMutation(c.config, OpUpdateOne, withComparisonCategoryID(id))
-	return &ComparisonCategoryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// Delete returns a delete builder for ComparisonCategory.
-func (c *ComparisonCategoryClient) Delete() *ComparisonCategoryDelete {
-	mutation := newComparisonCategoryMutation(c.config, OpDelete)
-	return &ComparisonCategoryDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
-}
-
-// DeleteOne returns a builder for deleting the given entity.
-func (c *ComparisonCategoryClient) DeleteOne(_m *ComparisonCategory) *ComparisonCategoryDeleteOne {
-	return c.DeleteOneID(_m.ID)
-}
-
-// DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *ComparisonCategoryClient) DeleteOneID(id int) *ComparisonCategoryDeleteOne {
-	builder := c.Delete().Where(comparisoncategory.ID(id))
-	builder.mutation.id = &id
-	builder.mutation.op = OpDeleteOne
-	return &ComparisonCategoryDeleteOne{builder}
-}
-
-// Query returns a query builder for ComparisonCategory.
-func (c *ComparisonCategoryClient) Query() *ComparisonCategoryQuery {
-	return &ComparisonCategoryQuery{
-		config: c.config,
-		ctx:    &QueryContext{Type: TypeComparisonCategory},
-		inters: c.Interceptors(),
-	}
-}
-
-// Get returns a ComparisonCategory entity by its id.
-func (c *ComparisonCategoryClient) Get(ctx context.Context, id int) (*ComparisonCategory, error) {
-	return c.Query().Where(comparisoncategory.ID(id)).Only(ctx)
-}
-
-// GetX is like Get, but panics if an error occurs.
-func (c *ComparisonCategoryClient) GetX(ctx context.Context, id int) *ComparisonCategory {
-	obj, err := c.Get(ctx, id)
-	if err != nil {
-		panic(err)
-	}
-	return obj
-}
-
-// Hooks returns the client hooks.
-func (c *ComparisonCategoryClient) Hooks() []Hook {
-	return c.hooks.ComparisonCategory
-}
-
-// Interceptors returns the client interceptors.
-func (c *ComparisonCategoryClient) Interceptors() []Interceptor {
-	return c.inters.ComparisonCategory
-}
-
-func (c *ComparisonCategoryClient) mutate(ctx context.Context, m *ComparisonCategoryMutation) (Value, error) {
-	switch m.Op() {
-	case OpCreate:
-		return (&ComparisonCategoryCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpUpdate:
-		return (&ComparisonCategoryUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpUpdateOne:
-		return (&ComparisonCategoryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
-	case OpDelete, OpDeleteOne:
-		return (&ComparisonCategoryDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
-	default:
-		return nil, fmt.Errorf("ent: unknown ComparisonCategory mutation op: %q", m.Op())
 	}
 }
 
@@ -3791,16 +3650,14 @@ func (c *UsageClient) mutate(ctx context.Context, m *UsageMutation) (Value, erro
 // hooks and interceptors per client, for fast access.
 type (
 	hooks struct {
-		APIKey, Account, Attempt, BillingEvent, Category, Comparison,
-		ComparisonCategory, Confirmation, CountBatch, Customer, Delivery, Endpoint,
-		FormerUsage, JournalEntry, Minute, PriceChange, Release, Secret, Section,
-		Session, Tool, Usage []ent.Hook
+		APIKey, Account, Attempt, BillingEvent, Category, Comparison, Confirmation,
+		CountBatch, Customer, Delivery, Endpoint, FormerUsage, JournalEntry, Minute,
+		PriceChange, Release, Secret, Section, Session, Tool, Usage []ent.Hook
 	}
 	inters struct {
-		APIKey, Account, Attempt, BillingEvent, Category, Comparison,
-		ComparisonCategory, Confirmation, CountBatch, Customer, Delivery, Endpoint,
-		FormerUsage, JournalEntry, Minute, PriceChange, Release, Secret, Section,
-		Session, Tool, Usage []ent.Interceptor
+		APIKey, Account, Attempt, BillingEvent, Category, Comparison, Confirmation,
+		CountBatch, Customer, Delivery, Endpoint, FormerUsage, JournalEntry, Minute,
+		PriceChange, Release, Secret, Section, Session, Tool, Usage []ent.Interceptor
 	}
 )
 

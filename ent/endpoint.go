@@ -36,7 +36,7 @@ type Endpoint struct {
 	// State holds the value of the "state" field.
 	State endpoint.State `json:"state,omitempty"`
 	// Why the endpoint was disabled.
-	Why string `json:"why,omitempty"`
+	DisabledReason string `json:"disabled_reason,omitempty"`
 	// Number of the newest event that was attempted.
 	Position int `json:"position,omitempty"`
 	// Failed attempts since the last success.
@@ -112,7 +112,7 @@ func (*Endpoint) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case endpoint.FieldID, endpoint.FieldAccountID, endpoint.FieldPosition, endpoint.FieldFailures:
 			values[i] = new(sql.NullInt64)
-		case endpoint.FieldURL, endpoint.FieldSecret, endpoint.FieldFormerSecret, endpoint.FieldState, endpoint.FieldWhy, endpoint.FieldLeasedBy:
+		case endpoint.FieldURL, endpoint.FieldSecret, endpoint.FieldFormerSecret, endpoint.FieldState, endpoint.FieldDisabledReason, endpoint.FieldLeasedBy:
 			values[i] = new(sql.NullString)
 		case endpoint.FieldFormerUntil, endpoint.FieldFailingSince, endpoint.FieldNotBefore, endpoint.FieldLeasedUntil, endpoint.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
@@ -190,11 +190,11 @@ func (_m *Endpoint) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.State = endpoint.State(value.String)
 			}
-		case endpoint.FieldWhy:
+		case endpoint.FieldDisabledReason:
 			if value, ok := values[i].(*sql.NullString); !ok {
-				return fmt.Errorf("unexpected type %T for field why", values[i])
+				return fmt.Errorf("unexpected type %T for field disabled_reason", values[i])
 			} else if value.Valid {
-				_m.Why = value.String
+				_m.DisabledReason = value.String
 			}
 		case endpoint.FieldPosition:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -321,8 +321,8 @@ func (_m *Endpoint) String() string {
 	builder.WriteString("state=")
 	builder.WriteString(fmt.Sprintf("%v", _m.State))
 	builder.WriteString(", ")
-	builder.WriteString("why=")
-	builder.WriteString(_m.Why)
+	builder.WriteString("disabled_reason=")
+	builder.WriteString(_m.DisabledReason)
 	builder.WriteString(", ")
 	builder.WriteString("position=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Position))

@@ -97,16 +97,16 @@ func (_c *EndpointCreate) SetNillableState(v *endpoint.State) *EndpointCreate {
 	return _c
 }
 
-// SetWhy sets the "why" field.
-func (_c *EndpointCreate) SetWhy(v string) *EndpointCreate {
-	_c.mutation.SetWhy(v)
+// SetDisabledReason sets the "disabled_reason" field.
+func (_c *EndpointCreate) SetDisabledReason(v string) *EndpointCreate {
+	_c.mutation.SetDisabledReason(v)
 	return _c
 }
 
-// SetNillableWhy sets the "why" field if the given value is not nil.
-func (_c *EndpointCreate) SetNillableWhy(v *string) *EndpointCreate {
+// SetNillableDisabledReason sets the "disabled_reason" field if the given value is not nil.
+func (_c *EndpointCreate) SetNillableDisabledReason(v *string) *EndpointCreate {
 	if v != nil {
-		_c.SetWhy(*v)
+		_c.SetDisabledReason(*v)
 	}
 	return _c
 }
@@ -293,9 +293,9 @@ func (_c *EndpointCreate) defaults() {
 		v := endpoint.DefaultState
 		_c.mutation.SetState(v)
 	}
-	if _, ok := _c.mutation.Why(); !ok {
-		v := endpoint.DefaultWhy
-		_c.mutation.SetWhy(v)
+	if _, ok := _c.mutation.DisabledReason(); !ok {
+		v := endpoint.DefaultDisabledReason
+		_c.mutation.SetDisabledReason(v)
 	}
 	if _, ok := _c.mutation.Failures(); !ok {
 		v := endpoint.DefaultFailures
@@ -353,8 +353,8 @@ func (_c *EndpointCreate) check() error {
 			return &ValidationError{Name: "state", err: fmt.Errorf(`ent: validator failed for field "Endpoint.state": %w`, err)}
 		}
 	}
-	if _, ok := _c.mutation.Why(); !ok {
-		return &ValidationError{Name: "why", err: errors.New(`ent: missing required field "Endpoint.why"`)}
+	if _, ok := _c.mutation.DisabledReason(); !ok {
+		return &ValidationError{Name: "disabled_reason", err: errors.New(`ent: missing required field "Endpoint.disabled_reason"`)}
 	}
 	if _, ok := _c.mutation.Position(); !ok {
 		return &ValidationError{Name: "position", err: errors.New(`ent: missing required field "Endpoint.position"`)}
@@ -429,9 +429,9 @@ func (_c *EndpointCreate) createSpec() (*Endpoint, *sqlgraph.CreateSpec) {
 		_spec.SetField(endpoint.FieldState, field.TypeEnum, value)
 		_node.State = value
 	}
-	if value, ok := _c.mutation.Why(); ok {
-		_spec.SetField(endpoint.FieldWhy, field.TypeString, value)
-		_node.Why = value
+	if value, ok := _c.mutation.DisabledReason(); ok {
+		_spec.SetField(endpoint.FieldDisabledReason, field.TypeString, value)
+		_node.DisabledReason = value
 	}
 	if value, ok := _c.mutation.Position(); ok {
 		_spec.SetField(endpoint.FieldPosition, field.TypeInt, value)
@@ -656,15 +656,15 @@ func (u *EndpointUpsert) UpdateState() *EndpointUpsert {
 	return u
 }
 
-// SetWhy sets the "why" field.
-func (u *EndpointUpsert) SetWhy(v string) *EndpointUpsert {
-	u.Set(endpoint.FieldWhy, v)
+// SetDisabledReason sets the "disabled_reason" field.
+func (u *EndpointUpsert) SetDisabledReason(v string) *EndpointUpsert {
+	u.Set(endpoint.FieldDisabledReason, v)
 	return u
 }
 
-// UpdateWhy sets the "why" field to the value that was provided on create.
-func (u *EndpointUpsert) UpdateWhy() *EndpointUpsert {
-	u.SetExcluded(endpoint.FieldWhy)
+// UpdateDisabledReason sets the "disabled_reason" field to the value that was provided on create.
+func (u *EndpointUpsert) UpdateDisabledReason() *EndpointUpsert {
+	u.SetExcluded(endpoint.FieldDisabledReason)
 	return u
 }
 
@@ -935,17 +935,17 @@ func (u *EndpointUpsertOne) UpdateState() *EndpointUpsertOne {
 	})
 }
 
-// SetWhy sets the "why" field.
-func (u *EndpointUpsertOne) SetWhy(v string) *EndpointUpsertOne {
+// SetDisabledReason sets the "disabled_reason" field.
+func (u *EndpointUpsertOne) SetDisabledReason(v string) *EndpointUpsertOne {
 	return u.Update(func(s *EndpointUpsert) {
-		s.SetWhy(v)
+		s.SetDisabledReason(v)
 	})
 }
 
-// UpdateWhy sets the "why" field to the value that was provided on create.
-func (u *EndpointUpsertOne) UpdateWhy() *EndpointUpsertOne {
+// UpdateDisabledReason sets the "disabled_reason" field to the value that was provided on create.
+func (u *EndpointUpsertOne) UpdateDisabledReason() *EndpointUpsertOne {
 	return u.Update(func(s *EndpointUpsert) {
-		s.UpdateWhy()
+		s.UpdateDisabledReason()
 	})
 }
 
@@ -1401,17 +1401,17 @@ func (u *EndpointUpsertBulk) UpdateState() *EndpointUpsertBulk {
 	})
 }
 
-// SetWhy sets the "why" field.
-func (u *EndpointUpsertBulk) SetWhy(v string) *EndpointUpsertBulk {
+// SetDisabledReason sets the "disabled_reason" field.
+func (u *EndpointUpsertBulk) SetDisabledReason(v string) *EndpointUpsertBulk {
 	return u.Update(func(s *EndpointUpsert) {
-		s.SetWhy(v)
+		s.SetDisabledReason(v)
 	})
 }
 
-// UpdateWhy sets the "why" field to the value that was provided on create.
-func (u *EndpointUpsertBulk) UpdateWhy() *EndpointUpsertBulk {
+// UpdateDisabledReason sets the "disabled_reason" field to the value that was provided on create.
+func (u *EndpointUpsertBulk) UpdateDisabledReason() *EndpointUpsertBulk {
 	return u.Update(func(s *EndpointUpsert) {
-		s.UpdateWhy()
+		s.UpdateDisabledReason()
 	})
 }
 

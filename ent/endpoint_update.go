@@ -131,16 +131,16 @@ func (_u *EndpointUpdate) SetNillableState(v *endpoint.State) *EndpointUpdate {
 	return _u
 }
 
-// SetWhy sets the "why" field.
-func (_u *EndpointUpdate) SetWhy(v string) *EndpointUpdate {
-	_u.mutation.SetWhy(v)
+// SetDisabledReason sets the "disabled_reason" field.
+func (_u *EndpointUpdate) SetDisabledReason(v string) *EndpointUpdate {
+	_u.mutation.SetDisabledReason(v)
 	return _u
 }
 
-// SetNillableWhy sets the "why" field if the given value is not nil.
-func (_u *EndpointUpdate) SetNillableWhy(v *string) *EndpointUpdate {
+// SetNillableDisabledReason sets the "disabled_reason" field if the given value is not nil.
+func (_u *EndpointUpdate) SetNillableDisabledReason(v *string) *EndpointUpdate {
 	if v != nil {
-		_u.SetWhy(*v)
+		_u.SetDisabledReason(*v)
 	}
 	return _u
 }
@@ -448,8 +448,8 @@ func (_u *EndpointUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.State(); ok {
 		_spec.SetField(endpoint.FieldState, field.TypeEnum, value)
 	}
-	if value, ok := _u.mutation.Why(); ok {
-		_spec.SetField(endpoint.FieldWhy, field.TypeString, value)
+	if value, ok := _u.mutation.DisabledReason(); ok {
+		_spec.SetField(endpoint.FieldDisabledReason, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.Position(); ok {
 		_spec.SetField(endpoint.FieldPosition, field.TypeInt, value)
@@ -697,16 +697,16 @@ func (_u *EndpointUpdateOne) SetNillableState(v *endpoint.State) *EndpointUpdate
 	return _u
 }
 
-// SetWhy sets the "why" field.
-func (_u *EndpointUpdateOne) SetWhy(v string) *EndpointUpdateOne {
-	_u.mutation.SetWhy(v)
+// SetDisabledReason sets the "disabled_reason" field.
+func (_u *EndpointUpdateOne) SetDisabledReason(v string) *EndpointUpdateOne {
+	_u.mutation.SetDisabledReason(v)
 	return _u
 }
 
-// SetNillableWhy sets the "why" field if the given value is not nil.
-func (_u *EndpointUpdateOne) SetNillableWhy(v *string) *EndpointUpdateOne {
+// SetNillableDisabledReason sets the "disabled_reason" field if the given value is not nil.
+func (_u *EndpointUpdateOne) SetNillableDisabledReason(v *string) *EndpointUpdateOne {
 	if v != nil {
-		_u.SetWhy(*v)
+		_u.SetDisabledReason(*v)
 	}
 	return _u
 }
@@ -1044,8 +1044,8 @@ func (_u *EndpointUpdateOne) sqlSave(ctx context.Context) (_node *Endpoint, err 
 	if value, ok := _u.mutation.State(); ok {
 		_spec.SetField(endpoint.FieldState, field.TypeEnum, value)
 	}
-	if value, ok := _u.mutation.Why(); ok {
-		_spec.SetField(endpoint.FieldWhy, field.TypeString, value)
+	if value, ok := _u.mutation.DisabledReason(); ok {
+		_spec.SetField(endpoint.FieldDisabledReason, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.Position(); ok {
 		_spec.SetField(endpoint.FieldPosition, field.TypeInt, value)

@@ -12,7 +12,6 @@ import (
 	"palmares/ent/billingevent"
 	"palmares/ent/category"
 	"palmares/ent/comparison"
-	"palmares/ent/comparisoncategory"
 	"palmares/ent/confirmation"
 	"palmares/ent/countbatch"
 	"palmares/ent/customer"
@@ -94,28 +93,27 @@ var (
 func checkColumn(t, c string) error {
 	initCheck.Do(func() {
 		columnCheck = sql.NewColumnCheck(map[string]func(string) bool{
-			apikey.Table:             apikey.ValidColumn,
-			account.Table:            account.ValidColumn,
-			attempt.Table:            attempt.ValidColumn,
-			billingevent.Table:       billingevent.ValidColumn,
-			category.Table:           category.ValidColumn,
-			comparison.Table:         comparison.ValidColumn,
-			comparisoncategory.Table: comparisoncategory.ValidColumn,
-			confirmation.Table:       confirmation.ValidColumn,
-			countbatch.Table:         countbatch.ValidColumn,
-			customer.Table:           customer.ValidColumn,
-			delivery.Table:           delivery.ValidColumn,
-			endpoint.Table:           endpoint.ValidColumn,
-			formerusage.Table:        formerusage.ValidColumn,
-			journalentry.Table:       journalentry.ValidColumn,
-			minute.Table:             minute.ValidColumn,
-			pricechange.Table:        pricechange.ValidColumn,
-			release.Table:            release.ValidColumn,
-			secret.Table:             secret.ValidColumn,
-			section.Table:            section.ValidColumn,
-			session.Table:            session.ValidColumn,
-			tool.Table:               tool.ValidColumn,
-			usage.Table:              usage.ValidColumn,
+			apikey.Table:       apikey.ValidColumn,
+			account.Table:      account.ValidColumn,
+			attempt.Table:      attempt.ValidColumn,
+			billingevent.Table: billingevent.ValidColumn,
+			category.Table:     category.ValidColumn,
+			comparison.Table:   comparison.ValidColumn,
+			confirmation.Table: confirmation.ValidColumn,
+			countbatch.Table:   countbatch.ValidColumn,
+			customer.Table:     customer.ValidColumn,
+			delivery.Table:     delivery.ValidColumn,
+			endpoint.Table:     endpoint.ValidColumn,
+			formerusage.Table:  formerusage.ValidColumn,
+			journalentry.Table: journalentry.ValidColumn,
+			minute.Table:       minute.ValidColumn,
+			pricechange.Table:  pricechange.ValidColumn,
+			release.Table:      release.ValidColumn,
+			secret.Table:       secret.ValidColumn,
+			section.Table:      section.ValidColumn,
+			session.Table:      session.ValidColumn,
+			tool.Table:         tool.ValidColumn,
+			usage.Table:        usage.ValidColumn,
 		})
 	})
 	return columnCheck(t, c)

@@ -12,7 +12,6 @@ import (
 	"palmares/ent/billingevent"
 	"palmares/ent/category"
 	"palmares/ent/comparison"
-	"palmares/ent/comparisoncategory"
 	"palmares/ent/confirmation"
 	"palmares/ent/countbatch"
 	"palmares/ent/customer"
@@ -45,28 +44,27 @@ const (
 	OpUpdateOne = ent.OpUpdateOne
 
 	// Node types.
-	TypeAPIKey             = "APIKey"
-	TypeAccount            = "Account"
-	TypeAttempt            = "Attempt"
-	TypeBillingEvent       = "BillingEvent"
-	TypeCategory           = "Category"
-	TypeComparison         = "Comparison"
-	TypeComparisonCategory = "ComparisonCategory"
-	TypeConfirmation       = "Confirmation"
-	TypeCountBatch         = "CountBatch"
-	TypeCustomer           = "Customer"
-	TypeDelivery           = "Delivery"
-	TypeEndpoint           = "Endpoint"
-	TypeFormerUsage        = "FormerUsage"
-	TypeJournalEntry       = "JournalEntry"
-	TypeMinute             = "Minute"
-	TypePriceChange        = "PriceChange"
-	TypeRelease            = "Release"
-	TypeSecret             = "Secret"
-	TypeSection            = "Section"
-	TypeSession            = "Session"
-	TypeTool               = "Tool"
-	TypeUsage              = "Usage"
+	TypeAPIKey       = "APIKey"
+	TypeAccount      = "Account"
+	TypeAttempt      = "Attempt"
+	TypeBillingEvent = "BillingEvent"
+	TypeCategory     = "Category"
+	TypeComparison   = "Comparison"
+	TypeConfirmation = "Confirmation"
+	TypeCountBatch   = "CountBatch"
+	TypeCustomer     = "Customer"
+	TypeDelivery     = "Delivery"
+	TypeEndpoint     = "Endpoint"
+	TypeFormerUsage  = "FormerUsage"
+	TypeJournalEntry = "JournalEntry"
+	TypeMinute       = "Minute"
+	TypePriceChange  = "PriceChange"
+	TypeRelease      = "Release"
+	TypeSecret       = "Secret"
+	TypeSection      = "Section"
+	TypeSession      = "Session"
+	TypeTool         = "Tool"
+	TypeUsage        = "Usage"
 )
 
 // APIKeyMutation represents an operation that mutates the APIKey nodes in the graph.
@@ -4868,386 +4866,6 @@ func (m *ComparisonMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Comparison edge %s", name)
 }
 
-// ComparisonCategoryMutation represents an operation that mutates the ComparisonCategory nodes in the graph.
-type ComparisonCategoryMutation struct {
-	config
-	op              Op
-	typ             string
-	id              *int
-	category_slug   *string
-	comparison_slug *string
-	clearedFields   map[string]struct{}
-	done            bool
-	oldValue        func(context.Context) (*ComparisonCategory, error)
-	predicates      []predicate.ComparisonCategory
-}
-
-var _ ent.Mutation = (*ComparisonCategoryMutation)(nil)
-
-// comparisoncategoryOption allows management of the mutation configuration using functional options.
-type comparisoncategoryOption func(*ComparisonCategoryMutation)
-
-// newComparisonCategoryMutation creates new mutation for the ComparisonCategory entity.
-func newComparisonCategoryMutation(c config, op Op, opts ...comparisoncategoryOption) *ComparisonCategoryMutation {
-	m := &ComparisonCategoryMutation{
-		config:        c,
-		op:            op,
-		typ:           TypeComparisonCategory,
-		clearedFields: make(map[string]struct{}),
-	}
-	for _, opt := range opts {
-		opt(m)
-	}
-	return m
-}
-
-// withComparisonCategoryID sets the ID field of the mutation.
-func withComparisonCategoryID(id int) comparisoncategoryOption {
-	return func(m *ComparisonCategoryMutation) {
-		var (
-			err   error
-			once  sync.Once
-			value *ComparisonCategory
-		)
-		m.oldValue = func(ctx context.Context) (*ComparisonCategory, error) {
-			once.Do(func() {
-				if m.done {
-					err = errors.New("querying old values post mutation is not allowed")
-				} else {
-					value, err = m.Client().ComparisonCategory.Get(ctx, id)
-				}
-			})
-			return value, err
-		}
-		m.id = &id
-	}
-}
-
-// withComparisonCategory sets the old ComparisonCategory of the mutation.
-func withComparisonCategory(node *ComparisonCategory) comparisoncategoryOption {
-	return func(m *ComparisonCategoryMutation) {
-		m.oldValue = func(context.Context) (*ComparisonCategory, error) {
-			return node, nil
-		}
-		m.id = &node.ID
-	}
-}
-
-// Client returns a new `ent.Client` from the mutation. If the mutation was
-// executed in a transaction (ent.Tx), a transactional client is returned.
-func (m ComparisonCategoryMutation) Client() *Client {
-	client := &Client{config: m.config}
-	client.init()
-	return client
-}
-
-// Tx returns an `ent.Tx` for mutations that were executed in transactions;
-// it returns an error otherwise.
-func (m ComparisonCategoryMutation) Tx() (*Tx, error) {
-	if _, ok := m.driver.(*txDriver); !ok {
-		return nil, errors.New("ent: mutation is not running in a transaction")
-	}
-	tx := &Tx{config: m.config}
-	tx.init()
-	return tx, nil
-}
-
-// ID returns the ID value in the mutation. Note that the ID is only available
-// if it was provided to the builder or after it was returned from the database.
-func (m *ComparisonCategoryMutation) ID() (id int, exists bool) {
-	if m.id == nil {
-		return
-	}
-	return *m.id, true
-}
-
-// IDs queries the database and returns the entity ids that match the mutation's predicate.
-// That means, if the mutation is applied within a transaction with an isolation level such
-// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
-// or updated by the mutation.
-func (m *ComparisonCategoryMutation) IDs(ctx context.Context) ([]int, error) {
-	switch {
-	case m.op.Is(OpUpdateOne | OpDeleteOne):
-		id, exists := m.ID()
-		if exists {
-			return []int{id}, nil
-		}
-		fallthrough
-	case m.op.Is(OpUpdate | OpDelete):
-		return m.Client().ComparisonCategory.Query().Where(m.predicates...).IDs(ctx)
-	default:
-		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
-	}
-}
-
-// SetCategorySlug sets the "category_slug" field.
-func (m *ComparisonCategoryMutation) SetCategorySlug(s string) {
-	m.category_slug = &s
-}
-
-// CategorySlug returns the value of the "category_slug" field in the mutation.
-func (m *ComparisonCategoryMutation) CategorySlug() (r string, exists bool) {
-	v := m.category_slug
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldCategorySlug returns the old "category_slug" field's value of the ComparisonCategory entity.
-// If the ComparisonCategory object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *ComparisonCategoryMutation) OldCategorySlug(ctx context.Context) (v string, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldCategorySlug is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldCategorySlug requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldCategorySlug: %w", err)
-	}
-	return oldValue.CategorySlug, nil
-}
-
-// ResetCategorySlug resets all changes to the "category_slug" field.
-func (m *ComparisonCategoryMutation) ResetCategorySlug() {
-	m.category_slug = nil
-}
-
-// SetComparisonSlug sets the "comparison_slug" field.
-func (m *ComparisonCategoryMutation) SetComparisonSlug(s string) {
-	m.comparison_slug = &s
-}
-
-// ComparisonSlug returns the value of the "comparison_slug" field in the mutation.
-func (m *ComparisonCategoryMutation) ComparisonSlug() (r string, exists bool) {
-	v := m.comparison_slug
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldComparisonSlug returns the old "comparison_slug" field's value of the ComparisonCategory entity.
-// If the ComparisonCategory object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *ComparisonCategoryMutation) OldComparisonSlug(ctx context.Context) (v string, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldComparisonSlug is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldComparisonSlug requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldComparisonSlug: %w", err)
-	}
-	return oldValue.ComparisonSlug, nil
-}
-
-// ResetComparisonSlug resets all changes to the "comparison_slug" field.
-func (m *ComparisonCategoryMutation) ResetComparisonSlug() {
-	m.comparison_slug = nil
-}
-
-// Where appends a list predicates to the ComparisonCategoryMutation builder.
-func (m *ComparisonCategoryMutation) Where(ps ...predicate.ComparisonCategory) {
-	m.predicates = append(m.predicates, ps...)
-}
-
-// WhereP appends storage-level predicates to the ComparisonCategoryMutation builder. Using this method,
-// users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *ComparisonCategoryMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.ComparisonCategory, len(ps))
-	for i := range ps {
-		p[i] = ps[i]
-	}
-	m.Where(p...)
-}
-
-// Op returns the operation name.
-func (m *ComparisonCategoryMutation) Op() Op {
-	return m.op
-}
-
-// SetOp allows setting the mutation operation.
-func (m *ComparisonCategoryMutation) SetOp(op Op) {
-	m.op = op
-}
-
-// Type returns the node type of this mutation (ComparisonCategory).
-func (m *ComparisonCategoryMutation) Type() string {
-	return m.typ
-}
-
-// Fields returns all fields that were changed during this mutation. Note that in
-// order to get all numeric fields that were incremented/decremented, call
-// AddedFields().
-func (m *ComparisonCategoryMutation) Fields() []string {
-	fields := make([]string, 0, 2)
-	if m.category_slug != nil {
-		fields = append(fields, comparisoncategory.FieldCategorySlug)
-	}
-	if m.comparison_slug != nil {
-		fields = append(fields, comparisoncategory.FieldComparisonSlug)
-	}
-	return fields
-}
-
-// Field returns the value of a field with the given name. The second boolean
-// return value indicates that this field was not set, or was not defined in the
-// schema.
-func (m *ComparisonCategoryMutation) Field(name string) (ent.Value, bool) {
-	switch name {
-	case comparisoncategory.FieldCategorySlug:
-		return m.CategorySlug()
-	case comparisoncategory.FieldComparisonSlug:
-		return m.ComparisonSlug()
-	}
-	return nil, false
-}
-
-// OldField returns the old value of the field from the database. An error is
-// returned if the mutation operation is not UpdateOne, or the query to the
-// database failed.
-func (m *ComparisonCategoryMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
-	switch name {
-	case comparisoncategory.FieldCategorySlug:
-		return m.OldCategorySlug(ctx)
-	case comparisoncategory.FieldComparisonSlug:
-		return m.OldComparisonSlug(ctx)
-	}
-	return nil, fmt.Errorf("unknown ComparisonCategory field %s", name)
-}
-
-// SetField sets the value of a field with the given name. It returns an error if
-// the field is not defined in the schema, or if the type mismatched the field
-// type.
-func (m *ComparisonCategoryMutation) SetField(name string, value ent.Value) error {
-	switch name {
-	case comparisoncategory.FieldCategorySlug:
-		v, ok := value.(string)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetCategorySlug(v)
-		return nil
-	case comparisoncategory.FieldComparisonSlug:
-		v, ok := value.(string)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetComparisonSlug(v)
-		return nil
-	}
-	return fmt.Errorf("unknown ComparisonCategory field %s", name)
-}
-
-// AddedFields returns all numeric fields that were incremented/decremented during
-// this mutation.
-func (m *ComparisonCategoryMutation) AddedFields() []string {
-	return nil
-}
-
-// AddedField returns the numeric value that was incremented/decremented on a field
-// with the given name. The second boolean return value indicates that this field
-// was not set, or was not defined in the schema.
-func (m *ComparisonCategoryMutation) AddedField(name string) (ent.Value, bool) {
-	return nil, false
-}
-
-// AddField adds the value to the field with the given name. It returns an error if
-// the field is not defined in the schema, or if the type mismatched the field
-// type.
-func (m *ComparisonCategoryMutation) AddField(name string, value ent.Value) error {
-	switch name {
-	}
-	return fmt.Errorf("unknown ComparisonCategory numeric field %s", name)
-}
-
-// ClearedFields returns all nullable fields that were cleared during this
-// mutation.
-func (m *ComparisonCategoryMutation) ClearedFields() []string {
-	return nil
-}
-
-// FieldCleared returns a boolean indicating if a field with the given name was
-// cleared in this mutation.
-func (m *ComparisonCategoryMutation) FieldCleared(name string) bool {
-	_, ok := m.clearedFields[name]
-	return ok
-}
-
-// ClearField clears the value of the field with the given name. It returns an
-// error if the field is not defined in the schema.
-func (m *ComparisonCategoryMutation) ClearField(name string) error {
-	return fmt.Errorf("unknown ComparisonCategory nullable field %s", name)
-}
-
-// ResetField resets all changes in the mutation for the field with the given name.
-// It returns an error if the field is not defined in the schema.
-func (m *ComparisonCategoryMutation) ResetField(name string) error {
-	switch name {
-	case comparisoncategory.FieldCategorySlug:
-		m.ResetCategorySlug()
-		return nil
-	case comparisoncategory.FieldComparisonSlug:
-		m.ResetComparisonSlug()
-		return nil
-	}
-	return fmt.Errorf("unknown ComparisonCategory field %s", name)
-}
-
-// AddedEdges returns all edge names that were set/added in this mutation.
-func (m *ComparisonCategoryMutation) AddedEdges() []string {
-	edges := make([]string, 0, 0)
-	return edges
-}
-
-// AddedIDs returns all IDs (to other nodes) that were added for the given edge
-// name in this mutation.
-func (m *ComparisonCategoryMutation) AddedIDs(name string) []ent.Value {
-	return nil
-}
-
-// RemovedEdges returns all edge names that were removed in this mutation.
-func (m *ComparisonCategoryMutation) RemovedEdges() []string {
-	edges := make([]string, 0, 0)
-	return edges
-}
-
-// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
-// the given name in this mutation.
-func (m *ComparisonCategoryMutation) RemovedIDs(name string) []ent.Value {
-	return nil
-}
-
-// ClearedEdges returns all edge names that were cleared in this mutation.
-func (m *ComparisonCategoryMutation) ClearedEdges() []string {
-	edges := make([]string, 0, 0)
-	return edges
-}
-
-// EdgeCleared returns a boolean which indicates if the edge with the given name
-// was cleared in this mutation.
-func (m *ComparisonCategoryMutation) EdgeCleared(name string) bool {
-	return false
-}
-
-// ClearEdge clears the value of the edge with the given name. It returns an error
-// if that edge is not defined in the schema.
-func (m *ComparisonCategoryMutation) ClearEdge(name string) error {
-	return fmt.Errorf("unknown ComparisonCategory unique edge %s", name)
-}
-
-// ResetEdge resets all changes to the edge with the given name in this mutation.
-// It returns an error if the edge is not defined in the schema.
-func (m *ComparisonCategoryMutation) ResetEdge(name string) error {
-	return fmt.Errorf("unknown ComparisonCategory edge %s", name)
-}
-
 // ConfirmationMutation represents an operation that mutates the Confirmation nodes in the graph.
 type ConfirmationMutation struct {
 	config
@@ -8498,7 +8116,7 @@ type EndpointMutation struct {
 	former_secret     *string
 	former_until      *time.Time
 	state             *endpoint.State
-	why               *string
+	disabled_reason   *string
 	position          *int
 	addposition       *int
 	failures          *int
@@ -8952,40 +8570,40 @@ func (m *EndpointMutation) ResetState() {
 	m.state = nil
 }
 
-// SetWhy sets the "why" field.
-func (m *EndpointMutation) SetWhy(s string) {
-	m.why = &s
+// SetDisabledReason sets the "disabled_reason" field.
+func (m *EndpointMutation) SetDisabledReason(s string) {
+	m.disabled_reason = &s
 }
 
-// Why returns the value of the "why" field in the mutation.
-func (m *EndpointMutation) Why() (r string, exists bool) {
-	v := m.why
+// DisabledReason returns the value of the "disabled_reason" field in the mutation.
+func (m *EndpointMutation) DisabledReason() (r string, exists bool) {
+	v := m.disabled_reason
 	if v == nil {
 		return
 	}
 	return *v, true
 }
 
-// OldWhy returns the old "why" field's value of the Endpoint entity.
+// OldDisabledReason returns the old "disabled_reason" field's value of the Endpoint entity.
 // If the Endpoint object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *EndpointMutation) OldWhy(ctx context.Context) (v string, err error) {
+func (m *EndpointMutation) OldDisabledReason(ctx context.Context) (v string, err error) {
 	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldWhy is only allowed on UpdateOne operations")
+		return v, errors.New("OldDisabledReason is only allowed on UpdateOne operations")
 	}
 	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldWhy requires an ID field in the mutation")
+		return v, errors.New("OldDisabledReason requires an ID field in the mutation")
 	}
 	oldValue, err := m.oldValue(ctx)
 	if err != nil {
-		return v, fmt.Errorf("querying old value for OldWhy: %w", err)
+		return v, fmt.Errorf("querying old value for OldDisabledReason: %w", err)
 	}
-	return oldValue.Why, nil
+	return oldValue.DisabledReason, nil
 }
 
-// ResetWhy resets all changes to the "why" field.
-func (m *EndpointMutation) ResetWhy() {
-	m.why = nil
+// ResetDisabledReason resets all changes to the "disabled_reason" field.
+func (m *EndpointMutation) ResetDisabledReason() {
+	m.disabled_reason = nil
 }
 
 // SetPosition sets the "position" field.
@@ -9549,8 +9167,8 @@ func (m *EndpointMutation) Fields() []string {
 	if m.state != nil {
 		fields = append(fields, endpoint.FieldState)
 	}
-	if m.why != nil {
-		fields = append(fields, endpoint.FieldWhy)
+	if m.disabled_reason != nil {
+		fields = append(fields, endpoint.FieldDisabledReason)
 	}
 	if m.position != nil {
 		fields = append(fields, endpoint.FieldPosition)
@@ -9600,8 +9218,8 @@ func (m *EndpointMutation) Field(name string) (ent.Value, bool) {
 		return m.FormerUntil()
 	case endpoint.FieldState:
 		return m.State()
-	case endpoint.FieldWhy:
-		return m.Why()
+	case endpoint.FieldDisabledReason:
+		return m.DisabledReason()
 	case endpoint.FieldPosition:
 		return m.Position()
 	case endpoint.FieldFailures:
@@ -9643,8 +9261,8 @@ func (m *EndpointMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldFormerUntil(ctx)
 	case endpoint.FieldState:
 		return m.OldState(ctx)
-	case endpoint.FieldWhy:
-		return m.OldWhy(ctx)
+	case endpoint.FieldDisabledReason:
+		return m.OldDisabledReason(ctx)
 	case endpoint.FieldPosition:
 		return m.OldPosition(ctx)
 	case endpoint.FieldFailures:
@@ -9726,12 +9344,12 @@ func (m *EndpointMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetState(v)
 		return nil
-	case endpoint.FieldWhy:
+	case endpoint.FieldDisabledReason:
 		v, ok := value.(string)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
-		m.SetWhy(v)
+		m.SetDisabledReason(v)
 		return nil
 	case endpoint.FieldPosition:
 		v, ok := value.(int)
@@ -9916,8 +9534,8 @@ func (m *EndpointMutation) ResetField(name string) error {
 	case endpoint.FieldState:
 		m.ResetState()
 		return nil
-	case endpoint.FieldWhy:
-		m.ResetWhy()
+	case endpoint.FieldDisabledReason:
+		m.ResetDisabledReason()
 		return nil
 	case endpoint.FieldPosition:
 		m.ResetPosition()

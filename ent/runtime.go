@@ -215,10 +215,10 @@ func init() {
 	endpointDescFormerSecret := endpointFields[5].Descriptor()
 	// endpoint.DefaultFormerSecret holds the default value on creation for the former_secret field.
 	endpoint.DefaultFormerSecret = endpointDescFormerSecret.Default.(string)
-	// endpointDescWhy is the schema descriptor for why field.
-	endpointDescWhy := endpointFields[8].Descriptor()
-	// endpoint.DefaultWhy holds the default value on creation for the why field.
-	endpoint.DefaultWhy = endpointDescWhy.Default.(string)
+	// endpointDescDisabledReason is the schema descriptor for disabled_reason field.
+	endpointDescDisabledReason := endpointFields[8].Descriptor()
+	// endpoint.DefaultDisabledReason holds the default value on creation for the disabled_reason field.
+	endpoint.DefaultDisabledReason = endpointDescDisabledReason.Default.(string)
 	// endpointDescFailures is the schema descriptor for failures field.
 	endpointDescFailures := endpointFields[10].Descriptor()
 	// endpoint.DefaultFailures holds the default value on creation for the failures field.

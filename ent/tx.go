@@ -26,8 +26,6 @@ type Tx struct {
 	Category *CategoryClient
 	// Comparison is the client for interacting with the Comparison builders.
 	Comparison *ComparisonClient
-	// ComparisonCategory is the client for interacting with the ComparisonCategory builders.
-	ComparisonCategory *ComparisonCategoryClient
 	// Confirmation is the client for interacting with the Confirmation builders.
 	Confirmation *ConfirmationClient
 	// CountBatch is the client for interacting with the CountBatch builders.
@@ -195,7 +193,6 @@ func (tx *Tx) init() {
 	tx.BillingEvent = NewBillingEventClient(tx.config)
 	tx.Category = NewCategoryClient(tx.config)
 	tx.Comparison = NewComparisonClient(tx.config)
-	tx.ComparisonCategory = NewComparisonCategoryClient(tx.config)
 	tx.Confirmation = NewConfirmationClient(tx.config)
 	tx.CountBatch = NewCountBatchClient(tx.config)
 	tx.Customer = NewCustomerClient(tx.config)

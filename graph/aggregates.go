@@ -1,81 +1,73 @@
 package graph
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 
-	entsql "entgo.io/ent/dialect/sql"
-
-	"palmares/ent"
-	"palmares/ent/pricechange"
-	"palmares/ent/tool"
 	"palmares/graph/model"
+	"palmares/internal/core/store"
 	"palmares/internal/core/text"
 )
 
-var groupColumns = map[model.ToolGroupKey]string{
-	model.ToolGroupKeyCategory: tool.FieldCategorySlug, model.ToolGroupKeyPricing: tool.FieldPricing,
-	model.ToolGroupKeyIcp: tool.FieldIcp, model.ToolGroupKeyTier: tool.FieldTier,
+var groupKeys = map[model.ToolGroupKey]func(*indexedTool) string{
+	model.ToolGroupKeyCategory: func(t *indexedTool) string { return t.category },
+	model.ToolGroupKeyPricing:  func(t *indexedTool) string { return string(t.pricing) },
+	model.ToolGroupKeyIcp:      func(t *indexedTool) string { return t.icp },
+	model.ToolGroupKeyTier:     func(t *indexedTool) string { return t.tier },
+}
+
+// matchingTools returns the active tools that match a filter, by slug.
+func (r *reader) matchingTools(ctx context.Context, filter *model.ToolFilter) (tools []*indexedTool, err error) {
+	matches, err := r.toolFilter(ctx, filter)
+	for i := range r.index.tools {
+		if t := &r.index.tools[i]; err == nil && t.active() && (matches == nil || matches(i)) {
+			tools = append(tools, t)
+		}
+	}
+	return tools, err
 }
 
 func (queryResolver) ToolGroups(ctx context.Context, by model.ToolGroupKey, filter *model.ToolFilter) ([]*model.ToolGroup, error) {
-	r := readerFrom(ctx)
-	where, err := r.toolsWhere(ctx, filter)
+	tools, err := readerFrom(ctx).matchingTools(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
-	var rows []struct {
-		// The group's key; the other three stay empty.
-		Category string `sql:"category_slug"`
-		Pricing  string `sql:"pricing"`
-		Icp      string `sql:"icp"`
-		Tier     string `sql:"tier"`
-
-		Count  int      `sql:"group_count"`
-		Tested int      `sql:"group_tested"`
-		Sum    *float64 `sql:"group_sum"`
-		Min    *float64 `sql:"group_min"`
-		Max    *float64 `sql:"group_max"`
-	}
-	err = r.client.Tool.Query().Where(r.withScanHint(where)...).GroupBy(groupColumns[by]).Aggregate(
-		ent.As(ent.Count(), "group_count"),
-		ent.As(func(s *entsql.Selector) string { return entsql.Count(s.C(tool.FieldScore)) }, "group_tested"),
-		ent.As(ent.Sum(tool.FieldScore), "group_sum"), ent.As(ent.Min(tool.FieldScore), "group_min"), ent.As(ent.Max(tool.FieldScore), "group_max"),
-	).Scan(ctx, &rows)
-	if err != nil {
-		return nil, err
-	}
-	groups := make([]*model.ToolGroup, len(rows))
-	for i, row := range rows {
-		groups[i] = &model.ToolGroup{
-			Key: row.Category + row.Pricing + row.Icp + row.Tier, Count: row.Count, Tested: row.Tested,
-			AvgScore: text.Mean(orZero(row.Sum), row.Tested), MinScore: row.Min, MaxScore: row.Max,
+	groups, sums := map[string]*model.ToolGroup{}, map[string]float64{}
+	for _, t := range tools {
+		key := groupKeys[by](t)
+		group := groups[key]
+		if group == nil {
+			group = &model.ToolGroup{Key: key}
+			groups[key] = group
+		}
+		group.Count++
+		if math.IsNaN(t.score) {
+			continue
+		}
+		group.Tested++
+		sums[key] += t.score
+		if group.MinScore == nil || t.score < *group.MinScore {
+			group.MinScore = &t.score
+		}
+		if group.MaxScore == nil || t.score > *group.MaxScore {
+			group.MaxScore = &t.score
 		}
 	}
-	slices.SortFunc(groups, func(a, b *model.ToolGroup) int { return strings.Compare(a.Key, b.Key) })
-	return groups, nil
+	for key, group := range groups {
+		group.AvgScore = text.Mean(sums[key], group.Tested)
+	}
+	return slices.SortedFunc(maps.Values(groups), func(a, b *model.ToolGroup) int { return strings.Compare(a.Key, b.Key) }), nil
 }
 
 // scoreBins is the number of bins of the histogram: 0 to 1, …, 9 to 10.
 const scoreBins = 10
 
-// ScoreHistogram counts equal scores in the database and sorts them into bins
-// here, so that rounding does not depend on the database.
 func (queryResolver) ScoreHistogram(ctx context.Context, filter *model.ToolFilter) ([]*model.ScoreBin, error) {
-	r := readerFrom(ctx)
-	where, err := r.toolsWhere(ctx, filter)
-	if err != nil {
-		return nil, err
-	}
-	var rows []struct {
-		Score float64 `sql:"score"`
-		Count int     `sql:"count"`
-	}
-	if len(where) > 1 {
-		where = r.withScanHint(where)
-	}
-	err = r.client.Tool.Query().Where(append(where, untestedIs(false))...).GroupBy(tool.FieldScore).Aggregate(ent.Count()).Scan(ctx, &rows)
+	tools, err := readerFrom(ctx).matchingTools(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -83,43 +75,75 @@ func (queryResolver) ScoreHistogram(ctx context.Context, filter *model.ToolFilte
 	for i := range histogram {
 		histogram[i] = &model.ScoreBin{From: float64(i), To: float64(i + 1)}
 	}
-	for _, row := range rows {
-		histogram[min(int(row.Score), scoreBins-1)].Count += row.Count
+	for _, t := range tools {
+		if !math.IsNaN(t.score) {
+			histogram[min(int(t.score), scoreBins-1)].Count++
+		}
 	}
 	return histogram, nil
 }
 
 func (queryResolver) PriceChangeCounts(ctx context.Context, filter *model.ToolFilter, since *string) ([]*model.PriceChangeCount, error) {
 	r := readerFrom(ctx)
-	where, err := r.toolsWhere(ctx, filter)
+	matches, err := r.toolFilter(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
-	month := func(column string) string { return "substr(" + column + ", 1, 7)" }
-	var rows []struct {
-		Month    string `sql:"change_month"`
-		Category string `sql:"category_slug"`
-		Count    int    `sql:"change_count"`
+	changes, err := r.index.allPriceChanges(ctx, r.catalog)
+	if err != nil {
+		return nil, err
 	}
-	err = r.client.Tool.Query().Where(r.withScanHint(where)...).GroupBy(tool.FieldCategorySlug).Aggregate(func(s *entsql.Selector) string {
-		changes := entsql.Table(pricechange.Table)
-		s.Join(changes).On(s.C(tool.FieldID), changes.C(pricechange.FieldToolSlug))
-		if since != nil {
-			s.Where(entsql.GTE(changes.C(pricechange.FieldChangedAt), *since))
+	counts := map[[2]string]*model.PriceChangeCount{}
+	for _, change := range changes {
+		t := &r.index.tools[change.tool]
+		if !t.active() || matches != nil && !matches(change.tool) || since != nil && change.day < *since {
+			continue
 		}
-		changed := month(changes.C(pricechange.FieldChangedAt))
-		s.GroupBy(changed)
-		return entsql.As(changed, "change_month") + ", " + entsql.As(entsql.Count("*"), "change_count")
-	}).Scan(ctx, &rows)
+		key := [2]string{change.day[:len("2006-01")], t.category}
+		if counts[key] == nil {
+			counts[key] = &model.PriceChangeCount{Month: key[0], Category: key[1]}
+		}
+		counts[key].Count++
+	}
+	return slices.SortedFunc(maps.Values(counts), func(a, b *model.PriceChangeCount) int {
+		return cmp.Or(strings.Compare(a.Month, b.Month), strings.Compare(a.Category, b.Category))
+	}), nil
+}
+
+// indexedPriceChange is when the price of a tool changed.
+type indexedPriceChange struct {
+	tool int
+	day  string
+}
+
+// allPriceChanges returns the price changes of all tools, which are read when
+// they are first needed.
+func (x *catalogIndex) allPriceChanges(ctx context.Context, catalog Catalog) ([]indexedPriceChange, error) {
+	if known := x.priceChanges.Load(); known != nil || x.release == nil {
+		return *cmp.Or(known, new([]indexedPriceChange)), nil
+	}
+	if !store.InTransaction(ctx) {
+		return nil, store.ErrNeedsTransaction
+	}
+	rows, err := catalog.Select(ctx, "SELECT tool_slug, changed_at FROM price_changes")
 	if err != nil {
 		return nil, err
 	}
-	counts := make([]*model.PriceChangeCount, len(rows))
-	for i, row := range rows {
-		counts[i] = &model.PriceChangeCount{Month: row.Month, Category: row.Category, Count: row.Count}
+	defer rows.Close()
+	var changes []indexedPriceChange
+	days := interner{}
+	for rows.Next() {
+		var slug string
+		var change indexedPriceChange
+		if err := rows.Scan(&slug, days.scan(&change.day)); err != nil {
+			return nil, err
+		}
+		change.tool, _ = x.find(slug)
+		changes = append(changes, change)
 	}
-	slices.SortFunc(counts, func(a, b *model.PriceChangeCount) int {
-		return strings.Compare(a.Month+" "+a.Category, b.Month+" "+b.Category)
-	})
-	return counts, nil
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	x.priceChanges.Store(&changes)
+	return changes, nil
 }

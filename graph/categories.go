@@ -3,29 +3,32 @@ package graph
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
-	"entgo.io/ent/dialect"
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
 
-	"palmares/ent"
-	"palmares/ent/category"
-	"palmares/ent/predicate"
-	"palmares/ent/tool"
 	"palmares/graph/model"
 	"palmares/internal/core/params"
+	"palmares/internal/core/problem"
 )
 
 func (queryResolver) Categories(ctx context.Context) ([]*model.Category, error) {
-	return readerFrom(ctx).categories(ctx, selected(ctx))
+	r := readerFrom(ctx)
+	return r.index.categories, r.readCategoryTools(ctx, r.index.categories, selected(ctx))
 }
 
 func (queryResolver) Category(ctx context.Context, slug string) (*model.Category, error) {
 	if err := checkText("slug", slug, maxSlugText); err != nil {
 		return nil, err
 	}
-	return first(readerFrom(ctx).categories(ctx, selected(ctx), category.ID(slug)))
+	r := readerFrom(ctx)
+	c := r.index.category(slug)
+	if c == nil {
+		return nil, nil
+	}
+	return c, r.readCategoryTools(ctx, []*model.Category{c}, selected(ctx))
 }
 
 // Tools returns the list that was read for this place in the operation.
@@ -37,39 +40,26 @@ func (categoryResolver) Tools(ctx context.Context, c *model.Category, _ model.To
 	return tools, nil
 }
 
-// categories reads categories and their selected tools, ordered by slug.
-func (r *reader) categories(ctx context.Context, s selection, where ...predicate.Category) ([]*model.Category, error) {
-	rows, err := r.client.Category.Query().Where(where...).Order(category.ByID()).All(ctx)
-	if err != nil {
-		return nil, err
+// category returns a category by its slug, or nil.
+func (x *catalogIndex) category(slug string) *model.Category {
+	i, ok := slices.BinarySearchFunc(x.categories, slug, func(c *model.Category, slug string) int { return strings.Compare(c.Slug, slug) })
+	if !ok {
+		return nil
 	}
-	categories := mapSlice(rows, func(row *ent.Category) *model.Category {
-		return &model.Category{
-			Slug: row.ID, Label: row.Label, ToolCount: row.ToolCount, AvgScore: row.AvgScore, AvgScoreOrZero: orZero(row.AvgScore),
-		}
-	})
-	if len(categories) == 0 {
-		return categories, nil
-	}
-	for _, field := range s.fields() {
-		if field.Name == "tools" {
-			if err := r.readCategoryTools(ctx, categories, field, s); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return categories, nil
+	return x.categories[i]
 }
 
-// categoriesOf reads the categories of tools, by slug.
-func (r *reader) categoriesOf(ctx context.Context, rows []*ent.Tool, s selection) (map[string]*model.Category, error) {
-	slugs := distinct(mapSlice(rows, func(row *ent.Tool) string { return row.CategorySlug }))
-	found, err := r.categories(ctx, s, category.IDIn(slugs...))
-	bySlug := make(map[string]*model.Category, len(found))
-	for _, c := range found {
-		bySlug[c.Slug] = c
+// categoriesOf returns the categories of tools, by slug.
+func (r *reader) categoriesOf(ctx context.Context, positions []int, s selection) (map[string]*model.Category, error) {
+	bySlug := map[string]*model.Category{}
+	var categories []*model.Category
+	for _, i := range positions {
+		if slug := r.index.tools[i].category; bySlug[slug] == nil {
+			bySlug[slug] = r.index.category(slug)
+			categories = append(categories, bySlug[slug])
+		}
 	}
-	return bySlug, err
+	return bySlug, r.readCategoryTools(ctx, categories, s)
 }
 
 // categoryToolsKey identifies one list of a category's tools by the place in the
@@ -79,51 +69,55 @@ type categoryToolsKey struct {
 	place    *ast.Field
 }
 
-// readCategoryTools reads the first tools of each category for one place in the
-// operation.
-func (r *reader) readCategoryTools(ctx context.Context, categories []*model.Category, field graphql.CollectedField, s selection) error {
-	args := field.ArgumentMap(s.op.Variables)
-	limit, _ := wholeNumber(args["limit"])
-	if err := params.CheckRange("limit", limit, 1, maxNestedTools); err != nil {
-		return err
-	}
-	nodes := selection{op: s.op}.with(field.Selections)
-	rows, err := r.firstTools(ctx, categories, toolOrders[model.ToolSort(fmt.Sprint(args["sort"]))], limit, nodes)
-	if err != nil {
-		return err
-	}
-	tools, err := r.fillTools(ctx, rows, nodes)
-	if err != nil {
-		return err
-	}
-	byCategory := make(map[string][]*model.Tool, len(categories))
-	for _, t := range tools {
-		byCategory[t.CategorySlug] = append(byCategory[t.CategorySlug], t)
-	}
-	for _, c := range categories {
-		r.categoryTools[categoryToolsKey{c.Slug, field.Field}] = byCategory[c.Slug]
+// readCategoryTools reads the first tools of categories, for each place in the
+// operation that selects them.
+func (r *reader) readCategoryTools(ctx context.Context, categories []*model.Category, s selection) error {
+	for _, field := range s.fields() {
+		if field.Name != "tools" || len(categories) == 0 {
+			continue
+		}
+		args := field.ArgumentMap(s.op.Variables)
+		limit, _ := wholeNumber(args["limit"])
+		if err := params.CheckRange("limit", limit, 1, maxNestedTools); err != nil {
+			return err
+		}
+		sort := model.ToolSort(fmt.Sprint(args["sort"]))
+		if sort == model.ToolSortRelevance {
+			return problem.New(problem.BadInput, "sort: relevance requires a search, which a category does not have.")
+		}
+		positions := r.index.firstTools(categories, sort, limit)
+		tools, err := r.fillTools(ctx, positions, selection{op: s.op}.with(field.Selections))
+		if err != nil {
+			return err
+		}
+		for _, c := range categories {
+			r.categoryTools[categoryToolsKey{c.Slug, field.Field}] = nil
+		}
+		for _, t := range tools {
+			key := categoryToolsKey{t.CategorySlug, field.Field}
+			r.categoryTools[key] = append(r.categoryTools[key], t)
+		}
 	}
 	return nil
 }
 
-// firstTools walks the index of the order within each category up to the limit.
-// A window function would read every tool.
-func (r *reader) firstTools(ctx context.Context, categories []*model.Category, o order, limit int, nodes selection) ([]*ent.Tool, error) {
-	places := make([]string, len(categories))
-	args := make([]any, len(categories))
-	for i, c := range categories {
-		places[i], args[i] = fmt.Sprintf("$%d", i+1), c.Slug
+// firstTools returns the positions of the first tools of each category.
+func (x *catalogIndex) firstTools(categories []*model.Category, sort model.ToolSort, limit int) (first []int) {
+	wanted := make(map[string]int, len(categories)) // how many more, by category
+	missing := 0
+	for _, c := range categories {
+		wanted[c.Slug] = min(limit, c.ToolCount)
+		missing += wanted[c.Slug]
 	}
-	columns := toolFields.columnsFor(nodes, append(o.columns(), tool.FieldCategorySlug)...)
-	first := func(columns string) string {
-		return fmt.Sprintf("SELECT %s FROM tools AS f WHERE retired_at IS NULL AND category_slug = category ORDER BY %s LIMIT %d", columns, o.sql(), limit)
+	for _, i := range x.orders[sort]() {
+		if missing == 0 {
+			break
+		}
+		if category := x.tools[i].category; wanted[category] > 0 {
+			wanted[category]--
+			missing--
+			first = append(first, i)
+		}
 	}
-	columnList := strings.Join(columns, ", ")
-	join := "CROSS JOIN LATERAL (" + first(columnList) + ") AS t"
-	if r.catalog.Dialect() == dialect.SQLite { // which has no LATERAL
-		join = "JOIN tools AS t ON t.slug IN (" + first(tool.FieldID) + ")"
-	}
-	statement := fmt.Sprintf("SELECT %s FROM (SELECT slug AS category FROM categories WHERE slug IN (%s)) AS c %s ORDER BY category_slug, %s",
-		columnList, strings.Join(places, ", "), join, o.sql())
-	return r.scanTools(ctx, columns, len(categories)*limit, statement, args...)
+	return first
 }

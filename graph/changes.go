@@ -3,9 +3,9 @@ package graph
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
-	"palmares/ent/tool"
 	"palmares/graph/model"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/params"
@@ -16,7 +16,7 @@ func (queryResolver) Changes(ctx context.Context, first int, after *string, type
 	if err := params.CheckRange("first", first, 1, maxPageSize); err != nil {
 		return nil, err
 	}
-	r, w := readerFrom(ctx), &window{}
+	r := readerFrom(ctx)
 	query := journal.Query{NewestFirst: order == model.ChangeOrderNewestFirst, Limit: first, Types: mapSlice(types, eventName)}
 	matchesNothing := types != nil && len(types) == 0 || r.release == nil
 	if after != nil {
@@ -24,7 +24,7 @@ func (queryResolver) Changes(ctx context.Context, first int, after *string, type
 		if !ok {
 			return nil, problem.New(problem.BadInput, "after must be the id of an event, such as evt_42.")
 		}
-		query.After, w.after = number, []any{number}
+		query.After = number
 	}
 	if category != nil {
 		if err := checkText("category", *category, maxSlugText); err != nil {
@@ -33,16 +33,16 @@ func (queryResolver) Changes(ctx context.Context, first int, after *string, type
 		query.Categories = []string{*category}
 		matchesNothing = matchesNothing || *category == "" // the journal has "" for releases
 	}
-	changes := &list[*journal.Event, *model.Change]{nodes: r.fillChanges, cursor: (*journal.Event).ID}
-	changes.rows = func(w *window, _ selection) (events []*journal.Event, err error) {
-		if matchesNothing {
-			return nil, nil
-		}
+	c := connection[*model.Change]{info: &model.PageInfo{HasPreviousPage: after != nil}}
+	var events []*journal.Event
+	if !matchesNothing {
 		query.UpTo = r.release.ID
-		events, w.more, err = journal.Page(ctx, r.client.JournalEntry, query)
-		return events, err
+		var err error
+		if events, c.info.HasNextPage, err = journal.Page(ctx, r.client.JournalEntry, query); err != nil {
+			return nil, err
+		}
 	}
-	c, err := changes.readConnection(ctx, w, first)
+	err := readConnection(ctx, &c, events, (*journal.Event).ID, r.fillChanges)
 	return &model.ChangeConnection{Edges: edgesOf[model.ChangeEdge](c), Nodes: c.nodes, PageInfo: c.info}, err
 }
 
@@ -65,26 +65,21 @@ func (r *reader) fillChanges(ctx context.Context, events []*journal.Event, s sel
 	if !s.has("tool") {
 		return changes, nil
 	}
-	var slugs []string
+	var positions []int
 	for _, e := range events {
-		if e.AboutTool() {
-			slugs = append(slugs, e.Slug)
+		if i, ok := r.index.find(e.Slug); ok && e.AboutTool() && r.index.tools[i].active() { // a comparison may have the slug of a tool
+			positions = append(positions, i)
 		}
 	}
-	if len(slugs) == 0 {
-		return changes, nil
-	}
-	tools, err := r.tools(ctx, s.of("tool"), tool.IDIn(distinct(slugs)...), tool.RetiredAtIsNil())
+	positions = distinct(positions)
+	tools, err := r.fillTools(ctx, positions, s.of("tool"))
 	if err != nil {
 		return nil, err
 	}
-	bySlug := make(map[string]*model.Tool, len(tools))
-	for _, t := range tools {
-		bySlug[t.Slug] = t
-	}
 	for i, e := range events {
-		if e.AboutTool() { // a comparison may have the slug of a tool
-			changes[i].Tool = bySlug[e.Slug]
+		position, known := r.index.find(e.Slug)
+		if at, ok := slices.BinarySearch(positions, position); ok && known && e.AboutTool() {
+			changes[i].Tool = tools[at]
 		}
 	}
 	return changes, nil

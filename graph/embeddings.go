@@ -2,11 +2,10 @@ package graph
 
 import (
 	"context"
+	"maps"
+	"slices"
 
-	"palmares/ent"
-	"palmares/ent/predicate"
 	"palmares/ent/section"
-	"palmares/ent/tool"
 	"palmares/graph/model"
 )
 
@@ -15,54 +14,50 @@ func (queryResolver) Embeddings(ctx context.Context, slug string) (*model.Embedd
 		return nil, err
 	}
 	r := readerFrom(ctx)
-	rows, err := r.toolRows(ctx, toolQuery{
-		columns: append([]string{tool.FieldID}, toolFields.columns["embeddings"]...),
-		where:   []predicate.Tool{tool.ID(slug), tool.InEmbeddings(true)},
-	})
+	i, ok := r.index.find(slug)
+	if !ok || !r.index.tools[i].active() {
+		return nil, nil
+	}
+	entities, err := r.entities(ctx, []int{i})
 	if err != nil {
 		return nil, err
 	}
-	documents, err := r.embeddingsOf(ctx, rows, selected(ctx))
-	return documents[slug], err
+	t := *entities[0].tool
+	err = r.fillEmbeddings(ctx, []*model.Tool{&t}, entities, selected(ctx))
+	return t.Embeddings, err
 }
 
-// embeddingsOf reads the documents of the tools that have one, by slug.
-func (r *reader) embeddingsOf(ctx context.Context, rows []*ent.Tool, s selection) (map[string]*model.EmbeddingsDocument, error) {
-	documents := map[string]*model.EmbeddingsDocument{}
-	tools := map[string]*ent.Tool{}
-	var slugs []string
-	for _, row := range rows {
-		if row.InEmbeddings {
-			slugs = append(slugs, row.ID)
-			tools[row.ID] = row
-			documents[row.ID] = &model.EmbeddingsDocument{
-				Slug: row.ID, Name: row.Name, CanonicalURL: reviewURL(row), Hash: row.SectionsHash, UpdatedAt: row.UpdatedAt,
+// fillEmbeddings reads the documents of the tools that have one.
+func (r *reader) fillEmbeddings(ctx context.Context, tools []*model.Tool, entities []*entity, s selection) error {
+	withDocument := map[string]*model.Tool{}
+	for i, t := range tools {
+		if entities[i].inEmbeddings {
+			withDocument[t.Slug] = t
+			t.Embeddings = &model.EmbeddingsDocument{
+				Slug: t.Slug, Name: t.Name, CanonicalURL: reviewURL(t), Hash: entities[i].sectionsHash, UpdatedAt: t.UpdatedAt,
 			}
 		}
 	}
-	if len(slugs) == 0 || !s.has("chunks", "chunkCount") {
-		return documents, nil
+	if len(withDocument) == 0 || !s.has("chunks", "chunkCount") {
+		return nil
 	}
-	sections, err := r.client.Section.Query().Where(section.ToolSlugIn(slugs...)).
+	sections, err := r.client.Section.Query().Where(section.ToolSlugIn(slices.Sorted(maps.Keys(withDocument))...)).
 		Order(section.ByToolSlug(), section.ByPosition()).All(ctx)
-	if err != nil {
-		return nil, err
-	}
 	for _, row := range sections {
-		t, document := tools[row.ToolSlug], documents[row.ToolSlug]
-		document.ChunkCount++
-		document.Chunks = append(document.Chunks, &model.Chunk{ID: row.Section, Text: row.Text, Metadata: &model.ChunkMetadata{
-			Slug: t.ID, Section: row.Section, Position: row.Position, CanonicalURL: reviewURL(t) + "#" + row.Section,
+		t := withDocument[row.ToolSlug]
+		t.Embeddings.ChunkCount++
+		t.Embeddings.Chunks = append(t.Embeddings.Chunks, &model.Chunk{ID: row.Section, Text: row.Text, Metadata: &model.ChunkMetadata{
+			Slug: t.Slug, Section: row.Section, Position: row.Position, CanonicalURL: reviewURL(t) + "#" + row.Section,
 			Tool: t.Name, Category: t.CategorySlug, Score: t.Score, Verifiability: t.Verifiability, UpdatedAt: t.UpdatedAt,
 		}})
 	}
-	return documents, nil
+	return err
 }
 
 // reviewURL returns the page of a tool's review, or the tool's own page.
-func reviewURL(row *ent.Tool) string {
-	if row.AvisURL != nil {
-		return *row.AvisURL
+func reviewURL(t *model.Tool) string {
+	if t.AvisURL != nil {
+		return *t.AvisURL
 	}
-	return row.CanonicalURL
+	return t.CanonicalURL
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"palmares/internal/core/problem"
+	"palmares/internal/core/store"
 )
 
 // Codes of errors that only exist in GraphQL.
@@ -33,8 +34,10 @@ func presentError(ctx context.Context, log *slog.Logger, err error) *gqlerror.Er
 		return withRequestID(ctx, existing)
 	}
 	p := problem.Of(err)
-	// An operation that runs out of time fails as a whole and is logged then.
-	if p.Cause != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+	// An operation that runs out of time fails as a whole and is logged then; one
+	// that needs a transaction is run again.
+	logged := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrNeedsTransaction)
+	if p.Cause != nil && !logged {
 		log.ErrorContext(ctx, "field failed", "code", p.Code, "cause", p.Cause, "request_id", problem.RequestID(ctx))
 	}
 	presented := errorList(p)[0]

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"slices"
+	"sync/atomic"
 
 	entsql "entgo.io/ent/dialect/sql"
 	"github.com/99designs/gqlgen/graphql"
@@ -57,8 +58,10 @@ type Executor struct {
 	config    Config
 	schema    graphql.ExecutableSchema
 	documents *documents
-	counts    *cache.Table[int]
 	releases  releaseSignal
+
+	index    atomic.Pointer[catalogIndex] // of the newest release that was read
+	indexing chan struct{}                // full while an index is read
 }
 
 // Request is an operation to execute: a caller's, as text, or one of the
@@ -117,7 +120,7 @@ func NewExecutor(cfg Config) *Executor {
 		config:    cfg,
 		schema:    schema,
 		documents: &documents{schema.Schema(), cfg.Limits, cache.NewTable[*document](cfg.Cache, "documents")},
-		counts:    cache.NewTable[int](cfg.Cache, "counts"),
+		indexing:  make(chan struct{}, 1),
 		releases:  releaseSignal{next: make(chan struct{}), epoch: make(chan struct{})},
 	}
 }
@@ -225,7 +228,6 @@ func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bo
 	}
 	var reader *reader
 	var err error
-	edition := e.config.Cache.Edition() // before anything is read
 	if result.SchemaOnly = !readsCatalog(op.Operation); result.SchemaOnly {
 		dispatch(ctx)
 	} else {
@@ -233,7 +235,11 @@ func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bo
 			if release != nil {
 				result.Release, result.UpdatedAt = release.ID, release.FeedDate
 			}
-			reader = newReader(release, e, edition)
+			index, err := e.indexFor(ctx, release)
+			if err != nil {
+				return err
+			}
+			reader = newReader(e, index)
 			dispatch(context.WithValue(ctx, readerKey{}, reader))
 			return reader.failed // partial data is never returned
 		})
@@ -247,7 +253,6 @@ func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bo
 	case err == nil && result.SchemaOnly:
 		return result
 	case err == nil && result.Data != nil:
-		reader.cacheCounts()
 		return result
 	}
 	return e.fail(ctx, err, fromCaller, op.cost)

@@ -9,38 +9,10 @@ import (
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
 
-	"palmares/ent"
 	"palmares/ent/journalentry"
-	"palmares/ent/pricechange"
 	"palmares/graph/model"
 	"palmares/internal/catalog/journal"
 )
-
-func (r *reader) fillPriceHistory(ctx context.Context, tools []*model.Tool) error {
-	bySlug := make(map[string]*model.Tool, len(tools))
-	for _, t := range tools {
-		bySlug[t.Slug] = t
-	}
-	rows, err := r.priceChanges(ctx, tools)
-	if err != nil {
-		return err
-	}
-	for _, row := range slices.Backward(rows) {
-		t := bySlug[row.ToolSlug]
-		t.PriceHistory = append(t.PriceHistory, &model.PriceChange{
-			ChangedAt: row.ChangedAt, Pricing: model.Pricing(row.Pricing), Price: row.Price,
-			PreviousPricing: model.Pricing(row.PreviousPricing), PreviousPrice: row.PreviousPrice,
-		})
-	}
-	return nil
-}
-
-// priceChanges returns the price changes of tools, oldest first.
-func (r *reader) priceChanges(ctx context.Context, tools []*model.Tool) ([]*ent.PriceChange, error) {
-	slugs := mapSlice(tools, func(t *model.Tool) string { return t.Slug })
-	return r.client.PriceChange.Query().Where(pricechange.ToolSlugIn(slugs...)).
-		Order(pricechange.ByChangedAt(), pricechange.ByID()).All(ctx)
-}
 
 // historyChange is a change of a tool's price or score.
 type historyChange struct {
@@ -60,14 +32,10 @@ func (r *reader) fillHistory(ctx context.Context, tools []*model.Tool) error {
 	if err != nil {
 		return err
 	}
-	prices, err := r.priceChanges(ctx, tools)
-	if err != nil {
-		return err
-	}
-	for _, row := range prices {
-		changes[row.ToolSlug] = append(changes[row.ToolSlug], historyChange{at: row.ChangedAt, pricing: string(row.Pricing), price: row.Price})
-	}
 	for _, t := range tools {
+		for _, price := range slices.Backward(t.PriceHistory) {
+			changes[t.Slug] = append(changes[t.Slug], historyChange{at: price.ChangedAt, pricing: string(price.Pricing), price: price.Price})
+		}
 		t.History = historyOf(t, changes[t.Slug])
 	}
 	return nil

@@ -5,11 +5,12 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"math"
 	"slices"
+	"sort"
 	"strings"
 
-	entsql "entgo.io/ent/dialect/sql"
-
+	"palmares/ent/tool"
 	"palmares/graph/model"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
@@ -23,120 +24,139 @@ type orderKey struct {
 	desc   bool
 }
 
-func (o order) columns() []string { return mapSlice(o, func(k orderKey) string { return k.column }) }
-
-func (o order) reversed() order {
-	return mapSlice(o, func(k orderKey) orderKey { return orderKey{k.column, !k.desc} })
+// orderColumn is a column that tools are ordered by.
+type orderColumn struct {
+	compare func(a, b *indexedTool) int
+	value   func(*indexedTool) any       // for cursors
+	set     func(*indexedTool, any) bool // from a cursor; reports whether the value is valid
 }
 
-// apply orders a query.
-func (o order) apply(s *entsql.Selector) {
+func textColumn(field func(*indexedTool) *string) orderColumn {
+	return orderColumn{
+		compare: func(a, b *indexedTool) int { return strings.Compare(*field(a), *field(b)) },
+		value:   func(t *indexedTool) any { return *field(t) },
+		set: func(t *indexedTool, value any) bool {
+			text, ok := value.(string)
+			*field(t) = text
+			return ok
+		},
+	}
+}
+
+func numberColumn(field func(*indexedTool) *float64) orderColumn {
+	return orderColumn{
+		compare: func(a, b *indexedTool) int { return cmp.Compare(*field(a), *field(b)) },
+		value: func(t *indexedTool) any {
+			if math.IsNaN(*field(t)) {
+				return nil
+			}
+			return *field(t)
+		},
+		set: func(t *indexedTool, value any) bool {
+			number, ok := value.(float64)
+			if *field(t) = number; value == nil {
+				*field(t) = math.NaN()
+			}
+			return ok || value == nil
+		},
+	}
+}
+
+var orderColumns = map[string]orderColumn{
+	tool.FieldID:          textColumn(func(t *indexedTool) *string { return &t.slug }),
+	tool.FieldNameKey:     textColumn(func(t *indexedTool) *string { return &t.nameKey }),
+	tool.FieldUpdatedAt:   textColumn(func(t *indexedTool) *string { return &t.updatedAt }),
+	tool.FieldRetiredAt:   textColumn(func(t *indexedTool) *string { return &t.retiredAt }),
+	tool.FieldScore:       numberColumn(func(t *indexedTool) *float64 { return &t.score }),
+	tool.FieldPriceAmount: numberColumn(func(t *indexedTool) *float64 { return &t.price }),
+	tool.FieldUntested: {
+		compare: func(a, b *indexedTool) int {
+			switch ofA, ofB := math.IsNaN(a.score), math.IsNaN(b.score); {
+			case ofA == ofB:
+				return 0
+			case ofB:
+				return -1
+			}
+			return 1
+		},
+		value: func(t *indexedTool) any { return math.IsNaN(t.score) },
+		set:   func(_ *indexedTool, value any) bool { _, ok := value.(bool); return ok }, // the score says the same
+	},
+}
+
+// compare returns which of two tools comes first.
+func (o order) compare(a, b *indexedTool) int {
 	for _, key := range o {
-		if column := s.C(key.column); key.desc {
-			s.OrderBy(entsql.Desc(column))
-		} else {
-			s.OrderBy(entsql.Asc(column))
+		if c := orderColumns[key.column].compare(a, b); c != 0 && key.desc {
+			return -c
+		} else if c != 0 {
+			return c
 		}
 	}
+	return 0
 }
 
-// sql returns the order for an ORDER BY clause.
-func (o order) sql() string {
-	return strings.Join(mapSlice(o, func(k orderKey) string {
-		if k.desc {
-			return k.column + " DESC"
+// sorted returns the positions of active or retired tools in an order.
+func (x *catalogIndex) sorted(o order, active bool) (positions []int) {
+	for i := range x.tools {
+		if x.tools[i].active() == active {
+			positions = append(positions, i)
 		}
-		return k.column
-	}), ", ")
+	}
+	slices.SortFunc(positions, func(a, b int) int { return o.compare(&x.tools[a], &x.tools[b]) })
+	return positions
 }
 
-// past selects the rows after a position: greater in the first column, or equal
-// in it and greater in the next, and so on. Only the score of untested tools can
-// be null, and among those the slug alone decides.
-func (o order) past(position []any) func(*entsql.Selector) {
-	return func(s *entsql.Selector) {
-		var either, equal []*entsql.Predicate
-		for i, key := range o {
-			column := s.C(key.column)
-			if position[i] == nil {
-				equal = append(equal, entsql.IsNull(column))
-				continue
+// toolCursors returns how the cursors of an order are written and compared.
+func (x *catalogIndex) toolCursors(o order) cursors[int] {
+	return cursors[int]{
+		position: func(i int) []any {
+			return mapSlice(o, func(key orderKey) any { return orderColumns[key.column].value(&x.tools[i]) })
+		},
+		compare: func(position []any) (func(int) int, bool) {
+			var at indexedTool
+			for i, key := range o {
+				if !orderColumns[key.column].set(&at, position[i]) {
+					return nil, false
+				}
 			}
-			further := entsql.GT(column, position[i])
-			if key.desc {
-				further = entsql.LT(column, position[i])
-			}
-			either = append(either, entsql.And(append(slices.Clone(equal), further)...))
-			equal = append(equal, entsql.EQ(column, position[i]))
-		}
-		s.Where(entsql.Or(either...))
-		// Redundant, but leads PostgreSQL to the position in its index.
-		if first := s.C(o[0].column); position[0] != nil && o[0].desc {
-			s.Where(entsql.LTE(first, position[0]))
-		} else if position[0] != nil {
-			s.Where(entsql.GTE(first, position[0]))
-		}
+			return func(i int) int { return o.compare(&x.tools[i], &at) }, true
+		},
+		length: len(o),
 	}
-}
-
-// window is the part of a list to read.
-type window struct {
-	order         order // the list's order, reversed if backward
-	backward      bool
-	limit, offset int
-
-	total         int   // the length of the list, if it is known
-	after, before []any // the positions around a connection; nil for none
-	more          bool  // the list knows that more items follow
-}
-
-// bounds returns the positions around a window in the order of reading.
-func (w *window) bounds() (start, end []any) {
-	if w.backward {
-		return w.before, w.after
-	}
-	return w.after, w.before
 }
 
 // list is a list of a root field, read by page or as a Relay connection.
-type list[Row, Node any] struct {
-	err    error  // why the list cannot be read
-	name   string // identifies the list and its order in cursors
-	order  order
-	count  func() (int, error)
-	rows   func(w *window, nodes selection) ([]Row, error)
-	nodes  func(ctx context.Context, rows []Row, nodes selection) ([]Node, error)
-	cursor func(Row) string
+type list[Item, Node any] struct {
+	err     error  // why the list cannot be read
+	name    string // identifies the list and its order in cursors
+	items   []Item // all of them, in order
+	cursors cursors[Item]
+	nodes   func(ctx context.Context, items []Item, nodes selection) ([]Node, error)
+}
+
+// cursors translates between the items of a list and their positions, which
+// remain valid when the item is removed.
+type cursors[Item any] struct {
+	length   int // of a position
+	position func(Item) []any
+	// compare returns a function that compares items with a position, or false if
+	// the position has values of the wrong types.
+	compare func(position []any) (compare func(Item) int, ok bool)
 }
 
 // page reads a numbered page.
-func (l *list[Row, Node]) page(ctx context.Context, number, limit int) ([]Node, *model.PageInfoByNumber, error) {
+func (l *list[Item, Node]) page(ctx context.Context, number, limit int) ([]Node, *model.PageInfoByNumber, error) {
 	if err := cmp.Or(params.CheckRange("page", number, 1, maxPage), params.CheckRange("limit", limit, 1, maxPageSize), l.err); err != nil {
 		return nil, nil, err
 	}
-	total, err := l.count()
-	if err != nil {
-		return nil, nil, err
-	}
-	s := selected(ctx)
+	s, total := selected(ctx), len(l.items)
 	meta := &model.PageInfoByNumber{Total: total, Page: number, Limit: limit, Pages: (total + limit - 1) / limit}
-	w := &window{order: l.order, limit: limit, offset: (number - 1) * limit, total: total}
-	if w.offset >= total || !s.has("items") {
+	start := min((number-1)*limit, total)
+	if start == total || !s.has("items") {
 		return nil, meta, nil
 	}
-	// Read from the nearer end: skipping rows costs as much as reading them.
-	if after := total - w.offset - limit; after < w.offset {
-		w.order, w.backward = l.order.reversed(), true
-		w.limit, w.offset = min(limit, total-w.offset), max(after, 0)
-	}
-	rows, err := l.rows(w, s.of("items"))
-	if err != nil {
-		return nil, nil, err
-	}
-	if w.backward {
-		slices.Reverse(rows)
-	}
-	nodes, err := l.nodes(ctx, rows, s.of("items"))
+	nodes, err := l.nodes(ctx, l.items[start:min(start+limit, total)], s.of("items"))
 	return nodes, meta, err
 }
 
@@ -149,56 +169,65 @@ type connection[Node any] struct {
 }
 
 // connection reads a Relay connection.
-func (l *list[Row, Node]) connection(ctx context.Context, first *int, after *string, last *int, before *string) (c connection[Node], err error) {
-	w := &window{order: l.order, limit: defaultPageSize}
-	name := "first"
+func (l *list[Item, Node]) connection(ctx context.Context, first *int, after *string, last *int, before *string) (c connection[Node], err error) {
+	name, limit := "first", defaultPageSize
 	switch {
 	case first != nil && last != nil:
 		return c, problem.New(problem.BadInput, "first and last cannot be used together.")
 	case first != nil:
-		w.limit = *first
+		limit = *first
 	case last != nil:
-		name, w.limit, w.backward, w.order = "last", *last, true, l.order.reversed()
+		name, limit = "last", *last
 	}
-	if err := cmp.Or(params.CheckRange(name, w.limit, 0, maxPageSize), l.err); err != nil {
+	if err := cmp.Or(params.CheckRange(name, limit, 0, maxPageSize), l.err); err != nil {
 		return c, err
 	}
-	if w.after, err = l.decodeCursor("after", after); err != nil {
-		return c, err
-	}
-	if w.before, err = l.decodeCursor("before", before); err != nil {
-		return c, err
-	}
-	w.limit++ // the additional row shows whether more follow
-	return l.readConnection(ctx, w, w.limit-1)
-}
-
-// readConnection reads at most size items of a window. The total is only counted
-// if it is selected, and nodes are read once for both nodes and edges.
-func (l *list[Row, Node]) readConnection(ctx context.Context, w *window, size int) (c connection[Node], err error) {
-	s := selected(ctx)
-	if s.has("totalCount") {
-		if c.total, err = l.count(); err != nil {
+	start, end := 0, len(l.items)
+	if after != nil {
+		if start, err = l.seek("after", *after, 1); err != nil {
 			return c, err
 		}
 	}
-	nodes := s.of("nodes").with(s.of("edges").of("node").sets...)
-	rows, err := l.rows(w, nodes)
-	if err != nil {
-		return c, err
+	if before != nil {
+		if end, err = l.seek("before", *before, 0); err != nil {
+			return c, err
+		}
 	}
-	more := w.more || len(rows) > size
-	rows = rows[:min(len(rows), size)]
-	c.info = &model.PageInfo{HasNextPage: more, HasPreviousPage: w.after != nil}
-	if w.backward {
-		slices.Reverse(rows)
-		c.info.HasNextPage, c.info.HasPreviousPage = w.before != nil, more
+	items := l.items[min(start, end):end]
+	c.total, c.info = len(l.items), &model.PageInfo{HasNextPage: before != nil, HasPreviousPage: after != nil}
+	if more := len(items) > limit; last != nil {
+		items, c.info.HasPreviousPage = items[max(0, len(items)-limit):], more
+	} else {
+		items, c.info.HasNextPage = items[:min(limit, len(items))], more
 	}
-	if c.cursors = mapSlice(rows, l.cursor); len(rows) > 0 {
-		c.info.StartCursor, c.info.EndCursor = &c.cursors[0], &c.cursors[len(rows)-1]
-	}
-	c.nodes, err = l.nodes(ctx, rows, nodes)
+	err = readConnection(ctx, &c, items, func(item Item) string { return encodeCursor(l.name, l.cursors.position(item)) }, l.nodes)
 	return c, err
+}
+
+// seek returns the number of items whose comparison with a cursor is less than a
+// bound: 0 for those before the cursor, 1 for those up to it.
+func (l *list[Item, Node]) seek(argument, text string, bound int) (int, error) {
+	position, valid := decodeCursor(text, l.name, l.cursors.length)
+	var compare func(Item) int
+	if valid {
+		compare, valid = l.cursors.compare(position)
+	}
+	if !valid {
+		return 0, problem.New(problem.BadInput, "%s must be a cursor of this list in the same order.", argument)
+	}
+	return sort.Search(len(l.items), func(i int) bool { return compare(l.items[i]) >= bound }), nil
+}
+
+// readConnection reads the items of a connection: once for both nodes and edges.
+func readConnection[Item, Node any](ctx context.Context, c *connection[Node], items []Item, cursor func(Item) string,
+	nodes func(context.Context, []Item, selection) ([]Node, error),
+) (err error) {
+	s := selected(ctx)
+	if c.cursors = mapSlice(items, cursor); len(items) > 0 {
+		c.info.StartCursor, c.info.EndCursor = &c.cursors[0], &c.cursors[len(items)-1]
+	}
+	c.nodes, err = nodes(ctx, items, s.of("nodes").with(s.of("edges").of("node").sets...))
+	return err
 }
 
 // edge has the fields that gqlgen generates for every type of edge.
@@ -234,38 +263,15 @@ func encodeCursor(list string, position []any) string {
 	return base64.RawURLEncoding.EncodeToString(data)
 }
 
-// decodeCursor checks that a cursor has the types of its order's columns,
-// because its values go to the database.
-func (l *list[Row, Node]) decodeCursor(argument string, text *string) ([]any, error) {
-	if text == nil {
-		return nil, nil
-	}
+func decodeCursor(text, list string, length int) (position []any, ok bool) {
 	var c cursor
-	data, err := base64.RawURLEncoding.DecodeString(*text)
-	valid := err == nil && len(data) <= maxCursorLength && json.Unmarshal(data, &c) == nil &&
-		c.List == l.name && len(c.Position) == len(l.order)
-	for i := 0; valid && i < len(l.order); i++ {
-		switch l.order[i].column {
-		case "untested":
-			_, valid = c.Position[i].(bool)
-		case "score":
-			_, isNumber := c.Position[i].(float64)
-			valid = isNumber || c.Position[i] == nil && c.Position[0] == true
-		case "price_amount":
-			_, valid = c.Position[i].(float64)
-		default:
-			text, isText := c.Position[i].(string)
-			valid = isText && checkText("", text, maxCursorLength) == nil
-		}
-	}
-	if !valid {
-		return nil, problem.New(problem.BadInput, "%s must be a cursor of this list in the same order.", argument)
-	}
-	return c.Position, nil
+	data, err := base64.RawURLEncoding.DecodeString(text)
+	ok = err == nil && len(data) <= maxCursorLength && json.Unmarshal(data, &c) == nil && c.List == list && len(c.Position) == length
+	return c.Position, ok
 }
 
 // distinct sorts values and removes duplicates.
-func distinct(values []string) []string {
+func distinct[V cmp.Ordered](values []V) []V {
 	slices.Sort(values)
 	return slices.Compact(values)
 }

@@ -277,9 +277,17 @@ func walk(t *testing.T, e *graph.Executor, connection, size, from string) []stri
 	}
 }
 
-// deepPages checks that the pages of a long list have the same tools as its
+// Pages of a long list, from the first to the last, hold the same tools as its
 // connection.
-func deepPages(t *testing.T, e *graph.Executor) {
+func TestLongLists(t *testing.T) {
+	data := syntheticFeed(t, synth.Options{Tools: 3300, Seed: 3})
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, data)
+		pagesEqualConnection(t, newExecutor(s))
+	})
+}
+
+func pagesEqualConnection(t *testing.T, e *graph.Executor) {
 	for _, list := range []string{"sort: score_desc", "sort: score_asc", "sort: name_desc", "sort: price_asc", "sort: updated_desc", `sort: name_asc, filter: {verifiabilityMin: 1}`} {
 		var want []string
 		for after := "null"; after != ""; {

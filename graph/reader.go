@@ -12,7 +12,6 @@ import (
 	"palmares/ent"
 	"palmares/graph/generated"
 	"palmares/graph/model"
-	"palmares/internal/core/cache"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
@@ -38,27 +37,24 @@ func (Resolver) Category() generated.CategoryResolver         { return categoryR
 
 // reader reads one release for one operation.
 type reader struct {
-	mu      sync.Mutex    // held by one resolver at a time
-	failed  error         // the first error that is not the caller's fault
-	release *ent.Release  // nil before the first import
-	edition cache.Edition // of the release
+	mu      sync.Mutex   // held by one resolver at a time
+	failed  error        // the first error that is not the caller's fault
+	release *ent.Release // nil before the first import
 
 	executor *Executor
 	catalog  Catalog
 	client   *ent.Client
 
-	counts        map[string]int      // not cached until the release is confirmed
-	searches      map[string][]string // slugs by search text
+	index *catalogIndex
+
+	searches      map[string]map[int]int // ranks of tools by search text
 	categoryTools map[categoryToolsKey][]*model.Tool
 }
 
-func newReader(release *ent.Release, e *Executor, edition cache.Edition) *reader {
-	if release != nil {
-		edition = edition.Of(release.ID)
-	}
+func newReader(e *Executor, index *catalogIndex) *reader {
 	return &reader{
-		release: release, edition: edition, executor: e, catalog: e.config.Catalog, client: e.config.Catalog.Client(),
-		counts: map[string]int{}, searches: map[string][]string{}, categoryTools: map[categoryToolsKey][]*model.Tool{},
+		release: index.release, index: index, executor: e, catalog: e.config.Catalog, client: e.config.Catalog.Client(),
+		searches: map[string]map[int]int{}, categoryTools: map[categoryToolsKey][]*model.Tool{},
 	}
 }
 
@@ -85,31 +81,6 @@ func lockReader(ctx context.Context, next graphql.Resolver) (any, error) {
 		r.failed = err
 	}
 	return value, err
-}
-
-// count returns a count from the cache, or runs the query.
-func (r *reader) count(key string, query func() (int, error)) (int, error) {
-	if r.release == nil {
-		return 0, nil
-	}
-	if n, ok := r.executor.counts.Get(r.edition, cache.Key{Operation: key}); ok {
-		return n, nil
-	}
-	if n, ok := r.counts[key]; ok {
-		return n, nil
-	}
-	n, err := query()
-	if err == nil {
-		r.counts[key] = n
-	}
-	return n, err
-}
-
-// cacheCounts caches the counts once the release they belong to is confirmed.
-func (r *reader) cacheCounts() {
-	for key, n := range r.counts {
-		r.executor.counts.Put(r.edition, cache.Key{Operation: key}, n, 0)
-	}
 }
 
 // selection is what an operation selects of some objects, which decides what is

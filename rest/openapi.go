@@ -170,6 +170,9 @@ func (p parameter) describe(exampleSlug string) object {
 		schema = object{{"type", "number"}}
 	default:
 		schema = object{{"type", "string"}, {"minLength", 1}}
+		if p.max > 0 {
+			schema.add("maxLength", p.max)
+		}
 	}
 	if p.Default != nil {
 		schema.add("default", p.Default)

@@ -309,6 +309,9 @@ func valuesOf(s *openapi3.Schema) (good, bad []string) {
 	case s.Type.Is("number"):
 		return []string{"0", "-3.5", "8", "10", "1e300"}, []string{"NaN", "Inf", "0x8", "8,5", ""}
 	}
+	if s.MaxLength != nil {
+		return []string{"code", strings.Repeat("é", int(*s.MaxLength))}, []string{strings.Repeat("é", int(*s.MaxLength)+1), ""}
+	}
 	return []string{"code", "nowhere", strings.Repeat("é", 300)}, []string{""}
 }
 

@@ -15,9 +15,11 @@ import (
 type parameter struct {
 	name        string
 	description string
-	min, max    int      // of an integer
+	min, max    int      // of an integer; max also of the length of a text
 	values      []string // of an enum, if fewer are allowed than the type has
 	inPath      bool
+	// noDefaultWith is another parameter; where it is given, this one has no default.
+	noDefaultWith string
 
 	params.Param
 }
@@ -47,12 +49,20 @@ func readParameters(parameters []parameter, rawQuery string) (map[string]any, er
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range inQuery {
-		if _, given := variables[p.Name]; !given && p.Default != nil {
-			variables[p.Name] = p.Default
+	for _, p := range parameters {
+		if _, given := variables[p.name]; !given && !p.inPath && p.defaultWith(variables) != nil {
+			variables[p.name] = p.Default
 		}
 	}
 	return variables, nil
+}
+
+// defaultWith returns the default of a parameter beside others; nil for none.
+func (p parameter) defaultWith(variables map[string]any) any {
+	if _, given := variables[p.noDefaultWith]; given {
+		return nil
+	}
+	return p.Default
 }
 
 // canonicalQuery writes variables as a query string, with the parameters in
@@ -60,7 +70,7 @@ func readParameters(parameters []parameter, rawQuery string) (map[string]any, er
 func canonicalQuery(parameters []parameter, variables map[string]any) string {
 	var pairs []string
 	for _, p := range parameters {
-		if value, given := variables[p.name]; given && !p.inPath && value != p.Default {
+		if value, given := variables[p.name]; given && !p.inPath && value != p.defaultWith(variables) {
 			pairs = append(pairs, p.name+"="+url.QueryEscape(params.Format(value)))
 		}
 	}

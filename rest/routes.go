@@ -17,7 +17,7 @@ var routes = []route{
 	{path: "/api/v1/tools", query: "tools",
 		summary:    "Tools",
 		details:    "Active tools, paginated. Retired tools are listed at `/api/v1/cimetiere`.",
-		parameters: slices.Concat(paging, []parameter{scoreMin, obsolescenceMax, sort})},
+		parameters: slices.Concat(paging, []parameter{scoreMin, obsolescenceMax, search, sort})},
 	{path: "/api/v1/tools/{slug}", query: "tool",
 		summary:    "One tool",
 		details:    "The same fields as in the list of tools. Retired tools return 404 with an error that says so.",
@@ -65,8 +65,9 @@ var (
 
 	scoreMin        = parameter{name: "score_min", description: "Minimum score. Excludes tools without a score."}
 	obsolescenceMax = parameter{name: "obsolescence_max", description: "Maximum obsolescence, from 0 (current) to 10 (obsolete). Excludes tools without one."}
-	sort            = parameter{name: "sort", description: "Sort order. Tools without a score come last in both score orders; ties are sorted by slug.",
-		values: []string{"score_desc", "score_asc", "name_asc", "name_desc"}}
+	search          = parameter{name: "search", description: "Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category, tagline or review. If no tool matches, words of 5 letters or more may contain a typo. At most 16 different words.", max: 200}
+	sort            = parameter{name: "sort", description: "Sort order. Tools without a score come last in both score orders; ties are sorted by slug. With `search`, the best matches come first unless `sort` is given.",
+		values: []string{"score_desc", "score_asc", "name_asc", "name_desc"}, noDefaultWith: "search"}
 	reason = parameter{name: "reason", description: "Returns only tools retired for this reason."}
 )
 

@@ -26,20 +26,9 @@ type emailArgument struct {
 	Email string `arg:"" help:"Email address of the account."`
 }
 
-// withAccounts runs a command on the accounts.
-func withAccounts(ctx context.Context, s *settings, do func(*auth.Accounts) error) error {
-	return withStore(ctx, s, func(db *store.Store) error { return do(auth.NewAccounts(db)) })
-}
-
-// withAccount runs a command on the account of an email address.
-func withAccount(ctx context.Context, s *settings, email string, do func(*auth.Accounts, *ent.Account) error) error {
-	return withAccounts(ctx, s, func(accounts *auth.Accounts) error {
-		account, err := accounts.Find(ctx, email)
-		if err != nil {
-			return err
-		}
-		return do(accounts, account)
-	})
+// ProvideAccount lets a Run method take the account as a parameter.
+func (a *emailArgument) ProvideAccount(ctx context.Context, accounts *auth.Accounts) (*ent.Account, error) {
+	return accounts.Find(ctx, a.Email)
 }
 
 type accountsCreateCommand struct {
@@ -47,28 +36,24 @@ type accountsCreateCommand struct {
 	Plan string `help:"Plan of the account, developer or pro (${default})." enum:"developer,pro" default:"developer" placeholder:"PLAN"`
 }
 
-func (c *accountsCreateCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	return withAccounts(ctx, s, func(accounts *auth.Accounts) error {
-		account, err := accounts.Create(ctx, c.Email, auth.Plan(c.Plan))
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(term.out, "%s has the %s plan.\n", account.Email, account.Plan)
-		return nil
-	})
+func (c *accountsCreateCommand) Run(ctx context.Context, accounts *auth.Accounts, term terminal) error {
+	account, err := accounts.Create(ctx, c.Email, auth.Plan(c.Plan))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(term.out, "%s has the %s plan.\n", account.Email, account.Plan)
+	return nil
 }
 
 type accountsListCommand struct{}
 
-func (accountsListCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	return withAccounts(ctx, s, func(accounts *auth.Accounts) error {
-		all, err := accounts.List(ctx)
-		if err != nil {
-			return err
-		}
-		return printTable(term.out, "email\tplan\tkeys\tcreated", all, func(a *ent.Account) string {
-			return fmt.Sprintf("%s\t%s\t%d\t%s", a.Email, a.Plan, countActive(a.Edges.Keys), formatDay(a.CreatedAt))
-		})
+func (accountsListCommand) Run(ctx context.Context, accounts *auth.Accounts, term terminal) error {
+	all, err := accounts.List(ctx)
+	if err != nil {
+		return err
+	}
+	return printTable(term.out, "email\tplan\tkeys\tcreated", all, func(a *ent.Account) string {
+		return fmt.Sprintf("%s\t%s\t%d\t%s", a.Email, a.Plan, countActive(a.Edges.Keys), formatDay(a.CreatedAt))
 	})
 }
 
@@ -76,34 +61,32 @@ type accountsShowCommand struct{ emailArgument }
 
 const usageDays = 30
 
-func (c *accountsShowCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	return withAccount(ctx, s, c.Email, func(accounts *auth.Accounts, account *ent.Account) error {
-		keys, err := accounts.Keys(ctx, account)
-		if err != nil {
-			return err
-		}
-		days, err := accounts.Usage(ctx, account, usageDays)
-		if err != nil {
-			return err
-		}
-		terms := auth.Plan(account.Plan).Terms()
-		quotaText := "unlimited"
-		if terms.DailyQuota > 0 {
-			quotaText = fmt.Sprint(terms.DailyQuota)
-		}
-		date := quota.DayOf(time.Now()).String()
-		today := auth.Carried(account, date)
-		if len(days) > 0 && days[0].Day == date {
-			today += days[0].Requests
-		}
-		source := ""
-		if account.PlanByHand {
-			source = " (set manually)"
-		}
-		fmt.Fprintf(term.out, "%s\nplan      %s%s\ncreated   %s\nkeys      %d of %d\nrequests  %d today (daily quota: %s)\n\n",
-			account.Email, account.Plan, source, formatDay(account.CreatedAt), countActive(keys), terms.Keys, today, quotaText)
-		return printTable(term.out, "day\trequests", days, func(d *ent.Usage) string { return fmt.Sprintf("%s\t%d", d.Day, d.Requests) })
-	})
+func (c *accountsShowCommand) Run(ctx context.Context, accounts *auth.Accounts, account *ent.Account, term terminal) error {
+	keys, err := accounts.Keys(ctx, account)
+	if err != nil {
+		return err
+	}
+	days, err := accounts.Usage(ctx, account, usageDays)
+	if err != nil {
+		return err
+	}
+	terms := auth.Plan(account.Plan).Terms()
+	quotaText := "unlimited"
+	if terms.DailyQuota > 0 {
+		quotaText = fmt.Sprint(terms.DailyQuota)
+	}
+	date := quota.DayOf(time.Now()).String()
+	today := auth.Carried(account, date)
+	if len(days) > 0 && days[0].Day == date {
+		today += days[0].Requests
+	}
+	source := ""
+	if account.PlanByHand {
+		source = " (set manually)"
+	}
+	fmt.Fprintf(term.out, "%s\nplan      %s%s\ncreated   %s\nkeys      %d of %d\nrequests  %d today (daily quota: %s)\n\n",
+		account.Email, account.Plan, source, formatDay(account.CreatedAt), countActive(keys), terms.Keys, today, quotaText)
+	return printTable(term.out, "day\trequests", days, func(d *ent.Usage) string { return fmt.Sprintf("%s\t%d", d.Day, d.Requests) })
 }
 
 type accountsPlanCommand struct {
@@ -111,25 +94,18 @@ type accountsPlanCommand struct {
 	Plan string `arg:"" help:"developer or pro to set the plan manually, or billing to follow the subscription again." enum:"developer,pro,billing"`
 }
 
-func (c *accountsPlanCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	return withStore(ctx, s, func(db *store.Store) error {
-		accounts := auth.NewAccounts(db)
-		account, err := accounts.Find(ctx, c.Email)
-		if err != nil {
-			return err
-		}
-		plan := auth.Plan(c.Plan)
-		if c.Plan == "billing" {
-			plan, err = billing.ClearManualPlan(ctx, db, account)
-		} else {
-			err = accounts.SetPlan(ctx, account, plan)
-		}
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(term.out, "%s has the %s plan.\n", account.Email, plan)
-		return nil
-	})
+func (c *accountsPlanCommand) Run(ctx context.Context, db *store.Store, accounts *auth.Accounts, account *ent.Account, term terminal) (err error) {
+	plan := auth.Plan(c.Plan)
+	if c.Plan == "billing" {
+		plan, err = billing.ClearManualPlan(ctx, db, account)
+	} else {
+		err = accounts.SetPlan(ctx, account, plan)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(term.out, "%s has the %s plan.\n", account.Email, plan)
+	return nil
 }
 
 type keysCommand struct {
@@ -143,37 +119,33 @@ type keysCreateCommand struct {
 	Name string `help:"Name of the key." placeholder:"NAME"`
 }
 
-func (c *keysCreateCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	return withAccount(ctx, s, c.Email, func(accounts *auth.Accounts, account *ent.Account) error {
-		text, key, err := accounts.CreateKey(ctx, account, c.Name)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintln(term.err, "Save this key. It is shown only once:")
-		if _, err := fmt.Fprintln(term.out, text); err != nil {
-			_ = accounts.Revoke(ctx, key.ID) // nobody has seen it
-			return errors.New("the key was revoked because it could not be printed")
-		}
-		return nil
-	})
+func (c *keysCreateCommand) Run(ctx context.Context, accounts *auth.Accounts, account *ent.Account, term terminal) error {
+	text, key, err := accounts.CreateKey(ctx, account, c.Name)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(term.err, "Save this key. It is shown only once:")
+	if _, err := fmt.Fprintln(term.out, text); err != nil {
+		_ = accounts.Revoke(ctx, key.ID) // nobody has seen it
+		return errors.New("the key was revoked because it could not be printed")
+	}
+	return nil
 }
 
 type keysListCommand struct{ emailArgument }
 
-func (c *keysListCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	return withAccount(ctx, s, c.Email, func(accounts *auth.Accounts, account *ent.Account) error {
-		keys, err := accounts.Keys(ctx, account)
-		if err != nil {
-			return err
+func (c *keysListCommand) Run(ctx context.Context, accounts *auth.Accounts, account *ent.Account, term terminal) error {
+	keys, err := accounts.Keys(ctx, account)
+	if err != nil {
+		return err
+	}
+	suspended := auth.Suspended(auth.Plan(account.Plan), keys)
+	return printTable(term.out, "id\tname\tcreated\tlast used\trevoked", keys, func(key *ent.APIKey) string {
+		revoked := formatTime(key.RevokedAt)
+		if suspended[key.ID] {
+			revoked = "suspended"
 		}
-		suspended := auth.Suspended(auth.Plan(account.Plan), keys)
-		return printTable(term.out, "id\tname\tcreated\tlast used\trevoked", keys, func(key *ent.APIKey) string {
-			revoked := formatTime(key.RevokedAt)
-			if suspended[key.ID] {
-				revoked = "suspended"
-			}
-			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", key.ID, key.Name, formatDay(key.CreatedAt), formatTime(key.LastUsedAt), revoked)
-		})
+		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", key.ID, key.Name, formatDay(key.CreatedAt), formatTime(key.LastUsedAt), revoked)
 	})
 }
 
@@ -181,14 +153,12 @@ type keysRevokeCommand struct {
 	ID string `arg:"" help:"ID of the key, as palmares keys list shows it."`
 }
 
-func (c *keysRevokeCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	return withAccounts(ctx, s, func(accounts *auth.Accounts) error {
-		if err := accounts.Revoke(ctx, c.ID); err != nil {
-			return err
-		}
-		fmt.Fprintln(term.out, "The key is revoked.")
-		return nil
-	})
+func (c *keysRevokeCommand) Run(ctx context.Context, accounts *auth.Accounts, term terminal) error {
+	if err := accounts.Revoke(ctx, c.ID); err != nil {
+		return err
+	}
+	fmt.Fprintln(term.out, "The key is revoked.")
+	return nil
 }
 
 func countActive(keys []*ent.APIKey) int {

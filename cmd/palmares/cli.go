@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"regexp"
 	"runtime"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
+	"palmares/auth"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/rest"
@@ -55,28 +58,23 @@ type terminal struct {
 }
 
 // run parses the command line, runs the command and returns the exit code.
-func run(ctx context.Context, args []string, term terminal) (code int) {
+func run(ctx context.Context, args []string, term terminal) int {
 	var line commandLine
+	helpShown := false
 	parser, err := kong.New(&line, kong.Name("palmares"),
 		kong.Description("The API of a catalog of tested AI tools: scores, comparisons, prices and reviews."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, FlagsLast: true}),
 		kong.Help(printHelp),
 		kong.Writers(term.out, term.err),
-		kong.Exit(func(code int) { panic(helpShown(code)) }),
+		kong.Exit(func(int) { helpShown = true }),
 	)
 	if err != nil {
 		panic(err) // commandLine is invalid
 	}
-	defer func() {
-		switch caught := recover().(type) {
-		case nil:
-		case helpShown:
-			code = int(caught)
-		default:
-			panic(caught)
-		}
-	}()
 	command, err := parser.Parse(args)
+	if helpShown {
+		return exitOK
+	}
 	if err != nil {
 		err = errors.New(maskCredentials(err.Error()))
 	} else {
@@ -90,11 +88,39 @@ func run(ctx context.Context, args []string, term terminal) (code int) {
 		return exitUsage
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
-	if err := command.Run(&line.settings, term); err != nil {
+	if err := runCommand(ctx, command, &line.settings, term); err != nil {
 		printError(term.err, err, line.Verbose)
 		return exitFailed
 	}
 	return exitOK
+}
+
+// runCommand runs a command. Most Run methods have the database, or services
+// that use it, as parameters.
+func runCommand(ctx context.Context, command *kong.Context, s *settings, term terminal) error {
+	name, _, _ := strings.Cut(command.Command(), " ")
+	cfg := s.storeConfig()
+	var open func(context.Context, store.Config) (*store.Store, error)
+	switch name {
+	case "accounts", "keys", "billing", "webhooks":
+		open = openMigrated
+	case "migrate", "export":
+		open, cfg.MustExist = store.Open, name == "export"
+	}
+	if open != nil {
+		db, err := open(ctx, cfg)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		log := slog.New(slog.NewTextHandler(term.err, nil))
+		mailer, err := newMailer(s, log)
+		if err != nil {
+			return err
+		}
+		command.Bind(db, auth.NewAccounts(db), mailer, newBilling(s, db, mailer, log), newWebhooks(s, db, mailer, log))
+	}
+	return command.Run(s, term)
 }
 
 // printHelp leaves the settings out of the help of commands other than serve.
@@ -107,9 +133,6 @@ func printHelp(options kong.HelpOptions, command *kong.Context) error {
 	}
 	return kong.DefaultHelpPrinter(options, command)
 }
-
-// helpShown unwinds the stack to run after kong has printed help.
-type helpShown int
 
 // credentials matches the user and password of a URL, and keys of ours and of
 // Stripe.

@@ -37,15 +37,15 @@ const (
 // disturb other clients and use limited memory.
 func TestCrowdOfIdleAndSlowClients(t *testing.T) {
 	skipIfShort(t)
-	crowd := raiseFiles(t, idleClients+slowReaders+slowSenders+500) - slowReaders - slowSenders - 500
+	crowd := raiseFileLimit(t, idleClients+slowReaders+slowSenders+500) - slowReaders - slowSenders - 500
 	if crowd < 100 {
 		testkit.SkipUnsupported(t, fmt.Sprintf("the system allows only %d connections", crowd))
 	}
 	crowd = min(crowd, idleClients)
 	s := serving(t, shipped(t, testkit.SQLite(t), "serve", "--demo", "--listen", "127.0.0.1:0"))
-	sendOthers(t, s) // fills the caches
-	alone := sendOthers(t, s)
-	before := resident(t, s)
+	sendOtherRequests(t, s) // fills the caches
+	alone := sendOtherRequests(t, s)
+	before := residentMemory(t, s)
 
 	var open conns
 	defer open.close()
@@ -59,7 +59,7 @@ func TestCrowdOfIdleAndSlowClients(t *testing.T) {
 			t.Errorf("idle client: %v", err)
 		}
 	})
-	idle := resident(t, s)
+	idle := residentMemory(t, s)
 
 	var slow conns
 	defer slow.close()
@@ -86,8 +86,8 @@ func TestCrowdOfIdleAndSlowClients(t *testing.T) {
 	})
 
 	waitUntilQuiet(t, s)
-	crowdedTime := sendOthers(t, s)
-	crowded := resident(t, s)
+	crowdedTime := sendOtherRequests(t, s)
+	crowded := residentMemory(t, s)
 	closed := 0
 	deadline := time.Now().Add(wait.Limit)
 	for _, c := range sending { // the server closes each after readHeaderTimeout
@@ -111,9 +111,9 @@ func TestCrowdOfIdleAndSlowClients(t *testing.T) {
 	}
 }
 
-// sendOthers sends requests that must succeed, four at a time, and returns the
+// sendOtherRequests sends requests that must succeed, four at a time, and returns the
 // processor time that the server used meanwhile.
-func sendOthers(t *testing.T, s *server) time.Duration {
+func sendOtherRequests(t *testing.T, s *server) time.Duration {
 	t.Helper()
 	before := processorTime(t, s)
 	var sending sync.WaitGroup
@@ -220,9 +220,9 @@ func (c *conns) close() {
 	}
 }
 
-// raiseFiles raises the limit of open files, here and in processes started from
+// raiseFileLimit raises the limit of open files, here and in processes started from
 // now on, and returns the new limit.
-func raiseFiles(t *testing.T, wanted int) int {
+func raiseFileLimit(t *testing.T, wanted int) int {
 	t.Helper()
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -240,8 +240,8 @@ func raiseFiles(t *testing.T, wanted int) int {
 	return int(min(limit.Cur, uint64(1<<20)))
 }
 
-// resident returns the resident memory of a server in bytes.
-func resident(t *testing.T, s *server) int64 {
+// residentMemory returns the resident memory of a server in bytes.
+func residentMemory(t *testing.T, s *server) int64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.cmd.Process.Pid))
 	if err != nil {

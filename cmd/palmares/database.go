@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"text/tabwriter"
 
 	"palmares/internal/catalog/search"
@@ -39,16 +38,6 @@ func migrate(ctx context.Context, db *store.Store) ([]store.Migration, error) {
 	return applied, search.Fill(ctx, db)
 }
 
-// withStore runs a command on a migrated database.
-func withStore(ctx context.Context, s *settings, do func(*store.Store) error) error {
-	db, err := openMigrated(ctx, s.storeConfig())
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	return do(db)
-}
-
 type migrateCommand struct {
 	Status migrateStatusCommand `cmd:"" help:"List all migrations and when they were applied."`
 	Up     migrateUpCommand     `cmd:"" help:"Apply all pending migrations."`
@@ -56,12 +45,7 @@ type migrateCommand struct {
 
 type migrateStatusCommand struct{}
 
-func (migrateStatusCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	db, err := store.Open(ctx, s.storeConfig())
-	if err != nil {
-		return err
-	}
-	defer db.Close()
+func (migrateStatusCommand) Run(ctx context.Context, db *store.Store, term terminal) error {
 	steps, err := db.Migrations(ctx)
 	if err != nil {
 		return err
@@ -79,12 +63,7 @@ func (migrateStatusCommand) Run(ctx context.Context, s *settings, term terminal)
 
 type migrateUpCommand struct{}
 
-func (migrateUpCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	db, err := store.Open(ctx, s.storeConfig())
-	if err != nil {
-		return err
-	}
-	defer db.Close()
+func (migrateUpCommand) Run(ctx context.Context, db *store.Store, term terminal) error {
 	applied, err := migrate(ctx, db)
 	if err != nil {
 		return err
@@ -115,39 +94,23 @@ func (c *backupCommand) Run(ctx context.Context, s *settings, term terminal) err
 	if isSpecialFile(c.File) || isSameFile(c.File, store.File(s.DataDir)) {
 		return fmt.Errorf("%s: cannot be replaced by a backup; choose another path", c.File)
 	}
-	size, err := writeBackup(ctx, db, c.File)
+	var size int64
+	err = replaceFile(c.File, func(file *os.File) error {
+		if err := db.Backup(ctx, file.Name()); err != nil {
+			_ = os.Remove(file.Name() + "-journal") // of an interrupted backup
+			return err
+		}
+		info, err := file.Stat()
+		if err == nil {
+			size = info.Size()
+		}
+		return err
+	})
 	if err != nil {
 		return fileError(c.File, err)
 	}
 	_, err = fmt.Fprintf(term.out, "%s: %d bytes\n", c.File, size)
 	return err
-}
-
-// writeBackup writes a temporary file, readable only by its owner like the
-// database itself, and renames it once it is on disk.
-func writeBackup(ctx context.Context, db *store.Store, name string) (size int64, err error) {
-	file, err := os.CreateTemp(filepath.Dir(name), ".palmares-")
-	if err != nil {
-		return 0, err
-	}
-	defer func() {
-		_ = file.Close()
-		if err != nil {
-			_ = os.Remove(file.Name())
-			_ = os.Remove(file.Name() + "-journal") // left by an interrupted backup
-		}
-	}()
-	if err := db.Backup(ctx, file.Name()); err != nil {
-		return 0, err
-	}
-	if err := file.Sync(); err != nil {
-		return 0, err
-	}
-	info, err := file.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), os.Rename(file.Name(), name)
 }
 
 func isSameFile(a, b string) bool {

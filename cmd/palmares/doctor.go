@@ -36,11 +36,17 @@ func (c *doctorCommand) Run(ctx context.Context, line *commandLine, parsed *kong
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	for i, f := range findings {
+		findings[i].Cause = ""
+		if line.Verbose { // on one line, and without credentials
+			findings[i].Cause = strings.Join(strings.Fields(maskCredentials(f.Cause)), " ")
+		}
+	}
 	print := printFindings
 	if c.JSON {
 		print = printFindingsJSON
 	}
-	if err := print(term.out, findings, line.Verbose); err != nil {
+	if err := print(term.out, findings); err != nil {
 		return err
 	}
 	if doctor.Worst(findings) == doctor.Wrong {
@@ -94,41 +100,22 @@ func settingNames(model *kong.Application) (names []string) {
 	return names
 }
 
-func printFindings(w io.Writer, findings []doctor.Finding, verbose bool) error {
+func printFindings(w io.Writer, findings []doctor.Finding) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, f := range findings {
 		fmt.Fprintf(table, "%s\t%s\t%s\n", f.State, f.Check, strings.TrimSpace(f.Message+" "+f.Advice))
-		if verbose && f.Cause != nil {
-			fmt.Fprintf(table, "\t\tcause: %s\n", causeText(f))
+		if f.Cause != "" {
+			fmt.Fprintf(table, "\t\tcause: %s\n", f.Cause)
 		}
 	}
 	return table.Flush()
 }
 
-func printFindingsJSON(w io.Writer, findings []doctor.Finding, verbose bool) error {
-	type finding struct {
-		doctor.Finding
-		Cause string `json:"cause,omitempty"`
-	}
-	all := make([]finding, len(findings))
-	for i, f := range findings {
-		all[i].Finding = f
-		if verbose {
-			all[i].Cause = causeText(f)
-		}
-	}
+func printFindingsJSON(w io.Writer, findings []doctor.Finding) error {
 	out := json.NewEncoder(w)
 	out.SetIndent("", "  ")
 	out.SetEscapeHTML(false)
-	return out.Encode(map[string]any{"version": version, "state": doctor.Worst(findings), "checks": all})
-}
-
-// causeText returns a library's error on one line, without credentials.
-func causeText(f doctor.Finding) string {
-	if f.Cause == nil {
-		return ""
-	}
-	return strings.Join(strings.Fields(maskCredentials(f.Cause.Error())), " ")
+	return out.Encode(map[string]any{"version": version, "state": doctor.Worst(findings), "checks": findings})
 }
 
 // healthCommand is for container health checks: the image has neither a shell
@@ -142,14 +129,15 @@ func (healthCommand) Run(ctx context.Context, s *settings, term terminal) error 
 		return fmt.Errorf("PALMARES_LISTEN: %w", err)
 	}
 	status, err := doctor.Ready(ctx, address)
-	var notReady *doctor.NotReady
 	switch {
-	case errors.As(err, &notReady):
-		return notReady
+	case errors.Is(err, doctor.ErrNotPalmares):
+		return err
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
 		return fmt.Errorf("no server is listening on %s", s.Listen)
+	case status.Error != "":
+		return errors.New(status.Error)
 	}
 	_, err = fmt.Fprintf(term.out, "ready, serving release %d\n", status.Release)
 	return err

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"palmares/ent"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
@@ -178,6 +179,7 @@ func TestDemoKeepsAnExistingCatalog(t *testing.T) {
 func TestDrainingIsNotReady(t *testing.T) {
 	t.Parallel()
 	h := health{store: testkit.Open(t, testkit.SQLite(t)), log: slog.New(slog.DiscardHandler)}
+	h.release.Store(&ent.Release{})
 	status := func() int {
 		recorder := httptest.NewRecorder()
 		h.ready(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))

@@ -13,8 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/term"
-
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
@@ -41,7 +39,7 @@ func (c *importCommand) Run(ctx context.Context, s *settings, term terminal) err
 	}
 	defer db.Close()
 
-	bar := newProgress(term.err)
+	bar := &progress{w: term.err, bar: isTerminal(term.err)}
 	report, err := feed.Import(ctx, db, source, feed.Options{Force: c.Force, DryRun: c.DryRun, Progress: bar.update})
 	bar.end(err == nil)
 	if err != nil {
@@ -121,12 +119,7 @@ type exportCommand struct {
 	File string `arg:"" optional:"" help:"Path of the feed, compressed if it ends in .gz. Default: standard output."`
 }
 
-func (c *exportCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	db, err := store.Open(ctx, store.Config{DatabaseURL: s.DatabaseURL, DataDir: s.DataDir, MustExist: true})
-	if err != nil {
-		return err
-	}
-	defer db.Close()
+func (c *exportCommand) Run(ctx context.Context, db *store.Store, term terminal) error {
 	if err := db.CheckMigrated(ctx); err != nil {
 		return err
 	}
@@ -157,6 +150,9 @@ func (c *generateCommand) Run(ctx context.Context, term terminal) error {
 	})
 }
 
+// feedMode lets everyone read a feed; temporary files are private.
+const feedMode = 0o644
+
 // writeFeed writes to standard output or a file. A regular file is replaced
 // once the new one is complete; a device or a pipe is written directly.
 func writeFeed(name string, stdout io.Writer, write func(io.Writer) error) error {
@@ -172,7 +168,17 @@ func writeFeed(name string, stdout io.Writer, write func(io.Writer) error) error
 		}
 		err = errors.Join(write(file), file.Close())
 	default:
-		err = replaceFile(name, write)
+		target, linkErr := filepath.EvalSymlinks(name)
+		if linkErr != nil {
+			target = name
+		}
+		err = replaceFile(target, func(file *os.File) error {
+			if !strings.HasSuffix(target, ".gz") {
+				return errors.Join(write(file), file.Chmod(feedMode))
+			}
+			compressed := gzip.NewWriter(file)
+			return errors.Join(write(compressed), compressed.Close(), file.Chmod(feedMode))
+		})
 	}
 	var output *feed.OutputError
 	if errors.As(err, &output) {
@@ -187,12 +193,9 @@ func isSpecialFile(name string) bool {
 	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
 }
 
-// replaceFile writes a temporary file and renames it once it is complete. It
-// follows symbolic links.
-func replaceFile(name string, write func(io.Writer) error) (err error) {
-	if target, err := filepath.EvalSymlinks(name); err == nil {
-		name = target
-	}
+// replaceFile writes a temporary file, readable only by its owner unless write
+// changes that, and renames it once it is on disk.
+func replaceFile(name string, write func(*os.File) error) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(name), ".palmares-")
 	if err != nil {
 		return err
@@ -203,19 +206,10 @@ func replaceFile(name string, write func(io.Writer) error) (err error) {
 			_ = os.Remove(file.Name())
 		}
 	}()
-	if strings.HasSuffix(name, ".gz") {
-		compressed := gzip.NewWriter(file)
-		if err = write(compressed); err == nil {
-			err = compressed.Close()
-		}
-	} else {
-		err = write(file)
-	}
-	if err != nil {
+	if err := write(file); err != nil {
 		return err
 	}
-	// Temporary files are private; a feed is not.
-	if err := errors.Join(file.Chmod(0o644), file.Sync()); err != nil {
+	if err := file.Sync(); err != nil {
 		return err
 	}
 	return os.Rename(file.Name(), name)
@@ -251,11 +245,6 @@ type progress struct {
 	bar   bool
 	stage string
 	drawn time.Time
-}
-
-func newProgress(w io.Writer) *progress {
-	file, isFile := w.(*os.File)
-	return &progress{w: w, bar: isFile && term.IsTerminal(int(file.Fd()))}
 }
 
 const (

@@ -25,11 +25,16 @@ import (
 
 // newLogger logs text to a terminal, and batched JSON lines to anything else.
 func newLogger(w io.Writer) (*slog.Logger, *middleware.Lines) {
-	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+	if isTerminal(w) {
 		return slog.New(slog.NewTextHandler(w, nil)), nil
 	}
 	lines := middleware.NewLines(w)
 	return slog.New(slog.NewJSONHandler(lines, nil)), lines
+}
+
+func isTerminal(w io.Writer) bool {
+	file, isFile := w.(*os.File)
+	return isFile && term.IsTerminal(int(file.Fd()))
 }
 
 // memoryOutsideCache is how much the program uses besides its cache before
@@ -73,9 +78,9 @@ func listenError(address string, err error) error {
 func (p *program) publish(release *ent.Release) bool {
 	last := p.health.release.Load()
 	switch {
-	case last != nil && last.ID == release.ID && last.ImportedAt.Equal(release.ImportedAt):
+	case last.ID == release.ID && last.ImportedAt.Equal(release.ImportedAt):
 		return true
-	case last != nil && release.ID <= last.ID: // a backup was restored
+	case release.ID <= last.ID: // a backup was restored
 		p.cache.Restart(release.ID)
 		p.executor.EndStreams()
 	default:
@@ -97,7 +102,7 @@ const readyTimeout = 2 * time.Second
 type health struct {
 	store    *store.Store
 	log      *slog.Logger
-	release  atomic.Pointer[ent.Release] // the one being served
+	release  atomic.Pointer[ent.Release] // the one being served; its ID is 0 before the first
 	draining atomic.Bool
 }
 
@@ -120,9 +125,10 @@ func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 		writeStatus(w, http.StatusServiceUnavailable, map[string]any{"error": err.Error()})
 		return
 	}
-	status := map[string]any{"status": "ready", "release": 0}
-	if release := h.release.Load(); release != nil {
-		status["release"], status["updated_at"] = release.ID, release.FeedDate
+	release := h.release.Load()
+	status := map[string]any{"status": "ready", "release": release.ID}
+	if release.ID > 0 {
+		status["updated_at"] = release.FeedDate
 	}
 	writeStatus(w, http.StatusOK, status)
 }
@@ -134,14 +140,6 @@ func writeStatus(w http.ResponseWriter, code int, body map[string]any) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(body)
-}
-
-// tools returns the number of tools in the release being served.
-func (h *health) tools() int {
-	if release := h.release.Load(); release != nil {
-		return release.ToolsTotal
-	}
-	return 0
 }
 
 const (

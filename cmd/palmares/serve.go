@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"palmares/ent"
 	"palmares/graph"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
@@ -91,19 +93,20 @@ func newProgram(ctx context.Context, s *settings, log *slog.Logger, traces *trac
 	return p, nil
 }
 
-// open creates everything that needs the database.
+// open creates everything that needs the database. With fillDemo, it first
+// imports the demo catalog into an empty one.
 func (p *program) open(ctx context.Context, fillDemo bool) (err error) {
 	s := p.settings
-	if fillDemo {
-		if err := p.fillDemo(ctx); err != nil {
-			return err
+	release, err := p.store.CurrentRelease(ctx)
+	if err == nil && release == nil && fillDemo {
+		if _, err = feed.Import(ctx, p.store, bytes.NewReader(demo.Catalog), feed.Options{}); err == nil {
+			release, err = p.store.CurrentRelease(ctx)
 		}
 	}
-	release, err := p.store.CurrentRelease(ctx)
 	if err != nil {
 		return err
 	}
-	p.health.release.Store(release)
+	p.health.release.Store(cmp.Or(release, &ent.Release{}))
 	secret, err := p.store.Secret(ctx, "etag")
 	if err != nil {
 		return err
@@ -154,22 +157,12 @@ func (p *program) close() {
 	_ = p.store.Close()
 }
 
-// fillDemo imports the demo catalog into an empty database.
-func (p *program) fillDemo(ctx context.Context) error {
-	release, err := p.store.CurrentRelease(ctx)
-	if err != nil || release != nil {
-		return err
-	}
-	_, err = feed.Import(ctx, p.store, bytes.NewReader(demo.Catalog), feed.Options{})
-	return err
-}
-
 // handler returns the routes behind the middleware chain. The order of the
 // chain is the security policy.
 func (p *program) handler() (http.Handler, error) {
 	p.executor = graph.NewExecutor(graph.Config{
 		Catalog: p.store, Credit: p.settings.credit(), Limits: graph.Limits(p.settings.GraphQL), Log: p.log, Cache: p.cache, Trace: p.telemetry.operations(),
-		Healthy: func() bool { return p.minutes.HealthyFor(2 * p.settings.GraphQL.Time) }, Tools: p.health.tools,
+		Healthy: func() bool { return p.minutes.HealthyFor(2 * p.settings.GraphQL.Time) }, Tools: func() int { return p.health.release.Load().ToolsTotal },
 	})
 	routes, err := p.routes()
 	if err != nil {
@@ -195,6 +188,7 @@ func (p *program) serve(ctx context.Context) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { p.store.Watch(background, p.log, p.publish) })
+	running.Go(func() { p.executor.Run(background) })
 	running.Go(func() { p.access.run(background) })
 	running.Go(func() { p.minutes.Run(background) })
 	running.Go(func() { p.services.run(background) })
@@ -228,7 +222,7 @@ func (p *program) serve(ctx context.Context) error {
 // printBanner prints the addresses of the server.
 func (p *program) printBanner(w io.Writer) {
 	catalog := "no catalog yet (import one with palmares import)"
-	if release := p.health.release.Load(); release != nil {
+	if release := p.health.release.Load(); release.ID > 0 {
 		catalog = fmt.Sprintf("release %d of %s", release.ID, release.FeedDate)
 	}
 	fmt.Fprintf(w, "palmares %s is serving %s from %s\n\n", version, catalog, p.store.Describe())

@@ -41,21 +41,18 @@ func (t telemetry) link(label func(*http.Request) string) middleware.Link {
 			next = t.traces.Link(label)(next)
 		}
 		if t.metrics != nil {
-			next = t.metrics.Requests.Link(next)
+			next = t.metrics.Link(next)
 		}
 		return next
 	}
 }
 
 // observers returns functions that are called after each request.
-func (t telemetry) observers(label func(*http.Request) string) (all []func(middleware.Observed)) {
-	if t.metrics != nil {
-		all = append(all, func(o middleware.Observed) { t.metrics.Requests.Observe(o, label(o.Request)) })
+func (t telemetry) observers(label func(*http.Request) string) []func(middleware.Observed) {
+	if t.metrics == nil {
+		return nil
 	}
-	if t.traces != nil {
-		all = append(all, t.traces.Observe)
-	}
-	return all
+	return []func(middleware.Observed){func(o middleware.Observed) { t.metrics.Observe(o, label(o.Request)) }}
 }
 
 // statements returns a hook for SQL statements, or nil.
@@ -64,13 +61,12 @@ func (t telemetry) statements() store.Watch {
 	case t.metrics == nil && t.traces == nil:
 		return nil
 	case t.traces == nil:
-		return t.metrics.Statements()
+		return t.metrics.Statement
 	case t.metrics == nil:
 		return t.traces.Statement
 	}
-	measure := t.metrics.Statements()
 	return func(ctx context.Context, pool, text string) func(error) {
-		endSpan, endTimer := t.traces.Statement(ctx, pool, text), measure(ctx, pool, text)
+		endSpan, endTimer := t.traces.Statement(ctx, pool, text), t.metrics.Statement(ctx, pool, text)
 		return func(err error) {
 			endTimer(err)
 			endSpan(err)
@@ -88,13 +84,10 @@ func (t telemetry) operations() func(context.Context, string) (context.Context, 
 
 // watchQuota measures quota checks in Redis. Those in memory take no time.
 func (t telemetry) watchQuota(a *access) {
-	if a.redis == nil {
-		return
+	if a.redis != nil && t.metrics != nil {
+		a.quota.Store = quota.Watched{Store: a.quota.Store, Watch: t.metrics.Quota}
 	}
-	if t.metrics != nil {
-		a.quota.Store = quota.Watched{Store: a.quota.Store, Watch: t.metrics.TimeQuota}
-	}
-	if t.traces != nil {
+	if a.redis != nil && t.traces != nil {
 		a.quota.Store = quota.Watched{Store: a.quota.Store, Watch: t.traces.Quota}
 	}
 }
@@ -126,14 +119,9 @@ func (p *program) addMetrics(m *metrics.Metrics) {
 	m.Counter("palmares_mail_letters_total", emails, read(mail.Failed.Load), "outcome", "given_up")
 	m.Gauge("palmares_mail_waiting", "Emails that are queued or will be retried.", read(mail.Pending))
 
-	m.Gauge("palmares_release_number", "Release being served; 0 before the first.", func() float64 {
-		if release := p.health.release.Load(); release != nil {
-			return float64(release.ID)
-		}
-		return 0
-	})
+	m.Gauge("palmares_release_number", "Release being served; 0 before the first.", read(func() int { return p.health.release.Load().ID }))
 	m.Gauge("palmares_release_age_seconds", "Time since the release being served was imported; 0 before the first.", func() float64 {
-		if release := p.health.release.Load(); release != nil {
+		if release := p.health.release.Load(); release.ID > 0 {
 			return time.Since(release.ImportedAt).Seconds()
 		}
 		return 0
@@ -141,7 +129,7 @@ func (p *program) addMetrics(m *metrics.Metrics) {
 	m.Gauge("palmares_draining", "1 while the server shuts down.", readBool(p.health.draining.Load))
 	m.Gauge("palmares_connections", "Open connections.", read(p.connections.Load))
 	m.Gauge("palmares_streams", "Open GraphQL subscriptions.", read(p.graphql.OpenStreams))
-	newSamples(p.store, p.services.hooks, p.log).addTo(m)
+	(&samples{program: p, availability: math.NaN()}).addTo(m)
 }
 
 // read adapts a number to the type that metrics need.
@@ -193,20 +181,13 @@ const (
 // samples are metrics from the database, which are queried only when they are
 // scraped.
 type samples struct {
-	store *store.Store
-	hooks *webhook.Webhooks
-	log   *slog.Logger
-
+	*program
 	mu             sync.Mutex
 	at             time.Time // of the last query
 	availabilityAt time.Time
 	up             bool
 	backlog        webhook.Backlog
 	availability   float64 // NaN if unknown
-}
-
-func newSamples(s *store.Store, hooks *webhook.Webhooks, log *slog.Logger) *samples {
-	return &samples{store: s, hooks: hooks, log: log, availability: math.NaN()}
 }
 
 func (s *samples) addTo(m *metrics.Metrics) {
@@ -242,28 +223,21 @@ func (s *samples) refresh() {
 	if err != nil && (s.up || s.at.IsZero()) {
 		s.log.Warn("refreshing metrics failed", "cause", err)
 	}
-	if s.up = err == nil; s.up {
-		s.query(ctx)
-	}
-	s.at = time.Now()
-}
-
-func (s *samples) query(ctx context.Context) {
-	backlog, err := s.hooks.Backlog(ctx)
-	if err != nil {
-		s.log.Warn("counting pending webhook deliveries failed", "cause", err)
+	s.at, s.up = time.Now(), err == nil
+	if !s.up {
 		return
 	}
-	s.backlog = backlog
+	if backlog, err := s.services.hooks.Backlog(ctx); err != nil {
+		s.log.Warn("counting pending webhook deliveries failed", "cause", err)
+	} else {
+		s.backlog = backlog
+	}
 	if time.Since(s.availabilityAt) < availabilityInterval {
 		return
 	}
-	share, known, err := status.Availability(ctx, s.store, availabilityDays)
-	if err != nil {
+	if share, known, err := status.Availability(ctx, s.store, availabilityDays); err != nil {
 		s.log.Warn("computing the availability failed", "cause", err)
-		return
-	}
-	if known {
+	} else if known {
 		s.availability, s.availabilityAt = share, time.Now()
 	}
 }

@@ -3,13 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
 	"palmares/auth"
 	"palmares/ent"
-	"palmares/internal/core/store"
 	"palmares/internal/notify/webhook"
 )
 
@@ -26,53 +24,33 @@ type endpointArgument struct {
 	ID int `arg:"" help:"ID of the endpoint, as palmares webhooks list shows it."`
 }
 
-// withWebhooks runs a command on the endpoints.
-func withWebhooks(ctx context.Context, s *settings, term terminal, do func(*store.Store, *webhook.Webhooks) error) error {
-	return withStore(ctx, s, func(db *store.Store) error {
-		log := slog.New(slog.NewTextHandler(term.err, nil))
-		mailer, err := newMailer(s, log)
-		if err != nil {
-			return err
-		}
-		return do(db, newWebhooks(s, db, mailer, log))
-	})
-}
-
-// withEndpoint runs a command on one endpoint.
-func withEndpoint(ctx context.Context, s *settings, term terminal, id int, do func(*webhook.Webhooks, *ent.Endpoint) error) error {
-	return withWebhooks(ctx, s, term, func(_ *store.Store, hooks *webhook.Webhooks) error {
-		endpoint, err := hooks.Find(ctx, nil, id)
-		if err != nil {
-			return err
-		}
-		return do(hooks, endpoint)
-	})
+// ProvideEndpoint lets a Run method take the endpoint as a parameter.
+func (a *endpointArgument) ProvideEndpoint(ctx context.Context, hooks *webhook.Webhooks) (*ent.Endpoint, error) {
+	return hooks.Find(ctx, nil, a.ID)
 }
 
 type webhooksListCommand struct {
 	Email string `arg:"" optional:"" help:"Email address of an account, to list only its endpoints."`
 }
 
-func (c *webhooksListCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	return withWebhooks(ctx, s, term, func(db *store.Store, hooks *webhook.Webhooks) error {
-		var owner *ent.Account
-		if c.Email != "" {
-			var err error
-			if owner, err = auth.NewAccounts(db).Find(ctx, c.Email); err != nil {
-				return err
-			}
-		}
-		all, err := hooks.List(ctx, owner)
-		if err != nil {
+func (c *webhooksListCommand) Run(ctx context.Context, accounts *auth.Accounts, hooks *webhook.Webhooks, term terminal) error {
+	var owner *ent.Account
+	if c.Email != "" {
+		var err error
+		if owner, err = accounts.Find(ctx, c.Email); err != nil {
 			return err
 		}
-		return printTable(term.out, "id\taccount\tstate\tfailures\turl\tevents\tcategories", all, func(e *ent.Endpoint) string {
-			owner := ""
-			if e.Edges.Account != nil { // it may have just been deleted
-				owner = e.Edges.Account.Email
-			}
-			return fmt.Sprintf("%d\t%s\t%s\t%d\t%s\t%s\t%s", e.ID, owner, e.State, e.Failures, e.URL, orAll(e.Types), orAll(e.Categories))
-		})
+	}
+	all, err := hooks.List(ctx, owner)
+	if err != nil {
+		return err
+	}
+	return printTable(term.out, "id\taccount\tstate\tfailures\turl\tevents\tcategories", all, func(e *ent.Endpoint) string {
+		owner := ""
+		if e.Edges.Account != nil { // it may have just been deleted
+			owner = e.Edges.Account.Email
+		}
+		return fmt.Sprintf("%d\t%s\t%s\t%d\t%s\t%s\t%s", e.ID, owner, e.State, e.Failures, e.URL, orAll(e.Types), orAll(e.Categories))
 	})
 }
 
@@ -84,42 +62,34 @@ func orAll(names []string) string {
 }
 
 type webhooksAddCommand struct {
-	Email      string   `arg:"" help:"Email address of the account."`
+	emailArgument
 	URL        string   `arg:"" help:"URL to send events to, over https."`
 	Events     []string `help:"Event types to send. Default: all." placeholder:"TYPE,…"`
 	Categories []string `help:"Categories to send events about. Default: all." placeholder:"CATEGORY,…"`
 }
 
-func (c *webhooksAddCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	return withWebhooks(ctx, s, term, func(db *store.Store, hooks *webhook.Webhooks) error {
-		owner, err := auth.NewAccounts(db).Find(ctx, c.Email)
-		if err != nil {
-			return err
-		}
-		endpoint, err := hooks.Add(ctx, owner, webhook.NewEndpoint{URL: c.URL, Types: c.Events, Categories: c.Categories})
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(term.err, "Endpoint %d was added. Save its secret, which is shown only once:\n", endpoint.ID)
-		fmt.Fprintln(term.out, endpoint.Secret)
-		return nil
-	})
+func (c *webhooksAddCommand) Run(ctx context.Context, owner *ent.Account, hooks *webhook.Webhooks, term terminal) error {
+	endpoint, err := hooks.Add(ctx, owner, webhook.NewEndpoint{URL: c.URL, Types: c.Events, Categories: c.Categories})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(term.err, "Endpoint %d was added. Save its secret, which is shown only once:\n", endpoint.ID)
+	fmt.Fprintln(term.out, endpoint.Secret)
+	return nil
 }
 
 type webhooksTestCommand struct{ endpointArgument }
 
-func (c *webhooksTestCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	return withEndpoint(ctx, s, term, c.ID, func(hooks *webhook.Webhooks, endpoint *ent.Endpoint) error {
-		attempt, err := hooks.Test(ctx, endpoint)
-		if err != nil {
-			return err
-		}
-		if !attempt.Delivered {
-			return fmt.Errorf("the test event was not delivered: %s", describeResponse(attempt))
-		}
-		fmt.Fprintf(term.out, "The test event was delivered: %s, in %d ms.\n", describeResponse(attempt), attempt.TookMs)
-		return nil
-	})
+func (c *webhooksTestCommand) Run(ctx context.Context, hooks *webhook.Webhooks, endpoint *ent.Endpoint, term terminal) error {
+	attempt, err := hooks.Test(ctx, endpoint)
+	if err != nil {
+		return err
+	}
+	if !attempt.Delivered {
+		return fmt.Errorf("the test event was not delivered: %s", describeResponse(attempt))
+	}
+	fmt.Fprintf(term.out, "The test event was delivered: %s, in %d ms.\n", describeResponse(attempt), attempt.TookMs)
+	return nil
 }
 
 func describeResponse(attempt *ent.Attempt) string {
@@ -136,43 +106,39 @@ type webhooksReplayCommand struct {
 }
 
 // Run schedules events to be sent again by a running server.
-func (c *webhooksReplayCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	return withEndpoint(ctx, s, term, c.ID, func(hooks *webhook.Webhooks, endpoint *ent.Endpoint) error {
-		replay := func() error { return hooks.ReplaySince(ctx, endpoint, c.Since) }
-		if c.Event != "" {
-			replay = func() error { return hooks.Replay(ctx, endpoint, c.Event) }
-		}
-		if err := replay(); err != nil {
-			return err
-		}
-		fmt.Fprintln(term.out, "Scheduled. A running server sends it within seconds.")
-		return nil
-	})
+func (c *webhooksReplayCommand) Run(ctx context.Context, hooks *webhook.Webhooks, endpoint *ent.Endpoint, term terminal) error {
+	var err error
+	if c.Event != "" {
+		err = hooks.Replay(ctx, endpoint, c.Event)
+	} else {
+		err = hooks.ReplaySince(ctx, endpoint, c.Since)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(term.out, "Scheduled. A running server sends it within seconds.")
+	return nil
 }
 
 type webhooksDisableCommand struct {
 	endpointArgument
-	Why string `help:"Reason to show to its owner (${default})." default:"it was disabled by an operator" placeholder:"TEXT"`
+	Reason string `name:"why" help:"Reason to show to its owner (${default})." default:"it was disabled by an operator" placeholder:"TEXT"`
 }
 
-func (c *webhooksDisableCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	return withEndpoint(ctx, s, term, c.ID, func(hooks *webhook.Webhooks, endpoint *ent.Endpoint) error {
-		if err := hooks.Disable(ctx, endpoint, c.Why); err != nil {
-			return err
-		}
-		fmt.Fprintf(term.out, "Endpoint %d is disabled.\n", c.ID)
-		return nil
-	})
+func (c *webhooksDisableCommand) Run(ctx context.Context, hooks *webhook.Webhooks, endpoint *ent.Endpoint, term terminal) error {
+	if err := hooks.Disable(ctx, endpoint, c.Reason); err != nil {
+		return err
+	}
+	fmt.Fprintf(term.out, "Endpoint %d is disabled.\n", c.ID)
+	return nil
 }
 
 type webhooksResumeCommand struct{ endpointArgument }
 
-func (c *webhooksResumeCommand) Run(ctx context.Context, s *settings, term terminal) error {
-	return withEndpoint(ctx, s, term, c.ID, func(hooks *webhook.Webhooks, endpoint *ent.Endpoint) error {
-		if err := hooks.Resume(ctx, endpoint); err != nil {
-			return err
-		}
-		fmt.Fprintf(term.out, "Endpoint %d is active. Events published from now on are sent to it; use replay for earlier ones.\n", c.ID)
-		return nil
-	})
+func (c *webhooksResumeCommand) Run(ctx context.Context, hooks *webhook.Webhooks, endpoint *ent.Endpoint, term terminal) error {
+	if err := hooks.Resume(ctx, endpoint); err != nil {
+		return err
+	}
+	fmt.Fprintf(term.out, "Endpoint %d is active. Events published from now on are sent to it; use replay for earlier ones.\n", c.ID)
+	return nil
 }

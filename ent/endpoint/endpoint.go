@@ -31,8 +31,8 @@ const (
 	FieldFormerUntil = "former_until"
 	// FieldState holds the string denoting the state field in the database.
 	FieldState = "state"
-	// FieldWhy holds the string denoting the why field in the database.
-	FieldWhy = "why"
+	// FieldDisabledReason holds the string denoting the disabled_reason field in the database.
+	FieldDisabledReason = "why"
 	// FieldPosition holds the string denoting the position field in the database.
 	FieldPosition = "position"
 	// FieldFailures holds the string denoting the failures field in the database.
@@ -91,7 +91,7 @@ var Columns = []string{
 	FieldFormerSecret,
 	FieldFormerUntil,
 	FieldState,
-	FieldWhy,
+	FieldDisabledReason,
 	FieldPosition,
 	FieldFailures,
 	FieldFailingSince,
@@ -119,8 +119,8 @@ var (
 	SecretValidator func(string) error
 	// DefaultFormerSecret holds the default value on creation for the "former_secret" field.
 	DefaultFormerSecret string
-	// DefaultWhy holds the default value on creation for the "why" field.
-	DefaultWhy string
+	// DefaultDisabledReason holds the default value on creation for the "disabled_reason" field.
+	DefaultDisabledReason string
 	// DefaultFailures holds the default value on creation for the "failures" field.
 	DefaultFailures int
 	// DefaultNotifyOwner holds the default value on creation for the "notify_owner" field.
@@ -196,9 +196,9 @@ func ByState(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldState, opts...).ToFunc()
 }
 
-// ByWhy orders the results by the why field.
-func ByWhy(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldWhy, opts...).ToFunc()
+// ByDisabledReason orders the results by the disabled_reason field.
+func ByDisabledReason(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldDisabledReason, opts...).ToFunc()
 }
 
 // ByPosition orders the results by the position field.

@@ -80,9 +80,9 @@ func FormerUntil(v time.Time) predicate.Endpoint {
 	return predicate.Endpoint(sql.FieldEQ(FieldFormerUntil, v))
 }
 
-// Why applies equality check predicate on the "why" field. It's identical to WhyEQ.
-func Why(v string) predicate.Endpoint {
-	return predicate.Endpoint(sql.FieldEQ(FieldWhy, v))
+// DisabledReason applies equality check predicate on the "disabled_reason" field. It's identical to DisabledReasonEQ.
+func DisabledReason(v string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldEQ(FieldDisabledReason, v))
 }
 
 // Position applies equality check predicate on the "position" field. It's identical to PositionEQ.
@@ -410,69 +410,69 @@ func StateNotIn(vs ...State) predicate.Endpoint {
 	return predicate.Endpoint(sql.FieldNotIn(FieldState, vs...))
 }
 
-// WhyEQ applies the EQ predicate on the "why" field.
-func WhyEQ(v string) predicate.Endpoint {
-	return predicate.Endpoint(sql.FieldEQ(FieldWhy, v))
+// DisabledReasonEQ applies the EQ predicate on the "disabled_reason" field.
+func DisabledReasonEQ(v string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldEQ(FieldDisabledReason, v))
 }
 
-// WhyNEQ applies the NEQ predicate on the "why" field.
-func WhyNEQ(v string) predicate.Endpoint {
-	return predicate.Endpoint(sql.FieldNEQ(FieldWhy, v))
+// DisabledReasonNEQ applies the NEQ predicate on the "disabled_reason" field.
+func DisabledReasonNEQ(v string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldNEQ(FieldDisabledReason, v))
 }
 
-// WhyIn applies the In predicate on the "why" field.
-func WhyIn(vs ...string) predicate.Endpoint {
-	return predicate.Endpoint(sql.FieldIn(FieldWhy, vs...))
+// DisabledReasonIn applies the In predicate on the "disabled_reason" field.
+func DisabledReasonIn(vs ...string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldIn(FieldDisabledReason, vs...))
 }
 
-// WhyNotIn applies the NotIn predicate on the "why" field.
-func WhyNotIn(vs ...string) predicate.Endpoint {
-	return predicate.Endpoint(sql.FieldNotIn(FieldWhy, vs...))
+// DisabledReasonNotIn applies the NotIn predicate on the "disabled_reason" field.
+func DisabledReasonNotIn(vs ...string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldNotIn(FieldDisabledReason, vs...))
 }
 
-// WhyGT applies the GT predicate on the "why" field.
-func WhyGT(v string) predicate.Endpoint {
-	return predicate.Endpoint(sql.FieldGT(FieldWhy, v))
+// DisabledReasonGT applies the GT predicate on the "disabled_reason" field.
+func DisabledReasonGT(v string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldGT(FieldDisabledReason, v))
 }
 
-// WhyGTE applies the GTE predicate on the "why" field.
-func WhyGTE(v string) predicate.Endpoint {
-	return predicate.Endpoint(sql.FieldGTE(FieldWhy, v))
+// DisabledReasonGTE applies the GTE predicate on the "disabled_reason" field.
+func DisabledReasonGTE(v string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldGTE(FieldDisabledReason, v))
 }
 
-// WhyLT applies the LT predicate on the "why" field.
-func WhyLT(v string) predicate.Endpoint {
-	return predicate.Endpoint(sql.FieldLT(FieldWhy, v))
+// DisabledReasonLT applies the LT predicate on the "disabled_reason" field.
+func DisabledReasonLT(v string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldLT(FieldDisabledReason, v))
 }
 
-// WhyLTE applies the LTE predicate on the "why" field.
-func WhyLTE(v string) predicate.Endpoint {
-	return predicate.Endpoint(sql.FieldLTE(FieldWhy, v))
+// DisabledReasonLTE applies the LTE predicate on the "disabled_reason" field.
+func DisabledReasonLTE(v string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldLTE(FieldDisabledReason, v))
 }
 
-// WhyContains applies the Contains predicate on the "why" field.
-func WhyContains(v string) predicate.Endpoint {
-	return predicate.Endpoint(sql.FieldContains(FieldWhy, v))
+// DisabledReasonContains applies the Contains predicate on the "disabled_reason" field.
+func DisabledReasonContains(v string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldContains(FieldDisabledReason, v))
 }
 
-// WhyHasPrefix applies the HasPrefix predicate on the "why" field.
-func WhyHasPrefix(v string) predicate.Endpoint {
-	return predicate.Endpoint(sql.FieldHasPrefix(FieldWhy, v))
+// DisabledReasonHasPrefix applies the HasPrefix predicate on the "disabled_reason" field.
+func DisabledReasonHasPrefix(v string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldHasPrefix(FieldDisabledReason, v))
 }
 
-// WhyHasSuffix applies the HasSuffix predicate on the "why" field.
-func WhyHasSuffix(v string) predicate.Endpoint {
-	return predicate.Endpoint(sql.FieldHasSuffix(FieldWhy, v))
+// DisabledReasonHasSuffix applies the HasSuffix predicate on the "disabled_reason" field.
+func DisabledReasonHasSuffix(v string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldHasSuffix(FieldDisabledReason, v))
 }
 
-// WhyEqualFold applies the EqualFold predicate on the "why" field.
-func WhyEqualFold(v string) predicate.Endpoint {
-	return predicate.Endpoint(sql.FieldEqualFold(FieldWhy, v))
+// DisabledReasonEqualFold applies the EqualFold predicate on the "disabled_reason" field.
+func DisabledReasonEqualFold(v string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldEqualFold(FieldDisabledReason, v))
 }
 
-// WhyContainsFold applies the ContainsFold predicate on the "why" field.
-func WhyContainsFold(v string) predicate.Endpoint {
-	return predicate.Endpoint(sql.FieldContainsFold(FieldWhy, v))
+// DisabledReasonContainsFold applies the ContainsFold predicate on the "disabled_reason" field.
+func DisabledReasonContainsFold(v string) predicate.Endpoint {
+	return predicate.Endpoint(sql.FieldContainsFold(FieldDisabledReason, v))
 }
 
 // PositionEQ applies the EQ predicate on the "position" field.

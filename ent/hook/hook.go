@@ -80,18 +80,6 @@ func (f ComparisonFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, 
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ComparisonMutation", m)
 }
 
-// The ComparisonCategoryFunc type is an adapter to allow the use of ordinary
-// function as ComparisonCategory mutator.
-type ComparisonCategoryFunc func(context.Context, *ent.ComparisonCategoryMutation) (ent.Value, error)
-
-// Mutate calls f(ctx, m).
-func (f ComparisonCategoryFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-	if mv, ok := m.(*ent.ComparisonCategoryMutation); ok {
-		return f(ctx, mv)
-	}
-	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ComparisonCategoryMutation", m)
-}
-
 // The ConfirmationFunc type is an adapter to allow the use of ordinary
 // function as Confirmation mutator.
 type ConfirmationFunc func(context.Context, *ent.ConfirmationMutation) (ent.Value, error)

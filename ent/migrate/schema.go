@@ -176,17 +176,6 @@ var (
 		},
 		Indexes: []*schema.Index{
 			{
-				Name:    "comparisons_by_update",
-				Unique:  false,
-				Columns: []*schema.Column{ComparisonsColumns[4], ComparisonsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					DescColumns: map[string]bool{
-						ComparisonsColumns[4].Name: true,
-					},
-					Where: "published",
-				},
-			},
-			{
 				Name:    "comparisons_by_tool_a",
 				Unique:  false,
 				Columns: []*schema.Column{ComparisonsColumns[7]},
@@ -200,25 +189,6 @@ var (
 				Name:    "comparisons_by_winner",
 				Unique:  false,
 				Columns: []*schema.Column{ComparisonsColumns[9]},
-			},
-		},
-	}
-	// ComparisonCategoriesColumns holds the columns for the "comparison_categories" table.
-	ComparisonCategoriesColumns = []*schema.Column{
-		{Name: "id", Type: field.TypeInt, Increment: true},
-		{Name: "category_slug", Type: field.TypeString},
-		{Name: "comparison_slug", Type: field.TypeString},
-	}
-	// ComparisonCategoriesTable holds the schema information for the "comparison_categories" table.
-	ComparisonCategoriesTable = &schema.Table{
-		Name:       "comparison_categories",
-		Columns:    ComparisonCategoriesColumns,
-		PrimaryKey: []*schema.Column{ComparisonCategoriesColumns[0]},
-		Indexes: []*schema.Index{
-			{
-				Name:    "comparisons_by_category",
-				Unique:  true,
-				Columns: []*schema.Column{ComparisonCategoriesColumns[1], ComparisonCategoriesColumns[2]},
 			},
 		},
 	}
@@ -661,201 +631,6 @@ var (
 				OnDelete:   schema.NoAction,
 			},
 		},
-		Indexes: []*schema.Index{
-			{
-				Name:    "tools_by_score_desc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[4], ToolsColumns[3], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					DescColumns: map[string]bool{
-						ToolsColumns[3].Name: true,
-					},
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_score_asc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[4], ToolsColumns[3], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_name_asc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[2], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_name_desc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[2], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					DescColumns: map[string]bool{
-						ToolsColumns[2].Name: true,
-					},
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_category_score",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[27], ToolsColumns[4], ToolsColumns[3], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					DescColumns: map[string]bool{
-						ToolsColumns[3].Name: true,
-					},
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_category_score_asc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[27], ToolsColumns[4], ToolsColumns[3], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_category_name",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[27], ToolsColumns[2], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_category_name_desc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[27], ToolsColumns[2], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					DescColumns: map[string]bool{
-						ToolsColumns[2].Name: true,
-					},
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_category_update_desc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[27], ToolsColumns[17], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					DescColumns: map[string]bool{
-						ToolsColumns[17].Name: true,
-					},
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_category_update_asc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[27], ToolsColumns[17], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_category_price_desc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[27], ToolsColumns[9], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					DescColumns: map[string]bool{
-						ToolsColumns[9].Name: true,
-					},
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_category_price_asc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[27], ToolsColumns[9], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_update_desc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[17], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					DescColumns: map[string]bool{
-						ToolsColumns[17].Name: true,
-					},
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_update_asc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[17], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_price_desc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[9], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					DescColumns: map[string]bool{
-						ToolsColumns[9].Name: true,
-					},
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_price_asc",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[9], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_obsolescence",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[12]},
-				Annotation: &entsql.IndexAnnotation{
-					Where: "retired_at IS NULL",
-				},
-			},
-			{
-				Name:    "tools_by_retirement",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[24], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					DescColumns: map[string]bool{
-						ToolsColumns[24].Name: true,
-					},
-					Where: "retired_at IS NOT NULL",
-				},
-			},
-			{
-				Name:    "tools_by_retirement_reason",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[23], ToolsColumns[24], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					DescColumns: map[string]bool{
-						ToolsColumns[24].Name: true,
-					},
-					Where: "retired_at IS NOT NULL",
-				},
-			},
-			{
-				Name:    "tools_by_retirement_category",
-				Unique:  false,
-				Columns: []*schema.Column{ToolsColumns[27], ToolsColumns[24], ToolsColumns[0]},
-				Annotation: &entsql.IndexAnnotation{
-					DescColumns: map[string]bool{
-						ToolsColumns[24].Name: true,
-					},
-					Where: "retired_at IS NOT NULL",
-				},
-			},
-		},
 	}
 	// UsagesColumns holds the columns for the "usages" table.
 	UsagesColumns = []*schema.Column{
@@ -893,7 +668,6 @@ var (
 		BillingEventsTable,
 		CategoriesTable,
 		ComparisonsTable,
-		ComparisonCategoriesTable,
 		ConfirmationsTable,
 		CountBatchesTable,
 		CustomersTable,
@@ -918,9 +692,6 @@ func init() {
 	ComparisonsTable.ForeignKeys[0].RefTable = ToolsTable
 	ComparisonsTable.ForeignKeys[1].RefTable = ToolsTable
 	ComparisonsTable.ForeignKeys[2].RefTable = ToolsTable
-	ComparisonCategoriesTable.Annotation = &entsql.Annotation{
-		Table: "comparison_categories",
-	}
 	ConfirmationsTable.ForeignKeys[0].RefTable = AccountsTable
 	CustomersTable.ForeignKeys[0].RefTable = AccountsTable
 	DeliveriesTable.ForeignKeys[0].RefTable = EndpointsTable

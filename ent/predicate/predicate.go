@@ -24,9 +24,6 @@ type Category func(*sql.Selector)
 // Comparison is the predicate function for comparison builders.
 type Comparison func(*sql.Selector)
 
-// ComparisonCategory is the predicate function for comparisoncategory builders.
-type ComparisonCategory func(*sql.Selector)
-
 // Confirmation is the predicate function for confirmation builders.
 type Confirmation func(*sql.Selector)
 

@@ -2,7 +2,6 @@ package schema
 
 import (
 	"entgo.io/ent"
-	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema/edge"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
@@ -36,11 +35,9 @@ func (Comparison) Edges() []ent.Edge {
 	}
 }
 
-// Indexes of a comparison: the order of the list, and lookups by tool.
+// Indexes of a comparison: the foreign keys, which deleting a tool looks up.
 func (Comparison) Indexes() []ent.Index {
 	return []ent.Index{
-		index.Fields("updated_at", "id").StorageKey("comparisons_by_update").
-			Annotations(entsql.IndexWhere("published"), entsql.DescColumns("updated_at")),
 		index.Fields("tool_a_slug").StorageKey("comparisons_by_tool_a"),
 		index.Fields("tool_b_slug").StorageKey("comparisons_by_tool_b"),
 		index.Fields("winner_slug").StorageKey("comparisons_by_winner"),

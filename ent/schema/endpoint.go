@@ -29,7 +29,7 @@ func (Endpoint) Fields() []ent.Field {
 		field.String("former_secret").Default("").Sensitive(),
 		field.Time("former_until").Optional().Nillable().Comment("Until then, events are signed with both secrets."),
 		field.Enum("state").Values("active", "paused", "disabled").Default("active"),
-		field.String("why").Default("").Comment("Why the endpoint was disabled."),
+		field.String("disabled_reason").StorageKey("why").Default("").Comment("Why the endpoint was disabled."),
 		field.Int("position").Comment("Number of the newest event that was attempted."),
 		field.Int("failures").Default(0).Comment("Failed attempts since the last success."),
 		field.Time("failing_since").Optional().Nillable(),

@@ -2,7 +2,6 @@ package schema
 
 import (
 	"entgo.io/ent"
-	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema/field"
 )
 
@@ -19,6 +18,3 @@ func fingerprint() ent.Field {
 	return field.String("fingerprint").
 		Comment("Hash of the feed record that this row was last written from.")
 }
-
-func activeOnly() *entsql.IndexAnnotation  { return entsql.IndexWhere("retired_at IS NULL") }
-func retiredOnly() *entsql.IndexAnnotation { return entsql.IndexWhere("retired_at IS NOT NULL") }

@@ -6,7 +6,6 @@ import (
 	"entgo.io/ent/schema"
 	"entgo.io/ent/schema/edge"
 	"entgo.io/ent/schema/field"
-	"entgo.io/ent/schema/index"
 )
 
 // Tool is an active or retired tool. The columns that only active tools have
@@ -68,53 +67,6 @@ func (Tool) Edges() []ent.Edge {
 		edge.To("comparisons_as_a", Comparison.Type),
 		edge.To("comparisons_as_b", Comparison.Type),
 		edge.To("comparisons_won", Comparison.Type),
-	}
-}
-
-// Indexes of a tool: one for each order of the API, alone and within a
-// category. Each ends in the slug, which breaks ties.
-func (Tool) Indexes() []ent.Index {
-	return []ent.Index{
-		index.Fields("untested", "score", "id").StorageKey("tools_by_score_desc").
-			Annotations(activeOnly(), entsql.DescColumns("score")),
-		index.Fields("untested", "score", "id").StorageKey("tools_by_score_asc").
-			Annotations(activeOnly()),
-		index.Fields("name_key", "id").StorageKey("tools_by_name_asc").
-			Annotations(activeOnly()),
-		index.Fields("name_key", "id").StorageKey("tools_by_name_desc").
-			Annotations(activeOnly(), entsql.DescColumns("name_key")),
-		index.Fields("category_slug", "untested", "score", "id").StorageKey("tools_by_category_score").
-			Annotations(activeOnly(), entsql.DescColumns("score")),
-		index.Fields("category_slug", "untested", "score", "id").StorageKey("tools_by_category_score_asc").
-			Annotations(activeOnly()),
-		index.Fields("category_slug", "name_key", "id").StorageKey("tools_by_category_name").
-			Annotations(activeOnly()),
-		index.Fields("category_slug", "name_key", "id").StorageKey("tools_by_category_name_desc").
-			Annotations(activeOnly(), entsql.DescColumns("name_key")),
-		index.Fields("category_slug", "updated_at", "id").StorageKey("tools_by_category_update_desc").
-			Annotations(activeOnly(), entsql.DescColumns("updated_at")),
-		index.Fields("category_slug", "updated_at", "id").StorageKey("tools_by_category_update_asc").
-			Annotations(activeOnly()),
-		index.Fields("category_slug", "price_amount", "id").StorageKey("tools_by_category_price_desc").
-			Annotations(activeOnly(), entsql.DescColumns("price_amount")),
-		index.Fields("category_slug", "price_amount", "id").StorageKey("tools_by_category_price_asc").
-			Annotations(activeOnly()),
-		index.Fields("updated_at", "id").StorageKey("tools_by_update_desc").
-			Annotations(activeOnly(), entsql.DescColumns("updated_at")),
-		index.Fields("updated_at", "id").StorageKey("tools_by_update_asc").
-			Annotations(activeOnly()),
-		index.Fields("price_amount", "id").StorageKey("tools_by_price_desc").
-			Annotations(activeOnly(), entsql.DescColumns("price_amount")),
-		index.Fields("price_amount", "id").StorageKey("tools_by_price_asc").
-			Annotations(activeOnly()),
-		index.Fields("obsolescence").StorageKey("tools_by_obsolescence").
-			Annotations(activeOnly()),
-		index.Fields("retired_at", "id").StorageKey("tools_by_retirement").
-			Annotations(retiredOnly(), entsql.DescColumns("retired_at")),
-		index.Fields("retired_reason", "retired_at", "id").StorageKey("tools_by_retirement_reason").
-			Annotations(retiredOnly(), entsql.DescColumns("retired_at")),
-		index.Fields("category_slug", "retired_at", "id").StorageKey("tools_by_retirement_category").
-			Annotations(retiredOnly(), entsql.DescColumns("retired_at")),
 	}
 }
 

@@ -1,8 +1,6 @@
 // Generate writes graph/model and graph/generated from the schema. It renders
-// gqlgen's own templates, but writes plain struct fields and lists without
-// gqlgen's per-field context, middleware and goroutines: those made 12,000
-// allocations for a list of 50 tools, and package graph fills in every struct
-// before anything is written.
+// gqlgen's own templates, except that objects of our model are written straight
+// into a buffer; executor.gotpl says why.
 //
 //	go run ./graph/generate
 package main
@@ -21,6 +19,7 @@ import (
 	"github.com/99designs/gqlgen/codegen/config"
 	"github.com/99designs/gqlgen/codegen/templates"
 	"github.com/99designs/gqlgen/plugin/modelgen"
+	"github.com/vektah/gqlparser/v2/ast"
 )
 
 //go:embed executor.gotpl
@@ -56,11 +55,15 @@ func generate() error {
 		return fmt.Errorf("locating gqlgen's templates: %w", err)
 	}
 	return templates.Render(templates.Options{
-		PackageName:     cfg.Exec.Package,
-		Filename:        cfg.Exec.Filename,
-		Template:        executorTemplate,
-		TemplateFS:      os.DirFS(strings.TrimSpace(string(dir))),
-		Funcs:           template.FuncMap{"isPlain": isPlain, "isObjectList": isObjectList, "forGqlgen": forGqlgen},
+		PackageName: cfg.Exec.Package,
+		Filename:    cfg.Exec.Filename,
+		Template:    executorTemplate,
+		TemplateFS:  os.DirFS(strings.TrimSpace(string(dir))),
+		Funcs: template.FuncMap{
+			"isModel": isModel, "isPlain": isPlain, "isObjectList": isObjectList, "forGqlgen": forGqlgen, "onlyGqlgen": onlyGqlgen,
+			"kind": kind, "isOptional": isOptional, "optionalValue": optionalValue,
+			"value": newValue,
+		},
 		Data:            data,
 		GeneratedHeader: true,
 		Packages:        cfg.Packages,
@@ -68,9 +71,12 @@ func generate() error {
 	})
 }
 
+// isModel reports whether an object is one of our model.
+func isModel(object *codegen.Object) bool { return !object.Root && !object.IsReserved() }
+
 // isPlain reports whether a field of our model is read from its struct.
 func isPlain(field *codegen.Field) bool {
-	return field.IsVariable() && !field.IsResolver && !field.Object.Root && !field.Object.IsReserved()
+	return field.IsVariable() && !field.IsResolver && isModel(field.Object)
 }
 
 // isObjectList reports whether gqlgen would start a goroutine for each element
@@ -79,16 +85,71 @@ func isObjectList(ref *config.TypeReference) bool {
 	return ref.IsSlice() && !ref.Definition.IsInputType()
 }
 
+// value is an expression and its type, for the template of the same name.
+type value struct {
+	Ref   *config.TypeReference
+	Value string
+}
+
+func newValue(ref *config.TypeReference, expression string) value { return value{ref, expression} }
+
+// kind returns how the template writes a type that is not null.
+func kind(ref *config.TypeReference) string {
+	object := ref.Definition.Kind == ast.Object && !strings.HasPrefix(ref.Definition.Name, "__")
+	switch goType := ref.GO.String(); {
+	case object && ref.IsSlice():
+		return "objects"
+	case object:
+		return "object"
+	case ref.IsSlice():
+		return "other"
+	case ref.Definition.Kind == ast.Enum || strings.TrimPrefix(goType, "*") == "string":
+		return "text"
+	case strings.TrimPrefix(goType, "*") == "int":
+		return "int"
+	case strings.TrimPrefix(goType, "*") == "float64":
+		return "float"
+	case strings.TrimPrefix(goType, "*") == "bool":
+		return "bool"
+	}
+	return "other"
+}
+
+// isOptional reports whether nil stands for null.
+func isOptional(ref *config.TypeReference) bool {
+	return !ref.GQL.NonNull && ref.IsNilable() && kind(ref) != "other"
+}
+
+// optionalValue returns the expression for a field that is not nil.
+func optionalValue(field *codegen.Field) string {
+	expression := "obj." + field.GoFieldName
+	if field.TypeReference.IsPtr() && kind(field.TypeReference) != "object" {
+		return "*" + expression
+	}
+	return expression
+}
+
 // forGqlgen returns the data without what executor.gotpl writes itself.
 func forGqlgen(data *codegen.Data) *codegen.Data {
 	rest := *data
 	rest.Objects = nil
 	for _, object := range data.Objects {
-		copied := *object
-		copied.Fields = slices.DeleteFunc(slices.Clone(object.Fields), isPlain)
-		rest.Objects = append(rest.Objects, &copied)
+		if isModel(object) { // only its fields with resolvers
+			copied := *object
+			copied.Fields = slices.DeleteFunc(slices.Clone(object.Fields), isPlain)
+			rest.Objects = append(rest.Objects, &copied)
+		} else {
+			rest.Objects = append(rest.Objects, object)
+		}
 	}
 	rest.ReferencedTypes = maps.Clone(data.ReferencedTypes)
 	maps.DeleteFunc(rest.ReferencedTypes, func(_ string, ref *config.TypeReference) bool { return isObjectList(ref) })
+	return &rest
+}
+
+// onlyGqlgen returns the data without the objects of our model.
+func onlyGqlgen(data *codegen.Data) *codegen.Data {
+	rest := *data
+	rest.Objects = slices.DeleteFunc(slices.Clone(data.Objects), isModel)
 	return &rest
 }

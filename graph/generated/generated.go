@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"palmares/graph/model"
 	"palmares/graph/scalar"
@@ -41,8 +42,8 @@ type QueryResolver interface {
 	RetiredTools(ctx context.Context, reason *model.RetirementReason, category *string, page int, limit int) (*model.RetiredToolPage, error)
 	RetiredToolConnection(ctx context.Context, reason *model.RetirementReason, category *string, first *int, after *string, last *int, before *string) (*model.RetiredToolConnection, error)
 	Tool(ctx context.Context, slug string) (*model.Tool, error)
-	Tools(ctx context.Context, filter *model.ToolFilter, sort model.ToolSort, page int, limit int) (*model.ToolPage, error)
-	ToolConnection(ctx context.Context, filter *model.ToolFilter, sort model.ToolSort, first *int, after *string, last *int, before *string) (*model.ToolConnection, error)
+	Tools(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, page int, limit int) (*model.ToolPage, error)
+	ToolConnection(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, first *int, after *string, last *int, before *string) (*model.ToolConnection, error)
 }
 type RetiredToolResolver interface {
 	Comparisons(ctx context.Context, obj *model.RetiredTool, limit int) ([]*model.Comparison, error)
@@ -768,8 +769,8 @@ type RetiredToolEdge {
   tools(
     "Only tools that match this filter; by default, all active tools."
     filter: ToolFilter
-    "The order of the tools. Ties are ordered by slug."
-    sort: ToolSort! = score_desc
+    "The order of the tools; by default ` + "`" + `relevance` + "`" + ` with a search and ` + "`" + `score_desc` + "`" + ` without one. Ties are ordered by slug."
+    sort: ToolSort
     "The number of the page, from 1 to 1,000,000."
     page: Int! = 1
     "The number of items per page, from 1 to 200."
@@ -780,8 +781,8 @@ type RetiredToolEdge {
   toolConnection(
     "Only tools that match this filter; by default, all active tools."
     filter: ToolFilter
-    "The order of the tools. Ties are ordered by slug."
-    sort: ToolSort! = score_desc
+    "The order of the tools; by default ` + "`" + `relevance` + "`" + ` with a search and ` + "`" + `score_desc` + "`" + ` without one. Ties are ordered by slug."
+    sort: ToolSort
     "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
     first: Int
     "Only items after this cursor."
@@ -907,6 +908,8 @@ enum ToolSort {
   price_asc
   "Highest ` + "`" + `priceAmount` + "`" + ` first, whatever its period."
   price_desc
+  "Best match of ` + "`" + `filter.search` + "`" + ` first: the exact name, names that start with the text, names with its words, then other matches; each by score. Requires a search."
+  relevance
 }
 
 "Conditions on tools. A tool must match all conditions that are given; an empty list matches no tool."
@@ -931,7 +934,7 @@ input ToolFilter {
   priceMax: Float
   "Tools updated on or after this date."
   updatedSince: Date
-  "Text in the name or tagline, ignoring case and accents; at most 200 characters."
+  "Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category label, tagline or review. If no tool matches, words of 5 letters or more may contain a typo. At most 200 characters and 16 different words."
   search: String
 }
 
@@ -1928,8 +1931,8 @@ func (ec *executionContext) field_Query_toolConnection_args(ctx context.Context,
 	}
 	args["filter"] = arg0
 	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "sort",
-		func(ctx context.Context, v any) (model.ToolSort, error) {
-			return ec.unmarshalNToolSort2palmaresᚋgraphᚋmodelᚐToolSort(ctx, v)
+		func(ctx context.Context, v any) (*model.ToolSort, error) {
+			return ec.unmarshalOToolSort2ᚖpalmaresᚋgraphᚋmodelᚐToolSort(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -2018,8 +2021,8 @@ func (ec *executionContext) field_Query_tools_args(ctx context.Context, rawArgs 
 	}
 	args["filter"] = arg0
 	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "sort",
-		func(ctx context.Context, v any) (model.ToolSort, error) {
-			return ec.unmarshalNToolSort2palmaresᚋgraphᚋmodelᚐToolSort(ctx, v)
+		func(ctx context.Context, v any) (*model.ToolSort, error) {
+			return ec.unmarshalOToolSort2ᚖpalmaresᚋgraphᚋmodelᚐToolSort(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -2850,7 +2853,7 @@ func (ec *executionContext) _Query_tools(ctx context.Context, field graphql.Coll
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().Tools(ctx, fc.Args["filter"].(*model.ToolFilter), fc.Args["sort"].(model.ToolSort), fc.Args["page"].(int), fc.Args["limit"].(int))
+			return ec.Resolvers.Query().Tools(ctx, fc.Args["filter"].(*model.ToolFilter), fc.Args["sort"].(*model.ToolSort), fc.Args["page"].(int), fc.Args["limit"].(int))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ToolPage) graphql.Marshaler {
@@ -2894,7 +2897,7 @@ func (ec *executionContext) _Query_toolConnection(ctx context.Context, field gra
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().ToolConnection(ctx, fc.Args["filter"].(*model.ToolFilter), fc.Args["sort"].(model.ToolSort), fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
+			return ec.Resolvers.Query().ToolConnection(ctx, fc.Args["filter"].(*model.ToolFilter), fc.Args["sort"].(*model.ToolSort), fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ToolConnection) graphql.Marshaler {
@@ -4179,1230 +4182,6 @@ func (ec *executionContext) fieldContext___Type_isOneOf(_ context.Context, field
 	return graphql.NewScalarFieldContext("__Type", field, true, false, errors.New("field of type Boolean does not have child fields"))
 }
 
-func (ec *executionContext) _Category_slug(ctx context.Context, field graphql.CollectedField, obj *model.Category) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Slug)
-}
-
-func (ec *executionContext) fieldContext_Category_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Category", Field: field}, nil
-}
-
-func (ec *executionContext) _Category_label(ctx context.Context, field graphql.CollectedField, obj *model.Category) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Label)
-}
-
-func (ec *executionContext) fieldContext_Category_label(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Category", Field: field}, nil
-}
-
-func (ec *executionContext) _Category_toolCount(ctx context.Context, field graphql.CollectedField, obj *model.Category) graphql.Marshaler {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.ToolCount)
-}
-
-func (ec *executionContext) fieldContext_Category_toolCount(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Category", Field: field}, nil
-}
-
-func (ec *executionContext) _Category_avgScore(ctx context.Context, field graphql.CollectedField, obj *model.Category) graphql.Marshaler {
-	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.AvgScore)
-}
-
-func (ec *executionContext) fieldContext_Category_avgScore(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Category", Field: field}, nil
-}
-
-func (ec *executionContext) _Category_avgScoreOrZero(ctx context.Context, field graphql.CollectedField, obj *model.Category) graphql.Marshaler {
-	return ec.marshalNFloat2float64(ctx, field.Selections, obj.AvgScoreOrZero)
-}
-
-func (ec *executionContext) fieldContext_Category_avgScoreOrZero(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Category", Field: field}, nil
-}
-
-func (ec *executionContext) _Change_id(ctx context.Context, field graphql.CollectedField, obj *model.Change) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.ID)
-}
-
-func (ec *executionContext) fieldContext_Change_id(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Change", Field: field}, nil
-}
-
-func (ec *executionContext) _Change_type(ctx context.Context, field graphql.CollectedField, obj *model.Change) graphql.Marshaler {
-	return ec.marshalNChangeType2palmaresᚋgraphᚋmodelᚐChangeType(ctx, field.Selections, obj.Type)
-}
-
-func (ec *executionContext) fieldContext_Change_type(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Change", Field: field}, nil
-}
-
-func (ec *executionContext) _Change_release(ctx context.Context, field graphql.CollectedField, obj *model.Change) graphql.Marshaler {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Release)
-}
-
-func (ec *executionContext) fieldContext_Change_release(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Change", Field: field}, nil
-}
-
-func (ec *executionContext) _Change_publishedAt(ctx context.Context, field graphql.CollectedField, obj *model.Change) graphql.Marshaler {
-	return ec.marshalNDateTime2timeᚐTime(ctx, field.Selections, obj.PublishedAt)
-}
-
-func (ec *executionContext) fieldContext_Change_publishedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Change", Field: field}, nil
-}
-
-func (ec *executionContext) _Change_slug(ctx context.Context, field graphql.CollectedField, obj *model.Change) graphql.Marshaler {
-	return ec.marshalOString2ᚖstring(ctx, field.Selections, obj.Slug)
-}
-
-func (ec *executionContext) fieldContext_Change_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Change", Field: field}, nil
-}
-
-func (ec *executionContext) _Change_category(ctx context.Context, field graphql.CollectedField, obj *model.Change) graphql.Marshaler {
-	return ec.marshalOString2ᚖstring(ctx, field.Selections, obj.Category)
-}
-
-func (ec *executionContext) fieldContext_Change_category(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Change", Field: field}, nil
-}
-
-func (ec *executionContext) _Change_otherCategory(ctx context.Context, field graphql.CollectedField, obj *model.Change) graphql.Marshaler {
-	return ec.marshalOString2ᚖstring(ctx, field.Selections, obj.OtherCategory)
-}
-
-func (ec *executionContext) fieldContext_Change_otherCategory(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Change", Field: field}, nil
-}
-
-func (ec *executionContext) _Change_fields(ctx context.Context, field graphql.CollectedField, obj *model.Change) graphql.Marshaler {
-	return ec.marshalNString2ᚕstringᚄ(ctx, field.Selections, obj.Fields)
-}
-
-func (ec *executionContext) fieldContext_Change_fields(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Change", Field: field}, nil
-}
-
-func (ec *executionContext) _Change_before(ctx context.Context, field graphql.CollectedField, obj *model.Change) graphql.Marshaler {
-	return ec.marshalOJSON2encodingᚋjsonᚐRawMessage(ctx, field.Selections, obj.Before)
-}
-
-func (ec *executionContext) fieldContext_Change_before(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Change", Field: field}, nil
-}
-
-func (ec *executionContext) _Change_after(ctx context.Context, field graphql.CollectedField, obj *model.Change) graphql.Marshaler {
-	return ec.marshalOJSON2encodingᚋjsonᚐRawMessage(ctx, field.Selections, obj.After)
-}
-
-func (ec *executionContext) fieldContext_Change_after(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Change", Field: field}, nil
-}
-
-func (ec *executionContext) _Change_tool(ctx context.Context, field graphql.CollectedField, obj *model.Change) graphql.Marshaler {
-	return ec.marshalOTool2ᚖpalmaresᚋgraphᚋmodelᚐTool(ctx, field.Selections, obj.Tool)
-}
-
-func (ec *executionContext) fieldContext_Change_tool(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Change", Field: field}, nil
-}
-
-func (ec *executionContext) _ChangeConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.ChangeConnection) graphql.Marshaler {
-	return ec.marshalNChangeEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐChangeEdgeᚄ(ctx, field.Selections, obj.Edges)
-}
-
-func (ec *executionContext) fieldContext_ChangeConnection_edges(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ChangeConnection", Field: field}, nil
-}
-
-func (ec *executionContext) _ChangeConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.ChangeConnection) graphql.Marshaler {
-	return ec.marshalNChange2ᚕᚖpalmaresᚋgraphᚋmodelᚐChangeᚄ(ctx, field.Selections, obj.Nodes)
-}
-
-func (ec *executionContext) fieldContext_ChangeConnection_nodes(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ChangeConnection", Field: field}, nil
-}
-
-func (ec *executionContext) _ChangeConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.ChangeConnection) graphql.Marshaler {
-	return ec.marshalNPageInfo2ᚖpalmaresᚋgraphᚋmodelᚐPageInfo(ctx, field.Selections, obj.PageInfo)
-}
-
-func (ec *executionContext) fieldContext_ChangeConnection_pageInfo(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ChangeConnection", Field: field}, nil
-}
-
-func (ec *executionContext) _ChangeCount_type(ctx context.Context, field graphql.CollectedField, obj *model.ChangeCount) graphql.Marshaler {
-	return ec.marshalNChangeType2palmaresᚋgraphᚋmodelᚐChangeType(ctx, field.Selections, obj.Type)
-}
-
-func (ec *executionContext) fieldContext_ChangeCount_type(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ChangeCount", Field: field}, nil
-}
-
-func (ec *executionContext) _ChangeCount_count(ctx context.Context, field graphql.CollectedField, obj *model.ChangeCount) graphql.Marshaler {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Count)
-}
-
-func (ec *executionContext) fieldContext_ChangeCount_count(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ChangeCount", Field: field}, nil
-}
-
-func (ec *executionContext) _ChangeEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.ChangeEdge) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Cursor)
-}
-
-func (ec *executionContext) fieldContext_ChangeEdge_cursor(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ChangeEdge", Field: field}, nil
-}
-
-func (ec *executionContext) _ChangeEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.ChangeEdge) graphql.Marshaler {
-	return ec.marshalNChange2ᚖpalmaresᚋgraphᚋmodelᚐChange(ctx, field.Selections, obj.Node)
-}
-
-func (ec *executionContext) fieldContext_ChangeEdge_node(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ChangeEdge", Field: field}, nil
-}
-
-func (ec *executionContext) _Chunk_id(ctx context.Context, field graphql.CollectedField, obj *model.Chunk) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.ID)
-}
-
-func (ec *executionContext) fieldContext_Chunk_id(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Chunk", Field: field}, nil
-}
-
-func (ec *executionContext) _Chunk_text(ctx context.Context, field graphql.CollectedField, obj *model.Chunk) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Text)
-}
-
-func (ec *executionContext) fieldContext_Chunk_text(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Chunk", Field: field}, nil
-}
-
-func (ec *executionContext) _Chunk_metadata(ctx context.Context, field graphql.CollectedField, obj *model.Chunk) graphql.Marshaler {
-	return ec.marshalNChunkMetadata2ᚖpalmaresᚋgraphᚋmodelᚐChunkMetadata(ctx, field.Selections, obj.Metadata)
-}
-
-func (ec *executionContext) fieldContext_Chunk_metadata(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Chunk", Field: field}, nil
-}
-
-func (ec *executionContext) _ChunkMetadata_slug(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Slug)
-}
-
-func (ec *executionContext) fieldContext_ChunkMetadata_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
-}
-
-func (ec *executionContext) _ChunkMetadata_section(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Section)
-}
-
-func (ec *executionContext) fieldContext_ChunkMetadata_section(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
-}
-
-func (ec *executionContext) _ChunkMetadata_position(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) graphql.Marshaler {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Position)
-}
-
-func (ec *executionContext) fieldContext_ChunkMetadata_position(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
-}
-
-func (ec *executionContext) _ChunkMetadata_canonicalUrl(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) graphql.Marshaler {
-	return ec.marshalNURL2string(ctx, field.Selections, obj.CanonicalURL)
-}
-
-func (ec *executionContext) fieldContext_ChunkMetadata_canonicalUrl(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
-}
-
-func (ec *executionContext) _ChunkMetadata_tool(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Tool)
-}
-
-func (ec *executionContext) fieldContext_ChunkMetadata_tool(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
-}
-
-func (ec *executionContext) _ChunkMetadata_category(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Category)
-}
-
-func (ec *executionContext) fieldContext_ChunkMetadata_category(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
-}
-
-func (ec *executionContext) _ChunkMetadata_score(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) graphql.Marshaler {
-	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Score)
-}
-
-func (ec *executionContext) fieldContext_ChunkMetadata_score(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
-}
-
-func (ec *executionContext) _ChunkMetadata_verifiability(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) graphql.Marshaler {
-	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Verifiability)
-}
-
-func (ec *executionContext) fieldContext_ChunkMetadata_verifiability(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
-}
-
-func (ec *executionContext) _ChunkMetadata_updatedAt(ctx context.Context, field graphql.CollectedField, obj *model.ChunkMetadata) graphql.Marshaler {
-	return ec.marshalNDate2string(ctx, field.Selections, obj.UpdatedAt)
-}
-
-func (ec *executionContext) fieldContext_ChunkMetadata_updatedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
-}
-
-func (ec *executionContext) _Comparison_slug(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Slug)
-}
-
-func (ec *executionContext) fieldContext_Comparison_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
-}
-
-func (ec *executionContext) _Comparison_title(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Title)
-}
-
-func (ec *executionContext) fieldContext_Comparison_title(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
-}
-
-func (ec *executionContext) _Comparison_toolA(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) graphql.Marshaler {
-	return ec.marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx, field.Selections, obj.ToolA)
-}
-
-func (ec *executionContext) fieldContext_Comparison_toolA(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
-}
-
-func (ec *executionContext) _Comparison_toolB(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) graphql.Marshaler {
-	return ec.marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx, field.Selections, obj.ToolB)
-}
-
-func (ec *executionContext) fieldContext_Comparison_toolB(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
-}
-
-func (ec *executionContext) _Comparison_winner(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) graphql.Marshaler {
-	return ec.marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx, field.Selections, obj.Winner)
-}
-
-func (ec *executionContext) fieldContext_Comparison_winner(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
-}
-
-func (ec *executionContext) _Comparison_winnerName(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.WinnerName)
-}
-
-func (ec *executionContext) fieldContext_Comparison_winnerName(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
-}
-
-func (ec *executionContext) _Comparison_winnerNote(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.WinnerNote)
-}
-
-func (ec *executionContext) fieldContext_Comparison_winnerNote(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
-}
-
-func (ec *executionContext) _Comparison_updatedAt(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) graphql.Marshaler {
-	return ec.marshalNDate2string(ctx, field.Selections, obj.UpdatedAt)
-}
-
-func (ec *executionContext) fieldContext_Comparison_updatedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
-}
-
-func (ec *executionContext) _Comparison_canonicalUrl(ctx context.Context, field graphql.CollectedField, obj *model.Comparison) graphql.Marshaler {
-	return ec.marshalNURL2string(ctx, field.Selections, obj.CanonicalURL)
-}
-
-func (ec *executionContext) fieldContext_Comparison_canonicalUrl(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
-}
-
-func (ec *executionContext) _ComparisonConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonConnection) graphql.Marshaler {
-	return ec.marshalNComparisonEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonEdgeᚄ(ctx, field.Selections, obj.Edges)
-}
-
-func (ec *executionContext) fieldContext_ComparisonConnection_edges(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ComparisonConnection", Field: field}, nil
-}
-
-func (ec *executionContext) _ComparisonConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonConnection) graphql.Marshaler {
-	return ec.marshalNComparison2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonᚄ(ctx, field.Selections, obj.Nodes)
-}
-
-func (ec *executionContext) fieldContext_ComparisonConnection_nodes(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ComparisonConnection", Field: field}, nil
-}
-
-func (ec *executionContext) _ComparisonConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonConnection) graphql.Marshaler {
-	return ec.marshalNPageInfo2ᚖpalmaresᚋgraphᚋmodelᚐPageInfo(ctx, field.Selections, obj.PageInfo)
-}
-
-func (ec *executionContext) fieldContext_ComparisonConnection_pageInfo(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ComparisonConnection", Field: field}, nil
-}
-
-func (ec *executionContext) _ComparisonConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonConnection) graphql.Marshaler {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.TotalCount)
-}
-
-func (ec *executionContext) fieldContext_ComparisonConnection_totalCount(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ComparisonConnection", Field: field}, nil
-}
-
-func (ec *executionContext) _ComparisonEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonEdge) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Cursor)
-}
-
-func (ec *executionContext) fieldContext_ComparisonEdge_cursor(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ComparisonEdge", Field: field}, nil
-}
-
-func (ec *executionContext) _ComparisonEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonEdge) graphql.Marshaler {
-	return ec.marshalNComparison2ᚖpalmaresᚋgraphᚋmodelᚐComparison(ctx, field.Selections, obj.Node)
-}
-
-func (ec *executionContext) fieldContext_ComparisonEdge_node(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ComparisonEdge", Field: field}, nil
-}
-
-func (ec *executionContext) _ComparisonPage_items(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonPage) graphql.Marshaler {
-	return ec.marshalNComparison2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonᚄ(ctx, field.Selections, obj.Items)
-}
-
-func (ec *executionContext) fieldContext_ComparisonPage_items(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ComparisonPage", Field: field}, nil
-}
-
-func (ec *executionContext) _ComparisonPage_meta(ctx context.Context, field graphql.CollectedField, obj *model.ComparisonPage) graphql.Marshaler {
-	return ec.marshalNPageInfoByNumber2ᚖpalmaresᚋgraphᚋmodelᚐPageInfoByNumber(ctx, field.Selections, obj.Meta)
-}
-
-func (ec *executionContext) fieldContext_ComparisonPage_meta(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ComparisonPage", Field: field}, nil
-}
-
-func (ec *executionContext) _EmbeddingsDocument_slug(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Slug)
-}
-
-func (ec *executionContext) fieldContext_EmbeddingsDocument_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "EmbeddingsDocument", Field: field}, nil
-}
-
-func (ec *executionContext) _EmbeddingsDocument_name(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Name)
-}
-
-func (ec *executionContext) fieldContext_EmbeddingsDocument_name(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "EmbeddingsDocument", Field: field}, nil
-}
-
-func (ec *executionContext) _EmbeddingsDocument_canonicalUrl(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) graphql.Marshaler {
-	return ec.marshalNURL2string(ctx, field.Selections, obj.CanonicalURL)
-}
-
-func (ec *executionContext) fieldContext_EmbeddingsDocument_canonicalUrl(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "EmbeddingsDocument", Field: field}, nil
-}
-
-func (ec *executionContext) _EmbeddingsDocument_hash(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Hash)
-}
-
-func (ec *executionContext) fieldContext_EmbeddingsDocument_hash(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "EmbeddingsDocument", Field: field}, nil
-}
-
-func (ec *executionContext) _EmbeddingsDocument_updatedAt(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) graphql.Marshaler {
-	return ec.marshalNDate2string(ctx, field.Selections, obj.UpdatedAt)
-}
-
-func (ec *executionContext) fieldContext_EmbeddingsDocument_updatedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "EmbeddingsDocument", Field: field}, nil
-}
-
-func (ec *executionContext) _EmbeddingsDocument_chunkCount(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) graphql.Marshaler {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.ChunkCount)
-}
-
-func (ec *executionContext) fieldContext_EmbeddingsDocument_chunkCount(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "EmbeddingsDocument", Field: field}, nil
-}
-
-func (ec *executionContext) _EmbeddingsDocument_chunks(ctx context.Context, field graphql.CollectedField, obj *model.EmbeddingsDocument) graphql.Marshaler {
-	return ec.marshalNChunk2ᚕᚖpalmaresᚋgraphᚋmodelᚐChunkᚄ(ctx, field.Selections, obj.Chunks)
-}
-
-func (ec *executionContext) fieldContext_EmbeddingsDocument_chunks(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "EmbeddingsDocument", Field: field}, nil
-}
-
-func (ec *executionContext) _Feed_release(ctx context.Context, field graphql.CollectedField, obj *model.Feed) graphql.Marshaler {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Release)
-}
-
-func (ec *executionContext) fieldContext_Feed_release(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Feed", Field: field}, nil
-}
-
-func (ec *executionContext) _Feed_updatedAt(ctx context.Context, field graphql.CollectedField, obj *model.Feed) graphql.Marshaler {
-	return ec.marshalODate2ᚖstring(ctx, field.Selections, obj.UpdatedAt)
-}
-
-func (ec *executionContext) fieldContext_Feed_updatedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Feed", Field: field}, nil
-}
-
-func (ec *executionContext) _Feed_credit(ctx context.Context, field graphql.CollectedField, obj *model.Feed) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Credit)
-}
-
-func (ec *executionContext) fieldContext_Feed_credit(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Feed", Field: field}, nil
-}
-
-func (ec *executionContext) _PageInfo_hasNextPage(ctx context.Context, field graphql.CollectedField, obj *model.PageInfo) graphql.Marshaler {
-	return ec.marshalNBoolean2bool(ctx, field.Selections, obj.HasNextPage)
-}
-
-func (ec *executionContext) fieldContext_PageInfo_hasNextPage(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "PageInfo", Field: field}, nil
-}
-
-func (ec *executionContext) _PageInfo_hasPreviousPage(ctx context.Context, field graphql.CollectedField, obj *model.PageInfo) graphql.Marshaler {
-	return ec.marshalNBoolean2bool(ctx, field.Selections, obj.HasPreviousPage)
-}
-
-func (ec *executionContext) fieldContext_PageInfo_hasPreviousPage(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "PageInfo", Field: field}, nil
-}
-
-func (ec *executionContext) _PageInfo_startCursor(ctx context.Context, field graphql.CollectedField, obj *model.PageInfo) graphql.Marshaler {
-	return ec.marshalOString2ᚖstring(ctx, field.Selections, obj.StartCursor)
-}
-
-func (ec *executionContext) fieldContext_PageInfo_startCursor(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "PageInfo", Field: field}, nil
-}
-
-func (ec *executionContext) _PageInfo_endCursor(ctx context.Context, field graphql.CollectedField, obj *model.PageInfo) graphql.Marshaler {
-	return ec.marshalOString2ᚖstring(ctx, field.Selections, obj.EndCursor)
-}
-
-func (ec *executionContext) fieldContext_PageInfo_endCursor(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "PageInfo", Field: field}, nil
-}
-
-func (ec *executionContext) _PageInfoByNumber_total(ctx context.Context, field graphql.CollectedField, obj *model.PageInfoByNumber) graphql.Marshaler {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Total)
-}
-
-func (ec *executionContext) fieldContext_PageInfoByNumber_total(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "PageInfoByNumber", Field: field}, nil
-}
-
-func (ec *executionContext) _PageInfoByNumber_page(ctx context.Context, field graphql.CollectedField, obj *model.PageInfoByNumber) graphql.Marshaler {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Page)
-}
-
-func (ec *executionContext) fieldContext_PageInfoByNumber_page(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "PageInfoByNumber", Field: field}, nil
-}
-
-func (ec *executionContext) _PageInfoByNumber_limit(ctx context.Context, field graphql.CollectedField, obj *model.PageInfoByNumber) graphql.Marshaler {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Limit)
-}
-
-func (ec *executionContext) fieldContext_PageInfoByNumber_limit(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "PageInfoByNumber", Field: field}, nil
-}
-
-func (ec *executionContext) _PageInfoByNumber_pages(ctx context.Context, field graphql.CollectedField, obj *model.PageInfoByNumber) graphql.Marshaler {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Pages)
-}
-
-func (ec *executionContext) fieldContext_PageInfoByNumber_pages(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "PageInfoByNumber", Field: field}, nil
-}
-
-func (ec *executionContext) _PriceChange_changedAt(ctx context.Context, field graphql.CollectedField, obj *model.PriceChange) graphql.Marshaler {
-	return ec.marshalNDate2string(ctx, field.Selections, obj.ChangedAt)
-}
-
-func (ec *executionContext) fieldContext_PriceChange_changedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "PriceChange", Field: field}, nil
-}
-
-func (ec *executionContext) _PriceChange_pricing(ctx context.Context, field graphql.CollectedField, obj *model.PriceChange) graphql.Marshaler {
-	return ec.marshalNPricing2palmaresᚋgraphᚋmodelᚐPricing(ctx, field.Selections, obj.Pricing)
-}
-
-func (ec *executionContext) fieldContext_PriceChange_pricing(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "PriceChange", Field: field}, nil
-}
-
-func (ec *executionContext) _PriceChange_price(ctx context.Context, field graphql.CollectedField, obj *model.PriceChange) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Price)
-}
-
-func (ec *executionContext) fieldContext_PriceChange_price(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "PriceChange", Field: field}, nil
-}
-
-func (ec *executionContext) _PriceChange_previousPricing(ctx context.Context, field graphql.CollectedField, obj *model.PriceChange) graphql.Marshaler {
-	return ec.marshalNPricing2palmaresᚋgraphᚋmodelᚐPricing(ctx, field.Selections, obj.PreviousPricing)
-}
-
-func (ec *executionContext) fieldContext_PriceChange_previousPricing(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "PriceChange", Field: field}, nil
-}
-
-func (ec *executionContext) _PriceChange_previousPrice(ctx context.Context, field graphql.CollectedField, obj *model.PriceChange) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.PreviousPrice)
-}
-
-func (ec *executionContext) fieldContext_PriceChange_previousPrice(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "PriceChange", Field: field}, nil
-}
-
-func (ec *executionContext) _PriceChangeCount_month(ctx context.Context, field graphql.CollectedField, obj *model.PriceChangeCount) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Month)
-}
-
-func (ec *executionContext) fieldContext_PriceChangeCount_month(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "PriceChangeCount", Field: field}, nil
-}
-
-func (ec *executionContext) _PriceChangeCount_category(ctx context.Context, field graphql.CollectedField, obj *model.PriceChangeCount) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Category)
-}
-
-func (ec *executionContext) fieldContext_PriceChangeCount_category(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "PriceChangeCount", Field: field}, nil
-}
-
-func (ec *executionContext) _PriceChangeCount_count(ctx context.Context, field graphql.CollectedField, obj *model.PriceChangeCount) graphql.Marshaler {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Count)
-}
-
-func (ec *executionContext) fieldContext_PriceChangeCount_count(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "PriceChangeCount", Field: field}, nil
-}
-
-func (ec *executionContext) _Publication_id(ctx context.Context, field graphql.CollectedField, obj *model.Publication) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.ID)
-}
-
-func (ec *executionContext) fieldContext_Publication_id(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Publication", Field: field}, nil
-}
-
-func (ec *executionContext) _Publication_release(ctx context.Context, field graphql.CollectedField, obj *model.Publication) graphql.Marshaler {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Release)
-}
-
-func (ec *executionContext) fieldContext_Publication_release(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Publication", Field: field}, nil
-}
-
-func (ec *executionContext) _Publication_publishedAt(ctx context.Context, field graphql.CollectedField, obj *model.Publication) graphql.Marshaler {
-	return ec.marshalNDateTime2timeᚐTime(ctx, field.Selections, obj.PublishedAt)
-}
-
-func (ec *executionContext) fieldContext_Publication_publishedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Publication", Field: field}, nil
-}
-
-func (ec *executionContext) _Publication_updatedAt(ctx context.Context, field graphql.CollectedField, obj *model.Publication) graphql.Marshaler {
-	return ec.marshalNDate2string(ctx, field.Selections, obj.UpdatedAt)
-}
-
-func (ec *executionContext) fieldContext_Publication_updatedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Publication", Field: field}, nil
-}
-
-func (ec *executionContext) _Publication_toolsTotal(ctx context.Context, field graphql.CollectedField, obj *model.Publication) graphql.Marshaler {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.ToolsTotal)
-}
-
-func (ec *executionContext) fieldContext_Publication_toolsTotal(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Publication", Field: field}, nil
-}
-
-func (ec *executionContext) _Publication_toolsRetired(ctx context.Context, field graphql.CollectedField, obj *model.Publication) graphql.Marshaler {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.ToolsRetired)
-}
-
-func (ec *executionContext) fieldContext_Publication_toolsRetired(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Publication", Field: field}, nil
-}
-
-func (ec *executionContext) _Publication_comparisonsTotal(ctx context.Context, field graphql.CollectedField, obj *model.Publication) graphql.Marshaler {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.ComparisonsTotal)
-}
-
-func (ec *executionContext) fieldContext_Publication_comparisonsTotal(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Publication", Field: field}, nil
-}
-
-func (ec *executionContext) _Publication_events(ctx context.Context, field graphql.CollectedField, obj *model.Publication) graphql.Marshaler {
-	return ec.marshalNChangeCount2ᚕᚖpalmaresᚋgraphᚋmodelᚐChangeCountᚄ(ctx, field.Selections, obj.Events)
-}
-
-func (ec *executionContext) fieldContext_Publication_events(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Publication", Field: field}, nil
-}
-
-func (ec *executionContext) _RetiredTool_slug(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Slug)
-}
-
-func (ec *executionContext) fieldContext_RetiredTool_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "RetiredTool", Field: field}, nil
-}
-
-func (ec *executionContext) _RetiredTool_name(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Name)
-}
-
-func (ec *executionContext) fieldContext_RetiredTool_name(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "RetiredTool", Field: field}, nil
-}
-
-func (ec *executionContext) _RetiredTool_score(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) graphql.Marshaler {
-	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Score)
-}
-
-func (ec *executionContext) fieldContext_RetiredTool_score(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "RetiredTool", Field: field}, nil
-}
-
-func (ec *executionContext) _RetiredTool_categorySlug(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.CategorySlug)
-}
-
-func (ec *executionContext) fieldContext_RetiredTool_categorySlug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "RetiredTool", Field: field}, nil
-}
-
-func (ec *executionContext) _RetiredTool_category(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) graphql.Marshaler {
-	return ec.marshalNCategory2ᚖpalmaresᚋgraphᚋmodelᚐCategory(ctx, field.Selections, obj.Category)
-}
-
-func (ec *executionContext) fieldContext_RetiredTool_category(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "RetiredTool", Field: field}, nil
-}
-
-func (ec *executionContext) _RetiredTool_reason(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) graphql.Marshaler {
-	return ec.marshalNRetirementReason2palmaresᚋgraphᚋmodelᚐRetirementReason(ctx, field.Selections, obj.Reason)
-}
-
-func (ec *executionContext) fieldContext_RetiredTool_reason(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "RetiredTool", Field: field}, nil
-}
-
-func (ec *executionContext) _RetiredTool_retiredAt(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) graphql.Marshaler {
-	return ec.marshalNDate2string(ctx, field.Selections, obj.RetiredAt)
-}
-
-func (ec *executionContext) fieldContext_RetiredTool_retiredAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "RetiredTool", Field: field}, nil
-}
-
-func (ec *executionContext) _RetiredTool_note(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Note)
-}
-
-func (ec *executionContext) fieldContext_RetiredTool_note(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "RetiredTool", Field: field}, nil
-}
-
-func (ec *executionContext) _RetiredToolConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolConnection) graphql.Marshaler {
-	return ec.marshalNRetiredToolEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetiredToolEdgeᚄ(ctx, field.Selections, obj.Edges)
-}
-
-func (ec *executionContext) fieldContext_RetiredToolConnection_edges(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "RetiredToolConnection", Field: field}, nil
-}
-
-func (ec *executionContext) _RetiredToolConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolConnection) graphql.Marshaler {
-	return ec.marshalNRetiredTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetiredToolᚄ(ctx, field.Selections, obj.Nodes)
-}
-
-func (ec *executionContext) fieldContext_RetiredToolConnection_nodes(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "RetiredToolConnection", Field: field}, nil
-}
-
-func (ec *executionContext) _RetiredToolConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolConnection) graphql.Marshaler {
-	return ec.marshalNPageInfo2ᚖpalmaresᚋgraphᚋmodelᚐPageInfo(ctx, field.Selections, obj.PageInfo)
-}
-
-func (ec *executionContext) fieldContext_RetiredToolConnection_pageInfo(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "RetiredToolConnection", Field: field}, nil
-}
-
-func (ec *executionContext) _RetiredToolConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolConnection) graphql.Marshaler {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.TotalCount)
-}
-
-func (ec *executionContext) fieldContext_RetiredToolConnection_totalCount(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "RetiredToolConnection", Field: field}, nil
-}
-
-func (ec *executionContext) _RetiredToolEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolEdge) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Cursor)
-}
-
-func (ec *executionContext) fieldContext_RetiredToolEdge_cursor(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "RetiredToolEdge", Field: field}, nil
-}
-
-func (ec *executionContext) _RetiredToolEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolEdge) graphql.Marshaler {
-	return ec.marshalNRetiredTool2ᚖpalmaresᚋgraphᚋmodelᚐRetiredTool(ctx, field.Selections, obj.Node)
-}
-
-func (ec *executionContext) fieldContext_RetiredToolEdge_node(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "RetiredToolEdge", Field: field}, nil
-}
-
-func (ec *executionContext) _RetiredToolPage_items(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolPage) graphql.Marshaler {
-	return ec.marshalNRetiredTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetiredToolᚄ(ctx, field.Selections, obj.Items)
-}
-
-func (ec *executionContext) fieldContext_RetiredToolPage_items(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "RetiredToolPage", Field: field}, nil
-}
-
-func (ec *executionContext) _RetiredToolPage_meta(ctx context.Context, field graphql.CollectedField, obj *model.RetiredToolPage) graphql.Marshaler {
-	return ec.marshalNPageInfoByNumber2ᚖpalmaresᚋgraphᚋmodelᚐPageInfoByNumber(ctx, field.Selections, obj.Meta)
-}
-
-func (ec *executionContext) fieldContext_RetiredToolPage_meta(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "RetiredToolPage", Field: field}, nil
-}
-
-func (ec *executionContext) _ScoreBin_from(ctx context.Context, field graphql.CollectedField, obj *model.ScoreBin) graphql.Marshaler {
-	return ec.marshalNFloat2float64(ctx, field.Selections, obj.From)
-}
-
-func (ec *executionContext) fieldContext_ScoreBin_from(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ScoreBin", Field: field}, nil
-}
-
-func (ec *executionContext) _ScoreBin_to(ctx context.Context, field graphql.CollectedField, obj *model.ScoreBin) graphql.Marshaler {
-	return ec.marshalNFloat2float64(ctx, field.Selections, obj.To)
-}
-
-func (ec *executionContext) fieldContext_ScoreBin_to(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ScoreBin", Field: field}, nil
-}
-
-func (ec *executionContext) _ScoreBin_count(ctx context.Context, field graphql.CollectedField, obj *model.ScoreBin) graphql.Marshaler {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Count)
-}
-
-func (ec *executionContext) fieldContext_ScoreBin_count(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ScoreBin", Field: field}, nil
-}
-
-func (ec *executionContext) _Statistics_toolsTotal(ctx context.Context, field graphql.CollectedField, obj *model.Statistics) graphql.Marshaler {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.ToolsTotal)
-}
-
-func (ec *executionContext) fieldContext_Statistics_toolsTotal(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Statistics", Field: field}, nil
-}
-
-func (ec *executionContext) _Statistics_toolsTested(ctx context.Context, field graphql.CollectedField, obj *model.Statistics) graphql.Marshaler {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.ToolsTested)
-}
-
-func (ec *executionContext) fieldContext_Statistics_toolsTested(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Statistics", Field: field}, nil
-}
-
-func (ec *executionContext) _Statistics_toolsAvgScore(ctx context.Context, field graphql.CollectedField, obj *model.Statistics) graphql.Marshaler {
-	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.ToolsAvgScore)
-}
-
-func (ec *executionContext) fieldContext_Statistics_toolsAvgScore(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Statistics", Field: field}, nil
-}
-
-func (ec *executionContext) _Statistics_toolsAvgScoreOrZero(ctx context.Context, field graphql.CollectedField, obj *model.Statistics) graphql.Marshaler {
-	return ec.marshalNFloat2float64(ctx, field.Selections, obj.ToolsAvgScoreOrZero)
-}
-
-func (ec *executionContext) fieldContext_Statistics_toolsAvgScoreOrZero(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Statistics", Field: field}, nil
-}
-
-func (ec *executionContext) _Statistics_toolsRetired(ctx context.Context, field graphql.CollectedField, obj *model.Statistics) graphql.Marshaler {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.ToolsRetired)
-}
-
-func (ec *executionContext) fieldContext_Statistics_toolsRetired(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Statistics", Field: field}, nil
-}
-
-func (ec *executionContext) _Statistics_comparisonsTotal(ctx context.Context, field graphql.CollectedField, obj *model.Statistics) graphql.Marshaler {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.ComparisonsTotal)
-}
-
-func (ec *executionContext) fieldContext_Statistics_comparisonsTotal(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Statistics", Field: field}, nil
-}
-
-func (ec *executionContext) _Tool_slug(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Slug)
-}
-
-func (ec *executionContext) fieldContext_Tool_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
-func (ec *executionContext) _Tool_name(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Name)
-}
-
-func (ec *executionContext) fieldContext_Tool_name(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
-func (ec *executionContext) _Tool_domain(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Domain)
-}
-
-func (ec *executionContext) fieldContext_Tool_domain(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
-func (ec *executionContext) _Tool_categorySlug(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.CategorySlug)
-}
-
-func (ec *executionContext) fieldContext_Tool_categorySlug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
-func (ec *executionContext) _Tool_category(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
-	return ec.marshalNCategory2ᚖpalmaresᚋgraphᚋmodelᚐCategory(ctx, field.Selections, obj.Category)
-}
-
-func (ec *executionContext) fieldContext_Tool_category(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
-func (ec *executionContext) _Tool_icp(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
-	return ec.marshalNIcp2palmaresᚋgraphᚋmodelᚐIcp(ctx, field.Selections, obj.Icp)
-}
-
-func (ec *executionContext) fieldContext_Tool_icp(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
-func (ec *executionContext) _Tool_icpCode(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.IcpCode)
-}
-
-func (ec *executionContext) fieldContext_Tool_icpCode(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
-func (ec *executionContext) _Tool_pricing(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
-	return ec.marshalNPricing2palmaresᚋgraphᚋmodelᚐPricing(ctx, field.Selections, obj.Pricing)
-}
-
-func (ec *executionContext) fieldContext_Tool_pricing(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
-func (ec *executionContext) _Tool_price(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Price)
-}
-
-func (ec *executionContext) fieldContext_Tool_price(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
-func (ec *executionContext) _Tool_priceAmount(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
-	return ec.marshalNFloat2float64(ctx, field.Selections, obj.PriceAmount)
-}
-
-func (ec *executionContext) fieldContext_Tool_priceAmount(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
-func (ec *executionContext) _Tool_pricePeriod(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.PricePeriod)
-}
-
-func (ec *executionContext) fieldContext_Tool_pricePeriod(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
-func (ec *executionContext) _Tool_score(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
-	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Score)
-}
-
-func (ec *executionContext) fieldContext_Tool_score(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
-func (ec *executionContext) _Tool_verifiability(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
-	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Verifiability)
-}
-
-func (ec *executionContext) fieldContext_Tool_verifiability(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
-func (ec *executionContext) _Tool_obsolescence(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
-	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Obsolescence)
-}
-
-func (ec *executionContext) fieldContext_Tool_obsolescence(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
-func (ec *executionContext) _Tool_tagline(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Tagline)
-}
-
-func (ec *executionContext) fieldContext_Tool_tagline(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
-func (ec *executionContext) _Tool_canonicalUrl(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
-	return ec.marshalNURL2string(ctx, field.Selections, obj.CanonicalURL)
-}
-
-func (ec *executionContext) fieldContext_Tool_canonicalUrl(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
-func (ec *executionContext) _Tool_avisUrl(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
-	return ec.marshalOURL2ᚖstring(ctx, field.Selections, obj.AvisURL)
-}
-
-func (ec *executionContext) fieldContext_Tool_avisUrl(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
-func (ec *executionContext) _Tool_alternativesUrl(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
-	return ec.marshalNURL2string(ctx, field.Selections, obj.AlternativesURL)
-}
-
-func (ec *executionContext) fieldContext_Tool_alternativesUrl(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
-func (ec *executionContext) _Tool_updatedAt(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
-	return ec.marshalNDate2string(ctx, field.Selections, obj.UpdatedAt)
-}
-
-func (ec *executionContext) fieldContext_Tool_updatedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
-func (ec *executionContext) _Tool_tier(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Tier)
-}
-
-func (ec *executionContext) fieldContext_Tool_tier(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
-func (ec *executionContext) _Tool_mainstream(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
-	return ec.marshalNBoolean2bool(ctx, field.Selections, obj.Mainstream)
-}
-
-func (ec *executionContext) fieldContext_Tool_mainstream(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
-func (ec *executionContext) _Tool_priceHistory(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
-	return ec.marshalNPriceChange2ᚕᚖpalmaresᚋgraphᚋmodelᚐPriceChangeᚄ(ctx, field.Selections, obj.PriceHistory)
-}
-
-func (ec *executionContext) fieldContext_Tool_priceHistory(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
-func (ec *executionContext) _Tool_history(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
-	return ec.marshalNToolMoment2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolMomentᚄ(ctx, field.Selections, obj.History)
-}
-
-func (ec *executionContext) fieldContext_Tool_history(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
-func (ec *executionContext) _Tool_embeddings(ctx context.Context, field graphql.CollectedField, obj *model.Tool) graphql.Marshaler {
-	return ec.marshalOEmbeddingsDocument2ᚖpalmaresᚋgraphᚋmodelᚐEmbeddingsDocument(ctx, field.Selections, obj.Embeddings)
-}
-
-func (ec *executionContext) fieldContext_Tool_embeddings(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
-}
-
-func (ec *executionContext) _ToolConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.ToolConnection) graphql.Marshaler {
-	return ec.marshalNToolEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolEdgeᚄ(ctx, field.Selections, obj.Edges)
-}
-
-func (ec *executionContext) fieldContext_ToolConnection_edges(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ToolConnection", Field: field}, nil
-}
-
-func (ec *executionContext) _ToolConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.ToolConnection) graphql.Marshaler {
-	return ec.marshalNTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolᚄ(ctx, field.Selections, obj.Nodes)
-}
-
-func (ec *executionContext) fieldContext_ToolConnection_nodes(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ToolConnection", Field: field}, nil
-}
-
-func (ec *executionContext) _ToolConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.ToolConnection) graphql.Marshaler {
-	return ec.marshalNPageInfo2ᚖpalmaresᚋgraphᚋmodelᚐPageInfo(ctx, field.Selections, obj.PageInfo)
-}
-
-func (ec *executionContext) fieldContext_ToolConnection_pageInfo(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ToolConnection", Field: field}, nil
-}
-
-func (ec *executionContext) _ToolConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.ToolConnection) graphql.Marshaler {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.TotalCount)
-}
-
-func (ec *executionContext) fieldContext_ToolConnection_totalCount(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ToolConnection", Field: field}, nil
-}
-
-func (ec *executionContext) _ToolEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.ToolEdge) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Cursor)
-}
-
-func (ec *executionContext) fieldContext_ToolEdge_cursor(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ToolEdge", Field: field}, nil
-}
-
-func (ec *executionContext) _ToolEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.ToolEdge) graphql.Marshaler {
-	return ec.marshalNTool2ᚖpalmaresᚋgraphᚋmodelᚐTool(ctx, field.Selections, obj.Node)
-}
-
-func (ec *executionContext) fieldContext_ToolEdge_node(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ToolEdge", Field: field}, nil
-}
-
-func (ec *executionContext) _ToolGroup_key(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Key)
-}
-
-func (ec *executionContext) fieldContext_ToolGroup_key(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
-}
-
-func (ec *executionContext) _ToolGroup_count(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) graphql.Marshaler {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Count)
-}
-
-func (ec *executionContext) fieldContext_ToolGroup_count(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
-}
-
-func (ec *executionContext) _ToolGroup_tested(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) graphql.Marshaler {
-	return ec.marshalNInt2int(ctx, field.Selections, obj.Tested)
-}
-
-func (ec *executionContext) fieldContext_ToolGroup_tested(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
-}
-
-func (ec *executionContext) _ToolGroup_avgScore(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) graphql.Marshaler {
-	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.AvgScore)
-}
-
-func (ec *executionContext) fieldContext_ToolGroup_avgScore(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
-}
-
-func (ec *executionContext) _ToolGroup_minScore(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) graphql.Marshaler {
-	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.MinScore)
-}
-
-func (ec *executionContext) fieldContext_ToolGroup_minScore(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
-}
-
-func (ec *executionContext) _ToolGroup_maxScore(ctx context.Context, field graphql.CollectedField, obj *model.ToolGroup) graphql.Marshaler {
-	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.MaxScore)
-}
-
-func (ec *executionContext) fieldContext_ToolGroup_maxScore(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
-}
-
-func (ec *executionContext) _ToolMoment_at(ctx context.Context, field graphql.CollectedField, obj *model.ToolMoment) graphql.Marshaler {
-	return ec.marshalNDate2string(ctx, field.Selections, obj.At)
-}
-
-func (ec *executionContext) fieldContext_ToolMoment_at(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ToolMoment", Field: field}, nil
-}
-
-func (ec *executionContext) _ToolMoment_pricing(ctx context.Context, field graphql.CollectedField, obj *model.ToolMoment) graphql.Marshaler {
-	return ec.marshalNPricing2palmaresᚋgraphᚋmodelᚐPricing(ctx, field.Selections, obj.Pricing)
-}
-
-func (ec *executionContext) fieldContext_ToolMoment_pricing(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ToolMoment", Field: field}, nil
-}
-
-func (ec *executionContext) _ToolMoment_price(ctx context.Context, field graphql.CollectedField, obj *model.ToolMoment) graphql.Marshaler {
-	return ec.marshalNString2string(ctx, field.Selections, obj.Price)
-}
-
-func (ec *executionContext) fieldContext_ToolMoment_price(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ToolMoment", Field: field}, nil
-}
-
-func (ec *executionContext) _ToolMoment_score(ctx context.Context, field graphql.CollectedField, obj *model.ToolMoment) graphql.Marshaler {
-	return ec.marshalOFloat2ᚖfloat64(ctx, field.Selections, obj.Score)
-}
-
-func (ec *executionContext) fieldContext_ToolMoment_score(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ToolMoment", Field: field}, nil
-}
-
-func (ec *executionContext) _ToolPage_items(ctx context.Context, field graphql.CollectedField, obj *model.ToolPage) graphql.Marshaler {
-	return ec.marshalNTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolᚄ(ctx, field.Selections, obj.Items)
-}
-
-func (ec *executionContext) fieldContext_ToolPage_items(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ToolPage", Field: field}, nil
-}
-
-func (ec *executionContext) _ToolPage_meta(ctx context.Context, field graphql.CollectedField, obj *model.ToolPage) graphql.Marshaler {
-	return ec.marshalNPageInfoByNumber2ᚖpalmaresᚋgraphᚋmodelᚐPageInfoByNumber(ctx, field.Selections, obj.Meta)
-}
-
-func (ec *executionContext) fieldContext_ToolPage_meta(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	return &graphql.FieldContext{Object: "ToolPage", Field: field}, nil
-}
-
 func (ec *executionContext) unmarshalInputToolFilter(ctx context.Context, obj any) (model.ToolFilter, error) {
 	var it model.ToolFilter
 	if obj == nil {
@@ -5528,1068 +4307,6 @@ func (ec *executionContext) _ComparedTool(ctx context.Context, sel ast.Selection
 			panic(fmt.Errorf("unexpected type %T; non-generated variants of ComparedTool must implement graphql.Marshaler", obj))
 		}
 	}
-}
-
-var categoryImplementors = []string{"Category"}
-
-func (ec *executionContext) _Category(ctx context.Context, sel ast.SelectionSet, obj *model.Category) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, categoryImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("Category")
-		case "slug":
-			out.Values[i] = ec._Category_slug(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "label":
-			out.Values[i] = ec._Category_label(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "toolCount":
-			out.Values[i] = ec._Category_toolCount(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "avgScore":
-			out.Values[i] = ec._Category_avgScore(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "avgScoreOrZero":
-			out.Values[i] = ec._Category_avgScoreOrZero(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "tools":
-			field := field
-
-			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
-				defer func() {
-					if r := recover(); r != nil {
-						ec.Error(ctx, ec.Recover(ctx, r))
-					}
-				}()
-				res = ec._Category_tools(ctx, field, obj)
-				if res == graphql.Null {
-					atomic.AddUint32(&fs.Invalids, 1)
-				}
-				return res
-			}
-
-			if field.IsDeferred() {
-				deferredFieldSet.AddField(field)
-				fieldIndex := len(deferredFieldSet.Values) - 1
-				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
-					return innerFunc(ctx, deferredFieldSet)
-				})
-
-				for _, deferrable := range field.Deferrables {
-					view, ok := deferLabelToView[deferrable.Label]
-					if !ok {
-						view = deferredFieldSet.NewView()
-						deferLabelToView[deferrable.Label] = view
-					}
-					view.AddIndices(fieldIndex)
-				}
-
-				// don't run the out.Concurrently() call below
-				out.Values[i] = graphql.Null
-				continue
-			}
-
-			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var changeImplementors = []string{"Change"}
-
-func (ec *executionContext) _Change(ctx context.Context, sel ast.SelectionSet, obj *model.Change) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, changeImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("Change")
-		case "id":
-			out.Values[i] = ec._Change_id(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "type":
-			out.Values[i] = ec._Change_type(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "release":
-			out.Values[i] = ec._Change_release(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "publishedAt":
-			out.Values[i] = ec._Change_publishedAt(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "slug":
-			out.Values[i] = ec._Change_slug(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "category":
-			out.Values[i] = ec._Change_category(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "otherCategory":
-			out.Values[i] = ec._Change_otherCategory(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "fields":
-			out.Values[i] = ec._Change_fields(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "before":
-			out.Values[i] = ec._Change_before(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "after":
-			out.Values[i] = ec._Change_after(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "tool":
-			out.Values[i] = ec._Change_tool(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var changeConnectionImplementors = []string{"ChangeConnection"}
-
-func (ec *executionContext) _ChangeConnection(ctx context.Context, sel ast.SelectionSet, obj *model.ChangeConnection) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, changeConnectionImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("ChangeConnection")
-		case "edges":
-			out.Values[i] = ec._ChangeConnection_edges(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "nodes":
-			out.Values[i] = ec._ChangeConnection_nodes(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "pageInfo":
-			out.Values[i] = ec._ChangeConnection_pageInfo(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var changeCountImplementors = []string{"ChangeCount"}
-
-func (ec *executionContext) _ChangeCount(ctx context.Context, sel ast.SelectionSet, obj *model.ChangeCount) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, changeCountImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("ChangeCount")
-		case "type":
-			out.Values[i] = ec._ChangeCount_type(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "count":
-			out.Values[i] = ec._ChangeCount_count(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var changeEdgeImplementors = []string{"ChangeEdge"}
-
-func (ec *executionContext) _ChangeEdge(ctx context.Context, sel ast.SelectionSet, obj *model.ChangeEdge) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, changeEdgeImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("ChangeEdge")
-		case "cursor":
-			out.Values[i] = ec._ChangeEdge_cursor(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "node":
-			out.Values[i] = ec._ChangeEdge_node(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var chunkImplementors = []string{"Chunk"}
-
-func (ec *executionContext) _Chunk(ctx context.Context, sel ast.SelectionSet, obj *model.Chunk) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, chunkImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("Chunk")
-		case "id":
-			out.Values[i] = ec._Chunk_id(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "text":
-			out.Values[i] = ec._Chunk_text(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "metadata":
-			out.Values[i] = ec._Chunk_metadata(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var chunkMetadataImplementors = []string{"ChunkMetadata"}
-
-func (ec *executionContext) _ChunkMetadata(ctx context.Context, sel ast.SelectionSet, obj *model.ChunkMetadata) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, chunkMetadataImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("ChunkMetadata")
-		case "slug":
-			out.Values[i] = ec._ChunkMetadata_slug(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "section":
-			out.Values[i] = ec._ChunkMetadata_section(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "position":
-			out.Values[i] = ec._ChunkMetadata_position(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "canonicalUrl":
-			out.Values[i] = ec._ChunkMetadata_canonicalUrl(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "tool":
-			out.Values[i] = ec._ChunkMetadata_tool(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "category":
-			out.Values[i] = ec._ChunkMetadata_category(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "score":
-			out.Values[i] = ec._ChunkMetadata_score(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "verifiability":
-			out.Values[i] = ec._ChunkMetadata_verifiability(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "updatedAt":
-			out.Values[i] = ec._ChunkMetadata_updatedAt(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var comparisonImplementors = []string{"Comparison"}
-
-func (ec *executionContext) _Comparison(ctx context.Context, sel ast.SelectionSet, obj *model.Comparison) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, comparisonImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("Comparison")
-		case "slug":
-			out.Values[i] = ec._Comparison_slug(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "title":
-			out.Values[i] = ec._Comparison_title(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "toolA":
-			out.Values[i] = ec._Comparison_toolA(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "toolB":
-			out.Values[i] = ec._Comparison_toolB(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "winner":
-			out.Values[i] = ec._Comparison_winner(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "winnerName":
-			out.Values[i] = ec._Comparison_winnerName(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "winnerNote":
-			out.Values[i] = ec._Comparison_winnerNote(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "updatedAt":
-			out.Values[i] = ec._Comparison_updatedAt(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "canonicalUrl":
-			out.Values[i] = ec._Comparison_canonicalUrl(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var comparisonConnectionImplementors = []string{"ComparisonConnection"}
-
-func (ec *executionContext) _ComparisonConnection(ctx context.Context, sel ast.SelectionSet, obj *model.ComparisonConnection) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, comparisonConnectionImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("ComparisonConnection")
-		case "edges":
-			out.Values[i] = ec._ComparisonConnection_edges(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "nodes":
-			out.Values[i] = ec._ComparisonConnection_nodes(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "pageInfo":
-			out.Values[i] = ec._ComparisonConnection_pageInfo(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "totalCount":
-			out.Values[i] = ec._ComparisonConnection_totalCount(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var comparisonEdgeImplementors = []string{"ComparisonEdge"}
-
-func (ec *executionContext) _ComparisonEdge(ctx context.Context, sel ast.SelectionSet, obj *model.ComparisonEdge) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, comparisonEdgeImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("ComparisonEdge")
-		case "cursor":
-			out.Values[i] = ec._ComparisonEdge_cursor(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "node":
-			out.Values[i] = ec._ComparisonEdge_node(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var comparisonPageImplementors = []string{"ComparisonPage"}
-
-func (ec *executionContext) _ComparisonPage(ctx context.Context, sel ast.SelectionSet, obj *model.ComparisonPage) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, comparisonPageImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("ComparisonPage")
-		case "items":
-			out.Values[i] = ec._ComparisonPage_items(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "meta":
-			out.Values[i] = ec._ComparisonPage_meta(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var embeddingsDocumentImplementors = []string{"EmbeddingsDocument"}
-
-func (ec *executionContext) _EmbeddingsDocument(ctx context.Context, sel ast.SelectionSet, obj *model.EmbeddingsDocument) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, embeddingsDocumentImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("EmbeddingsDocument")
-		case "slug":
-			out.Values[i] = ec._EmbeddingsDocument_slug(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "name":
-			out.Values[i] = ec._EmbeddingsDocument_name(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "canonicalUrl":
-			out.Values[i] = ec._EmbeddingsDocument_canonicalUrl(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "hash":
-			out.Values[i] = ec._EmbeddingsDocument_hash(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "updatedAt":
-			out.Values[i] = ec._EmbeddingsDocument_updatedAt(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "chunkCount":
-			out.Values[i] = ec._EmbeddingsDocument_chunkCount(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "chunks":
-			out.Values[i] = ec._EmbeddingsDocument_chunks(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var feedImplementors = []string{"Feed"}
-
-func (ec *executionContext) _Feed(ctx context.Context, sel ast.SelectionSet, obj *model.Feed) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, feedImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("Feed")
-		case "release":
-			out.Values[i] = ec._Feed_release(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "updatedAt":
-			out.Values[i] = ec._Feed_updatedAt(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "credit":
-			out.Values[i] = ec._Feed_credit(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var pageInfoImplementors = []string{"PageInfo"}
-
-func (ec *executionContext) _PageInfo(ctx context.Context, sel ast.SelectionSet, obj *model.PageInfo) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, pageInfoImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("PageInfo")
-		case "hasNextPage":
-			out.Values[i] = ec._PageInfo_hasNextPage(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "hasPreviousPage":
-			out.Values[i] = ec._PageInfo_hasPreviousPage(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "startCursor":
-			out.Values[i] = ec._PageInfo_startCursor(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "endCursor":
-			out.Values[i] = ec._PageInfo_endCursor(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var pageInfoByNumberImplementors = []string{"PageInfoByNumber"}
-
-func (ec *executionContext) _PageInfoByNumber(ctx context.Context, sel ast.SelectionSet, obj *model.PageInfoByNumber) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, pageInfoByNumberImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("PageInfoByNumber")
-		case "total":
-			out.Values[i] = ec._PageInfoByNumber_total(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "page":
-			out.Values[i] = ec._PageInfoByNumber_page(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "limit":
-			out.Values[i] = ec._PageInfoByNumber_limit(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "pages":
-			out.Values[i] = ec._PageInfoByNumber_pages(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var priceChangeImplementors = []string{"PriceChange"}
-
-func (ec *executionContext) _PriceChange(ctx context.Context, sel ast.SelectionSet, obj *model.PriceChange) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, priceChangeImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("PriceChange")
-		case "changedAt":
-			out.Values[i] = ec._PriceChange_changedAt(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "pricing":
-			out.Values[i] = ec._PriceChange_pricing(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "price":
-			out.Values[i] = ec._PriceChange_price(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "previousPricing":
-			out.Values[i] = ec._PriceChange_previousPricing(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "previousPrice":
-			out.Values[i] = ec._PriceChange_previousPrice(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var priceChangeCountImplementors = []string{"PriceChangeCount"}
-
-func (ec *executionContext) _PriceChangeCount(ctx context.Context, sel ast.SelectionSet, obj *model.PriceChangeCount) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, priceChangeCountImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("PriceChangeCount")
-		case "month":
-			out.Values[i] = ec._PriceChangeCount_month(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "category":
-			out.Values[i] = ec._PriceChangeCount_category(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "count":
-			out.Values[i] = ec._PriceChangeCount_count(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var publicationImplementors = []string{"Publication"}
-
-func (ec *executionContext) _Publication(ctx context.Context, sel ast.SelectionSet, obj *model.Publication) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, publicationImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("Publication")
-		case "id":
-			out.Values[i] = ec._Publication_id(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "release":
-			out.Values[i] = ec._Publication_release(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "publishedAt":
-			out.Values[i] = ec._Publication_publishedAt(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "updatedAt":
-			out.Values[i] = ec._Publication_updatedAt(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "toolsTotal":
-			out.Values[i] = ec._Publication_toolsTotal(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "toolsRetired":
-			out.Values[i] = ec._Publication_toolsRetired(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "comparisonsTotal":
-			out.Values[i] = ec._Publication_comparisonsTotal(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "events":
-			out.Values[i] = ec._Publication_events(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
 }
 
 var queryImplementors = []string{"Query"}
@@ -7043,367 +4760,6 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 	return out
 }
 
-var retiredToolImplementors = []string{"RetiredTool", "ComparedTool"}
-
-func (ec *executionContext) _RetiredTool(ctx context.Context, sel ast.SelectionSet, obj *model.RetiredTool) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, retiredToolImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("RetiredTool")
-		case "slug":
-			out.Values[i] = ec._RetiredTool_slug(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "name":
-			out.Values[i] = ec._RetiredTool_name(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "score":
-			out.Values[i] = ec._RetiredTool_score(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "categorySlug":
-			out.Values[i] = ec._RetiredTool_categorySlug(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "category":
-			out.Values[i] = ec._RetiredTool_category(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "reason":
-			out.Values[i] = ec._RetiredTool_reason(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "retiredAt":
-			out.Values[i] = ec._RetiredTool_retiredAt(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "note":
-			out.Values[i] = ec._RetiredTool_note(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "comparisons":
-			field := field
-
-			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
-				defer func() {
-					if r := recover(); r != nil {
-						ec.Error(ctx, ec.Recover(ctx, r))
-					}
-				}()
-				res = ec._RetiredTool_comparisons(ctx, field, obj)
-				if res == graphql.Null {
-					atomic.AddUint32(&fs.Invalids, 1)
-				}
-				return res
-			}
-
-			if field.IsDeferred() {
-				deferredFieldSet.AddField(field)
-				fieldIndex := len(deferredFieldSet.Values) - 1
-				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
-					return innerFunc(ctx, deferredFieldSet)
-				})
-
-				for _, deferrable := range field.Deferrables {
-					view, ok := deferLabelToView[deferrable.Label]
-					if !ok {
-						view = deferredFieldSet.NewView()
-						deferLabelToView[deferrable.Label] = view
-					}
-					view.AddIndices(fieldIndex)
-				}
-
-				// don't run the out.Concurrently() call below
-				out.Values[i] = graphql.Null
-				continue
-			}
-
-			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var retiredToolConnectionImplementors = []string{"RetiredToolConnection"}
-
-func (ec *executionContext) _RetiredToolConnection(ctx context.Context, sel ast.SelectionSet, obj *model.RetiredToolConnection) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, retiredToolConnectionImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("RetiredToolConnection")
-		case "edges":
-			out.Values[i] = ec._RetiredToolConnection_edges(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "nodes":
-			out.Values[i] = ec._RetiredToolConnection_nodes(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "pageInfo":
-			out.Values[i] = ec._RetiredToolConnection_pageInfo(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "totalCount":
-			out.Values[i] = ec._RetiredToolConnection_totalCount(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var retiredToolEdgeImplementors = []string{"RetiredToolEdge"}
-
-func (ec *executionContext) _RetiredToolEdge(ctx context.Context, sel ast.SelectionSet, obj *model.RetiredToolEdge) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, retiredToolEdgeImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("RetiredToolEdge")
-		case "cursor":
-			out.Values[i] = ec._RetiredToolEdge_cursor(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "node":
-			out.Values[i] = ec._RetiredToolEdge_node(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var retiredToolPageImplementors = []string{"RetiredToolPage"}
-
-func (ec *executionContext) _RetiredToolPage(ctx context.Context, sel ast.SelectionSet, obj *model.RetiredToolPage) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, retiredToolPageImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("RetiredToolPage")
-		case "items":
-			out.Values[i] = ec._RetiredToolPage_items(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "meta":
-			out.Values[i] = ec._RetiredToolPage_meta(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var scoreBinImplementors = []string{"ScoreBin"}
-
-func (ec *executionContext) _ScoreBin(ctx context.Context, sel ast.SelectionSet, obj *model.ScoreBin) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, scoreBinImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("ScoreBin")
-		case "from":
-			out.Values[i] = ec._ScoreBin_from(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "to":
-			out.Values[i] = ec._ScoreBin_to(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "count":
-			out.Values[i] = ec._ScoreBin_count(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var statisticsImplementors = []string{"Statistics"}
-
-func (ec *executionContext) _Statistics(ctx context.Context, sel ast.SelectionSet, obj *model.Statistics) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, statisticsImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("Statistics")
-		case "toolsTotal":
-			out.Values[i] = ec._Statistics_toolsTotal(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "toolsTested":
-			out.Values[i] = ec._Statistics_toolsTested(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "toolsAvgScore":
-			out.Values[i] = ec._Statistics_toolsAvgScore(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "toolsAvgScoreOrZero":
-			out.Values[i] = ec._Statistics_toolsAvgScoreOrZero(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "toolsRetired":
-			out.Values[i] = ec._Statistics_toolsRetired(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "comparisonsTotal":
-			out.Values[i] = ec._Statistics_comparisonsTotal(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
 var subscriptionImplementors = []string{"Subscription"}
 
 func (ec *executionContext) _Subscription(ctx context.Context, sel ast.SelectionSet) func(ctx context.Context) graphql.Marshaler {
@@ -7422,452 +4778,6 @@ func (ec *executionContext) _Subscription(ctx context.Context, sel ast.Selection
 	default:
 		panic("unknown field " + strconv.Quote(fields[0].Name))
 	}
-}
-
-var toolImplementors = []string{"Tool", "ComparedTool"}
-
-func (ec *executionContext) _Tool(ctx context.Context, sel ast.SelectionSet, obj *model.Tool) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, toolImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("Tool")
-		case "slug":
-			out.Values[i] = ec._Tool_slug(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "name":
-			out.Values[i] = ec._Tool_name(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "domain":
-			out.Values[i] = ec._Tool_domain(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "categorySlug":
-			out.Values[i] = ec._Tool_categorySlug(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "category":
-			out.Values[i] = ec._Tool_category(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "icp":
-			out.Values[i] = ec._Tool_icp(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "icpCode":
-			out.Values[i] = ec._Tool_icpCode(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "pricing":
-			out.Values[i] = ec._Tool_pricing(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "price":
-			out.Values[i] = ec._Tool_price(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "priceAmount":
-			out.Values[i] = ec._Tool_priceAmount(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "pricePeriod":
-			out.Values[i] = ec._Tool_pricePeriod(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "score":
-			out.Values[i] = ec._Tool_score(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "verifiability":
-			out.Values[i] = ec._Tool_verifiability(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "obsolescence":
-			out.Values[i] = ec._Tool_obsolescence(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "tagline":
-			out.Values[i] = ec._Tool_tagline(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "canonicalUrl":
-			out.Values[i] = ec._Tool_canonicalUrl(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "avisUrl":
-			out.Values[i] = ec._Tool_avisUrl(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "alternativesUrl":
-			out.Values[i] = ec._Tool_alternativesUrl(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "updatedAt":
-			out.Values[i] = ec._Tool_updatedAt(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "tier":
-			out.Values[i] = ec._Tool_tier(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "mainstream":
-			out.Values[i] = ec._Tool_mainstream(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "comparisons":
-			field := field
-
-			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
-				defer func() {
-					if r := recover(); r != nil {
-						ec.Error(ctx, ec.Recover(ctx, r))
-					}
-				}()
-				res = ec._Tool_comparisons(ctx, field, obj)
-				if res == graphql.Null {
-					atomic.AddUint32(&fs.Invalids, 1)
-				}
-				return res
-			}
-
-			if field.IsDeferred() {
-				deferredFieldSet.AddField(field)
-				fieldIndex := len(deferredFieldSet.Values) - 1
-				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
-					return innerFunc(ctx, deferredFieldSet)
-				})
-
-				for _, deferrable := range field.Deferrables {
-					view, ok := deferLabelToView[deferrable.Label]
-					if !ok {
-						view = deferredFieldSet.NewView()
-						deferLabelToView[deferrable.Label] = view
-					}
-					view.AddIndices(fieldIndex)
-				}
-
-				// don't run the out.Concurrently() call below
-				out.Values[i] = graphql.Null
-				continue
-			}
-
-			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
-		case "priceHistory":
-			out.Values[i] = ec._Tool_priceHistory(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "history":
-			out.Values[i] = ec._Tool_history(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		case "embeddings":
-			out.Values[i] = ec._Tool_embeddings(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				atomic.AddUint32(&out.Invalids, 1)
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var toolConnectionImplementors = []string{"ToolConnection"}
-
-func (ec *executionContext) _ToolConnection(ctx context.Context, sel ast.SelectionSet, obj *model.ToolConnection) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, toolConnectionImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("ToolConnection")
-		case "edges":
-			out.Values[i] = ec._ToolConnection_edges(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "nodes":
-			out.Values[i] = ec._ToolConnection_nodes(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "pageInfo":
-			out.Values[i] = ec._ToolConnection_pageInfo(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "totalCount":
-			out.Values[i] = ec._ToolConnection_totalCount(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var toolEdgeImplementors = []string{"ToolEdge"}
-
-func (ec *executionContext) _ToolEdge(ctx context.Context, sel ast.SelectionSet, obj *model.ToolEdge) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, toolEdgeImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("ToolEdge")
-		case "cursor":
-			out.Values[i] = ec._ToolEdge_cursor(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "node":
-			out.Values[i] = ec._ToolEdge_node(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var toolGroupImplementors = []string{"ToolGroup"}
-
-func (ec *executionContext) _ToolGroup(ctx context.Context, sel ast.SelectionSet, obj *model.ToolGroup) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, toolGroupImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("ToolGroup")
-		case "key":
-			out.Values[i] = ec._ToolGroup_key(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "count":
-			out.Values[i] = ec._ToolGroup_count(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "tested":
-			out.Values[i] = ec._ToolGroup_tested(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "avgScore":
-			out.Values[i] = ec._ToolGroup_avgScore(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "minScore":
-			out.Values[i] = ec._ToolGroup_minScore(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "maxScore":
-			out.Values[i] = ec._ToolGroup_maxScore(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var toolMomentImplementors = []string{"ToolMoment"}
-
-func (ec *executionContext) _ToolMoment(ctx context.Context, sel ast.SelectionSet, obj *model.ToolMoment) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, toolMomentImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("ToolMoment")
-		case "at":
-			out.Values[i] = ec._ToolMoment_at(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "pricing":
-			out.Values[i] = ec._ToolMoment_pricing(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "price":
-			out.Values[i] = ec._ToolMoment_price(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "score":
-			out.Values[i] = ec._ToolMoment_score(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var toolPageImplementors = []string{"ToolPage"}
-
-func (ec *executionContext) _ToolPage(ctx context.Context, sel ast.SelectionSet, obj *model.ToolPage) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, toolPageImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("ToolPage")
-		case "items":
-			out.Values[i] = ec._ToolPage_items(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "meta":
-			out.Values[i] = ec._ToolPage_meta(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
 }
 
 var __DirectiveImplementors = []string{"__Directive"}
@@ -9183,6 +6093,22 @@ func (ec *executionContext) unmarshalOToolFilter2ᚖpalmaresᚋgraphᚋmodelᚐT
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) unmarshalOToolSort2ᚖpalmaresᚋgraphᚋmodelᚐToolSort(ctx context.Context, v any) (*model.ToolSort, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(model.ToolSort)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOToolSort2ᚖpalmaresᚋgraphᚋmodelᚐToolSort(ctx context.Context, sel ast.SelectionSet, v *model.ToolSort) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
+}
+
 func (ec *executionContext) unmarshalOURL2ᚖstring(ctx context.Context, v any) (*string, error) {
 	if v == nil {
 		return nil, nil
@@ -9215,180 +6141,2739 @@ func (ec *executionContext) marshalO__Type2ᚖgithubᚗcomᚋ99designsᚋgqlgen�
 	return ec.___Type(ctx, sel, v)
 }
 
-func (ec *executionContext) marshalNCategory2ᚕᚖpalmaresᚋgraphᚋmodelᚐCategoryᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Category) graphql.Marshaler {
-	list := make(graphql.Array, len(v))
-	for i := range v {
-		list[i] = ec.marshalNCategory2ᚖpalmaresᚋgraphᚋmodelᚐCategory(ctx, sel, v[i])
-		if list[i] == graphql.Null {
-			return graphql.Null
+var categoryImplementors = []string{"Category"}
+
+func (ec *executionContext) _Category(ctx context.Context, sel ast.SelectionSet, obj *model.Category) graphql.Marshaler {
+	b, ok := ec.appendCategory(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, categoryImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendCategoryList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Category) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, categoryImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendCategory(ctx, b, fields, obj); !ok {
+			return b, false
 		}
 	}
-	return list
+	return append(b, ']'), true
+}
+
+// appendCategory reports whether no field that must have a value is null.
+func (ec *executionContext) appendCategory(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.Category) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "Category")
+		case "slug":
+			b = appendText(b, string(obj.Slug))
+		case "label":
+			b = appendText(b, string(obj.Label))
+		case "toolCount":
+			b = strconv.AppendInt(b, int64(obj.ToolCount), 10)
+		case "avgScore":
+			if obj.AvgScore == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.AvgScore, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "avgScoreOrZero":
+			b = strconv.AppendFloat(b, obj.AvgScoreOrZero, 'g', -1, 64)
+		case "tools":
+			b, ok = appendMarshaler(b, ec._Category_tools(ctx, field, obj))
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_Category_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Category", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Category_label(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Category", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Category_toolCount(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Category", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Category_avgScore(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Category", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Category_avgScoreOrZero(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Category", Field: field}, nil
+}
+
+var changeImplementors = []string{"Change"}
+
+func (ec *executionContext) _Change(ctx context.Context, sel ast.SelectionSet, obj *model.Change) graphql.Marshaler {
+	b, ok := ec.appendChange(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, changeImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendChangeList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Change) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, changeImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendChange(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendChange reports whether no field that must have a value is null.
+func (ec *executionContext) appendChange(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.Change) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "Change")
+		case "id":
+			b = appendText(b, string(obj.ID))
+		case "type":
+			b = appendText(b, string(obj.Type))
+		case "release":
+			b = strconv.AppendInt(b, int64(obj.Release), 10)
+		case "publishedAt":
+			b, ok = appendMarshaler(b, ec.marshalNDateTime2timeᚐTime(ctx, field.Selections, obj.PublishedAt))
+		case "slug":
+			if obj.Slug == nil {
+				b = append(b, "null"...)
+			} else {
+				b = appendText(b, string(*obj.Slug))
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "category":
+			if obj.Category == nil {
+				b = append(b, "null"...)
+			} else {
+				b = appendText(b, string(*obj.Category))
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "otherCategory":
+			if obj.OtherCategory == nil {
+				b = append(b, "null"...)
+			} else {
+				b = appendText(b, string(*obj.OtherCategory))
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "fields":
+			b, ok = appendMarshaler(b, ec.marshalNString2ᚕstringᚄ(ctx, field.Selections, obj.Fields))
+		case "before":
+			b, ok = appendMarshaler(b, ec.marshalOJSON2encodingᚋjsonᚐRawMessage(ctx, field.Selections, obj.Before))
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "after":
+			b, ok = appendMarshaler(b, ec.marshalOJSON2encodingᚋjsonᚐRawMessage(ctx, field.Selections, obj.After))
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "tool":
+			if obj.Tool == nil {
+				b = append(b, "null"...)
+			} else {
+				b, ok = ec.appendTool(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, toolImplementors), obj.Tool)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_Change_id(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Change", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Change_type(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Change", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Change_release(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Change", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Change_publishedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Change", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Change_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Change", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Change_category(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Change", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Change_otherCategory(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Change", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Change_fields(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Change", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Change_before(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Change", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Change_after(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Change", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Change_tool(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Change", Field: field}, nil
+}
+
+var changeConnectionImplementors = []string{"ChangeConnection"}
+
+func (ec *executionContext) _ChangeConnection(ctx context.Context, sel ast.SelectionSet, obj *model.ChangeConnection) graphql.Marshaler {
+	b, ok := ec.appendChangeConnection(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, changeConnectionImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendChangeConnectionList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ChangeConnection) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, changeConnectionImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendChangeConnection(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendChangeConnection reports whether no field that must have a value is null.
+func (ec *executionContext) appendChangeConnection(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.ChangeConnection) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "ChangeConnection")
+		case "edges":
+			b, ok = ec.appendChangeEdgeList(ctx, b, field.Selections, obj.Edges)
+		case "nodes":
+			b, ok = ec.appendChangeList(ctx, b, field.Selections, obj.Nodes)
+		case "pageInfo":
+			b, ok = ec.appendPageInfo(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, pageInfoImplementors), obj.PageInfo)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_ChangeConnection_edges(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChangeConnection", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ChangeConnection_nodes(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChangeConnection", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ChangeConnection_pageInfo(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChangeConnection", Field: field}, nil
+}
+
+var changeCountImplementors = []string{"ChangeCount"}
+
+func (ec *executionContext) _ChangeCount(ctx context.Context, sel ast.SelectionSet, obj *model.ChangeCount) graphql.Marshaler {
+	b, ok := ec.appendChangeCount(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, changeCountImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendChangeCountList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ChangeCount) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, changeCountImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendChangeCount(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendChangeCount reports whether no field that must have a value is null.
+func (ec *executionContext) appendChangeCount(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.ChangeCount) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "ChangeCount")
+		case "type":
+			b = appendText(b, string(obj.Type))
+		case "count":
+			b = strconv.AppendInt(b, int64(obj.Count), 10)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_ChangeCount_type(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChangeCount", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ChangeCount_count(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChangeCount", Field: field}, nil
+}
+
+var changeEdgeImplementors = []string{"ChangeEdge"}
+
+func (ec *executionContext) _ChangeEdge(ctx context.Context, sel ast.SelectionSet, obj *model.ChangeEdge) graphql.Marshaler {
+	b, ok := ec.appendChangeEdge(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, changeEdgeImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendChangeEdgeList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ChangeEdge) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, changeEdgeImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendChangeEdge(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendChangeEdge reports whether no field that must have a value is null.
+func (ec *executionContext) appendChangeEdge(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.ChangeEdge) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "ChangeEdge")
+		case "cursor":
+			b = appendText(b, string(obj.Cursor))
+		case "node":
+			b, ok = ec.appendChange(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, changeImplementors), obj.Node)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_ChangeEdge_cursor(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChangeEdge", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ChangeEdge_node(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChangeEdge", Field: field}, nil
+}
+
+var chunkImplementors = []string{"Chunk"}
+
+func (ec *executionContext) _Chunk(ctx context.Context, sel ast.SelectionSet, obj *model.Chunk) graphql.Marshaler {
+	b, ok := ec.appendChunk(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, chunkImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendChunkList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Chunk) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, chunkImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendChunk(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendChunk reports whether no field that must have a value is null.
+func (ec *executionContext) appendChunk(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.Chunk) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "Chunk")
+		case "id":
+			b = appendText(b, string(obj.ID))
+		case "text":
+			b = appendText(b, string(obj.Text))
+		case "metadata":
+			b, ok = ec.appendChunkMetadata(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, chunkMetadataImplementors), obj.Metadata)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_Chunk_id(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Chunk", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Chunk_text(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Chunk", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Chunk_metadata(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Chunk", Field: field}, nil
+}
+
+var chunkMetadataImplementors = []string{"ChunkMetadata"}
+
+func (ec *executionContext) _ChunkMetadata(ctx context.Context, sel ast.SelectionSet, obj *model.ChunkMetadata) graphql.Marshaler {
+	b, ok := ec.appendChunkMetadata(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, chunkMetadataImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendChunkMetadataList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ChunkMetadata) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, chunkMetadataImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendChunkMetadata(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendChunkMetadata reports whether no field that must have a value is null.
+func (ec *executionContext) appendChunkMetadata(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.ChunkMetadata) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "ChunkMetadata")
+		case "slug":
+			b = appendText(b, string(obj.Slug))
+		case "section":
+			b = appendText(b, string(obj.Section))
+		case "position":
+			b = strconv.AppendInt(b, int64(obj.Position), 10)
+		case "canonicalUrl":
+			b = appendText(b, string(obj.CanonicalURL))
+		case "tool":
+			b = appendText(b, string(obj.Tool))
+		case "category":
+			b = appendText(b, string(obj.Category))
+		case "score":
+			if obj.Score == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.Score, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "verifiability":
+			if obj.Verifiability == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.Verifiability, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "updatedAt":
+			b = appendText(b, string(obj.UpdatedAt))
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_ChunkMetadata_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ChunkMetadata_section(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ChunkMetadata_position(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ChunkMetadata_canonicalUrl(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ChunkMetadata_tool(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ChunkMetadata_category(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ChunkMetadata_score(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ChunkMetadata_verifiability(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ChunkMetadata_updatedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
+}
+
+var comparisonImplementors = []string{"Comparison"}
+
+func (ec *executionContext) _Comparison(ctx context.Context, sel ast.SelectionSet, obj *model.Comparison) graphql.Marshaler {
+	b, ok := ec.appendComparison(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, comparisonImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendComparisonList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Comparison) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, comparisonImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendComparison(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendComparison reports whether no field that must have a value is null.
+func (ec *executionContext) appendComparison(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.Comparison) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "Comparison")
+		case "slug":
+			b = appendText(b, string(obj.Slug))
+		case "title":
+			b = appendText(b, string(obj.Title))
+		case "toolA":
+			b, ok = appendMarshaler(b, ec.marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx, field.Selections, obj.ToolA))
+		case "toolB":
+			b, ok = appendMarshaler(b, ec.marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx, field.Selections, obj.ToolB))
+		case "winner":
+			b, ok = appendMarshaler(b, ec.marshalNComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx, field.Selections, obj.Winner))
+		case "winnerName":
+			b = appendText(b, string(obj.WinnerName))
+		case "winnerNote":
+			b = appendText(b, string(obj.WinnerNote))
+		case "updatedAt":
+			b = appendText(b, string(obj.UpdatedAt))
+		case "canonicalUrl":
+			b = appendText(b, string(obj.CanonicalURL))
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_Comparison_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Comparison_title(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Comparison_toolA(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Comparison_toolB(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Comparison_winner(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Comparison_winnerName(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Comparison_winnerNote(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Comparison_updatedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Comparison_canonicalUrl(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
+}
+
+var comparisonConnectionImplementors = []string{"ComparisonConnection"}
+
+func (ec *executionContext) _ComparisonConnection(ctx context.Context, sel ast.SelectionSet, obj *model.ComparisonConnection) graphql.Marshaler {
+	b, ok := ec.appendComparisonConnection(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, comparisonConnectionImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendComparisonConnectionList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ComparisonConnection) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, comparisonConnectionImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendComparisonConnection(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendComparisonConnection reports whether no field that must have a value is null.
+func (ec *executionContext) appendComparisonConnection(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.ComparisonConnection) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "ComparisonConnection")
+		case "edges":
+			b, ok = ec.appendComparisonEdgeList(ctx, b, field.Selections, obj.Edges)
+		case "nodes":
+			b, ok = ec.appendComparisonList(ctx, b, field.Selections, obj.Nodes)
+		case "pageInfo":
+			b, ok = ec.appendPageInfo(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, pageInfoImplementors), obj.PageInfo)
+		case "totalCount":
+			b = strconv.AppendInt(b, int64(obj.TotalCount), 10)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_ComparisonConnection_edges(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ComparisonConnection", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ComparisonConnection_nodes(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ComparisonConnection", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ComparisonConnection_pageInfo(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ComparisonConnection", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ComparisonConnection_totalCount(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ComparisonConnection", Field: field}, nil
+}
+
+var comparisonEdgeImplementors = []string{"ComparisonEdge"}
+
+func (ec *executionContext) _ComparisonEdge(ctx context.Context, sel ast.SelectionSet, obj *model.ComparisonEdge) graphql.Marshaler {
+	b, ok := ec.appendComparisonEdge(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, comparisonEdgeImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendComparisonEdgeList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ComparisonEdge) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, comparisonEdgeImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendComparisonEdge(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendComparisonEdge reports whether no field that must have a value is null.
+func (ec *executionContext) appendComparisonEdge(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.ComparisonEdge) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "ComparisonEdge")
+		case "cursor":
+			b = appendText(b, string(obj.Cursor))
+		case "node":
+			b, ok = ec.appendComparison(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, comparisonImplementors), obj.Node)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_ComparisonEdge_cursor(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ComparisonEdge", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ComparisonEdge_node(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ComparisonEdge", Field: field}, nil
+}
+
+var comparisonPageImplementors = []string{"ComparisonPage"}
+
+func (ec *executionContext) _ComparisonPage(ctx context.Context, sel ast.SelectionSet, obj *model.ComparisonPage) graphql.Marshaler {
+	b, ok := ec.appendComparisonPage(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, comparisonPageImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendComparisonPageList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ComparisonPage) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, comparisonPageImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendComparisonPage(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendComparisonPage reports whether no field that must have a value is null.
+func (ec *executionContext) appendComparisonPage(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.ComparisonPage) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "ComparisonPage")
+		case "items":
+			b, ok = ec.appendComparisonList(ctx, b, field.Selections, obj.Items)
+		case "meta":
+			b, ok = ec.appendPageInfoByNumber(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, pageInfoByNumberImplementors), obj.Meta)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_ComparisonPage_items(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ComparisonPage", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ComparisonPage_meta(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ComparisonPage", Field: field}, nil
+}
+
+var embeddingsDocumentImplementors = []string{"EmbeddingsDocument"}
+
+func (ec *executionContext) _EmbeddingsDocument(ctx context.Context, sel ast.SelectionSet, obj *model.EmbeddingsDocument) graphql.Marshaler {
+	b, ok := ec.appendEmbeddingsDocument(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, embeddingsDocumentImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendEmbeddingsDocumentList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.EmbeddingsDocument) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, embeddingsDocumentImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendEmbeddingsDocument(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendEmbeddingsDocument reports whether no field that must have a value is null.
+func (ec *executionContext) appendEmbeddingsDocument(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.EmbeddingsDocument) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "EmbeddingsDocument")
+		case "slug":
+			b = appendText(b, string(obj.Slug))
+		case "name":
+			b = appendText(b, string(obj.Name))
+		case "canonicalUrl":
+			b = appendText(b, string(obj.CanonicalURL))
+		case "hash":
+			b = appendText(b, string(obj.Hash))
+		case "updatedAt":
+			b = appendText(b, string(obj.UpdatedAt))
+		case "chunkCount":
+			b = strconv.AppendInt(b, int64(obj.ChunkCount), 10)
+		case "chunks":
+			b, ok = ec.appendChunkList(ctx, b, field.Selections, obj.Chunks)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_EmbeddingsDocument_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "EmbeddingsDocument", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_EmbeddingsDocument_name(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "EmbeddingsDocument", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_EmbeddingsDocument_canonicalUrl(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "EmbeddingsDocument", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_EmbeddingsDocument_hash(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "EmbeddingsDocument", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_EmbeddingsDocument_updatedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "EmbeddingsDocument", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_EmbeddingsDocument_chunkCount(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "EmbeddingsDocument", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_EmbeddingsDocument_chunks(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "EmbeddingsDocument", Field: field}, nil
+}
+
+var feedImplementors = []string{"Feed"}
+
+func (ec *executionContext) _Feed(ctx context.Context, sel ast.SelectionSet, obj *model.Feed) graphql.Marshaler {
+	b, ok := ec.appendFeed(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, feedImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendFeedList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Feed) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, feedImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendFeed(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendFeed reports whether no field that must have a value is null.
+func (ec *executionContext) appendFeed(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.Feed) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "Feed")
+		case "release":
+			b = strconv.AppendInt(b, int64(obj.Release), 10)
+		case "updatedAt":
+			if obj.UpdatedAt == nil {
+				b = append(b, "null"...)
+			} else {
+				b = appendText(b, string(*obj.UpdatedAt))
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "credit":
+			b = appendText(b, string(obj.Credit))
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_Feed_release(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Feed", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Feed_updatedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Feed", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Feed_credit(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Feed", Field: field}, nil
+}
+
+var pageInfoImplementors = []string{"PageInfo"}
+
+func (ec *executionContext) _PageInfo(ctx context.Context, sel ast.SelectionSet, obj *model.PageInfo) graphql.Marshaler {
+	b, ok := ec.appendPageInfo(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, pageInfoImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendPageInfoList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.PageInfo) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, pageInfoImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendPageInfo(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendPageInfo reports whether no field that must have a value is null.
+func (ec *executionContext) appendPageInfo(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.PageInfo) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "PageInfo")
+		case "hasNextPage":
+			b = strconv.AppendBool(b, obj.HasNextPage)
+		case "hasPreviousPage":
+			b = strconv.AppendBool(b, obj.HasPreviousPage)
+		case "startCursor":
+			if obj.StartCursor == nil {
+				b = append(b, "null"...)
+			} else {
+				b = appendText(b, string(*obj.StartCursor))
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "endCursor":
+			if obj.EndCursor == nil {
+				b = append(b, "null"...)
+			} else {
+				b = appendText(b, string(*obj.EndCursor))
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_PageInfo_hasNextPage(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PageInfo", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_PageInfo_hasPreviousPage(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PageInfo", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_PageInfo_startCursor(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PageInfo", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_PageInfo_endCursor(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PageInfo", Field: field}, nil
+}
+
+var pageInfoByNumberImplementors = []string{"PageInfoByNumber"}
+
+func (ec *executionContext) _PageInfoByNumber(ctx context.Context, sel ast.SelectionSet, obj *model.PageInfoByNumber) graphql.Marshaler {
+	b, ok := ec.appendPageInfoByNumber(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, pageInfoByNumberImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendPageInfoByNumberList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.PageInfoByNumber) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, pageInfoByNumberImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendPageInfoByNumber(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendPageInfoByNumber reports whether no field that must have a value is null.
+func (ec *executionContext) appendPageInfoByNumber(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.PageInfoByNumber) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "PageInfoByNumber")
+		case "total":
+			b = strconv.AppendInt(b, int64(obj.Total), 10)
+		case "page":
+			b = strconv.AppendInt(b, int64(obj.Page), 10)
+		case "limit":
+			b = strconv.AppendInt(b, int64(obj.Limit), 10)
+		case "pages":
+			b = strconv.AppendInt(b, int64(obj.Pages), 10)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_PageInfoByNumber_total(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PageInfoByNumber", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_PageInfoByNumber_page(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PageInfoByNumber", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_PageInfoByNumber_limit(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PageInfoByNumber", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_PageInfoByNumber_pages(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PageInfoByNumber", Field: field}, nil
+}
+
+var priceChangeImplementors = []string{"PriceChange"}
+
+func (ec *executionContext) _PriceChange(ctx context.Context, sel ast.SelectionSet, obj *model.PriceChange) graphql.Marshaler {
+	b, ok := ec.appendPriceChange(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, priceChangeImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendPriceChangeList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.PriceChange) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, priceChangeImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendPriceChange(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendPriceChange reports whether no field that must have a value is null.
+func (ec *executionContext) appendPriceChange(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.PriceChange) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "PriceChange")
+		case "changedAt":
+			b = appendText(b, string(obj.ChangedAt))
+		case "pricing":
+			b = appendText(b, string(obj.Pricing))
+		case "price":
+			b = appendText(b, string(obj.Price))
+		case "previousPricing":
+			b = appendText(b, string(obj.PreviousPricing))
+		case "previousPrice":
+			b = appendText(b, string(obj.PreviousPrice))
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_PriceChange_changedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PriceChange", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_PriceChange_pricing(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PriceChange", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_PriceChange_price(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PriceChange", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_PriceChange_previousPricing(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PriceChange", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_PriceChange_previousPrice(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PriceChange", Field: field}, nil
+}
+
+var priceChangeCountImplementors = []string{"PriceChangeCount"}
+
+func (ec *executionContext) _PriceChangeCount(ctx context.Context, sel ast.SelectionSet, obj *model.PriceChangeCount) graphql.Marshaler {
+	b, ok := ec.appendPriceChangeCount(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, priceChangeCountImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendPriceChangeCountList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.PriceChangeCount) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, priceChangeCountImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendPriceChangeCount(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendPriceChangeCount reports whether no field that must have a value is null.
+func (ec *executionContext) appendPriceChangeCount(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.PriceChangeCount) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "PriceChangeCount")
+		case "month":
+			b = appendText(b, string(obj.Month))
+		case "category":
+			b = appendText(b, string(obj.Category))
+		case "count":
+			b = strconv.AppendInt(b, int64(obj.Count), 10)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_PriceChangeCount_month(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PriceChangeCount", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_PriceChangeCount_category(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PriceChangeCount", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_PriceChangeCount_count(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PriceChangeCount", Field: field}, nil
+}
+
+var publicationImplementors = []string{"Publication"}
+
+func (ec *executionContext) _Publication(ctx context.Context, sel ast.SelectionSet, obj *model.Publication) graphql.Marshaler {
+	b, ok := ec.appendPublication(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, publicationImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendPublicationList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Publication) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, publicationImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendPublication(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendPublication reports whether no field that must have a value is null.
+func (ec *executionContext) appendPublication(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.Publication) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "Publication")
+		case "id":
+			b = appendText(b, string(obj.ID))
+		case "release":
+			b = strconv.AppendInt(b, int64(obj.Release), 10)
+		case "publishedAt":
+			b, ok = appendMarshaler(b, ec.marshalNDateTime2timeᚐTime(ctx, field.Selections, obj.PublishedAt))
+		case "updatedAt":
+			b = appendText(b, string(obj.UpdatedAt))
+		case "toolsTotal":
+			b = strconv.AppendInt(b, int64(obj.ToolsTotal), 10)
+		case "toolsRetired":
+			b = strconv.AppendInt(b, int64(obj.ToolsRetired), 10)
+		case "comparisonsTotal":
+			b = strconv.AppendInt(b, int64(obj.ComparisonsTotal), 10)
+		case "events":
+			b, ok = ec.appendChangeCountList(ctx, b, field.Selections, obj.Events)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_Publication_id(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Publication", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Publication_release(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Publication", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Publication_publishedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Publication", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Publication_updatedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Publication", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Publication_toolsTotal(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Publication", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Publication_toolsRetired(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Publication", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Publication_comparisonsTotal(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Publication", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Publication_events(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Publication", Field: field}, nil
+}
+
+var retiredToolImplementors = []string{"RetiredTool", "ComparedTool"}
+
+func (ec *executionContext) _RetiredTool(ctx context.Context, sel ast.SelectionSet, obj *model.RetiredTool) graphql.Marshaler {
+	b, ok := ec.appendRetiredTool(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, retiredToolImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendRetiredToolList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.RetiredTool) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, retiredToolImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendRetiredTool(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendRetiredTool reports whether no field that must have a value is null.
+func (ec *executionContext) appendRetiredTool(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.RetiredTool) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "RetiredTool")
+		case "slug":
+			b = appendText(b, string(obj.Slug))
+		case "name":
+			b = appendText(b, string(obj.Name))
+		case "score":
+			if obj.Score == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.Score, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "categorySlug":
+			b = appendText(b, string(obj.CategorySlug))
+		case "category":
+			b, ok = ec.appendCategory(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, categoryImplementors), obj.Category)
+		case "reason":
+			b = appendText(b, string(obj.Reason))
+		case "retiredAt":
+			b = appendText(b, string(obj.RetiredAt))
+		case "note":
+			b = appendText(b, string(obj.Note))
+		case "comparisons":
+			b, ok = appendMarshaler(b, ec._RetiredTool_comparisons(ctx, field, obj))
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_RetiredTool_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredTool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_RetiredTool_name(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredTool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_RetiredTool_score(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredTool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_RetiredTool_categorySlug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredTool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_RetiredTool_category(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredTool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_RetiredTool_reason(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredTool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_RetiredTool_retiredAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredTool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_RetiredTool_note(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredTool", Field: field}, nil
+}
+
+var retiredToolConnectionImplementors = []string{"RetiredToolConnection"}
+
+func (ec *executionContext) _RetiredToolConnection(ctx context.Context, sel ast.SelectionSet, obj *model.RetiredToolConnection) graphql.Marshaler {
+	b, ok := ec.appendRetiredToolConnection(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, retiredToolConnectionImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendRetiredToolConnectionList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.RetiredToolConnection) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, retiredToolConnectionImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendRetiredToolConnection(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendRetiredToolConnection reports whether no field that must have a value is null.
+func (ec *executionContext) appendRetiredToolConnection(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.RetiredToolConnection) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "RetiredToolConnection")
+		case "edges":
+			b, ok = ec.appendRetiredToolEdgeList(ctx, b, field.Selections, obj.Edges)
+		case "nodes":
+			b, ok = ec.appendRetiredToolList(ctx, b, field.Selections, obj.Nodes)
+		case "pageInfo":
+			b, ok = ec.appendPageInfo(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, pageInfoImplementors), obj.PageInfo)
+		case "totalCount":
+			b = strconv.AppendInt(b, int64(obj.TotalCount), 10)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_RetiredToolConnection_edges(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredToolConnection", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_RetiredToolConnection_nodes(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredToolConnection", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_RetiredToolConnection_pageInfo(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredToolConnection", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_RetiredToolConnection_totalCount(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredToolConnection", Field: field}, nil
+}
+
+var retiredToolEdgeImplementors = []string{"RetiredToolEdge"}
+
+func (ec *executionContext) _RetiredToolEdge(ctx context.Context, sel ast.SelectionSet, obj *model.RetiredToolEdge) graphql.Marshaler {
+	b, ok := ec.appendRetiredToolEdge(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, retiredToolEdgeImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendRetiredToolEdgeList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.RetiredToolEdge) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, retiredToolEdgeImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendRetiredToolEdge(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendRetiredToolEdge reports whether no field that must have a value is null.
+func (ec *executionContext) appendRetiredToolEdge(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.RetiredToolEdge) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "RetiredToolEdge")
+		case "cursor":
+			b = appendText(b, string(obj.Cursor))
+		case "node":
+			b, ok = ec.appendRetiredTool(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, retiredToolImplementors), obj.Node)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_RetiredToolEdge_cursor(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredToolEdge", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_RetiredToolEdge_node(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredToolEdge", Field: field}, nil
+}
+
+var retiredToolPageImplementors = []string{"RetiredToolPage"}
+
+func (ec *executionContext) _RetiredToolPage(ctx context.Context, sel ast.SelectionSet, obj *model.RetiredToolPage) graphql.Marshaler {
+	b, ok := ec.appendRetiredToolPage(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, retiredToolPageImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendRetiredToolPageList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.RetiredToolPage) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, retiredToolPageImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendRetiredToolPage(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendRetiredToolPage reports whether no field that must have a value is null.
+func (ec *executionContext) appendRetiredToolPage(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.RetiredToolPage) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "RetiredToolPage")
+		case "items":
+			b, ok = ec.appendRetiredToolList(ctx, b, field.Selections, obj.Items)
+		case "meta":
+			b, ok = ec.appendPageInfoByNumber(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, pageInfoByNumberImplementors), obj.Meta)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_RetiredToolPage_items(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredToolPage", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_RetiredToolPage_meta(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredToolPage", Field: field}, nil
+}
+
+var scoreBinImplementors = []string{"ScoreBin"}
+
+func (ec *executionContext) _ScoreBin(ctx context.Context, sel ast.SelectionSet, obj *model.ScoreBin) graphql.Marshaler {
+	b, ok := ec.appendScoreBin(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, scoreBinImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendScoreBinList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ScoreBin) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, scoreBinImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendScoreBin(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendScoreBin reports whether no field that must have a value is null.
+func (ec *executionContext) appendScoreBin(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.ScoreBin) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "ScoreBin")
+		case "from":
+			b = strconv.AppendFloat(b, obj.From, 'g', -1, 64)
+		case "to":
+			b = strconv.AppendFloat(b, obj.To, 'g', -1, 64)
+		case "count":
+			b = strconv.AppendInt(b, int64(obj.Count), 10)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_ScoreBin_from(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ScoreBin", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ScoreBin_to(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ScoreBin", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ScoreBin_count(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ScoreBin", Field: field}, nil
+}
+
+var statisticsImplementors = []string{"Statistics"}
+
+func (ec *executionContext) _Statistics(ctx context.Context, sel ast.SelectionSet, obj *model.Statistics) graphql.Marshaler {
+	b, ok := ec.appendStatistics(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, statisticsImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendStatisticsList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Statistics) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, statisticsImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendStatistics(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendStatistics reports whether no field that must have a value is null.
+func (ec *executionContext) appendStatistics(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.Statistics) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "Statistics")
+		case "toolsTotal":
+			b = strconv.AppendInt(b, int64(obj.ToolsTotal), 10)
+		case "toolsTested":
+			b = strconv.AppendInt(b, int64(obj.ToolsTested), 10)
+		case "toolsAvgScore":
+			if obj.ToolsAvgScore == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.ToolsAvgScore, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "toolsAvgScoreOrZero":
+			b = strconv.AppendFloat(b, obj.ToolsAvgScoreOrZero, 'g', -1, 64)
+		case "toolsRetired":
+			b = strconv.AppendInt(b, int64(obj.ToolsRetired), 10)
+		case "comparisonsTotal":
+			b = strconv.AppendInt(b, int64(obj.ComparisonsTotal), 10)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_Statistics_toolsTotal(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Statistics", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Statistics_toolsTested(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Statistics", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Statistics_toolsAvgScore(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Statistics", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Statistics_toolsAvgScoreOrZero(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Statistics", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Statistics_toolsRetired(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Statistics", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Statistics_comparisonsTotal(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Statistics", Field: field}, nil
+}
+
+var toolImplementors = []string{"Tool", "ComparedTool"}
+
+func (ec *executionContext) _Tool(ctx context.Context, sel ast.SelectionSet, obj *model.Tool) graphql.Marshaler {
+	b, ok := ec.appendTool(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, toolImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendToolList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Tool) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, toolImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendTool(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendTool reports whether no field that must have a value is null.
+func (ec *executionContext) appendTool(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.Tool) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "Tool")
+		case "slug":
+			b = appendText(b, string(obj.Slug))
+		case "name":
+			b = appendText(b, string(obj.Name))
+		case "domain":
+			b = appendText(b, string(obj.Domain))
+		case "categorySlug":
+			b = appendText(b, string(obj.CategorySlug))
+		case "category":
+			b, ok = ec.appendCategory(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, categoryImplementors), obj.Category)
+		case "icp":
+			b = appendText(b, string(obj.Icp))
+		case "icpCode":
+			b = appendText(b, string(obj.IcpCode))
+		case "pricing":
+			b = appendText(b, string(obj.Pricing))
+		case "price":
+			b = appendText(b, string(obj.Price))
+		case "priceAmount":
+			b = strconv.AppendFloat(b, obj.PriceAmount, 'g', -1, 64)
+		case "pricePeriod":
+			b = appendText(b, string(obj.PricePeriod))
+		case "score":
+			if obj.Score == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.Score, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "verifiability":
+			if obj.Verifiability == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.Verifiability, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "obsolescence":
+			if obj.Obsolescence == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.Obsolescence, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "tagline":
+			b = appendText(b, string(obj.Tagline))
+		case "canonicalUrl":
+			b = appendText(b, string(obj.CanonicalURL))
+		case "avisUrl":
+			if obj.AvisURL == nil {
+				b = append(b, "null"...)
+			} else {
+				b = appendText(b, string(*obj.AvisURL))
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "alternativesUrl":
+			b = appendText(b, string(obj.AlternativesURL))
+		case "updatedAt":
+			b = appendText(b, string(obj.UpdatedAt))
+		case "tier":
+			b = strconv.AppendInt(b, int64(obj.Tier), 10)
+		case "mainstream":
+			b = strconv.AppendBool(b, obj.Mainstream)
+		case "comparisons":
+			b, ok = appendMarshaler(b, ec._Tool_comparisons(ctx, field, obj))
+		case "priceHistory":
+			b, ok = ec.appendPriceChangeList(ctx, b, field.Selections, obj.PriceHistory)
+		case "history":
+			b, ok = ec.appendToolMomentList(ctx, b, field.Selections, obj.History)
+		case "embeddings":
+			if obj.Embeddings == nil {
+				b = append(b, "null"...)
+			} else {
+				b, ok = ec.appendEmbeddingsDocument(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, embeddingsDocumentImplementors), obj.Embeddings)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_Tool_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_name(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_domain(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_categorySlug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_category(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_icp(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_icpCode(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_pricing(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_price(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_priceAmount(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_pricePeriod(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_score(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_verifiability(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_obsolescence(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_tagline(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_canonicalUrl(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_avisUrl(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_alternativesUrl(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_updatedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_tier(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_mainstream(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_priceHistory(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_history(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_embeddings(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+var toolConnectionImplementors = []string{"ToolConnection"}
+
+func (ec *executionContext) _ToolConnection(ctx context.Context, sel ast.SelectionSet, obj *model.ToolConnection) graphql.Marshaler {
+	b, ok := ec.appendToolConnection(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, toolConnectionImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendToolConnectionList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ToolConnection) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, toolConnectionImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendToolConnection(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendToolConnection reports whether no field that must have a value is null.
+func (ec *executionContext) appendToolConnection(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.ToolConnection) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "ToolConnection")
+		case "edges":
+			b, ok = ec.appendToolEdgeList(ctx, b, field.Selections, obj.Edges)
+		case "nodes":
+			b, ok = ec.appendToolList(ctx, b, field.Selections, obj.Nodes)
+		case "pageInfo":
+			b, ok = ec.appendPageInfo(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, pageInfoImplementors), obj.PageInfo)
+		case "totalCount":
+			b = strconv.AppendInt(b, int64(obj.TotalCount), 10)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_ToolConnection_edges(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolConnection", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolConnection_nodes(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolConnection", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolConnection_pageInfo(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolConnection", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolConnection_totalCount(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolConnection", Field: field}, nil
+}
+
+var toolEdgeImplementors = []string{"ToolEdge"}
+
+func (ec *executionContext) _ToolEdge(ctx context.Context, sel ast.SelectionSet, obj *model.ToolEdge) graphql.Marshaler {
+	b, ok := ec.appendToolEdge(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, toolEdgeImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendToolEdgeList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ToolEdge) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, toolEdgeImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendToolEdge(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendToolEdge reports whether no field that must have a value is null.
+func (ec *executionContext) appendToolEdge(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.ToolEdge) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "ToolEdge")
+		case "cursor":
+			b = appendText(b, string(obj.Cursor))
+		case "node":
+			b, ok = ec.appendTool(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, toolImplementors), obj.Node)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_ToolEdge_cursor(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolEdge", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolEdge_node(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolEdge", Field: field}, nil
+}
+
+var toolGroupImplementors = []string{"ToolGroup"}
+
+func (ec *executionContext) _ToolGroup(ctx context.Context, sel ast.SelectionSet, obj *model.ToolGroup) graphql.Marshaler {
+	b, ok := ec.appendToolGroup(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, toolGroupImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendToolGroupList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ToolGroup) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, toolGroupImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendToolGroup(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendToolGroup reports whether no field that must have a value is null.
+func (ec *executionContext) appendToolGroup(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.ToolGroup) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "ToolGroup")
+		case "key":
+			b = appendText(b, string(obj.Key))
+		case "count":
+			b = strconv.AppendInt(b, int64(obj.Count), 10)
+		case "tested":
+			b = strconv.AppendInt(b, int64(obj.Tested), 10)
+		case "avgScore":
+			if obj.AvgScore == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.AvgScore, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "minScore":
+			if obj.MinScore == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.MinScore, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "maxScore":
+			if obj.MaxScore == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.MaxScore, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_ToolGroup_key(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolGroup_count(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolGroup_tested(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolGroup_avgScore(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolGroup_minScore(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolGroup_maxScore(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
+var toolMomentImplementors = []string{"ToolMoment"}
+
+func (ec *executionContext) _ToolMoment(ctx context.Context, sel ast.SelectionSet, obj *model.ToolMoment) graphql.Marshaler {
+	b, ok := ec.appendToolMoment(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, toolMomentImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendToolMomentList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ToolMoment) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, toolMomentImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendToolMoment(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendToolMoment reports whether no field that must have a value is null.
+func (ec *executionContext) appendToolMoment(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.ToolMoment) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "ToolMoment")
+		case "at":
+			b = appendText(b, string(obj.At))
+		case "pricing":
+			b = appendText(b, string(obj.Pricing))
+		case "price":
+			b = appendText(b, string(obj.Price))
+		case "score":
+			if obj.Score == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.Score, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_ToolMoment_at(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolMoment", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolMoment_pricing(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolMoment", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolMoment_price(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolMoment", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolMoment_score(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolMoment", Field: field}, nil
+}
+
+var toolPageImplementors = []string{"ToolPage"}
+
+func (ec *executionContext) _ToolPage(ctx context.Context, sel ast.SelectionSet, obj *model.ToolPage) graphql.Marshaler {
+	b, ok := ec.appendToolPage(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, toolPageImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendToolPageList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ToolPage) ([]byte, bool) {
+	fields := graphql.CollectFields(ec.OperationContext, sel, toolPageImplementors)
+	b = append(b, '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendToolPage(ctx, b, fields, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendToolPage reports whether no field that must have a value is null.
+func (ec *executionContext) appendToolPage(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.ToolPage) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "ToolPage")
+		case "items":
+			b, ok = ec.appendToolList(ctx, b, field.Selections, obj.Items)
+		case "meta":
+			b, ok = ec.appendPageInfoByNumber(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, pageInfoByNumberImplementors), obj.Meta)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_ToolPage_items(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolPage", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolPage_meta(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolPage", Field: field}, nil
+}
+
+func (ec *executionContext) marshalNCategory2ᚕᚖpalmaresᚋgraphᚋmodelᚐCategoryᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Category) graphql.Marshaler {
+	b, ok := ec.appendCategoryList(ctx, nil, sel, v)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
 }
 
 func (ec *executionContext) marshalNChange2ᚕᚖpalmaresᚋgraphᚋmodelᚐChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Change) graphql.Marshaler {
-	list := make(graphql.Array, len(v))
-	for i := range v {
-		list[i] = ec.marshalNChange2ᚖpalmaresᚋgraphᚋmodelᚐChange(ctx, sel, v[i])
-		if list[i] == graphql.Null {
-			return graphql.Null
-		}
+	b, ok := ec.appendChangeList(ctx, nil, sel, v)
+	if !ok {
+		return graphql.Null
 	}
-	return list
+	return &encoded{b}
 }
 
 func (ec *executionContext) marshalNChangeCount2ᚕᚖpalmaresᚋgraphᚋmodelᚐChangeCountᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ChangeCount) graphql.Marshaler {
-	list := make(graphql.Array, len(v))
-	for i := range v {
-		list[i] = ec.marshalNChangeCount2ᚖpalmaresᚋgraphᚋmodelᚐChangeCount(ctx, sel, v[i])
-		if list[i] == graphql.Null {
-			return graphql.Null
-		}
+	b, ok := ec.appendChangeCountList(ctx, nil, sel, v)
+	if !ok {
+		return graphql.Null
 	}
-	return list
+	return &encoded{b}
 }
 
 func (ec *executionContext) marshalNChangeEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐChangeEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ChangeEdge) graphql.Marshaler {
-	list := make(graphql.Array, len(v))
-	for i := range v {
-		list[i] = ec.marshalNChangeEdge2ᚖpalmaresᚋgraphᚋmodelᚐChangeEdge(ctx, sel, v[i])
-		if list[i] == graphql.Null {
-			return graphql.Null
-		}
+	b, ok := ec.appendChangeEdgeList(ctx, nil, sel, v)
+	if !ok {
+		return graphql.Null
 	}
-	return list
+	return &encoded{b}
 }
 
 func (ec *executionContext) marshalNChunk2ᚕᚖpalmaresᚋgraphᚋmodelᚐChunkᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Chunk) graphql.Marshaler {
-	list := make(graphql.Array, len(v))
-	for i := range v {
-		list[i] = ec.marshalNChunk2ᚖpalmaresᚋgraphᚋmodelᚐChunk(ctx, sel, v[i])
-		if list[i] == graphql.Null {
-			return graphql.Null
-		}
+	b, ok := ec.appendChunkList(ctx, nil, sel, v)
+	if !ok {
+		return graphql.Null
 	}
-	return list
+	return &encoded{b}
 }
 
 func (ec *executionContext) marshalNComparison2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Comparison) graphql.Marshaler {
-	list := make(graphql.Array, len(v))
-	for i := range v {
-		list[i] = ec.marshalNComparison2ᚖpalmaresᚋgraphᚋmodelᚐComparison(ctx, sel, v[i])
-		if list[i] == graphql.Null {
-			return graphql.Null
-		}
+	b, ok := ec.appendComparisonList(ctx, nil, sel, v)
+	if !ok {
+		return graphql.Null
 	}
-	return list
+	return &encoded{b}
 }
 
 func (ec *executionContext) marshalNComparisonEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ComparisonEdge) graphql.Marshaler {
-	list := make(graphql.Array, len(v))
-	for i := range v {
-		list[i] = ec.marshalNComparisonEdge2ᚖpalmaresᚋgraphᚋmodelᚐComparisonEdge(ctx, sel, v[i])
-		if list[i] == graphql.Null {
-			return graphql.Null
-		}
+	b, ok := ec.appendComparisonEdgeList(ctx, nil, sel, v)
+	if !ok {
+		return graphql.Null
 	}
-	return list
+	return &encoded{b}
 }
 
 func (ec *executionContext) marshalNPriceChange2ᚕᚖpalmaresᚋgraphᚋmodelᚐPriceChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.PriceChange) graphql.Marshaler {
-	list := make(graphql.Array, len(v))
-	for i := range v {
-		list[i] = ec.marshalNPriceChange2ᚖpalmaresᚋgraphᚋmodelᚐPriceChange(ctx, sel, v[i])
-		if list[i] == graphql.Null {
-			return graphql.Null
-		}
+	b, ok := ec.appendPriceChangeList(ctx, nil, sel, v)
+	if !ok {
+		return graphql.Null
 	}
-	return list
+	return &encoded{b}
 }
 
 func (ec *executionContext) marshalNPriceChangeCount2ᚕᚖpalmaresᚋgraphᚋmodelᚐPriceChangeCountᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.PriceChangeCount) graphql.Marshaler {
-	list := make(graphql.Array, len(v))
-	for i := range v {
-		list[i] = ec.marshalNPriceChangeCount2ᚖpalmaresᚋgraphᚋmodelᚐPriceChangeCount(ctx, sel, v[i])
-		if list[i] == graphql.Null {
-			return graphql.Null
-		}
+	b, ok := ec.appendPriceChangeCountList(ctx, nil, sel, v)
+	if !ok {
+		return graphql.Null
 	}
-	return list
+	return &encoded{b}
 }
 
 func (ec *executionContext) marshalNRetiredTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetiredToolᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.RetiredTool) graphql.Marshaler {
-	list := make(graphql.Array, len(v))
-	for i := range v {
-		list[i] = ec.marshalNRetiredTool2ᚖpalmaresᚋgraphᚋmodelᚐRetiredTool(ctx, sel, v[i])
-		if list[i] == graphql.Null {
-			return graphql.Null
-		}
+	b, ok := ec.appendRetiredToolList(ctx, nil, sel, v)
+	if !ok {
+		return graphql.Null
 	}
-	return list
+	return &encoded{b}
 }
 
 func (ec *executionContext) marshalNRetiredToolEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetiredToolEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.RetiredToolEdge) graphql.Marshaler {
-	list := make(graphql.Array, len(v))
-	for i := range v {
-		list[i] = ec.marshalNRetiredToolEdge2ᚖpalmaresᚋgraphᚋmodelᚐRetiredToolEdge(ctx, sel, v[i])
-		if list[i] == graphql.Null {
-			return graphql.Null
-		}
+	b, ok := ec.appendRetiredToolEdgeList(ctx, nil, sel, v)
+	if !ok {
+		return graphql.Null
 	}
-	return list
+	return &encoded{b}
 }
 
 func (ec *executionContext) marshalNScoreBin2ᚕᚖpalmaresᚋgraphᚋmodelᚐScoreBinᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ScoreBin) graphql.Marshaler {
-	list := make(graphql.Array, len(v))
-	for i := range v {
-		list[i] = ec.marshalNScoreBin2ᚖpalmaresᚋgraphᚋmodelᚐScoreBin(ctx, sel, v[i])
-		if list[i] == graphql.Null {
-			return graphql.Null
-		}
+	b, ok := ec.appendScoreBinList(ctx, nil, sel, v)
+	if !ok {
+		return graphql.Null
 	}
-	return list
+	return &encoded{b}
 }
 
 func (ec *executionContext) marshalNTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Tool) graphql.Marshaler {
-	list := make(graphql.Array, len(v))
-	for i := range v {
-		list[i] = ec.marshalNTool2ᚖpalmaresᚋgraphᚋmodelᚐTool(ctx, sel, v[i])
-		if list[i] == graphql.Null {
-			return graphql.Null
-		}
+	b, ok := ec.appendToolList(ctx, nil, sel, v)
+	if !ok {
+		return graphql.Null
 	}
-	return list
+	return &encoded{b}
 }
 
 func (ec *executionContext) marshalNToolEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ToolEdge) graphql.Marshaler {
-	list := make(graphql.Array, len(v))
-	for i := range v {
-		list[i] = ec.marshalNToolEdge2ᚖpalmaresᚋgraphᚋmodelᚐToolEdge(ctx, sel, v[i])
-		if list[i] == graphql.Null {
-			return graphql.Null
-		}
+	b, ok := ec.appendToolEdgeList(ctx, nil, sel, v)
+	if !ok {
+		return graphql.Null
 	}
-	return list
+	return &encoded{b}
 }
 
 func (ec *executionContext) marshalNToolGroup2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolGroupᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ToolGroup) graphql.Marshaler {
-	list := make(graphql.Array, len(v))
-	for i := range v {
-		list[i] = ec.marshalNToolGroup2ᚖpalmaresᚋgraphᚋmodelᚐToolGroup(ctx, sel, v[i])
-		if list[i] == graphql.Null {
-			return graphql.Null
-		}
+	b, ok := ec.appendToolGroupList(ctx, nil, sel, v)
+	if !ok {
+		return graphql.Null
 	}
-	return list
+	return &encoded{b}
 }
 
 func (ec *executionContext) marshalNToolMoment2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolMomentᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ToolMoment) graphql.Marshaler {
-	list := make(graphql.Array, len(v))
-	for i := range v {
-		list[i] = ec.marshalNToolMoment2ᚖpalmaresᚋgraphᚋmodelᚐToolMoment(ctx, sel, v[i])
-		if list[i] == graphql.Null {
-			return graphql.Null
-		}
+	b, ok := ec.appendToolMomentList(ctx, nil, sel, v)
+	if !ok {
+		return graphql.Null
 	}
-	return list
+	return &encoded{b}
 }
 
 func (ec *executionContext) marshalN__Directive2ᚕgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐDirectiveᚄ(ctx context.Context, sel ast.SelectionSet, v []introspection.Directive) graphql.Marshaler {
@@ -9478,4 +8963,60 @@ func (ec *executionContext) marshalO__Type2ᚕgithubᚗcomᚋ99designsᚋgqlgen�
 		}
 	}
 	return list
+}
+
+// encoded is JSON.
+type encoded struct{ b []byte }
+
+func (e *encoded) MarshalGQL(w io.Writer) { _, _ = w.Write(e.b) }
+
+// Write makes encoded a buffer for other marshalers.
+func (e *encoded) Write(p []byte) (int, error) {
+	e.b = append(e.b, p...)
+	return len(p), nil
+}
+
+func (e *encoded) WriteString(s string) (int, error) {
+	e.b = append(e.b, s...)
+	return len(s), nil
+}
+
+func appendMarshaler(b []byte, m graphql.Marshaler) ([]byte, bool) {
+	if m == graphql.Null || m == nil {
+		return b, false
+	}
+	if direct, ok := m.(*encoded); ok {
+		return append(b, direct.b...), true
+	}
+	into := encoded{b}
+	m.MarshalGQL(&into)
+	return into.b, true
+}
+
+// appendText quotes a text. Only what JSON requires is escaped.
+func appendText(b []byte, s string) []byte {
+	const hex = "0123456789ABCDEF"
+	b = append(b, '"')
+	start := 0
+	for i := range len(s) {
+		c := s[i]
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		b = append(b, s[start:i]...)
+		start = i + 1
+		switch c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, '\\', 'n')
+		case '\r':
+			b = append(b, '\\', 'r')
+		case '\t':
+			b = append(b, '\\', 't')
+		default:
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+	}
+	return append(append(b, s[start:]...), '"')
 }

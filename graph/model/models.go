@@ -514,7 +514,7 @@ type ToolFilter struct {
 	PriceMax *float64 `json:"priceMax,omitempty"`
 	// Tools updated on or after this date.
 	UpdatedSince *string `json:"updatedSince,omitempty"`
-	// Text in the name or tagline, ignoring case and accents; at most 200 characters.
+	// Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category label, tagline or review. If no tool matches, words of 5 letters or more may contain a typo. At most 200 characters and 16 different words.
 	Search *string `json:"search,omitempty"`
 }
 
@@ -967,6 +967,8 @@ const (
 	ToolSortPriceAsc ToolSort = "price_asc"
 	// Highest `priceAmount` first, whatever its period.
 	ToolSortPriceDesc ToolSort = "price_desc"
+	// Best match of `filter.search` first: the exact name, names that start with the text, names with its words, then other matches; each by score. Requires a search.
+	ToolSortRelevance ToolSort = "relevance"
 )
 
 var AllToolSort = []ToolSort{
@@ -978,11 +980,12 @@ var AllToolSort = []ToolSort{
 	ToolSortUpdatedAsc,
 	ToolSortPriceAsc,
 	ToolSortPriceDesc,
+	ToolSortRelevance,
 }
 
 func (e ToolSort) IsValid() bool {
 	switch e {
-	case ToolSortScoreDesc, ToolSortScoreAsc, ToolSortNameAsc, ToolSortNameDesc, ToolSortUpdatedDesc, ToolSortUpdatedAsc, ToolSortPriceAsc, ToolSortPriceDesc:
+	case ToolSortScoreDesc, ToolSortScoreAsc, ToolSortNameAsc, ToolSortNameDesc, ToolSortUpdatedDesc, ToolSortUpdatedAsc, ToolSortPriceAsc, ToolSortPriceDesc, ToolSortRelevance:
 		return true
 	}
 	return false

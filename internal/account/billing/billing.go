@@ -89,10 +89,7 @@ func (b *Billing) Enabled() bool { return b.stripe != nil }
 // Customer returns the customer of an account, or nil if it never subscribed.
 func (b *Billing) Customer(ctx context.Context, acc *ent.Account) (*ent.Customer, error) {
 	row, err := b.Store.Current().Customer.Query().Where(customer.AccountID(acc.ID)).Only(ctx)
-	if ent.IsNotFound(err) {
-		return nil, nil
-	}
-	return row, store.Explain(err)
+	return row, store.Explain(ent.MaskNotFound(err))
 }
 
 // explain turns an error of Stripe into one whose message is for users.
@@ -118,32 +115,41 @@ const (
 	pathParam     = "id"
 )
 
+// collect returns all items of a list at Stripe.
+func collect[T any](list stripe.Seq2[T, error]) (all []T, err error) {
+	for item, err := range list {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, item)
+	}
+	return all, nil
+}
+
+// reported returns the error that Stripe reported, which is empty for other errors.
+func reported(err error) *stripe.Error {
+	e := &stripe.Error{}
+	_ = errors.As(err, &e)
+	return e
+}
+
 // missing reports whether Stripe does not have the object that a parameter names.
 func missing(err error, param string) bool {
-	var reported *stripe.Error
-	return errors.As(err, &reported) && reported.Code == stripe.ErrorCodeResourceMissing && reported.Param == param
+	e := reported(err)
+	return e.Code == stripe.ErrorCodeResourceMissing && e.Param == param
 }
 
 // rejected reports whether Stripe would reject the same request again.
 func rejected(err error) bool {
-	status := statusOf(err)
+	status := reported(err).HTTPStatusCode
 	return status >= 400 && status < 500 && status != http.StatusConflict && status != http.StatusTooManyRequests
 }
 
-// statusOf returns the status of Stripe's response, or 0.
-func statusOf(err error) int {
-	var reported *stripe.Error
-	if errors.As(err, &reported) {
-		return reported.HTTPStatusCode
-	}
-	return 0
-}
-
 // IsInvalidKey reports whether Stripe does not know our secret key.
-func IsInvalidKey(err error) bool { return statusOf(err) == http.StatusUnauthorized }
+func IsInvalidKey(err error) bool { return reported(err).HTTPStatusCode == http.StatusUnauthorized }
 
 // IsForbidden reports whether our secret key lacks a permission.
-func IsForbidden(err error) bool { return statusOf(err) == http.StatusForbidden }
+func IsForbidden(err error) bool { return reported(err).HTTPStatusCode == http.StatusForbidden }
 
 // callLimit counts the calls of accounts in the current minute.
 type callLimit struct {

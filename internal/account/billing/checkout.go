@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -71,7 +72,7 @@ func (b *Billing) openCheckout(ctx context.Context, row *ent.Customer, acc *ent.
 	if err != nil {
 		return "", err
 	}
-	if Live(stateOf(all).status) {
+	if Live(stateOf(all).Status) {
 		if err := b.refresh(ctx, row.ID, nil); err != nil {
 			return "", err
 		}
@@ -109,21 +110,14 @@ func (b *Billing) openCheckout(ctx context.Context, row *ent.Customer, acc *ent.
 
 // rejectsPrice reports whether the price of a checkout is missing or archived.
 func rejectsPrice(err error) bool {
-	var reported *stripe.Error
-	return errors.As(err, &reported) && reported.Type == stripe.ErrorTypeInvalidRequest && strings.HasPrefix(reported.Param, "line_items")
+	e := reported(err)
+	return e.Type == stripe.ErrorTypeInvalidRequest && strings.HasPrefix(e.Param, "line_items")
 }
 
-func (b *Billing) openCheckouts(ctx context.Context, customer string) (open []*stripe.CheckoutSession, err error) {
+func (b *Billing) openCheckouts(ctx context.Context, customer string) ([]*stripe.CheckoutSession, error) {
 	params := &stripe.CheckoutSessionListParams{Customer: &customer, Status: stripe.String(string(stripe.CheckoutSessionStatusOpen))}
-	for session, err := range b.stripe.V1CheckoutSessions.List(ctx, params).All(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		if session.Status == stripe.CheckoutSessionStatusOpen {
-			open = append(open, session)
-		}
-	}
-	return open, nil
+	all, err := collect(b.stripe.V1CheckoutSessions.List(ctx, params).All(ctx))
+	return slices.DeleteFunc(all, func(s *stripe.CheckoutSession) bool { return s.Status != stripe.CheckoutSessionStatusOpen }), err
 }
 
 func (b *Billing) checkoutParams(customer, price string, acc *ent.Account) *stripe.CheckoutSessionCreateParams {
@@ -173,7 +167,7 @@ func (b *Billing) Manage(ctx context.Context, acc *ent.Account) (address string,
 			return "", err
 		}
 		return "", problem.New(problem.BadInput, "The payment service no longer has your subscription. You can subscribe again.")
-	case statusOf(err) == http.StatusBadRequest && config == PortalConfigs{}:
+	case reported(err).HTTPStatusCode == http.StatusBadRequest && config == PortalConfigs{}:
 		b.Log.Error("Stripe has no billing portal: run palmares billing setup", "cause", err)
 		return "", problem.New(problem.Unavailable, "Cards and invoices are not available at the moment. Nothing was changed.")
 	case err != nil:

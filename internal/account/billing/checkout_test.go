@@ -39,7 +39,7 @@ func TestSubscribe(t *testing.T) {
 			"subscription_data[metadata][account]": fmt.Sprint(s.account.ID),
 			"success_url":                          publicURL + "/account/plan/done", "cancel_url": publicURL + "/account/plan",
 		})
-		if len(s.peer.made("GET /v1/prices")) > 0 {
+		if len(s.peer.requests("GET /v1/prices")) > 0 {
 			t.Error("got a lookup of the configured price, want none")
 		}
 		row, err := s.Customer(t.Context(), s.account)
@@ -65,7 +65,7 @@ func wantForm(t *testing.T, made call, want map[string]string) {
 // Concurrent calls return the same checkout of one customer.
 func TestSubscribeConcurrently(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
-		s.togetherOn("POST /v1/customers", 2)
+		s.holdResponses("POST /v1/customers", 2)
 		addresses := make([]string, 2)
 		var both sync.WaitGroup
 		for i := range addresses {
@@ -85,16 +85,16 @@ func TestSubscribeConcurrently(t *testing.T) {
 	})
 }
 
-// togetherOn delays responses to a request until it was received many times.
-func (s *shop) togetherOn(what string, many int) {
+// holdResponses delays responses to a request until it was received many times.
+func (s *shop) holdResponses(what string, many int) {
 	var mu sync.Mutex
-	there, all := 0, make(chan struct{})
+	received, all := 0, make(chan struct{})
 	s.peer.onReading(func(made string) {
 		if made != what {
 			return
 		}
 		mu.Lock()
-		if there++; there == many {
+		if received++; received == many {
 			close(all)
 		}
 		mu.Unlock()
@@ -113,7 +113,7 @@ func (s *shop) wantCustomers(want int) {
 // If Stripe has created two customers, only one is used.
 func TestSubscribeWithTwoIdempotencyKeys(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
-		s.togetherOn("POST /v1/customers", 2)
+		s.holdResponses("POST /v1/customers", 2)
 		var both sync.WaitGroup
 		for range 2 {
 			both.Go(func() {
@@ -121,7 +121,7 @@ func TestSubscribeWithTwoIdempotencyKeys(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			for len(s.peer.made("POST /v1/customers")) == 0 { // until the first request has been sent
+			for len(s.peer.requests("POST /v1/customers")) == 0 { // until the first request has been sent
 				time.Sleep(time.Millisecond)
 			}
 			s.wait(61 * time.Second)
@@ -138,7 +138,7 @@ func TestSubscribeReusesOpenCheckout(t *testing.T) {
 		if err != nil || address != "https://checkout.stripe.test/left-open" {
 			t.Errorf("got %q, %v, want an address", address, err)
 		}
-		if len(s.peer.made("POST /v1/checkout/sessions")) > 0 {
+		if len(s.peer.requests("POST /v1/checkout/sessions")) > 0 {
 			t.Error("got a second checkout, want the open one")
 		}
 	})
@@ -152,7 +152,7 @@ func TestSubscribeTwice(t *testing.T) {
 		_, err := s.Subscribe(t.Context(), s.account)
 		wantProblem(t, err, problem.BadInput)
 		s.wantPlan(auth.Pro)
-		if len(s.peer.made("POST /v1/checkout/sessions")) > 0 {
+		if len(s.peer.requests("POST /v1/checkout/sessions")) > 0 {
 			t.Error("got a second checkout, want the open one")
 		}
 	})
@@ -175,9 +175,9 @@ func TestManySubscriptions(t *testing.T) {
 			all = append(all, s.started(stripe.SubscriptionStatusCanceled))
 		}
 		all[20].status = stripe.SubscriptionStatusActive
-		s.isNow(stripe.EventTypeCustomerSubscriptionCreated, all...)
+		s.sendChange(stripe.EventTypeCustomerSubscriptionCreated, all...)
 		s.wantPlan(auth.Pro)
-		if n := len(s.peer.made("GET /v1/subscriptions")); n != 3 {
+		if n := len(s.peer.requests("GET /v1/subscriptions")); n != 3 {
 			t.Errorf("got %d pages read, want 3", n)
 		}
 	})
@@ -275,8 +275,8 @@ func TestManageBeforeSetUp(t *testing.T) {
 		_, err := s.Manage(t.Context(), s.account)
 		wantProblem(t, err, problem.Unavailable)
 		said := problem.Of(err).Message
-		s.wantOwnWords(said)
-		if strings.Contains(said, "does not response") {
+		s.wantNoForeignText(said)
+		if strings.Contains(said, "billing setup") {
 			t.Errorf("got %q, want no instructions for operators", said)
 		}
 		if !strings.Contains(s.log.String(), "run palmares billing setup") {
@@ -319,7 +319,7 @@ func TestSetUpManaging(t *testing.T) {
 			"features[customer_update][allowed_updates][0]": "address", "features[customer_update][allowed_updates][1]": "tax_id",
 			"metadata[made_by]": "palmares billing setup",
 		})
-		wantForm(t, s.peer.made("GET /v1/billing_portal/configurations")[0], map[string]string{"active": "true"})
+		wantForm(t, s.peer.requests("GET /v1/billing_portal/configurations")[0], map[string]string{"active": "true"})
 	})
 }
 
@@ -331,7 +331,7 @@ func TestManageDeletedCustomer(t *testing.T) {
 		s.peer.forget("cus_1")
 		_, err := s.Manage(t.Context(), s.account)
 		wantProblem(t, err, problem.BadInput)
-		s.wantOwnWords(problem.Of(err).Message)
+		s.wantNoForeignText(problem.Of(err).Message)
 		s.wantPlan(auth.Developer)
 		s.wantNewCustomer()
 	})
@@ -354,7 +354,7 @@ func TestCallLimit(t *testing.T) {
 		wantProblem(t, err, problem.TooMany)
 		_, err = s.Subscribe(t.Context(), s.account)
 		wantProblem(t, err, problem.TooMany)
-		if n := len(s.peer.made("POST /v1/billing_portal/sessions")); n != maxCallsPerMinute/2 {
+		if n := len(s.peer.requests("POST /v1/billing_portal/sessions")); n != maxCallsPerMinute/2 {
 			t.Errorf("got %d calls, want %d", n, maxCallsPerMinute/2)
 		}
 		if err := s.limit.count(s.account.ID+1, s.clock()); err != nil {
@@ -378,7 +378,7 @@ func TestCancel(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.peer.only(t, "DELETE /v1/subscriptions/"+live.id)
-		if len(s.peer.made("DELETE /v1/subscriptions/"+over.id)) > 0 {
+		if len(s.peer.requests("DELETE /v1/subscriptions/"+over.id)) > 0 {
 			t.Error("got an ended subscription canceled again, want it left alone")
 		}
 		if err := s.accounts.Delete(t.Context(), s.account); err != nil {
@@ -410,7 +410,7 @@ func TestCancelWithOpenCheckout(t *testing.T) {
 		}
 		wantForm(t, s.peer.only(t, "GET /v1/checkout/sessions"), map[string]string{"customer": "cus_1", "status": "open"})
 		s.peer.only(t, "POST /v1/checkout/sessions/cs_open/expire")
-		if len(s.peer.made("POST /v1/checkout/sessions/cs_paid/expire")) > 0 {
+		if len(s.peer.requests("POST /v1/checkout/sessions/cs_paid/expire")) > 0 {
 			t.Error("got a paid checkout expired, want it left alone")
 		}
 	})
@@ -423,7 +423,7 @@ func TestCancelWhileStripeFails(t *testing.T) {
 		s.peer.breakWith(internalError)
 		err := s.Cancel(t.Context(), s.account)
 		wantProblem(t, err, problem.Unavailable)
-		s.wantOwnWords(problem.Of(err).Message)
+		s.wantNoForeignText(problem.Of(err).Message)
 		s.wantPlan(auth.Pro)
 		if after := s.row(); after.String() != before.String() {
 			t.Errorf("got %v, want %v", after, before)

@@ -40,7 +40,7 @@ func TestInvalidSignatures(t *testing.T) {
 			}
 		}
 		s.wantPlan(auth.Developer)
-		if len(s.peer.made("GET /v1/subscriptions")) > 0 || s.applied() > 0 {
+		if len(s.peer.requests("GET /v1/subscriptions")) > 0 || s.applied() > 0 {
 			t.Error("got an event applied, want none")
 		}
 		s.wantStatus(s.deliver(t.Context(), event, good), http.StatusOK)
@@ -91,7 +91,7 @@ func TestIgnoredEvents(t *testing.T) {
 			s.wantStatus(s.send(eventAbout("evt_nobody", "balance.available", object)), http.StatusOK)
 		}
 		s.wantStatus(s.send([]byte(`{"object":"event","id":"evt_empty"}`)), http.StatusOK)
-		if len(s.peer.made("GET /v1/subscriptions")) > 0 || s.applied() > 0 {
+		if len(s.peer.requests("GET /v1/subscriptions")) > 0 || s.applied() > 0 {
 			t.Error("got an event applied, want none")
 		}
 	})
@@ -128,7 +128,7 @@ func TestSameEventConcurrently(t *testing.T) {
 		const many = 20
 		s.customer()
 		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
-		s.togetherOn("GET /v1/subscriptions", many)
+		s.holdResponses("GET /v1/subscriptions", many)
 		event := s.event(stripe.EventTypeCustomerSubscriptionCreated)
 		codes := make([]int, many)
 		var all sync.WaitGroup
@@ -159,7 +159,7 @@ func TestReorderedEvents(t *testing.T) {
 		old := s.subscribed()
 		old.status = stripe.SubscriptionStatusCanceled
 		s.wait(time.Hour)
-		s.isNow(stripe.EventTypeCustomerSubscriptionCreated, s.started(stripe.SubscriptionStatusActive), old)
+		s.sendChange(stripe.EventTypeCustomerSubscriptionCreated, s.started(stripe.SubscriptionStatusActive), old)
 		s.wantStatus(s.send(s.event(stripe.EventTypeCustomerSubscriptionDeleted)), http.StatusOK)
 		s.wantPlan(auth.Pro)
 		if n := s.smtp.Count(owner); n != 0 {
@@ -172,14 +172,14 @@ func TestReorderedEvents(t *testing.T) {
 func TestOvertakenEvent(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		sub := s.subscribed()
-		read, goOn := make(chan struct{}), make(chan struct{})
+		read, proceed := make(chan struct{}), make(chan struct{})
 		var first sync.Once
 		s.peer.onReading(func(string) {
 			held := false
 			first.Do(func() { held = true })
 			if held {
 				close(read)
-				<-goOn
+				<-proceed
 			}
 		})
 		slow := make(chan int)
@@ -187,9 +187,9 @@ func TestOvertakenEvent(t *testing.T) {
 		go func() { slow <- s.send(event).Code }()
 		<-read // the slow one has read that it is active
 		sub.status = stripe.SubscriptionStatusCanceled
-		s.isNow(stripe.EventTypeCustomerSubscriptionDeleted, sub)
+		s.sendChange(stripe.EventTypeCustomerSubscriptionDeleted, sub)
 		s.wantPlan(auth.Developer)
-		close(goOn)
+		close(proceed)
 		if code := <-slow; code != http.StatusOK {
 			t.Errorf("got status %d, want 200", code)
 		}
@@ -235,7 +235,7 @@ func TestCustomerDeleted(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.subscribed()
 		s.peer.forget("cus_1")
-		s.isNow(stripe.EventTypeCustomerDeleted)
+		s.sendChange(stripe.EventTypeCustomerDeleted)
 		s.wantPlan(auth.Developer)
 		s.wantNewCustomer()
 	})
@@ -317,7 +317,7 @@ func TestEventSignedInTheFuture(t *testing.T) {
 			if w.Code != http.StatusBadRequest {
 				t.Errorf("%s ahead: got %d %s, want 400", name, w.Code, w.Body)
 			}
-			s.wantOwnWords(w.Body.String())
+			s.wantNoForeignText(w.Body.String())
 		}
 		s.wantPlan(auth.Developer)
 		if got := s.applied(); got != 0 {

@@ -34,7 +34,7 @@ func TestStripeFails(t *testing.T) {
 		s.peer.repair()
 		s.wantStatus(s.send(event), http.StatusOK)
 		s.wantPlan(auth.Pro)
-		if !strings.Contains(s.log.String(), stripesWords) {
+		if !strings.Contains(s.log.String(), stripeMessage) {
 			t.Error("got no cause in the log, want one")
 		}
 	})
@@ -84,7 +84,7 @@ func TestFailedCalls(t *testing.T) {
 				if said := problem.Of(err); said.Code != c.code || !strings.Contains(said.Message, c.says) {
 					t.Errorf("%s, %s: got %v, want %s: %s", name, what, err, c.code, c.says)
 				}
-				s.wantOwnWords(problem.Of(err).Message)
+				s.wantNoForeignText(problem.Of(err).Message)
 			}
 		}
 	})
@@ -108,8 +108,8 @@ func TestSubscribeAfterAnError(t *testing.T) {
 		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
 			t.Fatal(err)
 		}
-		tries := s.peer.made("POST /v1/customers")
-		first, last := tries[0], tries[len(tries)-1]
+		attempts := s.peer.requests("POST /v1/customers")
+		first, last := attempts[0], attempts[len(attempts)-1]
 		if first.key == "" || first.key == last.key {
 			t.Errorf("got keys %q and %q, want different ones", first.key, last.key)
 		}

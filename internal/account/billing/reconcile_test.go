@@ -35,13 +35,13 @@ func TestOverdueEventReads(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.subscribed()
 		s.wait(month + renewalOverdue + time.Second)
-		before := len(s.peer.made("GET /v1/subscriptions"))
+		before := len(s.peer.requests("GET /v1/subscriptions"))
 		for range 61 {
 			s.reconcile(t.Context())
 			s.wait(time.Minute)
 		}
 		s.reconcile(t.Context())
-		if n := len(s.peer.made("GET /v1/subscriptions")) - before; n != 2 {
+		if n := len(s.peer.requests("GET /v1/subscriptions")) - before; n != 2 {
 			t.Errorf("got %d reads", n)
 		}
 	})
@@ -54,7 +54,7 @@ func TestLostCheckoutEvent(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
-		before := len(s.peer.made(reading))
+		before := len(s.peer.requests(reading))
 		s.wait(paymentOverdue)
 		s.reconcile(t.Context())
 		s.wantPlan(auth.Developer) // the event may still arrive
@@ -63,7 +63,7 @@ func TestLostCheckoutEvent(t *testing.T) {
 		s.wantPlan(auth.Pro)
 		s.wait(paymentOverdue + time.Second)
 		s.reconcile(t.Context())
-		if n := len(s.peer.made(reading)) - before; n != 1 {
+		if n := len(s.peer.requests(reading)) - before; n != 1 {
 			t.Errorf("got %d reads", n)
 		}
 	})
@@ -75,10 +75,10 @@ func TestUnpaidCheckout(t *testing.T) {
 		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
 			t.Fatal(err)
 		}
-		before := len(s.peer.made(reading))
+		before := len(s.peer.requests(reading))
 		reads := func() int {
 			s.reconcile(t.Context())
-			return len(s.peer.made(reading)) - before
+			return len(s.peer.requests(reading)) - before
 		}
 		for i := range 3 {
 			s.wait(paymentOverdue + time.Second)
@@ -102,7 +102,7 @@ func TestEmailChanged(t *testing.T) {
 		s.subscribed()
 		s.reconcile(t.Context())
 		const what = "POST /v1/customers/cus_1"
-		if len(s.peer.made(what)) > 0 {
+		if len(s.peer.requests(what)) > 0 {
 			t.Error("got an update, want none")
 		}
 		if err := s.Store.Write.Account.UpdateOne(s.account).SetEmail("new@example.com").Exec(t.Context()); err != nil {
@@ -138,7 +138,7 @@ func TestAccountDeletedConcurrently(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		sub := s.subscribed()
 		sub.status = stripe.SubscriptionStatusPastDue
-		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
+		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
 		row := s.row() // without its account
 		if err := s.notifyPaymentFailed(t.Context(), row); err != nil {
 			t.Error(err)
@@ -161,7 +161,7 @@ func TestOneCustomerFails(t *testing.T) {
 		}
 		s.peer.forget("cus_0")
 		sub.status = stripe.SubscriptionStatusPastDue
-		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
+		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
 		s.reconcile(t.Context())
 		s.smtp.Wait(t, owner)
 		row, err := s.Store.Write.Customer.Get(t.Context(), "cus_0")
@@ -175,7 +175,7 @@ func TestDeleteOldEvents(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		sub := s.subscribed()
 		s.wait(eventRetention - time.Second)
-		s.isNow(stripe.EventTypeInvoicePaid, sub)
+		s.sendChange(stripe.EventTypeInvoicePaid, sub)
 		for _, want := range []int{2, 1} {
 			if err := DeleteOldEvents(t.Context(), s.Store, s.clock()); err != nil {
 				t.Fatal(err)
@@ -193,7 +193,7 @@ func TestRun(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		sub := s.subscribed()
 		sub.status = stripe.SubscriptionStatusPastDue
-		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
+		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); s.Run(ctx) }()
@@ -211,7 +211,7 @@ func TestReturnedDebit(t *testing.T) {
 		s.wait(month)
 		sub.status, sub.invoiced = stripe.SubscriptionStatusPastDue, s.clock().Add(-8*24*time.Hour)
 		sub.finalizedAt = sub.invoiced
-		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
+		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
 		s.wantPlan(auth.Pro)
 		s.wantNotice(s.clock().Add(Grace))
 		s.wantGraceUntil(s.clock().Add(Grace))
@@ -247,7 +247,7 @@ func TestGraceIsNotExtended(t *testing.T) {
 		sub.status = stripe.SubscriptionStatusPastDue
 		for range 3 {
 			sub.invoiced, sub.finalizedAt = s.clock(), s.clock()
-			s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
+			s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
 			s.wait(2 * 24 * time.Hour)
 		}
 		s.wantNotice(end)
@@ -276,7 +276,7 @@ func TestGraceAlreadyEnded(t *testing.T) {
 		sub := s.started(stripe.SubscriptionStatusPastDue)
 		sub.invoiced = s.clock().Add(-2 * Grace)
 		sub.finalizedAt = s.clock().Add(-Grace)
-		s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, sub)
+		s.sendChange(stripe.EventTypeCustomerSubscriptionUpdated, sub)
 		s.wantPlan(auth.Developer)
 		s.reconcile(t.Context())
 		if n := s.smtp.Count(owner); n != 0 {
@@ -292,7 +292,7 @@ func TestRemainingGrace(t *testing.T) {
 		sub := s.started(stripe.SubscriptionStatusPastDue)
 		sub.invoiced = s.clock().Add(-2 * Grace)
 		sub.finalizedAt = s.clock().Add(-Grace + time.Hour)
-		s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, sub)
+		s.sendChange(stripe.EventTypeCustomerSubscriptionUpdated, sub)
 		s.wantNotice(s.clock().Add(time.Hour))
 		s.wantGraceUntil(s.clock().Add(time.Hour))
 	})
@@ -304,7 +304,7 @@ func TestNoticeIsRetried(t *testing.T) {
 		sub := s.subscribed()
 		sub.status = stripe.SubscriptionStatusPastDue
 		s.smtp.Stop()
-		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
+		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
 		s.reconcile(t.Context())
 		if s.row().NoticedAt != nil {
 			t.Error("got the customer marked as notified, want not")
@@ -323,7 +323,7 @@ func TestNoticeFromSeveralServers(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		sub := s.subscribed()
 		sub.status = stripe.SubscriptionStatusPastDue
-		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
+		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
 		seen, err := s.Store.Current().Customer.Query().WithAccount().Only(t.Context()) // by each server
 		if err != nil {
 			t.Fatal(err)
@@ -346,9 +346,9 @@ func TestNoticeFromSeveralServers(t *testing.T) {
 // A permanent failure is logged once, not every minute.
 func TestRejectedNotice(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
-		tries := 0
+		attempts := 0
 		refusing := testkit.StartSMTPWith(t, testkit.SMTPOptions{Rcpt: func(string) error {
-			tries++
+			attempts++
 			return &smtp.SMTPError{Code: 550, Message: "no such user"}
 		}})
 		var err error
@@ -357,12 +357,12 @@ func TestRejectedNotice(t *testing.T) {
 		}
 		sub := s.subscribed()
 		sub.status = stripe.SubscriptionStatusPastDue
-		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
+		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
 		for range 3 {
 			s.reconcile(t.Context())
 		}
-		if tries != 1 || s.row().NoticedAt == nil {
-			t.Errorf("got %d attempts, want 1 that marks the customer as notified", tries)
+		if attempts != 1 || s.row().NoticedAt == nil {
+			t.Errorf("got %d attempts, want 1 that marks the customer as notified", attempts)
 		}
 		if n := strings.Count(s.log.String(), "notifying of a failed payment failed"); n != 1 {
 			t.Errorf("got %d log lines, want 1: %s", n, s.log)

@@ -12,7 +12,6 @@ import (
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/ent/account"
-	"palmares/ent/billingevent"
 	"palmares/ent/customer"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
@@ -54,15 +53,6 @@ func PlanOf(row *ent.Customer, now time.Time) auth.Plan {
 	return auth.Developer
 }
 
-// state is what is stored of a subscription.
-type state struct {
-	subscription string
-	status       string
-	periodEnd    *time.Time // or when it ends, if that is another day
-	cancels      bool
-	pastDueSince *time.Time
-}
-
 // ranks order subscriptions by value.
 var ranks = map[stripe.SubscriptionStatus]int{
 	stripe.SubscriptionStatusActive:     5,
@@ -73,31 +63,27 @@ var ranks = map[stripe.SubscriptionStatus]int{
 	stripe.SubscriptionStatusIncomplete: 2,
 }
 
-// stateOf returns the state of the subscription that counts: the most valuable
-// one, and of these the newest.
-func stateOf(all []*stripe.Subscription) state {
+// stateOf returns what is stored of the subscription that counts: the most
+// valuable one, and of these the newest.
+func stateOf(all []*stripe.Subscription) *ent.Customer {
 	if len(all) == 0 {
-		return state{}
+		return &ent.Customer{}
 	}
 	s := slices.MaxFunc(all, func(a, b *stripe.Subscription) int {
 		return cmp.Or(cmp.Compare(ranks[a.Status], ranks[b.Status]), cmp.Compare(a.Created, b.Created))
 	})
-	current := state{subscription: s.ID, status: string(s.Status), cancels: s.CancelAtPeriodEnd || s.CancelAt > 0}
-	if s.Items != nil {
+	current := &ent.Customer{Subscription: s.ID, Status: string(s.Status), Cancels: s.CancelAtPeriodEnd || s.CancelAt > 0}
+	periodEnd := s.CancelAt // which may be another day than the end of the period
+	if s.Items != nil && periodEnd == 0 {
 		for _, item := range s.Items.Data {
-			end := unixTime(item.CurrentPeriodEnd)
-			if end != nil && (current.periodEnd == nil || end.After(*current.periodEnd)) {
-				current.periodEnd = end
-			}
+			periodEnd = max(periodEnd, item.CurrentPeriodEnd)
 		}
 	}
-	if s.CancelAt > 0 {
-		current.periodEnd = unixTime(s.CancelAt)
-	}
-	if invoice := s.LatestInvoice; current.status == StatusPastDue && invoice != nil { // it is the unpaid one
-		current.pastDueSince = unixTime(invoice.Created)
+	current.PeriodEnd = unixTime(periodEnd)
+	if invoice := s.LatestInvoice; current.Status == StatusPastDue && invoice != nil { // it is the unpaid one
+		current.PastDueSince = unixTime(invoice.Created)
 		if invoice.StatusTransitions != nil && invoice.StatusTransitions.FinalizedAt > 0 {
-			current.pastDueSince = unixTime(invoice.StatusTransitions.FinalizedAt)
+			current.PastDueSince = unixTime(invoice.StatusTransitions.FinalizedAt)
 		}
 	}
 	return current
@@ -116,23 +102,14 @@ func unixTime(seconds int64) *time.Time {
 func (b *Billing) subscriptions(ctx context.Context, customer string) ([]*stripe.Subscription, error) {
 	params := &stripe.SubscriptionListParams{Customer: &customer, Status: stripe.String("all")}
 	params.AddExpand("data.latest_invoice")
-	var all []*stripe.Subscription
-	for s, err := range b.stripe.V1Subscriptions.List(ctx, params).All(ctx) {
-		if missing(err, customerParam) {
-			return nil, nil // the customer was deleted at Stripe
-		}
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, s)
+	all, err := collect(b.stripe.V1Subscriptions.List(ctx, params).All(ctx))
+	if missing(err, customerParam) {
+		return nil, nil // the customer was deleted at Stripe
 	}
-	return all, nil
+	return all, err
 }
 
-var (
-	errOutdated = errors.New("the customer was updated concurrently")
-	errApplied  = errors.New("the event was already applied")
-)
+var errOutdated = errors.New("the customer was updated concurrently")
 
 // refresh updates a customer and sends an email if the account loses Pro.
 func (b *Billing) refresh(ctx context.Context, id string, event *stripe.Event) error {
@@ -166,44 +143,33 @@ func (b *Billing) update(ctx context.Context, id string, event *stripe.Event) (d
 			return nil, explain(err)
 		}
 		demoted, err := b.save(ctx, row, stateOf(all), event)
-		switch {
-		case errors.Is(err, errOutdated):
-			continue
-		case errors.Is(err, errApplied):
-			return nil, nil
+		if !errors.Is(err, errOutdated) {
+			return demoted, err
 		}
-		return demoted, err
 	}
 	return nil, &problem.Problem{Code: problem.Unavailable, Message: "The subscription is being changed by other requests. Try again in a minute.", Cause: errOutdated}
 }
 
 // save stores the state of a subscription and changes the account's plan.
-func (b *Billing) save(ctx context.Context, row *ent.Customer, current state, event *stripe.Event) (demoted *ent.Account, err error) {
+func (b *Billing) save(ctx context.Context, row, current *ent.Customer, event *stripe.Event) (demoted *ent.Account, err error) {
 	now := b.now().UTC()
-	if current.status == StatusPastDue {
-		current.pastDueSince = graceStart(row, current.pastDueSince, now)
+	if current.Status == StatusPastDue {
+		current.PastDueSince = graceStart(row, current.PastDueSince, now)
 	}
 	err = b.Store.Update(ctx, func(tx *ent.Tx) error {
 		demoted = nil
-		if event != nil {
-			applied, err := tx.BillingEvent.Query().Where(billingevent.ID(event.ID)).Exist(ctx)
-			if err != nil {
-				return err
-			}
-			if applied {
-				return errApplied
-			}
+		if event != nil { // fails if the event was already applied
 			if err := tx.BillingEvent.Create().SetID(event.ID).SetType(string(event.Type)).SetAppliedAt(now).Exec(ctx); err != nil {
 				return err
 			}
 		}
 		update := tx.Customer.Update().Where(customer.ID(row.ID), customer.Revision(row.Revision)).AddRevision(1).
-			SetSubscription(current.subscription).SetStatus(current.status).SetCancels(current.cancels).SetReadAt(now).
-			SetNillablePeriodEnd(current.periodEnd).SetNillablePastDueSince(current.pastDueSince)
-		if current.periodEnd == nil {
+			SetSubscription(current.Subscription).SetStatus(current.Status).SetCancels(current.Cancels).SetReadAt(now).
+			SetNillablePeriodEnd(current.PeriodEnd).SetNillablePastDueSince(current.PastDueSince)
+		if current.PeriodEnd == nil {
 			update.ClearPeriodEnd()
 		}
-		if current.pastDueSince == nil {
+		if current.PastDueSince == nil {
 			update.ClearPastDueSince().ClearNoticedAt() // the next failed payment causes another email
 		}
 		updated, err := update.Save(ctx)
@@ -216,11 +182,11 @@ func (b *Billing) save(ctx context.Context, row *ent.Customer, current state, ev
 		if row.AccountID == nil {
 			return nil
 		}
-		demoted, err = setPlan(ctx, tx, *row.AccountID, PlanOf(&ent.Customer{Status: current.status, PastDueSince: current.pastDueSince}, now))
+		demoted, err = setPlan(ctx, tx, *row.AccountID, PlanOf(current, now))
 		return err
 	})
 	if ent.IsConstraintError(err) {
-		err = errApplied // concurrently
+		return nil, nil // the event was applied concurrently
 	}
 	return demoted, err
 }
@@ -289,7 +255,7 @@ func (b *Billing) refreshSince(ctx context.Context, seen *ent.Customer, acc *ent
 		return nil
 	}
 	if b.limit.count(acc.ID, b.now()) != nil {
-		return nil // the stored state has to do for the rest of the minute
+		return nil // use the stored state for the rest of the minute
 	}
 	return b.refresh(ctx, row.ID, nil)
 }

@@ -22,7 +22,7 @@ func (s *shop) wantReads(want int) {
 	if err := s.Sync(s.t.Context(), s.account); err != nil {
 		s.t.Error(err)
 	}
-	if n := len(s.peer.made(reading)); n != want {
+	if n := len(s.peer.requests(reading)); n != want {
 		s.t.Errorf("got %d reads, want %d", n, want)
 	}
 }
@@ -50,7 +50,7 @@ func TestSyncAfterPaying(t *testing.T) {
 		s.wantReads(2)
 		s.wantPlan(auth.Pro)
 
-		s.isNow(stripe.EventTypeCustomerSubscriptionDeleted) // reads too
+		s.sendChange(stripe.EventTypeCustomerSubscriptionDeleted) // reads too
 		for reads := range maxCallsPerMinute - 2 {
 			s.wantReads(4 + reads)
 		}
@@ -78,8 +78,8 @@ func TestConcurrentSyncs(t *testing.T) {
 		const many = 20
 		s.customer()
 		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
-		first, goOn := make(chan struct{}, many), make(chan struct{})
-		s.peer.onReading(func(string) { first <- struct{}{}; <-goOn })
+		first, proceed := make(chan struct{}, many), make(chan struct{})
+		s.peer.onReading(func(string) { first <- struct{}{}; <-proceed })
 		// The first caller is canceled; the others still get the result.
 		ctx, leave := context.WithCancel(t.Context())
 		left := make(chan error)
@@ -99,11 +99,11 @@ func TestConcurrentSyncs(t *testing.T) {
 		if <-left == nil {
 			t.Error("canceled call: got no error, want one")
 		}
-		wait.Until(t, "all have come", func() bool { return started.Load() == many })
-		close(goOn)
+		wait.Until(t, "all calls have started", func() bool { return started.Load() == many })
+		close(proceed)
 		all.Wait()
 		s.wantPlan(auth.Pro)
-		if n := len(s.peer.made(reading)); n != 1 {
+		if n := len(s.peer.requests(reading)); n != 1 {
 			t.Errorf("got %d reads", n)
 		}
 	})
@@ -114,9 +114,9 @@ func TestSyncDuringAnEvent(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
 		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
-		var came atomic.Bool
+		var eventSent atomic.Bool
 		s.peer.onReading(func(string) {
-			if !came.Swap(true) { // the event causes a read too
+			if !eventSent.Swap(true) { // the event causes a read too
 				s.wantStatus(s.send(s.event(stripe.EventTypeCustomerSubscriptionCreated)), 200)
 			}
 		})
@@ -124,20 +124,20 @@ func TestSyncDuringAnEvent(t *testing.T) {
 			t.Error(err)
 		}
 		s.wantPlan(auth.Pro)
-		if n := len(s.peer.made(reading)); n != 2 { // for the event and for Sync
+		if n := len(s.peer.requests(reading)); n != 2 { // for the event and for Sync
 			t.Errorf("got %d reads", n)
 		}
 	})
 }
 
 // ClearManualPlan does not count as a read.
-func TestSyncDuringHandBack(t *testing.T) {
+func TestSyncDuringClearManualPlan(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.customer()
 		s.setManually(auth.Developer)
 		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		var once sync.Once
-		s.peer.onReading(func(string) { once.Do(func() { s.wantHandBack(auth.Developer) }) })
+		s.peer.onReading(func(string) { once.Do(func() { s.wantPlanAfterClearing(auth.Developer) }) })
 		if err := s.Sync(t.Context(), s.account); err != nil {
 			t.Error(err)
 		}
@@ -170,20 +170,20 @@ func TestSubscriptionLifecycle(t *testing.T) {
 
 		s.wait(month)
 		sub.periodEnd = sub.periodEnd.Add(month)
-		s.isNow(stripe.EventTypeInvoicePaid, sub)
+		s.sendChange(stripe.EventTypeInvoicePaid, sub)
 		s.wantPlan(auth.Pro)
 		s.wantPeriodEnd(sub.periodEnd)
 
-		s.fallBehind(&sub)
-		s.recover(&sub)
-		s.fallBehind(&sub) // a later failure causes another email
-		s.recover(&sub)
+		s.failPayment(&sub)
+		s.payInvoice(&sub)
+		s.failPayment(&sub) // a later failure causes another email
+		s.payInvoice(&sub)
 		if n := s.smtp.Count(owner); n != 2 {
 			t.Errorf("got %d emails", n)
 		}
 
 		sub.cancels = true
-		s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, sub)
+		s.sendChange(stripe.EventTypeCustomerSubscriptionUpdated, sub)
 		s.wantPlan(auth.Pro) // until the period ends
 		if !s.row().Cancels {
 			t.Error("got a subscription that renews, want one that is canceled")
@@ -191,7 +191,7 @@ func TestSubscriptionLifecycle(t *testing.T) {
 
 		s.wait(month)
 		sub.status = stripe.SubscriptionStatusCanceled
-		s.isNow(stripe.EventTypeCustomerSubscriptionDeleted, sub)
+		s.sendChange(stripe.EventTypeCustomerSubscriptionDeleted, sub)
 		s.wantPlan(auth.Developer)
 		if email := s.smtp.Wait(t, owner); !strings.Contains(email, "has ended") {
 			t.Errorf("got email %s, want that Pro has ended", email)
@@ -200,26 +200,26 @@ func TestSubscriptionLifecycle(t *testing.T) {
 		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
 			t.Fatal(err)
 		}
-		s.isNow(stripe.EventTypeCheckoutSessionCompleted, sub, s.started(stripe.SubscriptionStatusActive))
+		s.sendChange(stripe.EventTypeCheckoutSessionCompleted, sub, s.started(stripe.SubscriptionStatusActive))
 		s.wantPlan(auth.Pro)
-		if n := len(s.peer.made("POST /v1/customers")); n != 1 {
+		if n := len(s.peer.requests("POST /v1/customers")); n != 1 {
 			t.Errorf("got %d customers, want 1", n)
 		}
 	})
 }
 
-// fallBehind fails a payment: the account keeps Pro and gets one email.
-func (s *shop) fallBehind(sub *subscription) {
+// failPayment fails a payment: the account keeps Pro and gets one email.
+func (s *shop) failPayment(sub *subscription) {
 	s.t.Helper()
 	sub.status, sub.invoiced = stripe.SubscriptionStatusPastDue, s.clock().Add(-time.Hour)
 	until := s.clock().Add(Grace).UTC().Format("2 January 2006")
-	s.isNow(stripe.EventTypeInvoicePaymentFailed, *sub)
+	s.sendChange(stripe.EventTypeInvoicePaymentFailed, *sub)
 	s.wantPlan(auth.Pro)
 	for range 3 {
 		s.reconcile(s.t.Context())
 		s.wait(time.Hour)
 	}
-	s.isNow(stripe.EventTypeInvoicePaymentFailed, *sub) // second attempt
+	s.sendChange(stripe.EventTypeInvoicePaymentFailed, *sub) // second attempt
 	s.reconcile(s.t.Context())
 	s.wantPlan(auth.Pro)
 	if email := s.smtp.Wait(s.t, owner); !strings.Contains(email, until) || !strings.Contains(email, "failed") {
@@ -227,10 +227,10 @@ func (s *shop) fallBehind(sub *subscription) {
 	}
 }
 
-func (s *shop) recover(sub *subscription) {
+func (s *shop) payInvoice(sub *subscription) {
 	s.t.Helper()
 	sub.status = stripe.SubscriptionStatusActive
-	s.isNow(stripe.EventTypeInvoicePaid, *sub)
+	s.sendChange(stripe.EventTypeInvoicePaid, *sub)
 	s.wantPlan(auth.Pro)
 	if row := s.row(); row.PastDueSince != nil || row.NoticedAt != nil {
 		s.t.Errorf("got customer %v, want no failure", row)
@@ -250,7 +250,7 @@ func TestGraceEnds(t *testing.T) {
 		sub := s.subscribed()
 		sub.status, sub.invoiced = stripe.SubscriptionStatusPastDue, s.clock().Add(-2*time.Hour)
 		sub.finalizedAt = s.clock().Add(-time.Hour)
-		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
+		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
 		s.reconcile(t.Context())
 		s.smtp.Wait(t, owner)
 
@@ -270,7 +270,7 @@ func TestGraceEnds(t *testing.T) {
 
 		// A late payment restores Pro.
 		sub.status = stripe.SubscriptionStatusActive
-		s.isNow(stripe.EventTypeInvoicePaid, sub)
+		s.sendChange(stripe.EventTypeInvoicePaid, sub)
 		s.wantPlan(auth.Pro)
 		if n := s.smtp.Count(owner); n != 2 {
 			t.Errorf("got %d emails", n)
@@ -293,12 +293,12 @@ func TestStatuses(t *testing.T) {
 			"a word of next year's":                    auth.Developer,
 		} {
 			sub := s.started(status)
-			s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, sub)
+			s.sendChange(stripe.EventTypeCustomerSubscriptionUpdated, sub)
 			s.wantPlan(want)
 			// The better of two subscriptions counts, in any order.
-			s.isNow(stripe.EventTypeCustomerSubscriptionCreated, sub, s.started(stripe.SubscriptionStatusActive))
+			s.sendChange(stripe.EventTypeCustomerSubscriptionCreated, sub, s.started(stripe.SubscriptionStatusActive))
 			s.wantPlan(auth.Pro)
-			s.isNow(stripe.EventTypeCustomerSubscriptionDeleted)
+			s.sendChange(stripe.EventTypeCustomerSubscriptionDeleted)
 			s.wantPlan(auth.Developer)
 		}
 	})
@@ -313,7 +313,7 @@ func TestNewestSubscription(t *testing.T) {
 			s.wait(time.Hour)
 			newer := s.started(status)
 			for _, all := range [][]subscription{{older, newer}, {newer, older}} {
-				s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, all...)
+				s.sendChange(stripe.EventTypeCustomerSubscriptionUpdated, all...)
 				if got := s.row().Subscription; got != newer.id {
 					t.Errorf("%s: got %s, want %s", status, got, newer.id)
 				}
@@ -329,14 +329,14 @@ func TestCancelAt(t *testing.T) {
 		sub := s.subscribed()
 		for _, off := range []time.Duration{-10 * 24 * time.Hour, 0, 10 * 24 * time.Hour} {
 			sub.cancelAt = sub.periodEnd.Add(off)
-			s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, sub)
+			s.sendChange(stripe.EventTypeCustomerSubscriptionUpdated, sub)
 			if !s.row().Cancels {
 				t.Error("got a subscription that renews, want one that is canceled")
 			}
 			s.wantPeriodEnd(sub.cancelAt)
 		}
 		sub.cancelAt = time.Time{}
-		s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, sub)
+		s.sendChange(stripe.EventTypeCustomerSubscriptionUpdated, sub)
 		s.wantPeriodEnd(sub.periodEnd)
 	})
 }
@@ -347,7 +347,7 @@ func TestOverdueEventOfEndingSubscription(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		sub := s.subscribed()
 		sub.cancelAt = sub.periodEnd.Add(3 * month)
-		s.isNow(stripe.EventTypeCustomerSubscriptionUpdated, sub)
+		s.sendChange(stripe.EventTypeCustomerSubscriptionUpdated, sub)
 		sub.status = stripe.SubscriptionStatusUnpaid
 		s.peer.set("cus_1", sub)
 		s.wait(endingReadEvery)
@@ -364,22 +364,22 @@ func TestManualPlan(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		sub := s.subscribed()
 		s.setManually(auth.Developer)
-		s.isNow(stripe.EventTypeInvoicePaid, sub)
+		s.sendChange(stripe.EventTypeInvoicePaid, sub)
 		s.wantPlan(auth.Developer)
-		s.wantHandBack(auth.Pro)
+		s.wantPlanAfterClearing(auth.Pro)
 
 		s.setManually(auth.Pro)
 		sub.status, sub.invoiced = stripe.SubscriptionStatusPastDue, s.clock()
-		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
+		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
 		s.wait(Grace + time.Hour)
 		s.reconcile(t.Context())
 		s.wantPlan(auth.Pro)
 		sub.status = stripe.SubscriptionStatusCanceled
-		s.isNow(stripe.EventTypeCustomerSubscriptionDeleted, sub)
+		s.sendChange(stripe.EventTypeCustomerSubscriptionDeleted, sub)
 		s.wantPlan(auth.Pro)
-		s.wantHandBack(auth.Developer)
+		s.wantPlanAfterClearing(auth.Developer)
 
-		s.isNow(stripe.EventTypeCustomerSubscriptionCreated, s.started(stripe.SubscriptionStatusActive))
+		s.sendChange(stripe.EventTypeCustomerSubscriptionCreated, s.started(stripe.SubscriptionStatusActive))
 		s.wantPlan(auth.Pro) // set by billing again
 	})
 }
@@ -391,7 +391,7 @@ func (s *shop) setManually(to auth.Plan) {
 	}
 }
 
-func (s *shop) wantHandBack(want auth.Plan) {
+func (s *shop) wantPlanAfterClearing(want auth.Plan) {
 	s.t.Helper()
 	got, err := ClearManualPlan(s.t.Context(), s.Store, s.account)
 	if err != nil || got != want {
@@ -401,10 +401,10 @@ func (s *shop) wantHandBack(want auth.Plan) {
 }
 
 // Without a subscription, the plan becomes Developer.
-func TestHandBackWithoutSubscription(t *testing.T) {
+func TestClearManualPlanWithoutSubscription(t *testing.T) {
 	eachShop(t, func(t *testing.T, s *shop) {
 		s.setManually(auth.Pro)
-		s.wantHandBack(auth.Developer)
+		s.wantPlanAfterClearing(auth.Developer)
 	})
 }
 
@@ -414,12 +414,12 @@ func TestNoNoticeForManualPlan(t *testing.T) {
 		sub := s.subscribed()
 		s.setManually(auth.Pro)
 		sub.status = stripe.SubscriptionStatusPastDue
-		s.isNow(stripe.EventTypeInvoicePaymentFailed, sub)
+		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
 		s.reconcile(t.Context())
 		if n := s.smtp.Count(owner); n != 0 {
 			t.Errorf("got %d emails", n)
 		}
-		s.wantHandBack(auth.Pro)
+		s.wantPlanAfterClearing(auth.Pro)
 		s.wantNotice(s.clock().Add(Grace)) // now the plan depends on it
 	})
 }

@@ -14,7 +14,7 @@ const (
 	MonthlyEuros = 99
 	lookupKey    = "pro_monthly"
 
-	// Metadata that marks the portal configuration of SetUpManaging.
+	// Metadata that marks the portal configuration of SetUpPortal.
 	markName  = "made_by"
 	markValue = "palmares billing setup"
 )
@@ -129,7 +129,7 @@ func (b *Billing) SetUpPortal(ctx context.Context) (id string, created bool, err
 }
 
 // The functions below check the setup at Stripe without changing anything.
-// They return Stripe's own errors, see RefusesKey.
+// They return Stripe's own errors, see IsInvalidKey.
 
 // PriceState describes the price that Pro is sold at.
 type PriceState struct {
@@ -161,37 +161,35 @@ func (b *Billing) ComputesTax(ctx context.Context) (bool, error) {
 
 // PortalConfigs holds the ids of the configurations of Stripe's billing portal.
 type PortalConfigs struct {
-	Ours    string // created by SetUpManaging
+	Ours    string // created by SetUpPortal
 	Default string // saved in Stripe's dashboard, and used if there is none of ours
 }
 
 // InspectPortal returns the configurations of Stripe's billing portal.
-func (b *Billing) InspectPortal(ctx context.Context) (page PortalConfigs, err error) {
+func (b *Billing) InspectPortal(ctx context.Context) (found PortalConfigs, err error) {
 	params := &stripe.BillingPortalConfigurationListParams{Active: stripe.Bool(true)}
-	for config, err := range b.stripe.V1BillingPortalConfigurations.List(ctx, params).All(ctx) {
-		if err != nil {
-			return PortalConfigs{}, err
-		}
-		if page.Ours == "" && config.Metadata[markName] == markValue {
-			page.Ours = config.ID
+	all, err := collect(b.stripe.V1BillingPortalConfigurations.List(ctx, params).All(ctx))
+	for _, config := range all {
+		if found.Ours == "" && config.Metadata[markName] == markValue {
+			found.Ours = config.ID
 		}
 		if config.IsDefault {
-			page.Default = config.ID
+			found.Default = config.ID
 		}
 	}
-	return page, nil
+	return found, err
 }
 
 // MissingEvents returns which of the required Events Stripe does not send to us.
 func (b *Billing) MissingEvents(ctx context.Context) (missing []string, err error) {
+	endpoints, err := collect(b.stripe.V1WebhookEndpoints.List(ctx, nil).All(ctx))
+	if err != nil {
+		return nil, err
+	}
 	var sent []string
-	for endpoint, err := range b.stripe.V1WebhookEndpoints.List(ctx, nil).All(ctx) {
-		if err != nil {
-			return nil, err
-		}
+	for _, endpoint := range endpoints {
 		if endpoint.URL == b.PublicURL+EventsPath && endpoint.Status == "enabled" {
-			sent = endpoint.EnabledEvents
-			break
+			sent = append(sent, endpoint.EnabledEvents...)
 		}
 	}
 	for _, event := range Events {

@@ -44,7 +44,7 @@ func TestSetUpFindsPrice(t *testing.T) {
 		if err != nil || made || id != "price_found" {
 			t.Errorf("got %q, %v, %v, want the existing price", id, made, err)
 		}
-		if len(s.peer.made("POST /v1/prices")) > 0 {
+		if len(s.peer.requests("POST /v1/prices")) > 0 {
 			t.Error("got a second price, want none")
 		}
 	})
@@ -67,7 +67,7 @@ func TestSetUpRejectsAnotherPrice(t *testing.T) {
 		s.peer.prices = []map[string]any{quarterly}
 		_, _, err := s.SetUpPrice(t.Context())
 		wantProblem(t, err, problem.BadInput)
-		if len(s.peer.made("POST /v1/prices")) > 0 {
+		if len(s.peer.requests("POST /v1/prices")) > 0 {
 			t.Error("got a second price, want none")
 		}
 	})
@@ -86,12 +86,12 @@ func TestSubscribeFindsPrice(t *testing.T) {
 			}
 			s.wait(61 * time.Second) // for another idempotency key
 		}
-		for _, checkout := range s.peer.made("POST /v1/checkout/sessions") {
+		for _, checkout := range s.peer.requests("POST /v1/checkout/sessions") {
 			if got := checkout.form.Get("line_items[0][price]"); got != "price_found" {
 				t.Errorf("got price %q", got)
 			}
 		}
-		if n := len(s.peer.made("GET /v1/prices")); n != 2 {
+		if n := len(s.peer.requests("GET /v1/prices")); n != 2 {
 			t.Errorf("got %d lookups", n)
 		}
 	})
@@ -135,7 +135,7 @@ func TestMissingPrice(t *testing.T) {
 			t.Errorf("after SetUp: got %v, want no error", err)
 		}
 		s.wantCustomers(1)
-		if n := len(s.peer.made("POST /v1/customers")); n != 1 {
+		if n := len(s.peer.requests("POST /v1/customers")); n != 1 {
 			t.Errorf("got %d customers, want 1", n)
 		}
 	})
@@ -147,7 +147,7 @@ func TestMissingConfiguredPrice(t *testing.T) {
 		s.peer.forget(priceID)
 		s.wantUnavailable("STRIPE_PRICE")
 		s.wantCustomers(1)
-		if len(s.peer.made("GET /v1/prices")) > 0 {
+		if len(s.peer.requests("GET /v1/prices")) > 0 {
 			t.Error("got a lookup, want only the configured price")
 		}
 	})
@@ -161,7 +161,7 @@ func TestPriceNotAsAdvertised(t *testing.T) {
 		dear["unit_amount"] = 99900
 		s.peer.prices = []map[string]any{dear}
 		s.wantUnavailable("archive it and run palmares billing setup")
-		if len(s.peer.made("POST /v1/checkout/sessions")) > 0 {
+		if len(s.peer.requests("POST /v1/checkout/sessions")) > 0 {
 			t.Error("got a checkout at another price, want none")
 		}
 		s.peer.prices = []map[string]any{advertised()}
@@ -185,9 +185,9 @@ func TestKeysAfterPro(t *testing.T) {
 		}
 		s.wantActive(keys, 10)
 		sub.status = stripe.SubscriptionStatusCanceled
-		s.isNow(stripe.EventTypeCustomerSubscriptionDeleted, sub)
+		s.sendChange(stripe.EventTypeCustomerSubscriptionDeleted, sub)
 		s.wantActive(keys, 3)
-		s.isNow(stripe.EventTypeCustomerSubscriptionCreated, sub, s.started(stripe.SubscriptionStatusActive))
+		s.sendChange(stripe.EventTypeCustomerSubscriptionCreated, sub, s.started(stripe.SubscriptionStatusActive))
 		s.wantActive(keys, 10)
 		remaining, err := s.accounts.Keys(t.Context(), s.account)
 		if err != nil || len(remaining) != 10 {

@@ -166,8 +166,8 @@ func (s *shop) started(status stripe.SubscriptionStatus) subscription {
 	}
 }
 
-// isNow sets the subscriptions at Stripe and sends an event.
-func (s *shop) isNow(what stripe.EventType, all ...subscription) {
+// sendChange sets the subscriptions at Stripe and sends an event.
+func (s *shop) sendChange(what stripe.EventType, all ...subscription) {
 	s.t.Helper()
 	s.peer.set(customerID(1), all...)
 	s.wantStatus(s.send(s.event(what)), http.StatusOK)
@@ -178,7 +178,7 @@ func (s *shop) subscribed() subscription {
 	s.t.Helper()
 	s.customer()
 	sub := s.started(stripe.SubscriptionStatusActive)
-	s.isNow(stripe.EventTypeCustomerSubscriptionCreated, sub)
+	s.sendChange(stripe.EventTypeCustomerSubscriptionCreated, sub)
 	s.wantPlan(auth.Pro)
 	return sub
 }
@@ -227,21 +227,21 @@ func (s *shop) deliver(ctx context.Context, payload []byte, signature string) *h
 }
 
 // foreign are secrets and messages of libraries, which users must not see.
-var foreign = []string{"sk_test", "whsec", stripesWords, "sql:", "pq:", "sqlite", "database is closed", "webhook had", "Stripe-Signature", "dial tcp", "EOF", "context "}
+var foreign = []string{"sk_test", "whsec", stripeMessage, "sql:", "pq:", "sqlite", "database is closed", "webhook had", "Stripe-Signature", "dial tcp", "EOF", "context "}
 
 func (s *shop) wantStatus(w *httptest.ResponseRecorder, status int) {
 	s.t.Helper()
 	if w.Code != status {
 		s.t.Fatalf("got status %d, want %d: %s", w.Code, status, w.Body)
 	}
-	s.wantOwnWords(w.Body.String())
+	s.wantNoForeignText(w.Body.String())
 }
 
-func (s *shop) wantOwnWords(said string) {
+func (s *shop) wantNoForeignText(said string) {
 	s.t.Helper()
 	for _, word := range foreign {
 		if strings.Contains(said, word) {
-			s.t.Errorf("got %q in %s, want our own words", word, said)
+			s.t.Errorf("got %q in %s, want our own wording", word, said)
 		}
 	}
 }
@@ -263,7 +263,7 @@ func (s *shop) checkLog() {
 			s.t.Errorf("got a secret in the log: %s", line)
 		}
 		quiet := strings.Contains(line, `"level":"INFO"`) || strings.Contains(line, `"level":"DEBUG"`)
-		if quiet && strings.Contains(line, stripesWords) {
+		if quiet && strings.Contains(line, stripeMessage) {
 			s.t.Errorf("got Stripe's message in the log: %s", line)
 		}
 	}

@@ -176,12 +176,12 @@ func (p *peer) addState(made call, response []byte) (status int, corrected []byt
 
 // noSuch returns Stripe's error for a missing object.
 func noSuch(param string) []byte {
-	return fmt.Appendf(nil, `{"error":{"type":"invalid_request_error","code":"resource_missing","param":"%s","message":"%s"}}`, param, stripesWords)
+	return fmt.Appendf(nil, `{"error":{"type":"invalid_request_error","code":"resource_missing","param":"%s","message":"%s"}}`, param, stripeMessage)
 }
 
 // refusal returns Stripe's error for an invalid request.
 func refusal() []byte {
-	return fmt.Appendf(nil, `{"error":{"type":"invalid_request_error","message":"%s"}}`, stripesWords)
+	return fmt.Appendf(nil, `{"error":{"type":"invalid_request_error","message":"%s"}}`, stripeMessage)
 }
 
 func customerID(number int) string { return fmt.Sprintf("cus_%d", number) }
@@ -275,8 +275,8 @@ func (p *peer) onReading(do func(what string)) {
 	p.afterReading = do
 }
 
-// made returns the requests of a kind so far.
-func (p *peer) made(what string) (found []call) {
+// requests returns the requests of a kind so far.
+func (p *peer) requests(what string) (found []call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.calls {
@@ -290,20 +290,20 @@ func (p *peer) made(what string) (found []call) {
 // only returns the only request of a kind.
 func (p *peer) only(t *testing.T, what string) call {
 	t.Helper()
-	found := p.made(what)
+	found := p.requests(what)
 	if len(found) != 1 {
 		t.Fatalf("%s: got %d calls, want 1", what, len(found))
 	}
 	return found[0]
 }
 
-// stripesWords is the message of a failing Stripe, which only the log may contain.
-const stripesWords = "the frobnicator is on fire"
+// stripeMessage is the message of a failing Stripe, which only the log may contain.
+const stripeMessage = "the frobnicator is on fire"
 
 func internalError(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusInternalServerError)
-	_, _ = fmt.Fprintf(w, `{"error":{"type":"api_error","message":"%s"}}`, stripesWords)
+	_, _ = fmt.Fprintf(w, `{"error":{"type":"api_error","message":"%s"}}`, stripeMessage)
 }
 
 func refuse(w http.ResponseWriter, _ *http.Request) {

@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -25,30 +26,24 @@ type keysPage struct {
 }
 
 func (p *Portal) showKeys(v *visit) error {
-	keys, err := p.accounts.UnrevokedKeys(v.Context(), v.account)
-	if err != nil {
+	keys, keysErr := p.accounts.UnrevokedKeys(v.Context(), v.account)
+	days, daysErr := p.lastDays(v)
+	customer, customerErr := p.Billing.Customer(v.Context(), v.account)
+	if err := errors.Join(keysErr, daysErr, customerErr); err != nil {
 		return err
 	}
 	plan := auth.Plan(v.account.Plan)
 	data := keysPage{
 		Limit: plan.Terms().Keys, MaxName: auth.MaxKeyName, Name: v.PostFormValue("name"), CanUpgrade: plan == auth.Developer,
 		ProKeys: auth.Pro.Terms().Keys, Newest: newestKey(keys), Keys: keys, Suspended: auth.Suspended(plan, keys),
+		Today: allowanceOn(days[len(days)-1], v.account), PaymentDue: paymentDue(v.account, customer, p.now()),
 	}
 	if len(keys) == 0 {
+		var err error
 		if data.HasRevokedKeys, err = p.accounts.HasRevokedKeys(v.Context(), v.account); err != nil {
 			return err
 		}
 	}
-	days, err := p.lastDays(v)
-	if err != nil {
-		return err
-	}
-	data.Today = allowanceOn(days[len(days)-1], v.account)
-	customer, err := p.Billing.Customer(v.Context(), v.account)
-	if err != nil {
-		return err
-	}
-	data.PaymentDue = paymentDue(v.account, customer, p.now())
 	return p.show(v, "keys", data)
 }
 
@@ -112,17 +107,6 @@ func (p *Portal) revokeKey(v *visit, key *ent.APIKey) error {
 	if err := p.accounts.RevokeOwned(v.Context(), v.account, key.ID); err != nil {
 		return err
 	}
-	p.Keyring.Forget(key.ID)
-	p.forgetKeys(v)
+	p.Keyring.ForgetAccount(v.account.ID) // another key may not be suspended any more
 	return p.redirect(v, "/account?done=revoked")
-}
-
-// forgetKeys makes a change to the account take effect at once: another key
-// may not be suspended any more. An error is ignored, because cached keys are
-// refreshed within a second.
-func (p *Portal) forgetKeys(v *visit) {
-	keys, _ := p.accounts.UnrevokedKeys(v.Context(), v.account)
-	for _, key := range keys {
-		p.Keyring.Forget(key.ID)
-	}
 }

@@ -62,22 +62,13 @@ func (p *Portal) show(v *visit, name string, data any) error {
 	return pages.Write(v.w, status, name, content)
 }
 
-var errorTitles = []struct {
-	err   error
-	title string
-}{
-	{auth.ErrUnknownLink, "Invalid link"},
-	{auth.ErrExpired, "This link has expired"},
-	{auth.ErrUsed, "This link was already used"},
-	{auth.ErrOtherAccount, "This link belongs to another account"},
-	{auth.ErrTaken, "This email address is taken"},
-	{auth.ErrSameAddress, "This is already your email address"},
-}
-
-type errorPage struct {
-	Title, Text string
-	OfferEmail  bool   // a new email would help
-	RequestID   string // for server errors
+var errorTitles = map[*problem.Problem]string{
+	auth.ErrUnknownLink:  "Invalid link",
+	auth.ErrExpired:      "This link has expired",
+	auth.ErrUsed:         "This link was already used",
+	auth.ErrOtherAccount: "This link belongs to another account",
+	auth.ErrTaken:        "This email address is taken",
+	auth.ErrSameAddress:  "This is already your email address",
 }
 
 // fail logs a server error and writes an error page, which never shows the cause.
@@ -106,11 +97,9 @@ func (p *Portal) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 func (p *Portal) showError(v *visit, err error) {
 	reason := problem.Of(err)
 	status := reason.Code.Status()
-	data := errorPage{Title: http.StatusText(status), Text: reason.Message, OfferEmail: reason.Code == problem.Gone}
-	for _, known := range errorTitles {
-		if errors.Is(err, known.err) {
-			data.Title = known.title
-		}
+	data := page.ErrorPage{Title: cmp.Or(errorTitles[reason], http.StatusText(status)), Text: reason.Message}
+	if reason.Code == problem.Gone { // a new email helps
+		data.Retry = "/login"
 	}
 	if status >= http.StatusInternalServerError {
 		data.RequestID = problem.RequestID(v.Context())
@@ -118,8 +107,5 @@ func (p *Portal) showError(v *visit, err error) {
 	if status == http.StatusServiceUnavailable {
 		v.w.Header().Set("Retry-After", "60")
 	}
-	if err := pages.Write(v.w, status, "error", p.content(v, data)); err != nil {
-		p.Log.ErrorContext(v.Context(), "error page failed", "cause", err, "request_id", problem.RequestID(v.Context()))
-		problem.Write(v.w, reason)
-	}
+	pages.WriteError(v.w, v.Request, p.Log, reason, p.content(v, data))
 }

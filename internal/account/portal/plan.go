@@ -85,7 +85,7 @@ func (p *Portal) redirectToStripe(v *visit, open func(context.Context, *ent.Acco
 		return p.redirect(v, address)
 	}
 	// The call may have found that the plan has changed.
-	if account, err := p.sessions.Find(v.Context(), p.cookie(v.Request, sessionCookie)); err == nil && account != nil {
+	if account, err := p.accounts.SessionAccount(v.Context(), p.cookie(v.Request, sessionCookie)); err == nil && account != nil {
 		v.account = account
 	}
 	return v.reject(err, p.showPlan)
@@ -128,6 +128,6 @@ func (p *Portal) syncPlan(v *visit) (synced bool, err error) {
 		p.Log.Warn("reading the subscription from Stripe failed", "cause", cmp.Or(errors.Unwrap(err), err))
 		return false, nil
 	}
-	p.forgetKeys(v)
+	p.Keyring.ForgetAccount(v.account.ID)
 	return true, nil
 }

@@ -45,13 +45,11 @@ type Config struct {
 // Portal serves the account pages.
 type Portal struct {
 	Config
-	secure        bool // the public URL is https
-	accounts      *auth.Accounts
-	sessions      *auth.Sessions
-	confirmations *auth.Confirmations
-	now           func() time.Time
-	handler       http.Handler
-	keyLocks      [64]sync.Mutex // by account, for creating keys
+	secure   bool // the public URL is https
+	accounts *auth.Accounts
+	now      func() time.Time
+	handler  http.Handler
+	keyLocks [64]sync.Mutex // by account, for creating keys
 }
 
 type handler func(*Portal, *visit) error
@@ -125,14 +123,7 @@ const MaxForm = 16 << 10
 
 // New returns the portal.
 func New(cfg Config) *Portal {
-	p := &Portal{
-		Config:        cfg,
-		secure:        strings.HasPrefix(cfg.PublicURL, "https://"),
-		accounts:      auth.NewAccounts(cfg.Store),
-		sessions:      auth.NewSessions(cfg.Store),
-		confirmations: auth.NewConfirmations(cfg.Store),
-		now:           time.Now,
-	}
+	p := &Portal{Config: cfg, secure: strings.HasPrefix(cfg.PublicURL, "https://"), accounts: auth.NewAccounts(cfg.Store), now: time.Now}
 	mux := http.NewServeMux()
 	for _, route := range routes {
 		mux.HandleFunc(route.pattern, func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, route.signedIn, route.handle) })
@@ -211,7 +202,7 @@ func (p *Portal) serve(w http.ResponseWriter, r *http.Request, needsSession bool
 
 // prepare reads the session before the form, for the error page of an invalid form.
 func (p *Portal) prepare(v *visit) (err error) {
-	if v.account, err = p.sessions.Find(v.Context(), p.cookie(v.Request, sessionCookie)); err != nil {
+	if v.account, err = p.accounts.SessionAccount(v.Context(), p.cookie(v.Request, sessionCookie)); err != nil {
 		return err
 	}
 	v.Body = http.MaxBytesReader(v.w, v.Body, MaxForm)

@@ -1,6 +1,9 @@
 package portal
 
 import (
+	"encoding/json"
+	"errors"
+	"math"
 	"strings"
 
 	"palmares/auth"
@@ -8,6 +11,7 @@ import (
 	"palmares/internal/account/billing"
 	"palmares/internal/core/problem"
 	"palmares/internal/notify/mail"
+	"palmares/internal/notify/webhook"
 )
 
 type settingsPage struct {
@@ -16,7 +20,7 @@ type settingsPage struct {
 }
 
 func (p *Portal) showSettings(v *visit) error {
-	sessions, err := p.sessions.List(v.Context(), v.account)
+	sessions, err := p.accounts.Sessions(v.Context(), v.account)
 	if err != nil {
 		return err
 	}
@@ -27,7 +31,7 @@ func (p *Portal) startEmailChange(v *visit) error {
 	if p.Closed {
 		return v.reject(problem.New(problem.Forbidden, "Emails cannot be sent at the moment."), p.showSettings)
 	}
-	challenge, err := p.confirmations.StartEmailChange(v.Context(), v.account, v.PostFormValue("email"), p.sender(v))
+	challenge, err := p.accounts.StartEmailChange(v.Context(), v.account, v.PostFormValue("email"), p.sender(v))
 	if err != nil {
 		return v.reject(err, p.showSettings)
 	}
@@ -36,21 +40,20 @@ func (p *Portal) startEmailChange(v *visit) error {
 
 // finishEmailChange also notifies the old address, in case of an attack.
 func (p *Portal) finishEmailChange(v *visit, found *ent.Confirmation) error {
-	err := p.endSessions(v, func() error {
-		return p.confirmations.ChangeEmail(v.Context(), found, v.account, p.cookie(v.Request, sessionCookie))
-	})
-	if err != nil {
+	if err := p.accounts.ChangeEmail(v.Context(), found, v.account, p.cookie(v.Request, sessionCookie)); err != nil {
 		return err
 	}
+	p.Keyring.ForgetAccount(v.account.ID)
 	p.setCookie(v, browserCookie, "", 0)
 	p.Mail.Enqueue(mail.EmailChanged(v.account.Email, p.ServiceName, found.Email))
 	return p.redirect(v, "/account/settings?done=email")
 }
 
 func (p *Portal) signOutEverywhere(v *visit) error {
-	if err := p.endSessions(v, func() error { return p.sessions.EndAll(v.Context(), v.account) }); err != nil {
+	if err := p.accounts.EndSessions(v.Context(), v.account); err != nil {
 		return err
 	}
+	p.Keyring.ForgetAccount(v.account.ID)
 	p.setCookie(v, sessionCookie, "", 0)
 	return p.redirect(v, "/login?done=everyone")
 }
@@ -62,16 +65,10 @@ type deletePage struct {
 }
 
 func (p *Portal) confirmDelete(v *visit) error {
-	keys, err := p.accounts.UnrevokedKeys(v.Context(), v.account)
-	if err != nil {
-		return err
-	}
-	endpoints, err := p.Webhooks.List(v.Context(), v.account)
-	if err != nil {
-		return err
-	}
-	customer, err := p.Billing.Customer(v.Context(), v.account)
-	if err != nil {
+	keys, keysErr := p.accounts.UnrevokedKeys(v.Context(), v.account)
+	endpoints, endpointsErr := p.Webhooks.List(v.Context(), v.account)
+	customer, customerErr := p.Billing.Customer(v.Context(), v.account)
+	if err := errors.Join(keysErr, endpointsErr, customerErr); err != nil {
 		return err
 	}
 	return p.show(v, "delete", deletePage{
@@ -87,19 +84,105 @@ func (p *Portal) deleteAccount(v *visit) error {
 	if err := p.Billing.Cancel(v.Context(), v.account); err != nil {
 		return err
 	}
-	keys, err := p.accounts.UnrevokedKeys(v.Context(), v.account)
-	if err != nil {
+	if err := p.accounts.Delete(v.Context(), v.account); err != nil {
 		return err
 	}
-	if err := p.endSessions(v, func() error { return p.accounts.Delete(v.Context(), v.account) }); err != nil {
-		return err
-	}
-	for _, key := range keys {
-		p.Keyring.Forget(key.ID)
-	}
+	p.Keyring.ForgetAccount(v.account.ID)
 	if !p.Closed { // without a mail server, the email would only be logged
 		p.Mail.Enqueue(mail.AccountDeleted(v.account.Email, p.ServiceName))
 	}
 	p.setCookie(v, sessionCookie, "", 0)
 	return p.redirect(v, "/login?done=deleted")
+}
+
+// maxExportedAttempts per endpoint makes an export fit into the server's memory.
+const maxExportedAttempts = 2_000
+
+type object = map[string]any
+
+// export writes all data that is stored about the account, except for secrets,
+// which are not personal data.
+func (p *Portal) export(v *visit) error {
+	ctx, acc := v.Context(), v.account
+	keys, keysErr := p.accounts.Keys(ctx, acc)
+	days, daysErr := p.accounts.Usage(ctx, acc, math.MaxInt32)
+	sessions, sessionsErr := p.accounts.Sessions(ctx, acc)
+	emails, emailsErr := p.accounts.Confirmations(ctx, acc)
+	endpoints, endpointsErr := p.exportEndpoints(v)
+	customer, customerErr := p.Billing.Customer(ctx, acc)
+	if err := errors.Join(keysErr, daysErr, sessionsErr, emailsErr, endpointsErr, customerErr); err != nil {
+		return err
+	}
+	data := object{
+		"account": object{"email": acc.Email, "plan": acc.Plan, "created_at": acc.CreatedAt.UTC()},
+		"keys": convert(keys, func(k *ent.APIKey) object {
+			return object{"id": k.ID, "name": k.Name, "created_at": k.CreatedAt.UTC(), "last_used_at": k.LastUsedAt, "revoked_at": k.RevokedAt}
+		}),
+		"usage": convert(days, func(u *ent.Usage) object { return object{"day": u.Day, "requests": u.Requests} }),
+		"sessions": convert(sessions, func(s *ent.Session) object {
+			return object{"created_at": s.CreatedAt.UTC(), "expires_at": s.ExpiresAt.UTC()}
+		}),
+		"messages": convert(emails, exportEmail),
+		"webhooks": endpoints,
+		"billing":  nil,
+	}
+	if customer != nil {
+		data["billing"] = object{
+			"customer": customer.ID, "email": customer.Email, "subscription": customer.Subscription, "status": customer.Status,
+			"period_end": customer.PeriodEnd, "cancels_at_period_end": customer.Cancels,
+		}
+	}
+	v.w.Header().Set("Content-Type", "application/json")
+	v.w.Header().Set("Content-Disposition", `attachment; filename="account.json"`)
+	encoder := json.NewEncoder(v.w)
+	encoder.SetIndent("", "  ")
+	_ = encoder.Encode(data) // fails only if the client has disconnected
+	return nil
+}
+
+// exportEmail includes the network only if the email was used: otherwise somebody
+// else may have requested it.
+func exportEmail(c *ent.Confirmation) object {
+	email := object{"purpose": c.Purpose, "email": c.Email, "created_at": c.CreatedAt.UTC(), "used_at": c.UsedAt}
+	if c.UsedAt != nil && c.Sender != "" {
+		email["network"] = c.Sender
+	}
+	return email
+}
+
+func (p *Portal) exportEndpoints(v *visit) ([]object, error) {
+	endpoints, err := p.Webhooks.List(v.Context(), v.account)
+	exported := []object{} // not nil, which JSON would encode as null
+	for _, e := range endpoints {
+		attempts, more, err := p.Webhooks.Attempts(v.Context(), e, webhook.AttemptsQuery{Limit: maxExportedAttempts})
+		if err != nil {
+			return nil, err
+		}
+		endpoint := object{
+			"id": e.ID, "url": e.URL, "types": e.Types, "categories": e.Categories, "state": e.State, "created_at": e.CreatedAt.UTC(),
+			"attempts": convert(attempts, func(a *ent.Attempt) object {
+				return object{
+					"event": eventID(a.Event), "type": a.Type, "number": a.Number, "at": a.At.UTC(), "status": a.Status, "took_ms": a.TookMs,
+					"answer": a.Answer, "delivered": a.Delivered,
+				}
+			}),
+		}
+		if e.DisabledReason != "" {
+			endpoint["why"] = e.DisabledReason
+		}
+		if more {
+			endpoint["more_attempts"] = true
+		}
+		exported = append(exported, endpoint)
+	}
+	return exported, err
+}
+
+// convert never returns nil, which JSON would encode as null.
+func convert[From any](rows []From, to func(From) object) []object {
+	converted := make([]object, 0, len(rows))
+	for _, row := range rows {
+		converted = append(converted, to(row))
+	}
+	return converted
 }

@@ -58,7 +58,7 @@ func (f flow) send(p *Portal, v *visit, challenge auth.Challenge, next string) e
 	link := p.PublicURL + f.linkPath + "?" + query.Encode()
 	err := p.Mail.Enqueue(f.email(challenge.Email, p.ServiceName, link, challenge.Code))
 	if errors.Is(err, mail.ErrQueueFull) { // must not count towards the limits
-		if err := p.confirmations.Withdraw(context.WithoutCancel(v.Context()), challenge); err != nil {
+		if err := p.accounts.Withdraw(context.WithoutCancel(v.Context()), challenge); err != nil {
 			p.Log.Warn("withdrawing an unsent email failed", "cause", err)
 		}
 	}
@@ -70,14 +70,14 @@ func (f flow) send(p *Portal, v *visit, challenge auth.Challenge, next string) e
 }
 
 func (f flow) showCode(p *Portal, v *visit) error {
-	pending, err := p.confirmations.FindByBrowser(v.Context(), f.purpose, p.cookie(v.Request, browserCookie))
+	pending, err := p.accounts.ConfirmationByBrowser(v.Context(), f.purpose, p.cookie(v.Request, browserCookie))
 	switch {
 	case errors.Is(err, auth.ErrUnknownLink):
 		return p.redirect(v, f.startPath)
 	case err != nil:
 		return err
 	}
-	locked, err := p.confirmations.Locked(v.Context(), pending)
+	locked, err := p.accounts.Locked(v.Context(), pending)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (f flow) showCode(p *Portal, v *visit) error {
 
 func (f flow) submitCode(p *Portal, v *visit) error {
 	code := strings.NewReplacer(" ", "", "-", "", "\u00a0", "").Replace(v.PostFormValue("code")) // often typed in two groups
-	found, err := p.confirmations.CheckCode(v.Context(), f.purpose, p.cookie(v.Request, browserCookie), code)
+	found, err := p.accounts.CheckCode(v.Context(), f.purpose, p.cookie(v.Request, browserCookie), code)
 	if errors.Is(err, auth.ErrWrongCode) || errors.Is(err, auth.ErrLocked) {
 		v.invalid = err
 		return f.showCode(p, v)
@@ -123,7 +123,7 @@ func (f flow) submitLink(p *Portal, v *visit) error {
 
 // findByLink returns the confirmation if it belongs to this flow and to the visitor.
 func (f flow) findByLink(p *Portal, v *visit) (*ent.Confirmation, error) {
-	found, err := p.confirmations.FindByLink(v.Context(), v.FormValue("token"))
+	found, err := p.accounts.ConfirmationByLink(v.Context(), v.FormValue("token"))
 	switch {
 	case found != nil && found.Purpose != f.purpose:
 		return nil, auth.ErrUnknownLink
@@ -154,7 +154,7 @@ func (p *Portal) startSignIn(v *visit) error {
 	if p.Closed {
 		return v.reject(problem.New(problem.Forbidden, "Signing in is not available at the moment."), p.showLogin)
 	}
-	challenge, err := p.confirmations.StartSignIn(v.Context(), v.PostFormValue("email"), p.sender(v))
+	challenge, err := p.accounts.StartSignIn(v.Context(), v.PostFormValue("email"), p.sender(v))
 	if err != nil {
 		return v.reject(err, p.showLogin)
 	}
@@ -163,14 +163,12 @@ func (p *Portal) startSignIn(v *visit) error {
 
 // finishSignIn starts a new session and ends the one the browser had.
 func (p *Portal) finishSignIn(v *visit, found *ent.Confirmation) error {
-	token, err := p.confirmations.SignIn(v.Context(), found)
+	token, err := p.accounts.SignIn(v.Context(), found)
 	if err != nil {
 		return err
 	}
-	if previous := p.cookie(v.Request, sessionCookie); previous != "" {
-		if err := p.endSessions(v, func() error { return p.sessions.End(v.Context(), previous) }); err != nil {
-			p.Log.Warn("ending the previous session failed", "cause", err)
-		}
+	if err := p.endSession(v); err != nil {
+		p.Log.Warn("ending the previous session failed", "cause", err)
 	}
 	p.setCookie(v, sessionCookie, token, auth.SessionLifetime)
 	p.setCookie(v, browserCookie, "", 0)
@@ -178,35 +176,21 @@ func (p *Portal) finishSignIn(v *visit, found *ent.Confirmation) error {
 }
 
 func (p *Portal) signOut(v *visit) error {
-	if token := p.cookie(v.Request, sessionCookie); token != "" {
-		if err := p.endSessions(v, func() error { return p.sessions.End(v.Context(), token) }); err != nil {
-			return err
-		}
+	if err := p.endSession(v); err != nil {
+		return err
 	}
 	p.setCookie(v, sessionCookie, "", 0)
 	return p.redirect(v, "/login?done=signedout")
 }
 
-// endSessions calls end, which ends some sessions of the account, and makes
-// the keyring forget the keys of all of them: it looks up those that remain.
-func (p *Portal) endSessions(v *visit, end func() error) error {
-	var keys []string
-	if v.account != nil {
-		sessions, err := p.sessions.List(v.Context(), v.account)
-		if err != nil {
-			return err
-		}
-		for _, session := range sessions {
-			if session.KeyID != nil {
-				keys = append(keys, *session.KeyID)
-			}
-		}
+// endSession ends the session of the browser, if it is signed in.
+func (p *Portal) endSession(v *visit) error {
+	if v.account == nil {
+		return nil
 	}
-	if err := end(); err != nil {
-		return err
-	}
-	p.Keyring.Forget(keys...)
-	return nil
+	err := p.accounts.EndSession(v.Context(), p.cookie(v.Request, sessionCookie))
+	p.Keyring.ForgetAccount(v.account.ID)
+	return err
 }
 
 const (
@@ -247,7 +231,7 @@ func (p *Portal) setCookie(v *visit, name, value string, lifetime time.Duration)
 // Key returns the key with which pages in the visitor's browser call the API,
 // or "" if nobody is signed in.
 func (p *Portal) Key(r *http.Request) string {
-	key, err := p.sessions.Key(r.Context(), p.cookie(r, sessionCookie))
+	key, err := p.accounts.SessionKey(r.Context(), p.cookie(r, sessionCookie))
 	if err != nil {
 		p.Log.Warn("reading the session key failed", "cause", err, "request_id", problem.RequestID(r.Context()))
 	}

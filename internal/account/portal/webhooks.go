@@ -79,8 +79,6 @@ func withEndpoint(handle func(*Portal, *visit, *ent.Endpoint) error) handler {
 	}
 }
 
-func endpointPath(e *ent.Endpoint) string { return fmt.Sprintf("/account/webhooks/%d", e.ID) }
-
 type endpointPage struct {
 	*ent.Endpoint
 	Pro       bool
@@ -170,7 +168,7 @@ func (p *Portal) replayEvents(v *visit, e *ent.Endpoint) (err error) {
 		v.invalid = err
 		return p.showEndpoint(v, e)
 	}
-	return p.redirect(v, endpointPath(e)+"?done=replayed")
+	return p.redirect(v, fmt.Sprintf("/account/webhooks/%d?done=replayed", e.ID))
 }
 
 // changeEndpoint returns a handler that changes an endpoint and redirects.

@@ -31,6 +31,8 @@ func (s *site) pro(email string) *browser {
 	return b
 }
 
+func endpointPath(e *ent.Endpoint) string { return fmt.Sprintf("/account/webhooks/%d", e.ID) }
+
 // The pages of an endpoint, from adding to removing it.
 func TestWebhookPages(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {

@@ -69,9 +69,6 @@ func Import(ctx context.Context, s *store.Store, feed io.ReadSeeker, opts Option
 		case report.Release == 0:
 			return nil
 		}
-		if err := pub.listByCategory(ctx); err != nil {
-			return err
-		}
 		if err := s.Analyze(ctx, tx); err != nil {
 			return err
 		}

@@ -273,14 +273,3 @@ func (p *publication) winnerNames(ctx context.Context, changes []comparisonChang
 	}
 	return names, err
 }
-
-// listByCategory rewrites the list of each category's comparisons.
-func (p *publication) listByCategory(ctx context.Context) error {
-	if _, err := p.tx.ComparisonCategory.Delete().Exec(ctx); err != nil {
-		return err
-	}
-	_, err := p.tx.ExecContext(ctx, `INSERT INTO comparison_categories (category_slug, comparison_slug)
-		SELECT a.category_slug, c.slug FROM comparisons c JOIN tools a ON a.slug = c.tool_a_slug WHERE c.published
-		UNION SELECT b.category_slug, c.slug FROM comparisons c JOIN tools b ON b.slug = c.tool_b_slug WHERE c.published`)
-	return err
-}

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -24,37 +25,37 @@ type Key struct {
 	Keyed     bool // the response may hold what only callers with a key may read
 }
 
-// Execute executes a question, and returns the release that was read, or 0 if
-// there is none; also with an error. The cache retains it to execute the
-// question again for the next release, so it must not hold on to more than it
-// needs.
+// Execute executes a query, and returns the release that was read, or 0 if there
+// is none; also with an error. The cache retains it to execute the query again
+// for the next release, so it must not hold on to more than it needs.
 type Execute func(ctx context.Context) (entry *Entry, release int, err error)
 
 // Cache holds what a server retains in memory for later requests, within one
 // budget in bytes: the responses of the newest release, and tables.
 type Cache struct {
+	size   int64
 	log    *slog.Logger
 	secret []byte       // signs tags
-	served atomic.Int64 // the newest edition
+	served atomic.Int64 // the newest edition; publishing guards changes
 	items  *otter.Cache[key, *item]
 
-	flightsMu sync.Mutex
-	flights   map[key]*flight
-	renewing  sync.Mutex // one at a time
-	renewed   int        // how many responses are executed again for a new release
+	flightsMu  sync.Mutex
+	flights    map[key]*flight
+	publishing sync.Mutex
+	renewing   sync.Mutex // one at a time
+	renewed    int        // how many responses are executed again for a new release
 
 	Hits, Misses atomic.Int64
 }
 
-// key identifies an item: what kind it is, the edition that it belongs to, or
-// timeless, and the question that it answers.
+// key identifies an item.
 type key struct {
-	table    string // "" for responses
-	edition  Edition
-	question Key
+	table   string // "" for responses
+	edition Edition
+	query   Key
 }
 
-// item is a response, with what it takes to execute it again, or a value of a
+// item is a response and the function that executes it again, or a value of a
 // table.
 type item struct {
 	*Entry
@@ -82,7 +83,7 @@ const itemWeight = 500
 
 // New returns a cache of up to size bytes, which signs its tags with a secret.
 func New(size int64, secret []byte, log *slog.Logger) *Cache {
-	c := &Cache{log: log, secret: secret, flights: map[key]*flight{}, renewed: mostRenewed}
+	c := &Cache{size: size, log: log, secret: secret, flights: map[key]*flight{}, renewed: maxRenewed}
 	c.items = otter.Must(&otter.Options[key, *item]{
 		MaximumWeight: uint64(size),
 		Weigher:       func(_ key, value *item) uint32 { return value.weight },
@@ -91,12 +92,12 @@ func New(size int64, secret []byte, log *slog.Logger) *Cache {
 }
 
 func (c *Cache) set(k key, i *item, weight int) {
-	i.weight = uint32(weight + itemWeight + len(k.question.Operation) + len(k.question.Variables))
+	i.weight = uint32(weight + itemWeight + len(k.query.Operation) + len(k.query.Variables))
 	c.items.Set(k, i)
 }
 
-// longestWait is a little longer than a response may take to execute.
-const longestWait = 6 * time.Second
+// maxWait is a little longer than a response may take to execute.
+const maxWait = 6 * time.Second
 
 // Response is an entry as one request gets it.
 type Response struct {
@@ -104,10 +105,10 @@ type Response struct {
 	executed bool
 }
 
-// Get returns the response to a question: a cached one, or one that is
-// executed, once for all concurrent requests. Errors are not cached.
+// Get returns the response to a query: a cached one, or one that is executed,
+// once for all concurrent requests. Errors are not cached.
 func (c *Cache) Get(ctx context.Context, q Key, work Execute) (Response, error) {
-	k := key{edition: c.Edition(), question: q}
+	k := key{edition: c.Edition(), query: q}
 	if found, ok := c.items.GetIfPresent(k); ok {
 		c.Hits.Add(1)
 		found.uses.Add(1)
@@ -118,16 +119,16 @@ func (c *Cache) Get(ctx context.Context, q Key, work Execute) (Response, error) 
 	}
 	c.Misses.Add(1)
 	f, first := c.join(ctx, k, work)
-	patience := time.NewTimer(longestWait)
-	defer patience.Stop()
+	wait, cancel := context.WithTimeout(ctx, maxWait) // a frozen database ignores deadlines
+	defer cancel()
 	select {
-	case <-patience.C: // a frozen database ignores deadlines
+	case <-wait.Done():
 		c.leave(k, f)
-		c.log.ErrorContext(ctx, "response not ready in time", "operation", name(q), "cause", "still executing after "+longestWait.String(), "request_id", problem.RequestID(ctx))
+		if ctx.Err() != nil {
+			return Response{}, ctx.Err()
+		}
+		c.log.ErrorContext(ctx, "response not ready in time", "operation", name(q), "cause", "still executing after "+maxWait.String(), "request_id", problem.RequestID(ctx))
 		return Response{}, problem.New(problem.Timeout, "The request took too long.")
-	case <-ctx.Done():
-		c.leave(k, f)
-		return Response{}, ctx.Err()
 	case <-f.done:
 		if f.err != nil && !first {
 			c.logShared(ctx, q, f.err)
@@ -139,24 +140,16 @@ func (c *Cache) Get(ctx context.Context, q Key, work Execute) (Response, error) 
 // logShared logs an error for a request that waited for another one's
 // execution: each has its own request id to find the cause by.
 func (c *Cache) logShared(ctx context.Context, q Key, err error) {
-	p := problem.Of(err)
-	if p.Code.Status() < http.StatusInternalServerError {
-		return
+	if p := problem.Of(err); p.Code.Status() >= http.StatusInternalServerError {
+		c.log.ErrorContext(ctx, "shared execution failed", "operation", name(q), "code", p.Code, "cause", cmp.Or(p.Cause, err), "request_id", problem.RequestID(ctx))
 	}
-	cause := p.Cause
-	if cause == nil {
-		cause = err
-	}
-	c.log.ErrorContext(ctx, "shared execution failed", "operation", name(q), "code", p.Code, "cause", cause, "request_id", problem.RequestID(ctx))
 }
 
-// name is the first line of an operation, shortened for the log.
+// name returns the first line of an operation, shortened for the log.
 func name(q Key) string {
 	line, _, _ := strings.Cut(q.Operation, "\n")
-	return line[:min(len(line), longestName)]
+	return line[:min(len(line), 100)]
 }
-
-const longestName = 100
 
 // join waits for an execution that is under way, or starts one.
 func (c *Cache) join(ctx context.Context, k key, work Execute) (f *flight, first bool) {
@@ -179,9 +172,9 @@ func (c *Cache) join(ctx context.Context, k key, work Execute) (f *flight, first
 	f.stop = stop
 	go func() {
 		defer stop()
-		f.entry, f.err = c.fill(working, k.question, work)
+		f.entry, f.err = c.fill(working, k.query, work)
 		c.flightsMu.Lock()
-		c.ground(k, f) // before done is closed: later requests find the response cached, or try again
+		c.removeFlight(k, f) // before done is closed: later requests find the response cached, or try again
 		c.flightsMu.Unlock()
 		close(f.done)
 	}()
@@ -194,28 +187,22 @@ func (c *Cache) leave(k key, f *flight) {
 	c.flightsMu.Lock()
 	defer c.flightsMu.Unlock()
 	if f.waiting--; f.waiting == 0 {
-		c.ground(k, f)
+		c.removeFlight(k, f)
 		f.stop()
 	}
 }
 
-// ground makes later requests start a flight of their own. Its caller holds
-// the lock.
-func (c *Cache) ground(k key, f *flight) {
+// removeFlight makes later requests start a flight of their own. Its caller
+// holds the lock.
+func (c *Cache) removeFlight(k key, f *flight) {
 	if c.flights[k] == f {
 		delete(c.flights, k)
 	}
 }
 
-// fill executes a question and caches the response.
-func (c *Cache) fill(ctx context.Context, q Key, work Execute) (entry *Entry, err error) {
-	defer func() {
-		if caught := recover(); caught != nil { // which would end the process, out of reach of the middleware
-			entry, err = nil, fmt.Errorf("panic: %v", caught)
-			c.log.ErrorContext(ctx, "executing a response panicked", "operation", name(q), "panic", caught, "stack", string(debug.Stack()), "request_id", problem.RequestID(ctx))
-		}
-	}()
-	entry, of, err := c.make(ctx, q, work)
+// fill executes a query and caches the response.
+func (c *Cache) fill(ctx context.Context, q Key, work Execute) (*Entry, error) {
+	entry, of, err := c.execute(ctx, q, work)
 	// It may belong to a release that this server has not noticed yet, also
 	// where the response is that something no longer exists.
 	if failed := c.renew(of, true); failed != nil {
@@ -224,24 +211,36 @@ func (c *Cache) fill(ctx context.Context, q Key, work Execute) (entry *Entry, er
 	return entry, err
 }
 
-// make executes a question and caches the response for its edition.
-func (c *Cache) make(ctx context.Context, q Key, work Execute) (*Entry, Edition, error) {
+// execute executes a query and caches the response for its edition.
+func (c *Cache) execute(ctx context.Context, q Key, work Execute) (entry *Entry, of Edition, err error) {
+	defer func() {
+		if caught := recover(); caught != nil { // which would end the process, out of reach of the middleware
+			entry, err = nil, fmt.Errorf("panic: %v", caught)
+			c.log.ErrorContext(ctx, "executing a response panicked", "operation", name(q), "panic", caught, "stack", string(debug.Stack()), "request_id", problem.RequestID(ctx))
+		}
+	}()
 	before := c.Edition()
 	entry, release, err := work(ctx)
-	of := before.Of(release)
+	of = before.Of(release)
 	if entry != nil {
 		entry.sign(c.secret, q)
 	}
 	if err == nil && release > 0 {
-		c.set(key{edition: of, question: q}, &item{Entry: entry, work: work}, entry.weight())
+		c.set(key{edition: of, query: q}, &item{Entry: entry, work: work}, entry.weight())
 	}
 	return entry, of, err
 }
 
-// Entries is how many items are cached, approximately.
+// Size returns how many bytes the cache may hold.
+func (c *Cache) Size() int64 { return c.size }
+
+// Reserve makes room for bytes that are held elsewhere, within the same budget.
+func (c *Cache) Reserve(bytes int64) { c.items.SetMaximum(uint64(max(c.size-bytes, c.size/4))) }
+
+// Entries returns how many items are cached, approximately.
 func (c *Cache) Entries() int { return c.items.EstimatedSize() }
 
-// Weight is how many bytes the cached items take.
+// Weight returns how many bytes the cached items take.
 func (c *Cache) Weight() uint64 { return c.items.WeightedSize() }
 
 type cachedOnlyKey struct{}

@@ -22,8 +22,8 @@ func newCache() *Cache {
 
 var tools = Key{Operation: "tools", Variables: "?limit=2"}
 
-// making returns a response of a release, and counts executions.
-func making(times *atomic.Int64, release *atomic.Int64) Execute {
+// executing returns the response of a release, and counts executions.
+func executing(times *atomic.Int64, release *atomic.Int64) Execute {
 	return func(context.Context) (*Entry, int, error) {
 		times.Add(1)
 		return NewEntry(fmt.Append(nil, "release ", release.Load()), http.Header{}), int(release.Load()), nil
@@ -33,36 +33,36 @@ func making(times *atomic.Int64, release *atomic.Int64) Execute {
 func body(r Response) string { return string(r.forms[identity].body) }
 
 // Concurrent requests for one response execute it once.
-func TestMadeOnce(t *testing.T) {
+func TestExecutedOnce(t *testing.T) {
 	c := newCache()
 	var times, release atomic.Int64
 	release.Store(1)
 	proceed := make(chan struct{})
 	slow := func(ctx context.Context) (*Entry, int, error) {
 		<-proceed
-		return making(&times, &release)(ctx)
+		return executing(&times, &release)(ctx)
 	}
 	var all sync.WaitGroup
 	for range 1000 {
 		all.Go(func() {
 			if got, err := c.Get(t.Context(), tools, slow); err != nil || body(got) != "release 1" {
-				t.Errorf("%v", err)
+				t.Errorf("got %q and %v, want release 1", body(got), err)
 			}
 		})
 	}
-	wait.Until(t, "all wait for the answer", func() bool { return waiting(c) == 1000 })
+	wait.Until(t, "all wait for the response", func() bool { return waiting(c) == 1000 })
 	close(proceed)
 	all.Wait()
 	if times.Load() != 1 {
 		t.Errorf("got %d executions, want 1", times.Load())
 	}
 	if _, err := c.Get(t.Context(), Key{Operation: "tools", Variables: "?limit=3"}, slow); err != nil || times.Load() != 2 {
-		t.Errorf("got %v, want another response for another question", err)
+		t.Errorf("got %d executions and %v for another query, want 2", times.Load(), err)
 	}
 }
 
 // A caller that leaves does not cancel the execution for others.
-func TestOneGoesAway(t *testing.T) {
+func TestOneCallerLeaves(t *testing.T) {
 	c := newCache()
 	started, proceed := make(chan struct{}), make(chan struct{})
 	slow := func(ctx context.Context) (*Entry, int, error) {
@@ -82,14 +82,14 @@ func TestOneGoesAway(t *testing.T) {
 		_, err := c.Get(t.Context(), tools, slow)
 		stayed <- err
 	}()
-	wait.Until(t, "two wait for the answer", func() bool { return waiting(c) == 2 })
+	wait.Until(t, "two wait for the response", func() bool { return waiting(c) == 2 })
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
-		t.Errorf("caller that left: got %v", err)
+		t.Errorf("caller that left: got %v, want %v", err, context.Canceled)
 	}
 	close(proceed)
 	if err := <-stayed; err != nil {
-		t.Errorf("caller that stayed: got %v", err)
+		t.Errorf("caller that stayed: got %v, want a response", err)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestOneGoesAway(t *testing.T) {
 func waiting(c *Cache) int {
 	c.flightsMu.Lock()
 	defer c.flightsMu.Unlock()
-	if f := c.flights[key{edition: c.Edition(), question: tools}]; f != nil {
+	if f := c.flights[key{edition: c.Edition(), query: tools}]; f != nil {
 		return f.waiting
 	}
 	return 0
@@ -105,7 +105,7 @@ func waiting(c *Cache) int {
 
 // When all callers have left, the execution is cancelled, and the next caller
 // starts another one.
-func TestAllGoAway(t *testing.T) {
+func TestAllCallersLeave(t *testing.T) {
 	c := newCache()
 	started, stopped := make(chan struct{}), make(chan error)
 	ctx, leave := context.WithCancel(t.Context())
@@ -120,16 +120,16 @@ func TestAllGoAway(t *testing.T) {
 		return nil, 0, ctx.Err()
 	})
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("caller that left: got %v", err)
+		t.Errorf("caller that left: got %v, want %v", err, context.Canceled)
 	}
 	if entry, err := c.Get(t.Context(), tools, func(context.Context) (*Entry, int, error) { return NewEntry([]byte("x"), nil), 1, nil }); err != nil || entry.Entry == nil {
-		t.Errorf("later caller: got %v", err)
+		t.Errorf("later caller: got %v, want a response", err)
 	}
-	wait.Receive(t, "work for nobody stops", stopped)
+	wait.Receive(t, "the execution stops", stopped)
 }
 
 // Errors and panics reach all waiting callers, and are not cached.
-func TestFailuresAreNotKept(t *testing.T) {
+func TestFailuresAreNotCached(t *testing.T) {
 	var log strings.Builder
 	c := New(1<<20, nil, slog.New(slog.NewTextHandler(&log, nil)))
 	c.Publish(1)
@@ -146,24 +146,24 @@ func TestFailuresAreNotKept(t *testing.T) {
 	}
 	var times, release atomic.Int64
 	release.Store(1)
-	if got, err := c.Get(t.Context(), tools, making(&times, &release)); err != nil || body(got) != "release 1" {
-		t.Errorf("afterwards: %v", err)
+	if got, err := c.Get(t.Context(), tools, executing(&times, &release)); err != nil || body(got) != "release 1" {
+		t.Errorf("afterwards: got %q and %v, want release 1", body(got), err)
 	}
 }
 
 // A response without a release is not cached.
-func TestNothingBeforeTheFirstRelease(t *testing.T) {
+func TestBeforeTheFirstRelease(t *testing.T) {
 	c := New(1<<20, nil, slog.New(slog.DiscardHandler))
 	var times, release atomic.Int64
 	for range 2 {
-		if _, err := c.Get(t.Context(), tools, making(&times, &release)); err != nil {
+		if _, err := c.Get(t.Context(), tools, executing(&times, &release)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c.Publish(1)
 	release.Store(1)
-	if got, _ := c.Get(t.Context(), tools, making(&times, &release)); times.Load() != 3 || body(got) != "release 1" {
-		t.Errorf("got %d executions and %s", times.Load(), body(got))
+	if got, _ := c.Get(t.Context(), tools, executing(&times, &release)); times.Load() != 3 || body(got) != "release 1" {
+		t.Errorf("got %d executions and %s, want 3 and release 1", times.Load(), body(got))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"encoding/binary"
 	"hash"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -27,24 +28,17 @@ import (
 
 // Entry is a response that is the same for all its callers.
 type Entry struct {
-	header []field // except for what depends on the encoding
+	header http.Header // except for what depends on the encoding
 	forms  [numberOfCodings]form
-	held   int // bytes that its Make holds on to
-}
-
-// field is a header, ready to be put into a response's.
-type field struct {
-	name   string
-	values []string
+	held   int // bytes that its Execute holds on to
 }
 
 // form is the response in one encoding: its bytes are encoded once, on first
 // use, and its headers are ready to be sent.
 type form struct {
-	once           sync.Once
-	body           []byte
-	length, tag    []string
-	contentCodings []string
+	once        sync.Once
+	body        []byte
+	length, tag []string
 }
 
 // NewEntry makes an entry of a body and headers, neither of which may change
@@ -52,26 +46,20 @@ type form struct {
 // beside whatever else it varies with. Its tags are hashes of the body, until
 // a cache signs them: that is right for files that are public anyway.
 func NewEntry(body []byte, header http.Header) *Entry {
-	e := &Entry{}
-	for name, values := range header {
-		e.header = append(e.header, field{name, values})
-	}
-	for c := range numberOfCodings {
-		e.forms[c].contentCodings = []string{c.String()}
-	}
+	e := &Entry{header: header}
 	plain := &e.forms[identity]
 	plain.body, plain.length = body, []string{strconv.Itoa(len(body))}
 	e.setTags(sha256.New(), Key{})
 	return e
 }
 
-// Holding adds bytes that the entry's Make holds on to, to its weight.
+// Holding adds bytes that the entry's Execute holds on to, to its weight.
 func (e *Entry) Holding(bytes int) *Entry {
 	e.held = bytes
 	return e
 }
 
-// sign replaces the tags by keyed ones. They depend on the body, the question
+// sign replaces the tags by keyed ones. They depend on the body, the query
 // and the encoding alone, so every server and restart gives the same; without
 // the secret, nobody can compute the tag of a body that they have not received.
 // Otherwise a list of the tags of all plausible bodies in If-None-Match would
@@ -95,7 +83,7 @@ func (e *Entry) setTags(hash hash.Hash, q Key) {
 	}
 }
 
-// in is the response in an encoding.
+// in returns the response in an encoding.
 func (e *Entry) in(c coding) *form {
 	f := &e.forms[c]
 	if c != identity {
@@ -107,7 +95,7 @@ func (e *Entry) in(c coding) *form {
 	return f
 }
 
-// weight is what a response takes in memory, including the encodings that it
+// weight returns what a response takes in memory, including the encodings that it
 // may come to have.
 func (e *Entry) weight() int { return 2*len(e.forms[identity].body) + 2_000 + e.held }
 
@@ -145,9 +133,7 @@ func (e *Entry) Write(w http.ResponseWriter, r *http.Request) error {
 		return problem.New(problem.NotAcceptable, "Accept-Encoding allows none of the encodings that are available: identity, gzip, br and zstd.")
 	}
 	header := w.Header()
-	for _, f := range e.header {
-		header[f.name] = f.values
-	}
+	maps.Copy(header, e.header)
 	if r.Method != http.MethodPost {
 		header["Etag"] = e.forms[c].tag
 		if tags := r.Header["If-None-Match"]; tags != nil && matches(tags, e.forms[c].tag[0]) {
@@ -158,7 +144,7 @@ func (e *Entry) Write(w http.ResponseWriter, r *http.Request) error {
 	}
 	f := e.in(c)
 	if c != identity {
-		header["Content-Encoding"] = f.contentCodings
+		header["Content-Encoding"] = codingHeaders[c]
 	}
 	header["Content-Length"] = f.length
 	w.WriteHeader(http.StatusOK)
@@ -168,9 +154,9 @@ func (e *Entry) Write(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// mostTags is how many tags of If-None-Match are compared: a client has one or
+// maxTags is how many tags of If-None-Match are compared: a client has one or
 // a few, and more of them only cost time.
-const mostTags = 16
+const maxTags = 16
 
 // AnyTag reports whether If-None-Match is "*", which matches every response
 // without knowing one.
@@ -193,7 +179,7 @@ func matches(headers []string, tag string) bool {
 				break // the rest is no list of tags
 			}
 			end := strings.IndexByte(rest[1:], '"')
-			if end < 0 || compared == mostTags {
+			if end < 0 || compared == maxTags {
 				break
 			}
 			if rest[:end+2] == tag {
@@ -218,9 +204,10 @@ const (
 	numberOfCodings
 )
 
-var codingNames = [numberOfCodings]string{"identity", "gzip", "br", "zstd"}
+// codingHeaders are the values of Content-Encoding.
+var codingHeaders = [numberOfCodings][]string{{"identity"}, {"gzip"}, {"br"}, {"zstd"}}
 
-func (c coding) String() string { return codingNames[c] }
+func (c coding) String() string { return codingHeaders[c][0] }
 
 // tiny bodies gain nothing from compression: they fit one packet.
 const tiny = 1000
@@ -283,8 +270,8 @@ func qualities(headers []string) (wanted [numberOfCodings]float64) {
 	for item := range negotiate.Items(headers) {
 		// A malformed weight is ignored: the client can decode what it names.
 		q := item.Quality(1)
-		for c, name := range codingNames {
-			if item.Name == name || item.Name == "x-gzip" && name == "gzip" {
+		for c := range numberOfCodings {
+			if name := c.String(); item.Name == name || item.Name == "x-gzip" && name == "gzip" {
 				wanted[c], named[c] = q, true
 			} else if item.Name == "*" && !named[c] {
 				wanted[c] = q

@@ -18,7 +18,8 @@ import (
 
 var long = []byte(strings.Repeat("every tool has a name; ", 200))
 
-func answer(body []byte, method string, headers ...string) *httptest.ResponseRecorder {
+// send sends a body in response to a request.
+func send(body []byte, method string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, "/", nil)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Add(headers[i], headers[i+1])
@@ -58,19 +59,19 @@ func TestEncodings(t *testing.T) {
 		",,;;,":                            "",
 		strings.Repeat("x,", 500) + "gzip": "gzip",
 	} {
-		got := answer(long, http.MethodGet, "Accept-Encoding", accept)
+		got := send(long, http.MethodGet, "Accept-Encoding", accept)
 		if encoding := got.Header().Get("Content-Encoding"); encoding != want || got.Code != 200 {
 			t.Errorf("%.60q: got %d %q, want %q", accept, got.Code, encoding, want)
 		}
 		if body := decoded(t, got); !bytes.Equal(body, long) {
-			t.Errorf("%.60q: got %.40q after decoding", accept, body)
+			t.Errorf("%.60q: got %.40q after decoding, want %.40q", accept, body, long)
 		}
 		if fmt.Sprint(got.Body.Len()) != got.Header().Get("Content-Length") {
 			t.Errorf("%.60q: got %d bytes, want Content-Length %s", accept, got.Body.Len(), got.Header().Get("Content-Length"))
 		}
 	}
 	for _, accept := range []string{"identity;q=0", "*;q=0", "deflate, identity;q=0", "identity;q=0.000, gzip;q=0"} {
-		if got := answer(long, http.MethodGet, "Accept-Encoding", accept); got.Code != http.StatusNotAcceptable || got.Header().Get("ETag") != "" {
+		if got := send(long, http.MethodGet, "Accept-Encoding", accept); got.Code != http.StatusNotAcceptable || got.Header().Get("ETag") != "" {
 			t.Errorf("%q: got %d, want 406 without a tag", accept, got.Code)
 		}
 	}
@@ -104,37 +105,37 @@ func decoded(t *testing.T, got *httptest.ResponseRecorder) []byte {
 // A tiny body is not compressed, unless identity is not acceptable.
 func TestTinyBodies(t *testing.T) {
 	small := []byte(`{"data":[]}`)
-	if got := answer(small, http.MethodGet, "Accept-Encoding", "gzip, br, zstd"); got.Header().Get("Content-Encoding") != "" || !bytes.Equal(got.Body.Bytes(), small) {
-		t.Errorf("got headers %v", got.Header())
+	if got := send(small, http.MethodGet, "Accept-Encoding", "gzip, br, zstd"); got.Header().Get("Content-Encoding") != "" || !bytes.Equal(got.Body.Bytes(), small) {
+		t.Errorf("got headers %v, want no Content-Encoding", got.Header())
 	}
-	got := answer(small, http.MethodGet, "Accept-Encoding", "gzip, identity;q=0")
+	got := send(small, http.MethodGet, "Accept-Encoding", "gzip, identity;q=0")
 	if got.Header().Get("Content-Encoding") != "gzip" || !bytes.Equal(decoded(t, got), small) {
-		t.Errorf("got headers %v", got.Header())
+		t.Errorf("got headers %v, want gzip", got.Header())
 	}
 }
 
 func TestTags(t *testing.T) {
 	tags := map[string]bool{}
 	for _, accept := range []string{"", "gzip", "br", "zstd"} {
-		got := answer(long, http.MethodGet, "Accept-Encoding", accept)
+		got := send(long, http.MethodGet, "Accept-Encoding", accept)
 		tag := got.Header().Get("ETag")
 		if tags[tag] || !strings.HasPrefix(tag, `"`) || !strings.HasSuffix(tag, `"`) {
 			t.Errorf("%s: got tag %s, want a unique strong one", accept, tag)
 		}
 		tags[tag] = true
-		if again := answer(long, http.MethodGet, "Accept-Encoding", accept).Header().Get("ETag"); again != tag {
-			t.Errorf("%s: got tag %s, then %s", accept, tag, again)
+		if again := send(long, http.MethodGet, "Accept-Encoding", accept).Header().Get("ETag"); again != tag {
+			t.Errorf("%s: got tag %s, then %s, want the same", accept, tag, again)
 		}
-		if other := answer(append([]byte("x"), long...), http.MethodGet, "Accept-Encoding", accept).Header().Get("ETag"); other == tag {
-			t.Errorf("%s: got the same tag for another body", accept)
+		if other := send(append([]byte("x"), long...), http.MethodGet, "Accept-Encoding", accept).Header().Get("ETag"); other == tag {
+			t.Errorf("%s: got the same tag for another body, want another", accept)
 		}
 	}
 }
 
 func TestNotModified(t *testing.T) {
-	tag := answer(long, http.MethodGet).Header().Get("ETag")
+	tag := send(long, http.MethodGet).Header().Get("ETag")
 	var sixteen []string
-	for i := range mostTags {
+	for i := range maxTags {
 		sixteen = append(sixteen, fmt.Sprintf(`W/"%d"`, i))
 	}
 	for header, want := range map[string]int{
@@ -157,20 +158,20 @@ func TestNotModified(t *testing.T) {
 		`""`:               200,
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
-			got := answer(long, method, "If-None-Match", header)
+			got := send(long, method, "If-None-Match", header)
 			if got.Code != want {
 				t.Errorf("%s %.60q: got %d, want %d", method, header, got.Code, want)
 			}
 			if got.Header().Get("ETag") != tag {
-				t.Errorf("%s %.60q: got tag %s", method, header, got.Header().Get("ETag"))
+				t.Errorf("%s %.60q: got tag %s, want %s", method, header, got.Header().Get("ETag"), tag)
 			}
 			if want == 304 && (got.Body.Len() > 0 || got.Header().Get("Content-Length") != "" || got.Header().Get("Content-Type") != "") {
-				t.Errorf("%s %.60q: got %d bytes and %v", method, header, got.Body.Len(), got.Header())
+				t.Errorf("%s %.60q: got %d bytes and %v, want no content", method, header, got.Body.Len(), got.Header())
 			}
 		}
 	}
-	compressed := answer(long, http.MethodGet, "Accept-Encoding", "gzip").Header().Get("ETag")
-	if got := answer(long, http.MethodGet, "If-None-Match", compressed); got.Code != 200 {
+	compressed := send(long, http.MethodGet, "Accept-Encoding", "gzip").Header().Get("ETag")
+	if got := send(long, http.MethodGet, "If-None-Match", compressed); got.Code != 200 {
 		t.Errorf("got %d for the tag of another encoding, want 200", got.Code)
 	}
 }

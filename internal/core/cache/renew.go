@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"palmares/internal/core/problem"
@@ -12,13 +13,13 @@ import (
 // The most requested responses are executed again before a release is served,
 // but the release does not wait long for them.
 const (
-	mostRenewed = 100
-	renewTime   = 500 * time.Millisecond
+	maxRenewed = 100
+	renewTime  = 500 * time.Millisecond
 	// Some are executed at a time, so that a slow one does not hold up the others.
 	renewers = 4
 )
 
-// Renew executes the most requested questions again, and then publishes the
+// Renew executes the most requested queries again, and then publishes the
 // release, so that its first readers need not wait. It publishes after
 // renewTime at the latest, unless the database fails: then the cached release
 // stays, complete and consistent, and the caller has to try again.
@@ -35,7 +36,7 @@ func (c *Cache) renew(e Edition, healthy bool) error {
 	if e <= c.Edition() {
 		return nil // published while this one waited
 	}
-	if err := c.warm(c.busiest(c.Edition(), c.renewed), healthy); err != nil {
+	if err := c.warm(c.mostRequested(), healthy); err != nil {
 		return err
 	}
 	c.publish(e)
@@ -43,15 +44,30 @@ func (c *Cache) renew(e Edition, healthy bool) error {
 	return nil
 }
 
-// warm executes questions until all are done, or the time is over. It fails
-// where the database does: at least one response must show that it is healthy.
-func (c *Cache) warm(all []busy, healthy bool) error {
-	ended := make(chan struct{})
-	defer close(ended)
-	done := c.executeAll(all, ended)
-	deadline, patience := time.After(renewTime), time.After(longestWait)
+// warm executes queries, some at a time, until all are done or the time is over.
+// It fails where the database does: at least one response must show that it is
+// healthy.
+func (c *Cache) warm(all []popular, healthy bool) error {
+	next, done := make(chan popular, len(all)), make(chan error, len(all))
+	for _, p := range all {
+		next <- p
+	}
+	close(next)
+	var ended atomic.Bool
+	defer ended.Store(true)
+	for range renewers {
+		go func() {
+			for p := range next {
+				if ended.Load() {
+					return
+				}
+				done <- c.executeAgain(p)
+			}
+		}()
+	}
+	deadline, patience := time.After(renewTime), time.After(maxWait)
 	var failed error
-	late := false
+	overdue := false
 	for left := len(all); left > 0; {
 		select {
 		case err := <-done:
@@ -61,15 +77,15 @@ func (c *Cache) warm(all []busy, healthy bool) error {
 				healthy = true
 			case problem.Of(err).Code == problem.Unavailable:
 				return err
-			default: // the database, or only this question, is slow
+			default: // the database, or only this query, is slow
 				failed = err
 			}
 		case <-deadline:
-			deadline, late = nil, true
+			deadline, overdue = nil, true
 		case <-patience:
 			return problem.New(problem.Timeout, "The request took too long.")
 		}
-		if healthy && late {
+		if healthy && overdue {
 			return nil
 		}
 	}
@@ -79,62 +95,34 @@ func (c *Cache) warm(all []busy, healthy bool) error {
 	return failed // nil where there was nothing to execute
 }
 
-// executeAll executes questions again, some at a time, until ended, and reports
-// the result of each.
-func (c *Cache) executeAll(all []busy, ended <-chan struct{}) <-chan error {
-	next, done := make(chan busy), make(chan error, len(all))
-	go func() {
-		defer close(next)
-		for _, b := range all {
-			select {
-			case next <- b:
-			case <-ended:
-				return
-			}
-		}
-	}()
-	for range renewers {
-		go func() {
-			for b := range next {
-				done <- c.execute(b)
-			}
-		}()
-	}
-	return done
-}
-
-// execute executes a question again. It fails only where the database does:
-// its subject may no longer exist in the new release. It runs without any
-// request's context, and so without the rights of its caller.
-func (c *Cache) execute(b busy) (err error) {
-	defer func() {
-		if caught := recover(); caught != nil {
-			c.log.Error("renewing a response panicked", "operation", name(b.question), "panic", caught)
-		}
-	}()
-	_, _, err = c.make(context.Background(), b.question, b.work)
+// executeAgain executes a query for a new release. It fails only where the
+// database does: its subject may no longer exist. It runs without any request's
+// context, and so without the rights of its caller.
+func (c *Cache) executeAgain(p popular) error {
+	_, _, err := c.execute(context.Background(), p.query, p.work)
 	if code := problem.Of(err).Code; err != nil && (code == problem.Unavailable || code == problem.Timeout) {
 		return err
 	}
 	return nil
 }
 
-type busy struct {
-	question Key
-	work     Execute
-	uses     int64
+// popular is a cached query that was requested often.
+type popular struct {
+	query Key
+	work  Execute
+	uses  int64
 }
 
-// busiest are the most requested questions of an edition.
-func (c *Cache) busiest(e Edition, most int) []busy {
-	var all []busy
+// mostRequested returns the most requested queries of the current edition.
+func (c *Cache) mostRequested() []popular {
+	var all []popular
 	for k, value := range c.items.All() {
-		if k.edition == e && value.work != nil {
-			all = append(all, busy{k.question, value.work, value.uses.Load()})
+		if k.edition == c.Edition() && value.work != nil {
+			all = append(all, popular{k.query, value.work, value.uses.Load()})
 		}
 	}
-	slices.SortFunc(all, func(a, b busy) int { return cmp.Compare(b.uses, a.uses) })
-	return all[:min(len(all), most)]
+	slices.SortFunc(all, func(a, b popular) int { return cmp.Compare(b.uses, a.uses) })
+	return all[:min(len(all), c.renewed)]
 }
 
 // forget makes room at once: older editions can no longer be requested.
@@ -156,42 +144,36 @@ const Timeless Edition = 0
 
 const epochBits = 32
 
-// Of is the edition of a release in the same epoch.
+// Of returns the edition of a release in the same epoch.
 func (e Edition) Of(release int) Edition { return e>>epochBits<<epochBits | Edition(release) }
 
-// next is the edition of a release in the next epoch.
+// next returns the edition of a release in the next epoch.
 func (e Edition) next(release int) Edition { return (e>>epochBits+1)<<epochBits | Edition(release) }
 
 func (e Edition) release() int { return int(int32(e)) }
 
-// Edition is the newest edition, which is the one that is served.
+// Edition returns the newest edition, which is the one that is served.
 func (c *Cache) Edition() Edition { return Edition(c.served.Load()) }
 
-// publish makes older editions unreachable. One that is not newer changes
-// nothing: its reader was slow.
-func (c *Cache) publish(e Edition) {
-	for {
-		now := c.Edition()
-		if e <= now || c.served.CompareAndSwap(int64(now), int64(e)) {
-			return
-		}
-	}
-}
-
-// Newest is the release whose responses are served.
+// Newest returns the release whose responses are served.
 func (c *Cache) Newest() int { return c.Edition().release() }
 
 // Publish serves a release, unless it is older than the one that is served.
 func (c *Cache) Publish(release int) { c.publish(c.Edition().Of(release)) }
 
+// publish makes older editions unreachable. One that is not newer changes
+// nothing: its reader was slow.
+func (c *Cache) publish(e Edition) {
+	c.publishing.Lock()
+	defer c.publishing.Unlock()
+	c.served.Store(int64(max(e, c.Edition())))
+}
+
 // Restart drops everything, where release numbers start again: a backup was
 // restored.
 func (c *Cache) Restart(release int) {
-	for {
-		now := c.Edition()
-		if c.served.CompareAndSwap(int64(now), int64(now.next(release))) {
-			break
-		}
-	}
+	c.publishing.Lock()
+	c.served.Store(int64(c.Edition().next(release)))
+	c.publishing.Unlock()
 	c.items.InvalidateAll()
 }

@@ -9,7 +9,7 @@ import (
 	"palmares/internal/core/problem"
 )
 
-type askerKey struct{}
+type callerKey struct{}
 
 // A new release is served at once, with the most requested responses already
 // cached.
@@ -20,13 +20,13 @@ func TestNewRelease(t *testing.T) {
 	for i := range 10 {
 		q := Key{Operation: "tools", Variables: fmt.Sprint(i)}
 		for range 1 + 10*i {
-			if _, err := c.Get(t.Context(), q, making(&times, &release)); err != nil {
+			if _, err := c.Get(t.Context(), q, executing(&times, &release)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	if times.Load() != 10 {
-		t.Fatalf("got %d executions", times.Load())
+		t.Fatalf("got %d executions, want 10", times.Load())
 	}
 	release.Store(2)
 	c.renewed = 3
@@ -37,9 +37,9 @@ func TestNewRelease(t *testing.T) {
 		t.Errorf("got %d renewed responses, want 3", times.Load()-10)
 	}
 	for i := range 10 {
-		got, err := c.Get(t.Context(), Key{Operation: "tools", Variables: fmt.Sprint(i)}, making(&times, &release))
+		got, err := c.Get(t.Context(), Key{Operation: "tools", Variables: fmt.Sprint(i)}, executing(&times, &release))
 		if err != nil || body(got) != "release 2" {
-			t.Errorf("%d: %s, %v", i, body(got), err)
+			t.Errorf("query %d: got %s and %v, want release 2", i, body(got), err)
 		}
 	}
 	if times.Load() != 20 {
@@ -48,7 +48,7 @@ func TestNewRelease(t *testing.T) {
 	// A response that started on an old release does not bring it back.
 	c.Publish(1)
 	if c.Newest() != 2 {
-		t.Errorf("got release %d", c.Newest())
+		t.Errorf("got release %d, want 2", c.Newest())
 	}
 	for key := range c.items.Keys() {
 		if key.edition.release() != 2 {
@@ -58,66 +58,66 @@ func TestNewRelease(t *testing.T) {
 }
 
 // Once any request sees a newer release, the old one is no longer served.
-func TestAMissTellsOfTheRelease(t *testing.T) {
+func TestMissFindsNewRelease(t *testing.T) {
 	c := newCache()
 	var times, release atomic.Int64
 	release.Store(1)
-	if _, err := c.Get(t.Context(), tools, making(&times, &release)); err != nil {
+	if _, err := c.Get(t.Context(), tools, executing(&times, &release)); err != nil {
 		t.Fatal(err)
 	}
 	release.Store(2)
-	if _, err := c.Get(t.Context(), Key{Operation: "stats"}, making(&times, &release)); err != nil {
+	if _, err := c.Get(t.Context(), Key{Operation: "stats"}, executing(&times, &release)); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := c.Get(t.Context(), tools, making(&times, &release)); body(got) != "release 2" {
-		t.Errorf("got %s after a newer release", body(got))
+	if got, _ := c.Get(t.Context(), tools, executing(&times, &release)); body(got) != "release 2" {
+		t.Errorf("got %s, want release 2", body(got))
 	}
 }
 
 // A response that something no longer exists ends the old release too.
-func TestErrorOfANewRelease(t *testing.T) {
+func TestNotFoundInNewRelease(t *testing.T) {
 	c := newCache()
 	var times, release atomic.Int64
 	release.Store(1)
-	if _, err := c.Get(t.Context(), tools, making(&times, &release)); err != nil {
+	if _, err := c.Get(t.Context(), tools, executing(&times, &release)); err != nil {
 		t.Fatal(err)
 	}
 	release.Store(2)
 	missing := func(context.Context) (*Entry, int, error) { return nil, 2, problem.New(problem.NotFound, "missing") }
 	if _, err := c.Get(t.Context(), Key{Operation: "tool"}, missing); problem.Of(err).Code != problem.NotFound {
-		t.Error(err)
+		t.Errorf("got %v, want %s", err, problem.NotFound)
 	}
-	if got, err := c.Get(t.Context(), tools, making(&times, &release)); err != nil || body(got) != "release 2" {
-		t.Errorf("got %s and %v", body(got), err)
+	if got, err := c.Get(t.Context(), tools, executing(&times, &release)); err != nil || body(got) != "release 2" {
+		t.Errorf("got %s and %v, want release 2", body(got), err)
 	}
 }
 
 // Responses are renewed without the rights of the caller who saw the release
 // first.
-func TestRenewedForNobody(t *testing.T) {
+func TestRenewedWithoutACaller(t *testing.T) {
 	c := newCache()
 	release, named := 1, false
 	work := func(ctx context.Context) (*Entry, int, error) {
-		named = named || release == 2 && ctx.Value(askerKey{}) != nil
+		named = named || release == 2 && ctx.Value(callerKey{}) != nil
 		return NewEntry([]byte("x"), nil), release, nil
 	}
 	if _, err := c.Get(t.Context(), tools, work); err != nil {
 		t.Fatal(err)
 	}
 	release = 2
-	asker := context.WithValue(t.Context(), askerKey{}, "somebody")
+	caller := context.WithValue(t.Context(), callerKey{}, "somebody")
 	other := func(context.Context) (*Entry, int, error) { return NewEntry([]byte("y"), nil), 2, nil }
-	if _, err := c.Get(asker, Key{Operation: "stats"}, other); err != nil {
+	if _, err := c.Get(caller, Key{Operation: "stats"}, other); err != nil {
 		t.Fatal(err)
 	}
 	if named || c.Newest() != 2 {
-		t.Errorf("got a caller %v at release %d, want none", named, c.Newest())
+		t.Errorf("got a caller: %t, release %d; want false, 2", named, c.Newest())
 	}
 }
 
 // If the database fails when a release is published, cached responses are still
 // served, however the release was noticed.
-func TestTheDatabaseFailsWithTheNews(t *testing.T) {
+func TestDatabaseFailsDuringRenewal(t *testing.T) {
 	c := newCache()
 	var release atomic.Int64
 	var down atomic.Bool
@@ -127,38 +127,38 @@ func TestTheDatabaseFailsWithTheNews(t *testing.T) {
 		}
 		return NewEntry([]byte(fmt.Sprint("release ", release.Load())), nil), int(release.Load()), nil
 	}
-	keptIs := func(want string) {
+	wantCached := func(want string) {
 		t.Helper()
 		if got, err := c.Get(t.Context(), tools, work); err != nil || body(got) != want {
-			t.Errorf("got %s and %v, want the cached response", body(got), err)
+			t.Errorf("got %s and %v, want %s", body(got), err, want)
 		}
 	}
 	release.Store(1)
-	keptIs("release 1")
+	wantCached("release 1")
 
 	down.Store(true)
 	release.Store(2)
 	if err := c.Renew(2); err == nil || c.Newest() != 1 {
-		t.Errorf("got release %d and %v", c.Newest(), err)
+		t.Errorf("got release %d and %v, want 1 and an error", c.Newest(), err)
 	}
-	keptIs("release 1")
-	// One answer of it still came through.
-	through := func(context.Context) (*Entry, int, error) { return NewEntry([]byte("release 2"), nil), 2, nil }
-	if _, err := c.Get(t.Context(), Key{Operation: "stats"}, through); err == nil {
-		t.Error("got an older release after a newer one")
+	wantCached("release 1")
+	// One query of the new release still succeeds.
+	succeeds := func(context.Context) (*Entry, int, error) { return NewEntry([]byte("release 2"), nil), 2, nil }
+	if _, err := c.Get(t.Context(), Key{Operation: "stats"}, succeeds); err == nil {
+		t.Error("got a response of a release that is not served, want an error")
 	}
-	keptIs("release 1")
+	wantCached("release 1")
 
 	down.Store(false)
 	if err := c.Renew(2); err != nil {
-		t.Error(err)
+		t.Errorf("got %v, want no error", err)
 	}
-	keptIs("release 2")
+	wantCached("release 2")
 }
 
 // A slow response does not delay a release if others show that the database
 // works.
-func TestSlowAnswerHoldsUpNobody(t *testing.T) {
+func TestSlowResponseDoesNotDelayTheRelease(t *testing.T) {
 	c := newCache()
 	var release atomic.Int64
 	release.Store(1)
@@ -167,7 +167,7 @@ func TestSlowAnswerHoldsUpNobody(t *testing.T) {
 	for name, work := range map[string]func() error{
 		"hangs":     func() error { <-hang; return nil },
 		"times out": func() error { return problem.New(problem.Timeout, "slow") },
-		"answers":   func() error { return nil },
+		"responds":  func() error { return nil },
 	} {
 		_, err := c.Get(t.Context(), Key{Operation: name}, func(context.Context) (*Entry, int, error) {
 			if release.Load() > 1 {
@@ -183,7 +183,7 @@ func TestSlowAnswerHoldsUpNobody(t *testing.T) {
 	}
 	release.Store(2)
 	if err := c.Renew(2); err != nil || c.Newest() != 2 {
-		t.Errorf("got release %d and %v", c.Newest(), err)
+		t.Errorf("got release %d and %v, want 2", c.Newest(), err)
 	}
 }
 
@@ -192,24 +192,24 @@ func TestRestart(t *testing.T) {
 	c := newCache()
 	var times, release atomic.Int64
 	release.Store(5)
-	if _, err := c.Get(t.Context(), tools, making(&times, &release)); err != nil {
+	if _, err := c.Get(t.Context(), tools, executing(&times, &release)); err != nil {
 		t.Fatal(err)
 	}
 	release.Store(2)
 	c.Restart(2)
 	for range 2 {
-		if got, err := c.Get(t.Context(), tools, making(&times, &release)); err != nil || body(got) != "release 2" {
-			t.Errorf("got %s and %v", body(got), err)
+		if got, err := c.Get(t.Context(), tools, executing(&times, &release)); err != nil || body(got) != "release 2" {
+			t.Errorf("got %s and %v, want release 2", body(got), err)
 		}
 	}
 	if times.Load() != 2 {
-		t.Errorf("got %d executions", times.Load())
+		t.Errorf("got %d executions, want 2", times.Load())
 	}
 }
 
 // A response that was executing when release numbers started again is not taken
 // for newer.
-func TestLateFlightAfterRestart(t *testing.T) {
+func TestExecutionEndsAfterRestart(t *testing.T) {
 	c := newCache()
 	c.Publish(7)
 	started, proceed, landed := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -231,7 +231,7 @@ func TestLateFlightAfterRestart(t *testing.T) {
 			return NewEntry([]byte(fmt.Sprint("new ", release)), nil), release, nil
 		}
 		if got, err := c.Get(t.Context(), tools, work); err != nil || body(got) != fmt.Sprint("new ", release) || c.Newest() != release {
-			t.Errorf("release %d: got %s of %d and %v", release, body(got), c.Newest(), err)
+			t.Errorf("got %s of release %d and %v, want new %[4]d of release %[4]d", body(got), c.Newest(), err, release)
 		}
 	}
 }

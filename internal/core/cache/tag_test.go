@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// tagOf is the tag of a response that a cache with a secret made.
+// tagOf returns the tag of a response that a cache with a secret made.
 func tagOf(t *testing.T, secret, body string, q Key) string {
 	t.Helper()
 	c := New(1<<20, []byte(secret), slog.New(slog.DiscardHandler))
@@ -25,7 +25,7 @@ func tagOf(t *testing.T, secret, body string, q Key) string {
 	return w.Header().Get("ETag")
 }
 
-// A tag depends on the secret, the body and the question, so that it cannot be
+// A tag depends on the secret, the body and the query, so that it cannot be
 // computed from a guessed body; and on nothing else, so that restarts, servers
 // and callers see the same one.
 func TestTagsCannotBeGuessed(t *testing.T) {
@@ -70,7 +70,7 @@ func TestExecutionIsReported(t *testing.T) {
 	c := newCache()
 	work := func(context.Context) (*Entry, int, error) { return NewEntry([]byte("x"), nil), 1, nil }
 	if _, err := c.Get(WithCachedOnly(t.Context()), tools, work); err == nil {
-		t.Error("cached only: got a response that was never executed")
+		t.Error("cached only: got a response that was never executed, want an error")
 	}
 	c.Publish(1)
 	for i, want := range []int{1, 0, 0} {
@@ -108,7 +108,7 @@ func TestSmallerEncoding(t *testing.T) {
 			want = "zstd"
 		}
 		for _, accept := range []string{"gzip, zstd", "zstd, gzip"} {
-			if got := answer(body, http.MethodGet, "Accept-Encoding", accept).Header().Get("Content-Encoding"); got != want {
+			if got := send(body, http.MethodGet, "Accept-Encoding", accept).Header().Get("Content-Encoding"); got != want {
 				t.Errorf("%s, %s: got %q, want %q", name, accept, got, want)
 			}
 		}

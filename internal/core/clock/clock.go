@@ -1,7 +1,8 @@
-// Package clock notices when the system clock jumps.
+// Package clock notices when the system clock jumps, and repeats work.
 package clock
 
 import (
+	"context"
 	"sync"
 	"time"
 )
@@ -17,8 +18,8 @@ const (
 // passed since the one before, which the machine measures without its clock.
 // Jumps are noticed when it is read, so it has to be read regularly.
 type Steady struct {
-	now               func() time.Time
-	uptime            func() time.Duration
+	Wall              func() time.Time     // the system clock
+	Uptime            func() time.Duration // measured without it
 	tolerance, settle time.Duration
 
 	mu      sync.Mutex
@@ -38,7 +39,7 @@ func NewSteady() *Steady { return New(trustTolerance, trustAfter) }
 // larger jump must last for the settle time.
 func New(tolerance, settle time.Duration) *Steady {
 	start := time.Now()
-	return &Steady{now: time.Now, uptime: func() time.Duration { return time.Since(start) }, tolerance: tolerance, settle: settle}
+	return &Steady{Wall: time.Now, Uptime: func() time.Duration { return time.Since(start) }, tolerance: tolerance, settle: settle}
 }
 
 // Now returns the time, and whether the clock has run evenly for the settle
@@ -63,10 +64,24 @@ func (s *Steady) Settled() time.Time {
 }
 
 func (s *Steady) update() (now time.Time, trusted bool) {
-	now, up := s.now().Round(0), s.uptime() // without the monotonic reading, which does not jump
+	now, up := s.Wall().Round(0), s.Uptime() // without the monotonic reading, which does not jump
 	if drift := now.Sub(s.last) - (up - s.up); !s.read || drift.Abs() > s.tolerance {
 		s.since = up
 	}
 	s.read, s.last, s.up = true, now, up
 	return now, up-s.since >= s.settle
+}
+
+// Every calls do at an interval until ctx ends.
+func Every(ctx context.Context, interval time.Duration, do func()) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			do()
+		}
+	}
 }

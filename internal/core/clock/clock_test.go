@@ -16,7 +16,7 @@ func (m *machine) pass(d time.Duration) { m.clock, m.up = m.clock.Add(d), m.up+d
 func newMachine() (*machine, *Steady) {
 	m := &machine{clock: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)}
 	s := NewSteady()
-	s.now, s.uptime = func() time.Time { return m.clock }, func() time.Duration { return m.up }
+	s.Wall, s.Uptime = func() time.Time { return m.clock }, func() time.Duration { return m.up }
 	return m, s
 }
 

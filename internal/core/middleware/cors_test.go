@@ -16,7 +16,7 @@ func listed(value string) (names []string) {
 	return names
 }
 
-func TestPreflightAllowsTheHeadersOfClients(t *testing.T) {
+func TestPreflightAllowsClientHeaders(t *testing.T) {
 	r := httptest.NewRequest(http.MethodOptions, "/graphql", nil)
 	r.Header.Set("Origin", "https://dashboard.example")
 	r.Header.Set("Access-Control-Request-Method", http.MethodPost)

@@ -57,8 +57,8 @@ func call(t *testing.T, server *httptest.Server, method string) (*http.Response,
 
 // A handler that ignores its context does not delay the response, and what it
 // writes later is dropped.
-func TestHandlerThatIsTooLate(t *testing.T) {
-	for method, says := range map[string]string{
+func TestHandlerExceedsDeadline(t *testing.T) {
+	for method, message := range map[string]string{
 		http.MethodGet: "The server took too long to respond. Try again", http.MethodPost: "may or may not have been saved",
 	} {
 		frozen, late := make(chan struct{}), make(chan error, 1)
@@ -73,11 +73,11 @@ func TestHandlerThatIsTooLate(t *testing.T) {
 			late <- err
 		})
 		response, body := call(t, server, method)
-		if response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, says) {
-			t.Errorf("%s: got %d %s, want 503 with %q", method, response.StatusCode, body, says)
+		if response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, message) {
+			t.Errorf("%s: got %d %s, want 503 with %q", method, response.StatusCode, body, message)
 		}
 		if response.Header.Get("X-Request-Id") != "R1" || response.Header.Get("Set-Cookie") != "" || response.Header.Get("Retry-After") == "" {
-			t.Errorf("%s: got headers %v, want those of the chain and Retry-After alone", method, response.Header)
+			t.Errorf("%s: got headers %v, want only those of the chain and Retry-After", method, response.Header)
 		}
 		close(frozen)
 		if err := <-late; !errors.Is(err, http.ErrHandlerTimeout) {
@@ -94,7 +94,7 @@ func TestStartedResponseIsNotCut(t *testing.T) {
 		timer := r.Context().Value(timerKey{}).(*pausableTimer)
 		timer.timer.Reset(0)
 		<-timer.expired
-		time.Sleep(20 * soon) // for the deadline to do what it does
+		time.Sleep(20 * soon) // so that Deadline could interfere
 		_, _ = w.Write([]byte("second"))
 	})
 	response, body := call(t, server, http.MethodGet)
@@ -116,7 +116,7 @@ func TestPausedDeadline(t *testing.T) {
 	if timer.pauses != 1 {
 		t.Errorf("got %d pauses, want 1", timer.pauses)
 	}
-	timer.left = 0 // its time is over, but for the pause
+	timer.left = 0 // it expires when it resumes
 	timer.mu.Unlock()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, other.URL, nil)
 	if err != nil {
@@ -138,7 +138,7 @@ func TestPausedDeadline(t *testing.T) {
 }
 
 // Handlers that write nothing or panic respond as they do without a deadline.
-func TestDeadlineKeepsResponses(t *testing.T) {
+func TestDeadlineLeavesResponsesUnchanged(t *testing.T) {
 	server := serveWithin(t, time.Minute, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Empty", "1") })
 	if response, body := call(t, server, http.MethodGet); response.StatusCode != http.StatusOK || response.Header.Get("X-Empty") != "1" || body != "" {
 		t.Errorf("nothing written: got %d %q %v, want 200 with its header", response.StatusCode, body, response.Header)

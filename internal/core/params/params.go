@@ -22,7 +22,7 @@ type Param struct {
 	Name     string
 	Kind     string   // Int, Float, or anything else for text
 	Values   []string // the values of an enum; nil for other types
-	Min, Max int      // the range of an Int
+	Min, Max int      // the range of an Int; Max is also the maximum length of a text
 	Default  any      // used if the parameter is absent; nil for none
 }
 
@@ -115,6 +115,8 @@ func (p Param) Parse(text string) (any, error) {
 		return n + 0, nil // minus zero becomes zero
 	case text == "":
 		return nil, problem.New(problem.BadInput, "%s must not be empty.", p.Name)
+	case p.Max > 0 && utf8.RuneCountInString(text) > p.Max:
+		return nil, problem.New(problem.BadInput, "%s must have at most %d characters.", p.Name, p.Max)
 	}
 	// A longer text matches nothing even when it is cut to one character more.
 	return firstRunes(text, maxText+1), nil

@@ -13,15 +13,12 @@ import (
 // proxy may be forged.
 func ClientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	peer := parseAddress(r.RemoteAddr)
-	if !within(peer, trusted) {
+	forwarded := strings.Join(r.Header["X-Forwarded-For"], ",")
+	if forwarded == "" || !within(peer, trusted) {
 		return peer
 	}
 	client := peer
-	forwarded := strings.Split(strings.Join(r.Header["X-Forwarded-For"], ","), ",")
-	for _, text := range slices.Backward(forwarded) {
-		if text == "" && len(forwarded) == 1 {
-			break
-		}
+	for _, text := range slices.Backward(strings.Split(forwarded, ",")) {
 		client = parseAddress(strings.TrimSpace(text))
 		if !client.IsValid() {
 			return peer // ignore a malformed list

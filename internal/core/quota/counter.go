@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -36,7 +37,7 @@ type dayCounts struct {
 // tally is the count of a subject on a day.
 type tally struct {
 	count int32
-	epoch int32 // identifies the count in Redis; see takeScript
+	epoch int32 // identifies the count in Redis; see countScript
 }
 
 // key identifies a tally.
@@ -52,35 +53,31 @@ func (c *Counter) shard(s Subject) *shard {
 	return &c.shards[uint64(s)*0x9E3779B97F4A7C15>>58] // Fibonacci hashing spreads neighbours
 }
 
+// index returns where a day is, or -1.
+func (s *shard) index(day Day) int {
+	return slices.IndexFunc(s.days[:], func(d dayCounts) bool { return d.day == day && d.counts != nil })
+}
+
 // on returns the counts of a day. A day without counts replaces the least
 // recently used one.
 func (s *shard) on(day Day) *dayCounts {
-	first := &s.days[0]
-	if first.day == day && first.counts != nil {
-		return first
+	i := s.index(day)
+	if i < 0 {
+		i = len(s.days) - 1
+		s.days[i] = dayCounts{day, map[Subject]tally{}}
 	}
-	found, at := dayCounts{day: day}, len(s.days)-1
-	for i, known := range s.days {
-		if known.day == day && known.counts != nil {
-			found, at = known, i
-		}
-	}
-	if found.counts == nil {
-		found.counts = map[Subject]tally{}
-	}
-	copy(s.days[1:at+1], s.days[:at])
-	*first = found
-	return first
+	found := s.days[i]
+	copy(s.days[1:i+1], s.days[:i])
+	s.days[0] = found
+	return &s.days[0]
 }
 
 // peek returns a count without making room for its day.
-func (s *shard) peek(subject Subject, day Day) tally {
-	for _, known := range s.days {
-		if known.day == day {
-			return known.counts[subject]
-		}
+func (s *shard) peek(subject Subject, day Day) (t tally) {
+	if i := s.index(day); i >= 0 {
+		t = s.days[i].counts[subject]
 	}
-	return tally{}
+	return t
 }
 
 // makeRoom keeps the shard within its share of the memory before a subject is
@@ -103,12 +100,12 @@ func (s *shard) makeRoom(on *dayCounts) {
 // evict drops the lowest of a few random counts.
 func (d *dayCounts) evict() {
 	var lowest Subject
-	seen := 0
+	compared := 0
 	for subject, t := range d.counts { // in random order
-		if seen == 0 || t.count < d.counts[lowest].count {
+		if compared == 0 || t.count < d.counts[lowest].count {
 			lowest = subject
 		}
-		if seen++; seen == evictionSample {
+		if compared++; compared == evictionSample {
 			break
 		}
 	}
@@ -137,30 +134,31 @@ func (c *Counter) update(k key, replace func(tally) (_ tally, change int)) {
 }
 
 // Take implements Store.
-func (c *Counter) Take(_ context.Context, subject Subject, day Day, limit int) (count int) {
-	c.update(key{day, subject}, func(t tally) (tally, int) {
-		count = int(t.count) + 1
-		if !granted(limit, count) {
-			return t, 0
-		}
-		t.count++
-		return t, 1
-	})
-	return count
+func (c *Counter) Take(_ context.Context, subject Subject, day Day, limit int) int {
+	count, changed := c.add(key{day, subject}, 1, limit)
+	return count + 1 - changed
 }
 
 // GiveBack implements Store.
 func (c *Counter) GiveBack(_ context.Context, subject Subject, day Day) {
-	if c.get(key{day, subject}).count == 0 {
-		return // without making room for the day
+	c.add(key{day, subject}, -1, 0)
+}
+
+// add changes a count unless the limit is reached, and returns it with the
+// change that it made.
+func (c *Counter) add(k key, change, limit int) (count, changed int) {
+	if change < 0 && c.get(k).count == 0 {
+		return 0, 0 // without making room for the day
 	}
-	c.update(key{day, subject}, func(t tally) (tally, int) {
-		if t.count == 0 {
-			return t, 0
+	c.update(k, func(t tally) (tally, int) {
+		if granted(limit, int(t.count)+change) {
+			changed = max(change, -int(t.count))
 		}
-		t.count--
-		return t, -1
+		t.count += int32(changed)
+		count = int(t.count)
+		return t, changed
 	})
+	return count, changed
 }
 
 // restore adds requests that the database has already.

@@ -1,7 +1,7 @@
 package quota
 
 import (
-	"context"
+	"maps"
 	"net/http"
 	"strconv"
 	"time"
@@ -28,65 +28,70 @@ type Gate struct {
 	Now    func() time.Time
 }
 
-// visit is one request at the gate.
+// visit is a counted request. It uncounts the request if its response is 304 or
+// 401.
 type visit struct {
-	gate    *Gate
-	request *http.Request
-	caller  Caller
-	now     time.Time
-	day     Day
-	count   int
+	http.ResponseWriter
+	gate     *Gate
+	request  *http.Request
+	caller   Caller
+	now      time.Time
+	day      Day
+	count    int
+	executed bool
+	started  bool
 }
 
 // Count wraps the handlers whose requests are counted.
 func (g *Gate) Count(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v := &visit{gate: g, request: r, caller: g.Caller(r), now: g.Now()}
+		v := &visit{ResponseWriter: w, gate: g, request: r, caller: g.Caller(r), now: g.Now()}
 		v.day = DayOf(v.now)
-		v.count = g.take(r.Context(), v.caller, v.day)
+		v.count = v.take()
 		decision := v.decide(v.count)
-		writeLimits(w.Header(), v.caller, decision)
+		v.writeLimits(decision)
 		switch {
 		case decision.Granted:
-			next.ServeHTTP(&refunder{ResponseWriter: w, visit: v}, r)
+			next.ServeHTTP(v, r)
 		case conditional(r):
 			// A 304 from the cache costs next to nothing, and is refunded anyway.
 			only := &onlyNotModified{ResponseWriter: w, header: http.Header{}}
 			next.ServeHTTP(only, r.WithContext(cache.WithCachedOnly(r.Context())))
 			if !only.sent {
-				v.reject(w, decision)
+				v.reject(decision)
 			}
 		default:
-			v.reject(w, decision)
+			v.reject(decision)
 		}
 	})
 }
 
-// take counts a request on top of what the caller carries.
-func (g *Gate) take(ctx context.Context, c Caller, day Day) int {
-	if c.Limit == 0 || c.Carried == 0 || c.CarriedDay != day.String() {
-		return g.Store.Take(ctx, c.Subject, day, c.Limit)
+// take counts the request on top of what the caller carries.
+func (v *visit) take() int {
+	c, carried := v.caller, 0
+	if c.Carried > 0 && c.Limit > 0 && c.CarriedDay == v.day.String() {
+		carried = c.Carried
 	}
-	if c.Carried >= c.Limit {
-		return c.Carried + 1 // nothing is left, and a limit of 0 would be unlimited
+	if carried > 0 && carried >= c.Limit {
+		return carried + 1 // nothing is left, and a limit of 0 would be unlimited
 	}
-	return c.Carried + g.Store.Take(ctx, c.Subject, day, c.Limit-c.Carried)
+	return carried + v.gate.Store.Take(v.request.Context(), c.Subject, v.day, c.Limit-carried)
 }
 
 func (v *visit) decide(count int) Decision { return Decide(v.now, v.day, v.caller.Limit, count) }
 
-func (v *visit) reject(w http.ResponseWriter, d Decision) {
-	w.Header().Set("Retry-After", strconv.Itoa(int(d.RetryAfter/time.Second)))
-	problem.Refuse(w, v.request, problem.New(problem.QuotaSpent, "The daily quota of %d requests is used up. It resets at %s.",
+func (v *visit) reject(d Decision) {
+	v.Header().Set("Retry-After", strconv.Itoa(int(d.RetryAfter/time.Second)))
+	problem.Refuse(v.ResponseWriter, v.request, problem.New(problem.QuotaSpent, "The daily quota of %d requests is used up. It resets at %s.",
 		v.caller.Limit, d.Reset.Format(time.RFC3339)))
 }
 
-// refund uncounts a request, and reports whether it did. A 304 that had to be
+// refund uncounts the request, and reports whether it did. A 304 that had to be
 // executed costs as much as any response, so a caller gets no more of them
 // refunded in a day than the quota has requests.
-func (v *visit) refund(executed bool) bool {
+func (v *visit) refund() bool {
 	ctx := v.request.Context()
-	if limit := v.caller.Limit; executed && limit > 0 && v.gate.Store.Take(ctx, v.caller.Subject.refunds(), v.day, limit) > limit {
+	if limit := v.caller.Limit; v.executed && limit > 0 && v.gate.Store.Take(ctx, v.caller.Subject.refunds(), v.day, limit) > limit {
 		return false
 	}
 	v.gate.Store.GiveBack(ctx, v.caller.Subject, v.day)
@@ -101,48 +106,33 @@ func conditional(r *http.Request) bool {
 }
 
 // writeLimits sets the headers that report what is left.
-func writeLimits(header http.Header, c Caller, d Decision) {
-	if c.Tier == "" {
+func (v *visit) writeLimits(d Decision) {
+	if v.caller.Tier == "" {
 		return
 	}
-	header["X-Ratelimit-Tier"] = []string{c.Tier}
-	if c.Limit > 0 {
+	header := v.Header()
+	header["X-Ratelimit-Tier"] = []string{v.caller.Tier}
+	if v.caller.Limit > 0 {
 		header["X-Ratelimit-Remaining"] = []string{strconv.Itoa(d.Remaining)}
 		header["X-Ratelimit-Reset"] = []string{d.Reset.Format(time.RFC3339)}
 	}
 }
 
-// refunder uncounts a request whose response is 304 or 401.
-type refunder struct {
-	http.ResponseWriter
-	visit    *visit
-	executed bool
-	started  bool
-}
-
 // ReportExecution is called by the cache for responses that it had to execute.
-func (w *refunder) ReportExecution() { w.executed = true }
+func (v *visit) ReportExecution() { v.executed = true }
 
-func (w *refunder) WriteHeader(status int) {
-	if !w.started && w.free(status) {
-		writeLimits(w.Header(), w.visit.caller, w.visit.decide(w.visit.count-1))
+// WriteHeader implements http.ResponseWriter.
+func (v *visit) WriteHeader(status int) {
+	free := status == http.StatusUnauthorized || status == http.StatusNotModified && conditional(v.request)
+	if !v.started && free && v.refund() {
+		v.writeLimits(v.decide(v.count - 1))
 	}
-	w.started = true
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *refunder) free(status int) bool {
-	switch {
-	case status == http.StatusUnauthorized:
-		return w.visit.refund(false)
-	case status == http.StatusNotModified && conditional(w.visit.request):
-		return w.visit.refund(w.executed)
-	}
-	return false
+	v.started = true
+	v.ResponseWriter.WriteHeader(status)
 }
 
 // Unwrap lets http.ResponseController reach the connection.
-func (w *refunder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (v *visit) Unwrap() http.ResponseWriter { return v.ResponseWriter }
 
 // onlyNotModified sends a 304, and drops every other response.
 type onlyNotModified struct {
@@ -157,9 +147,7 @@ func (w *onlyNotModified) WriteHeader(status int) {
 	if status != http.StatusNotModified || w.sent {
 		return
 	}
-	for name, values := range w.header {
-		w.ResponseWriter.Header()[name] = values
-	}
+	maps.Copy(w.ResponseWriter.Header(), w.header)
 	w.sent = true
 	w.ResponseWriter.WriteHeader(status)
 }

@@ -17,6 +17,7 @@ import (
 	"palmares/ent/account"
 	"palmares/ent/countbatch"
 	"palmares/ent/usage"
+	"palmares/internal/core/clock"
 	"palmares/internal/core/store"
 )
 
@@ -105,17 +106,8 @@ func (l *Ledger) load(ctx context.Context, day Day) error {
 
 // Run writes until ctx ends, and then what is left.
 func (l *Ledger) Run(ctx context.Context) {
-	ticker := time.NewTicker(writeEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			l.Write(context.WithoutCancel(ctx))
-			return
-		case <-ticker.C:
-			l.Write(ctx)
-		}
-	}
+	clock.Every(ctx, writeEvery, func() { l.Write(ctx) })
+	l.Write(context.WithoutCancel(ctx))
 }
 
 // Write stores what was counted since the last call, after what could not be
@@ -257,10 +249,7 @@ func (l *Ledger) encode(counts map[Subject]int) []byte {
 
 func decode(data []byte, into map[Subject]int) error {
 	for len(data) > 0 {
-		if len(data) < 9 {
-			return errors.New("a batch of counts is truncated")
-		}
-		n, size := binary.Varint(data[8:])
+		n, size := binary.Varint(data[min(8, len(data)):])
 		if size <= 0 {
 			return errors.New("a batch of counts is malformed")
 		}

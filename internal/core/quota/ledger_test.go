@@ -29,7 +29,7 @@ func ledgerOn(t *testing.T, s *store.Store, day Day) (*Ledger, *Counter) {
 }
 
 // Servers that write the counts of the same accounts do not deadlock.
-func TestLedgersAtOnce(t *testing.T) {
+func TestConcurrentLedgers(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		var accounts []Subject
 		for n := range 30 {
@@ -64,7 +64,7 @@ func TestLedgersAtOnce(t *testing.T) {
 }
 
 // A restart restores what was written.
-func TestCountsSurvive(t *testing.T) {
+func TestCountsSurviveRestart(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		account, err := s.Write.Account.Create().SetEmail("a@example.com").SetPlan("developer").Save(t.Context())
 		if err != nil {
@@ -97,7 +97,7 @@ func TestCountsSurvive(t *testing.T) {
 
 // A batch that is written again counts once, and the requests of a deleted
 // account are added to its former usage.
-func TestABatchCountsOnce(t *testing.T) {
+func TestBatchCountsOnce(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		account, err := s.Write.Account.Create().SetEmail("a@example.com").SetPlan("developer").Save(t.Context())
 		if err != nil {

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"palmares/internal/core/clock"
 )
 
 const (
@@ -22,43 +25,82 @@ const (
 	queueLength = 4096
 )
 
-// Redis counts for several servers; redisState explains what it guarantees.
+// Redis counts for several servers. While it responds, all of them together
+// grant exactly the limit. While it does not, each server counts alone from the
+// last count that it knows, so several may together grant more. When Redis is
+// back, one rule applies to each count that a server changed meanwhile: it is
+// raised to what the server knew, and what the server counted alone is added.
+// That is exact for one server. With several, requests that were in flight when
+// Redis stopped responding may be missing, and refunds that other servers gave
+// meanwhile may be lost.
 type Redis struct {
 	client  *redis.Client
-	state   redisState
+	local   *Counter // the last known counts, and what was counted since
 	log     *slog.Logger
 	timeout time.Duration
 	queue   chan *request
-	closed  chan struct{}
+	stop    context.CancelFunc
+
+	mu          sync.Mutex
+	unavailable bool
+	// pending is what was counted while Redis was unavailable. Requests that
+	// Redis may have counted only add the key.
+	pending map[key]int
 
 	Fallbacks atomic.Int64 // requests that were decided without Redis
 }
 
-// takeScript counts a request unless the limit is reached. Redis stores a count
+// request is a change of a count.
+type request struct {
+	key
+	change int       // 1, or -1 for a refund
+	limit  int       // of the count; 0 for unlimited
+	due    time.Time // when it is counted without Redis
+	count  chan int  // receives the count with the change, even if the limit prevented that
+}
+
+// reply is the result of countScript.
+type reply struct {
+	count, change int
+	epoch         int32
+}
+
+// countScript changes a count unless the limit is reached. Redis stores a count
 // as "count:epoch", where the epoch is a random number drawn when the count
-// starts: with another epoch, Redis lost the count and started again. A missing
-// count starts from what the server knows.
-var takeScript = redis.NewScript(`
-local count, epoch = string.match(redis.call('GET', KEYS[1]) or ARGV[2] .. ':' .. ARGV[4], '^(%d+):?(%d*)$')
+// starts. With another epoch than the server knows, Redis lost the count and
+// started again, so it is raised to what the server knows. A missing count starts
+// from there.
+var countScript = redis.NewScript(`
+local known, knownEpoch, newEpoch, change, limit, retention = unpack(ARGV)
+local count, epoch = string.match(redis.call('GET', KEYS[1]) or known .. ':' .. newEpoch, '^(%d+):?(%d*)$')
 count = tonumber(count)
-local granted = 0
-if tonumber(ARGV[1]) == 0 or count < tonumber(ARGV[1]) then
-	count = count + 1
-	granted = 1
+if knownEpoch ~= '0' and knownEpoch ~= epoch then
+	count = math.max(count, tonumber(known))
 end
-redis.call('SET', KEYS[1], count .. ':' .. epoch, 'EX', ARGV[3])
-return {count, granted, tonumber(epoch) or 0}`)
+if tonumber(limit) > 0 and count >= tonumber(limit) then
+	change = 0
+end
+change = math.max(tonumber(change), -count)
+redis.call('SET', KEYS[1], count + change .. ':' .. epoch, 'EX', retention)
+return {count + change, change, tonumber(epoch) or 0}`)
 
-// addScript adds to a count, and raises it to what the server knows.
-var addScript = redis.NewScript(`
-local count, epoch = string.match(redis.call('GET', KEYS[1]) or '0:' .. ARGV[4], '^(%d+):?(%d*)$')
-count = math.max(tonumber(count) + ARGV[1], tonumber(ARGV[2]), 0)
-redis.call('SET', KEYS[1], count .. ':' .. epoch, 'EX', ARGV[3])
-return count`)
+// otherEpoch differs from every epoch in Redis.
+const otherEpoch = -1
 
-// scriptArgs are the arguments of both scripts.
-func scriptArgs(n, known int) []any {
-	return []any{n, known, int(retention / time.Second), 1 + rand.Int32N(1<<31-1)}
+func evalCount(ctx context.Context, to redis.Scripter, req *request, known tally) *redis.Cmd {
+	return countScript.Eval(ctx, to, []string{redisKey(req.key)},
+		known.count, known.epoch, 1+rand.Int32N(1<<31-1), req.change, req.limit, int(retention/time.Second))
+}
+
+func parseReply(result *redis.Cmd) (reply, error) {
+	numbers, err := result.Int64Slice()
+	if err == nil && len(numbers) != 3 {
+		err = errors.New("unexpected reply")
+	}
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{int(numbers[0]), int(numbers[1]), int32(numbers[2])}, nil
 }
 
 func redisKey(k key) string { return fmt.Sprintf("palmares:quota:%s:%x", k.day, uint64(k.subject)) }
@@ -73,16 +115,15 @@ func NewRedis(url string, local *Counter, log *slog.Logger) (*Redis, error) {
 	options.MinIdleConns = 2
 	r := newRedis(local, log)
 	r.client = redis.NewClient(options)
-	go r.sendQueued()
-	go r.probe()
+	ctx, stop := context.WithCancel(context.Background())
+	r.stop = stop
+	go r.sendQueued(ctx)
+	go clock.Every(ctx, probeEvery, r.probe)
 	return r, nil
 }
 
 func newRedis(local *Counter, log *slog.Logger) *Redis {
-	return &Redis{
-		state: redisState{local: local, inFlight: map[key]int{}, alone: map[key]int{}},
-		log:   log, timeout: redisTimeout, queue: make(chan *request, queueLength), closed: make(chan struct{}),
-	}
+	return &Redis{local: local, log: log, timeout: redisTimeout, pending: map[key]int{}, queue: make(chan *request, queueLength)}
 }
 
 // CheckRedis returns an error if a URL cannot be that of a Redis.
@@ -108,73 +149,72 @@ func (silent) Printf(context.Context, string, ...any) {}
 
 // Close closes the connections. Nothing may be counted afterwards.
 func (r *Redis) Close() error {
-	close(r.closed)
+	r.stop()
 	return r.client.Close()
 }
 
 // Unavailable reports whether requests are counted locally for now.
-func (r *Redis) Unavailable() bool { return r.state.unavailable.Load() }
+func (r *Redis) Unavailable() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.unavailable
+}
 
 // Take implements Store.
 func (r *Redis) Take(_ context.Context, s Subject, d Day, limit int) int {
-	req := r.state.reserve(key{d, s}, limit)
-	if req.decided {
-		r.Fallbacks.Add(1)
-		return <-req.count
-	}
-	timer := time.NewTimer(r.timeout)
-	defer timer.Stop()
-	select {
-	case r.queue <- req:
-	default: // Redis never counts it
-		r.decideAlone(req, false, errors.New("too many requests are waiting"))
-		return <-req.count
-	}
-	select {
-	case count := <-req.count:
-		return count
-	case <-timer.C:
-		r.decideAlone(req, true, context.DeadlineExceeded)
-		return <-req.count
-	}
-}
-
-func (r *Redis) decideAlone(req *request, sent bool, cause error) {
-	if r.state.decideAlone(req, sent) {
-		r.Fallbacks.Add(1)
-	}
-	r.fail(cause) // only now, because Redis has to catch up with it
+	return r.count(&request{key: key{d, s}, change: 1, limit: limit})
 }
 
 // GiveBack implements Store.
-func (r *Redis) GiveBack(ctx context.Context, s Subject, d Day) {
-	if !r.state.refund(key{d, s}) {
-		return
-	}
-	if err := r.add(ctx, r.timeout, key{d, s}, -1, 0); err != nil {
-		r.fail(err) // Redis may have subtracted it, so it is not sent again
-	}
+func (r *Redis) GiveBack(_ context.Context, s Subject, d Day) {
+	r.count(&request{key: key{d, s}, change: -1})
 }
 
-// add runs addScript.
-func (r *Redis) add(ctx context.Context, timeout time.Duration, k key, n, atLeast int) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
-	defer cancel()
-	return addScript.Run(ctx, r.client, []string{redisKey(k)}, scriptArgs(n, atLeast)...).Err()
-}
-
-func (r *Redis) fail(err error) {
-	if !r.state.unavailable.Swap(true) {
-		r.log.Warn("redis unavailable, counting quotas locally", "cause", err)
+func (r *Redis) count(req *request) int {
+	req.due, req.count = time.Now().Add(r.timeout), make(chan int, 1)
+	if !r.countAlone(nil, false, req) {
+		r.queue <- req
 	}
+	return <-req.count
 }
 
-// sendQueued sends queued requests until r is closed.
-func (r *Redis) sendQueued() {
+// countAlone counts requests without Redis, and reports whether it did. Without
+// a cause, it does so only if Redis is unavailable already. Sent is false if
+// Redis certainly never counts them.
+func (r *Redis) countAlone(cause error, sent bool, batch ...*request) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.unavailable {
+		if cause == nil {
+			return false
+		}
+		r.unavailable = true
+		r.log.Warn("redis unavailable, counting quotas locally", "cause", cause)
+	}
+	for _, req := range batch {
+		count, changed := r.local.add(req.key, req.change, req.limit)
+		switch {
+		case changed == 0:
+		case sent:
+			r.pending[req.key] += 0
+		default:
+			r.pending[req.key] += changed
+		}
+		if req.change > 0 {
+			r.Fallbacks.Add(1)
+		}
+		req.count <- count + req.change - changed
+	}
+	return true
+}
+
+// sendQueued sends queued requests until ctx ends. It is the only sender, so
+// that replies arrive in order.
+func (r *Redis) sendQueued(ctx context.Context) {
 	for {
 		var batch []*request
 		select {
-		case <-r.closed:
+		case <-ctx.Done():
 			return
 		case first := <-r.queue:
 			batch = append(batch, first)
@@ -182,69 +222,89 @@ func (r *Redis) sendQueued() {
 		for len(r.queue) > 0 && len(batch) < maxBatch { // nothing else receives
 			batch = append(batch, <-r.queue)
 		}
-		if !r.Unavailable() {
-			r.send(batch)
-			continue
+		var cause error
+		if time.Now().After(batch[0].due) {
+			cause = errors.New("too many requests are waiting")
 		}
-		for _, req := range batch { // a new connection would not be ready in time
-			r.decideAlone(req, false, context.DeadlineExceeded)
+		if !r.countAlone(cause, false, batch...) {
+			r.send(batch)
 		}
 	}
 }
 
 func (r *Redis) send(batch []*request) {
-	ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
+	ctx, cancel := context.WithDeadline(context.Background(), batch[0].due)
 	defer cancel()
 	results := make([]*redis.Cmd, len(batch))
 	_, _ = r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each result has its error
 		for i, req := range batch {
-			results[i] = takeScript.Eval(ctx, pipe, []string{redisKey(req.key)}, scriptArgs(req.limit, r.state.known(req.key))...)
+			results[i] = evalCount(ctx, pipe, req, r.local.get(req.key))
 		}
 		return nil
 	})
+	r.decide(batch, results)
+}
+
+// decide reports the count of each request. From the first without a result on,
+// they are counted locally.
+func (r *Redis) decide(batch []*request, results []*redis.Cmd) {
 	for i, req := range batch {
-		numbers, err := results[i].Int64Slice()
-		if err == nil && len(numbers) != 3 {
-			err = errors.New("unexpected reply")
-		}
+		got, err := parseReply(results[i])
 		if err != nil {
-			r.decideAlone(req, true, err)
-			continue
-		}
-		if lost := r.state.hear(req, reply{int(numbers[0]), numbers[1] == 1, int32(numbers[2])}); lost > 0 {
-			_ = r.add(ctx, r.timeout, req.key, 0, lost) // a failure only leaves the count too low
-		}
-	}
-}
-
-// probe lets Redis catch up once it responds again.
-func (r *Redis) probe() {
-	ticker := time.NewTicker(probeEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-r.closed:
+			r.countAlone(err, true, batch[i:]...)
 			return
-		case <-ticker.C:
 		}
-		if r.Unavailable() && r.catchUp() == nil {
-			r.log.Info("redis available, counting quotas together")
-		}
+		r.learn(req.key, got, got.change)
+		req.count <- got.count + req.change - got.change
 	}
 }
 
-// catchUp adds to Redis what was granted without it.
+// learn takes over a count from Redis, on top of which requests may be pending.
+// The database has yet to store the change.
+func (r *Redis) learn(k key, got reply, change int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.local.update(k, func(tally) (tally, int) { return tally{int32(got.count + r.pending[k]), got.epoch}, change })
+}
+
+// probe lets Redis catch up if it responds again.
+func (r *Redis) probe() {
+	if r.Unavailable() && r.catchUp() == nil {
+		r.log.Info("redis available, counting quotas together")
+	}
+}
+
+// catchUp adds to Redis what was counted without it.
 func (r *Redis) catchUp() error {
 	ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
 	defer cancel()
-	if err := r.client.Ping(ctx).Err(); err != nil {
-		return err
-	}
-	for k, n, ok := r.state.next(); ok; k, n, ok = r.state.next() {
-		if err := r.add(ctx, time.Second, k, n, r.state.known(k)); err != nil {
-			r.state.retry(k)
-			return err
+	err := r.client.Ping(ctx).Err()
+	for err == nil {
+		req, known := r.nextPending()
+		if req == nil {
+			return nil
 		}
+		var got reply
+		if got, err = parseReply(evalCount(context.Background(), r.client, req, known)); err == nil {
+			r.learn(req.key, got, 0)
+			continue
+		}
+		r.mu.Lock()
+		r.pending[req.key] += 0 // Redis may have added it, so it is not sent again
+		r.mu.Unlock()
 	}
-	return nil
+	return err
+}
+
+// nextPending removes a pending change, and returns it with the count before.
+// After the last one, Redis is available.
+func (r *Redis) nextPending() (req *request, known tally) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for k, n := range r.pending {
+		delete(r.pending, k)
+		return &request{key: k, change: n}, tally{max(0, r.local.get(k).count-int32(n)), otherEpoch}
+	}
+	r.unavailable = false
+	return nil, tally{}
 }

@@ -205,7 +205,7 @@ func TestRefundsByOtherServers(t *testing.T) {
 			t.Errorf("got count %d after all 61 were refunded, want %d", got, want)
 		}
 	}
-	if known := stores[0].(*Redis).state.known(key{someDay, somebody}); known != 5 {
+	if known := stores[0].(*Redis).known(); known != 5 {
 		t.Errorf("got known count %d, want 5", known)
 	}
 }
@@ -250,7 +250,7 @@ func TestRedisWithAWrongClock(t *testing.T) {
 	wantCount(t, stores[0], someDay+1000, 1)
 	server.Stop() // the right day is still known without Redis
 	for _, s := range stores {
-		if got := s.(*Redis).state.known(key{someDay, somebody}); got < want-1 {
+		if got := s.(*Redis).known(); got < want-1 {
 			t.Errorf("got count %d without Redis, want at least %d", got, want-1)
 		}
 	}
@@ -260,7 +260,7 @@ func TestRedisWithAWrongClock(t *testing.T) {
 func TestNoWaitingWhileUnavailable(t *testing.T) {
 	r := newRedis(NewCounter(), slog.New(slog.DiscardHandler))
 	r.timeout = time.Hour
-	r.state.unavailable.Store(true)
+	r.unavailable = true
 	counts := make(chan int)
 	go func() { counts <- r.Take(t.Context(), somebody, someDay, 100) }()
 	if count := wait.Receive(t, "a request while Redis is unavailable", counts); count != 1 {
@@ -271,10 +271,11 @@ func TestNoWaitingWhileUnavailable(t *testing.T) {
 	}
 }
 
-// A request that finds the queue full is counted locally, and so are the next.
-func TestFullQueue(t *testing.T) {
+// A request that was queued for too long is counted locally, and so are the next.
+func TestQueuedForTooLong(t *testing.T) {
 	r := newRedis(NewCounter(), slog.New(slog.DiscardHandler))
-	r.timeout, r.queue = time.Hour, make(chan *request)
+	r.timeout = -time.Second
+	go r.sendQueued(t.Context())
 	for want := 1; want <= 3; want++ {
 		if got := r.Take(t.Context(), somebody, someDay, 2); got != want {
 			t.Errorf("got count %d, want %d", got, want)
@@ -283,7 +284,7 @@ func TestFullQueue(t *testing.T) {
 	if !r.Unavailable() || r.Fallbacks.Load() != 3 {
 		t.Errorf("got unavailable %t after %d failed requests, want true after 3", r.Unavailable(), r.Fallbacks.Load())
 	}
-	if _, n, _ := r.state.next(); n != 2 {
-		t.Errorf("got %d granted requests that Redis has to add, want 2", n)
+	if req, _ := r.nextPending(); req.change != 2 {
+		t.Errorf("got %d granted requests that Redis has to add, want 2", req.change)
 	}
 }

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	entsql "entgo.io/ent/dialect/sql"
-	lru "github.com/hashicorp/golang-lru/v2"
 
 	"palmares/ent"
 	"palmares/ent/release"
@@ -30,36 +28,37 @@ func (s *Store) WithRelease(ctx context.Context, read func(context.Context, *ent
 		case !w.same:
 		case s.replica != nil && w.withoutRows > 0:
 			w.same = false // it may have lagged then, and caught up since
-		case !w.lastHadRows:
+		case w.statements == 0 && s.watched.Load(): // Watch reports newer releases
+		case !w.lastHadRows && !errors.Is(err, ErrNeedsTransaction):
 			err = errors.Join(err, s.checkRelease(ctx, w))
 		}
-		if w.same && !errors.Is(err, errNoWitness) && !s.replica.failed(ctx, err) {
+		if w.same && !errors.Is(err, ErrNeedsTransaction) && !s.replica.failed(ctx, err) {
 			return explain(err)
 		}
 	}
 	if s.replica == nil {
-		return explain(s.readingIn(ctx, s.reader, s.readDriver.statements, read))
+		return explain(s.readingIn(ctx, s.reader, read))
 	}
 	if !s.replica.skipped() {
-		err := s.readingIn(ctx, s.reader, s.readDriver.statements, read)
+		err := s.readingIn(ctx, s.reader, read)
 		if !errors.Is(err, errLags) && !s.replica.failed(ctx, err) {
 			return explain(err)
 		}
 	}
-	return explain(s.readingIn(ctx, s.replica.primary, s.replica.statements, read))
+	return explain(s.readingIn(ctx, s.replica.primary, read))
 }
 
 var errLags = errors.New("the replica does not have the release yet")
 
 // readingIn runs read in a transaction.
-func (s *Store) readingIn(ctx context.Context, db *sql.DB, statements *statements, read func(context.Context, *ent.Release) error) error {
+func (s *Store) readingIn(ctx context.Context, db *sql.DB, read func(context.Context, *ent.Release) error) error {
 	before := s.newest.Load()
 	tx, err := db.BeginTx(ctx, s.snapshotOptions())
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // there is nothing to commit
-	ctx = context.WithValue(ctx, readingKey{}, &readingState{tx: tx, statements: statements})
+	ctx = context.WithValue(ctx, readingKey{}, &readingState{tx: tx})
 	newest, err := NewestRelease(ctx, s.Read.Release)
 	if err != nil {
 		return err
@@ -120,7 +119,7 @@ func (s *Store) Select(ctx context.Context, text string, args ...any) (entsql.Co
 // Releases only grow: if it is still the one known before the first statement,
 // it was for all of them.
 func (s *Store) checkRelease(ctx context.Context, w *witness) error {
-	rows, err := s.readDriver.statements.query(ctx, "SELECT "+newestNumber, nil)
+	rows, err := s.reader.QueryContext(ctx, "SELECT "+newestNumber)
 	if err != nil {
 		return err
 	}
@@ -138,9 +137,8 @@ func (s *Store) checkRelease(ctx context.Context, w *witness) error {
 // readingState is how the statements of one reading see one release: in a
 // transaction, or with a witness.
 type readingState struct {
-	tx         *sql.Tx
-	statements *statements // of the database that tx is on
-	witness    *witness
+	tx      *sql.Tx
+	witness *witness
 }
 
 type readingKey struct{}
@@ -148,11 +146,6 @@ type readingKey struct{}
 // readDriver runs the queries of ent's Read client.
 type readDriver struct {
 	*entsql.Driver
-	statements *statements
-}
-
-func newReadDriver(dialect string, db *sql.DB) *readDriver {
-	return &readDriver{entsql.OpenDB(dialect, db), newStatements(db)}
 }
 
 // Query implements dialect.Driver.
@@ -167,7 +160,7 @@ func (d *readDriver) Query(ctx context.Context, text string, args, v any) error 
 		return fmt.Errorf("cannot read with %T into %T", args, v)
 	}
 	if reading.tx != nil {
-		found, err := reading.statements.queryIn(ctx, reading.tx, text, values)
+		found, err := reading.tx.QueryContext(ctx, text, values...)
 		*rows = entsql.Rows{ColumnScanner: found}
 		return err
 	}
@@ -175,7 +168,7 @@ func (d *readDriver) Query(ctx context.Context, text string, args, v any) error 
 	if err != nil {
 		return err
 	}
-	found, err := d.statements.query(ctx, text, values)
+	found, err := d.DB().QueryContext(ctx, text, values...)
 	if err != nil {
 		return err
 	}
@@ -190,18 +183,28 @@ type witness struct {
 	want        int
 	same        bool // all rows so far were of the wanted release
 	lastHadRows bool // the last statement
-	withoutRows int  // statements that had none
+	statements  int
+	withoutRows int // statements that had none
 }
 
 const newestNumber = `(SELECT max(` + release.FieldID + `) FROM ` + release.Table + `)`
 
-var errNoWitness = errors.New("a release column cannot be added to this statement")
+// ErrNeedsTransaction is returned by a reading that cannot be done without a
+// transaction. It is run again in one.
+var ErrNeedsTransaction = errors.New("this needs a transaction")
+
+// InTransaction reports whether a reading is in a transaction, so that what it
+// reads is of its release for certain.
+func InTransaction(ctx context.Context) bool {
+	reading, _ := ctx.Value(readingKey{}).(*readingState)
+	return reading != nil && reading.tx != nil
+}
 
 // rewrite adds the release as the first column of a statement.
 func (w *witness) rewrite(text string) (string, error) {
 	columns, ok := strings.CutPrefix(text, "SELECT ")
 	if !ok || strings.HasPrefix(columns, "DISTINCT ") {
-		return "", errNoWitness
+		return "", ErrNeedsTransaction
 	}
 	return "SELECT " + newestNumber + ", " + columns, nil
 }
@@ -209,6 +212,7 @@ func (w *witness) rewrite(text string) (string, error) {
 // observe returns rows without that column.
 func (w *witness) observe(rows *sql.Rows) entsql.ColumnScanner {
 	w.lastHadRows = false
+	w.statements++
 	w.withoutRows++
 	return &witnessedRows{Rows: rows, witness: w}
 }
@@ -251,71 +255,4 @@ func (r *witnessedRows) Scan(dest ...any) error {
 	}
 	r.witness.same = r.witness.same && int(r.number.Int64) == r.witness.want
 	return nil
-}
-
-const (
-	maxPrepared = 200
-	maxSeen     = 2_000
-	// closeAfter is longer than any reading may take, so that no reader is about
-	// to run a statement that is closed.
-	closeAfter = time.Minute
-)
-
-// statements prepares statements when they are run for the second time:
-// preparing one that is run once would cost more.
-type statements struct {
-	db       *sql.DB
-	prepared *lru.Cache[string, *sql.Stmt]
-	seen     *lru.Cache[string, struct{}]
-}
-
-func newStatements(db *sql.DB) *statements {
-	prepared, err := lru.NewWithEvict(maxPrepared, func(_ string, evicted *sql.Stmt) {
-		time.AfterFunc(closeAfter, func() { _ = evicted.Close() })
-	})
-	seen, err2 := lru.New[string, struct{}](maxSeen)
-	if err := errors.Join(err, err2); err != nil {
-		panic(err) // the sizes above are wrong
-	}
-	return &statements{db: db, prepared: prepared, seen: seen}
-}
-
-// prepare returns the prepared statement of a text, or nil for the first time.
-func (s *statements) prepare(ctx context.Context, text string) (*sql.Stmt, error) {
-	if stmt, ok := s.prepared.Get(text); ok {
-		return stmt, nil
-	}
-	if again, _ := s.seen.ContainsOrAdd(text, struct{}{}); !again {
-		return nil, nil
-	}
-	stmt, err := s.db.PrepareContext(ctx, text)
-	if err != nil {
-		return nil, err
-	}
-	if first, exists, _ := s.prepared.PeekOrAdd(text, stmt); exists {
-		_ = stmt.Close() // another reader was faster
-		return first, nil
-	}
-	return stmt, nil
-}
-
-// query runs a text outside any transaction.
-func (s *statements) query(ctx context.Context, text string, args []any) (*sql.Rows, error) {
-	stmt, err := s.prepare(ctx, text)
-	switch {
-	case err != nil:
-		return nil, err
-	case stmt == nil:
-		return s.db.QueryContext(ctx, text, args...)
-	}
-	return stmt.QueryContext(ctx, args...)
-}
-
-// queryIn runs a text in a transaction. It prepares nothing, which would take
-// a second connection while others may wait for their first.
-func (s *statements) queryIn(ctx context.Context, tx *sql.Tx, text string, args []any) (*sql.Rows, error) {
-	if stmt, ok := s.prepared.Get(text); ok {
-		return tx.StmtContext(ctx, stmt).QueryContext(ctx, args...)
-	}
-	return tx.QueryContext(ctx, text, args...)
 }

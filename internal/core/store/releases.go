@@ -34,6 +34,8 @@ const pollTimeout = 5 * time.Second
 func (s *Store) Watch(ctx context.Context, log *slog.Logger, seen func(*ent.Release) bool) {
 	wake, stop := s.listen()
 	defer stop()
+	s.watched.Store(true)
+	defer s.watched.Store(false)
 	ticker := time.NewTicker(s.pollEvery)
 	defer ticker.Stop()
 
@@ -90,10 +92,9 @@ func (s *Store) listen() (<-chan *pq.Notification, func()) {
 // several that lag differently, or be unavailable: then the primary is read.
 // This process never shows an older release than it has shown before.
 type replica struct {
-	current    *ent.Client // reads from the primary
-	primary    *sql.DB
-	statements *statements
-	skipUntil  atomic.Int64 // nanoseconds
+	current   *ent.Client // reads from the primary
+	primary   *sql.DB
+	skipUntil atomic.Int64 // nanoseconds
 }
 
 const (
@@ -106,7 +107,7 @@ const (
 
 func (s *Store) setPrimary(primary *sql.DB) {
 	client := ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, primary)))
-	s.replica = &replica{primary: primary, statements: newStatements(primary), current: client}
+	s.replica = &replica{primary: primary, current: client}
 	s.pollEvery = min(s.pollEvery, replicaPoll)
 }
 

@@ -57,6 +57,7 @@ type Store struct {
 	readDriver *readDriver
 	newest     atomic.Pointer[ent.Release] // the newest known
 
+	watched             atomic.Bool // Watch is running
 	lockWait, pollEvery time.Duration
 }
 
@@ -73,7 +74,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, explain(err)
 	}
 	s.lockWait = cfg.LockWait
-	s.readDriver = newReadDriver(s.dialect, s.reader)
+	s.readDriver = &readDriver{entsql.OpenDB(s.dialect, s.reader)}
 	s.Read = ent.NewClient(ent.Driver(s.readDriver))
 	s.Write = ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, s.writer)))
 	s.Keys = ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, s.keys)))

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"palmares/ent"
@@ -51,10 +50,7 @@ const (
 type Handler struct{ config Config }
 
 // New returns a handler for every feed.
-func New(cfg Config) *Handler {
-	cfg.PublicURL = strings.TrimRight(cfg.PublicURL, "/")
-	return &Handler{cfg}
-}
+func New(cfg Config) *Handler { return &Handler{cfg} }
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := h.serve(w, r); err != nil && r.Context().Err() == nil {

@@ -7,8 +7,8 @@ import (
 	"encoding/xml"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -216,31 +216,25 @@ func clean(text string) string {
 	}, strings.ToValidUTF8(text, ""))
 }
 
+var (
+	schemeAndHost = regexp.MustCompile(`^[^:]*://[^/?#]*`)
+	// escapable matches existing escapes and characters that RFC 3987 does not allow.
+	escapable = regexp.MustCompile("%[0-9A-Fa-f]{2}|[\\x00-\\x20\\x7f\"<>\\\\^`{|}%]")
+)
+
 // iri escapes characters that browsers accept in a URL and RFC 3987 does not,
 // because a strict reader would reject the whole feed. Nothing is escaped twice.
 func iri(address string) string {
-	var out strings.Builder
-	inHost, inFragment := true, false // brackets belong to a host, and only one # starts a fragment
-	start := strings.Index(address, "://") + len("://")
-	for i := range len(address) {
-		c := address[i]
-		inHost = inHost && (i < start || strings.IndexByte("/?#", c) < 0)
-		switch {
-		case c <= ' ', c == 0x7f, strings.IndexByte("\"<>\\^`{|}", c) >= 0,
-			!inHost && (c == '[' || c == ']'), inFragment && c == '#', c == '%' && !isEscape(address[i:]):
-			fmt.Fprintf(&out, "%%%02X", c)
-		default:
-			out.WriteByte(c)
+	host := schemeAndHost.FindString(address)
+	path, fragment, found := strings.Cut(address[len(host):], "#")
+	if found { // only one # starts a fragment
+		path += "#" + strings.ReplaceAll(fragment, "#", "%23")
+	}
+	path = strings.NewReplacer("[", "%5B", "]", "%5D").Replace(path) // brackets are for IPv6 hosts only
+	return escapable.ReplaceAllStringFunc(host+path, func(match string) string {
+		if len(match) > 1 {
+			return match
 		}
-		inFragment = inFragment || c == '#'
-	}
-	return out.String()
-}
-
-func isEscape(text string) bool {
-	if len(text) < len("%41") {
-		return false
-	}
-	_, err := strconv.ParseUint(text[1:3], 16, 8)
-	return err == nil
+		return fmt.Sprintf("%%%02X", match[0])
+	})
 }

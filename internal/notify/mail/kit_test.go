@@ -64,6 +64,14 @@ func newMailer(t *testing.T, cfg Config) (*Mailer, *logged) {
 	return m, log
 }
 
+// trust sets which certificates a Mailer accepts; nil changes nothing.
+func trust(m *Mailer, config *tls.Config) {
+	if config != nil {
+		m.server.tls = config.Clone()
+		m.server.tls.ServerName = m.server.host
+	}
+}
+
 // run runs a Mailer until the test ends or stop is called.
 func run(t *testing.T, m *Mailer) (stop func()) {
 	t.Helper()

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net/mail"
@@ -23,7 +22,7 @@ import (
 
 const (
 	queueLength    = 1000
-	workerCount    = 4
+	maxConnections = 4 // to the mail server, at a time
 	attemptTimeout = 15 * time.Second
 	// shutdownTimeout is how long Run keeps sending queued emails after its
 	// context ends.
@@ -44,9 +43,8 @@ type Message struct {
 
 // Config configures a Mailer.
 type Config struct {
-	URL  string      // smtp://user:password@host:587 (STARTTLS) or smtps://…:465 (TLS); empty to log emails
-	From string      // "Name <address>" or an address
-	TLS  *tls.Config // nil for the system's certificate authorities
+	URL  string // smtp://user:password@host:587 (STARTTLS) or smtps://…:465 (TLS); empty to log emails
+	From string // "Name <address>" or an address
 	Log  *slog.Logger
 }
 
@@ -60,13 +58,12 @@ type Mailer struct {
 	attemptTimeout  time.Duration
 	shutdownTimeout time.Duration
 
-	queue chan *email // has room for all pending emails
+	queue chan *email   // has room for all pending emails
+	slots chan struct{} // holds one element per attempt in progress
 
-	mu       sync.Mutex
-	pending  int // emails that are queued, being sent or waiting for a retry
-	retrying map[*email]*time.Timer
-	stopping bool // failed emails are not retried
-	stopped  bool // new emails are rejected
+	mu      sync.Mutex
+	pending int  // emails that are queued, being sent or waiting for a retry
+	stopped bool // new emails are rejected
 
 	Sent, Failed atomic.Int64
 }
@@ -74,22 +71,21 @@ type Mailer struct {
 // email is a message in its final form. All attempts send the same Message-ID,
 // so that an email that arrives twice can be recognized.
 type email struct {
-	to       string
-	raw      []byte
-	attempts int // failed ones
+	to  string
+	raw []byte
 }
 
 // New returns a Mailer. Queued emails are sent once Run is called.
 func New(cfg Config) (*Mailer, error) {
 	m := &Mailer{
 		log: cfg.Log, retryDelays: retryDelays, attemptTimeout: attemptTimeout, shutdownTimeout: shutdownTimeout,
-		queue: make(chan *email, queueLength), retrying: map[*email]*time.Timer{},
+		queue: make(chan *email, queueLength), slots: make(chan struct{}, maxConnections),
 	}
 	if cfg.URL == "" {
 		return m, nil
 	}
 	var err error
-	if m.server, err = parseServer(cfg.URL, cfg.TLS); err != nil {
+	if m.server, err = parseServer(cfg.URL); err != nil {
 		return nil, fmt.Errorf("the mail server URL %w", err)
 	}
 	if m.from, err = parseFrom(cfg.From); err != nil {
@@ -111,17 +107,15 @@ func (m *Mailer) Pending() int {
 	return m.pending
 }
 
-// Enqueue queues an email without blocking. Its error is ErrFull, or a
+// Enqueue queues an email without blocking. Its error is ErrQueueFull, or a
 // *problem.Problem with the message itself, such as an invalid address.
 func (m *Mailer) Enqueue(msg Message) error {
 	e, err := m.compose(msg)
-	switch {
-	case err != nil:
+	if err != nil {
 		m.giveUp(msg.To, err)
+	}
+	if e == nil {
 		return err
-	case m.LogsOnly():
-		m.print(msg)
-		return nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,23 +131,21 @@ func (m *Mailer) Enqueue(msg Message) error {
 // whose cause may contain the mail server's words and parts of the email.
 func (m *Mailer) Send(ctx context.Context, msg Message) error {
 	e, err := m.compose(msg)
-	switch {
-	case err != nil:
+	if e == nil {
 		return err
-	case m.LogsOnly():
-		m.print(msg)
-		return nil
 	}
 	return m.deliver(ctx, e)
 }
 
+// compose returns an email to be sent, or nil if it was logged instead.
 func (m *Mailer) compose(msg Message) (*email, error) {
 	to, err := recipient(msg.To)
 	if err != nil {
 		return nil, &problem.Problem{Code: problem.BadInput, Message: "The email address is not valid.", Cause: err}
 	}
 	if m.LogsOnly() {
-		return &email{to: to}, nil
+		m.print(msg)
+		return nil, nil
 	}
 	out := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
 	out.FromMailAddress(m.from)
@@ -198,81 +190,59 @@ func (m *Mailer) Run(ctx context.Context) {
 	}
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	draining := make(chan struct{})
-	var workers sync.WaitGroup
-	for range workerCount {
-		workers.Go(func() {
-			for {
-				select {
-				case e := <-m.queue:
-					m.attempt(sending, e)
-				case <-draining:
-					m.drain(func(e *email) { m.attempt(sending, e) })
-					return
-				}
-			}
-		})
-	}
-	<-ctx.Done()
-	defer time.AfterFunc(m.shutdownTimeout, cancel).Stop()
-	m.mu.Lock()
-	m.stopping = true
-	for e := range m.retrying {
-		m.requeue(e)
-	}
-	m.mu.Unlock()
-	close(draining)
-	workers.Wait()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.stopped = true
-	m.drain(func(e *email) {
-		m.giveUp(e.to, problem.New(problem.Unavailable, "It was queued after shutdown."))
-	})
-}
-
-// drain handles the queued emails without waiting for more.
-func (m *Mailer) drain(handle func(*email)) {
-	for {
+	var emails sync.WaitGroup
+	start := func(e *email) { emails.Go(func() { m.deliverWithRetries(ctx, sending, e) }) }
+	for ctx.Err() == nil {
 		select {
 		case e := <-m.queue:
-			handle(e)
-		default:
-			return
+			start(e)
+		case <-ctx.Done():
 		}
+	}
+	defer time.AfterFunc(m.shutdownTimeout, cancel).Stop()
+	for !m.stopIfIdle() { // emails may still be queued during shutdown
+		for len(m.queue) > 0 {
+			start(<-m.queue)
+		}
+		emails.Wait()
 	}
 }
 
-// attempt tries to deliver an email, and plans a retry if it fails.
-func (m *Mailer) attempt(ctx context.Context, e *email) {
-	err := m.deliver(ctx, e)
+// stopIfIdle rejects new emails from now on, unless some are still pending.
+func (m *Mailer) stopIfIdle() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch {
-	case err == nil:
-		m.pending--
-	case m.stopping || !isTemporary(err) || e.attempts == len(m.retryDelays):
-		m.pending--
-		m.giveUp(e.to, err)
-	default:
-		if e.attempts == 0 {
-			m.log.Warn("sending an email failed, will retry", logAttributes(e.to, err)...)
-		}
-		m.retrying[e] = time.AfterFunc(m.retryDelays[e.attempts], func() {
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			m.requeue(e)
-		})
-		e.attempts++
-	}
+	m.stopped = m.pending == 0
+	return m.stopped
 }
 
-// requeue ends the wait for a retry. The caller holds the mutex.
-func (m *Mailer) requeue(e *email) {
-	if timer, waiting := m.retrying[e]; waiting {
-		timer.Stop()
-		delete(m.retrying, e)
-		m.queue <- e
+// deliverWithRetries makes attempts within sending. Once ctx ends, it makes only
+// one more.
+func (m *Mailer) deliverWithRetries(ctx, sending context.Context, e *email) {
+	defer func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.pending--
+	}()
+	for attempt := 0; ; attempt++ {
+		last := attempt == len(m.retryDelays) || ctx.Err() != nil
+		m.slots <- struct{}{}
+		err := m.deliver(sending, e)
+		<-m.slots
+		if err == nil {
+			return
+		}
+		if last || !isTemporary(err) {
+			m.giveUp(e.to, err)
+			return
+		}
+		if attempt == 0 {
+			m.log.Warn("sending an email failed, will retry", logAttributes(e.to, err)...)
+		}
+		select {
+		case <-time.After(m.retryDelays[attempt]):
+		case <-ctx.Done():
+		}
 	}
 }
 

@@ -37,7 +37,7 @@ func CheckURL(address string) error {
 	if address == "" {
 		return nil
 	}
-	_, err := parseServer(address, nil)
+	_, err := parseServer(address)
 	return err
 }
 
@@ -49,7 +49,7 @@ func CheckFrom(address string) error {
 
 var defaultPorts = map[string]string{"smtp": "587", "smtps": "465"}
 
-func parseServer(address string, config *tls.Config) (*server, error) {
+func parseServer(address string) (*server, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || defaultPorts[u.Scheme] == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
 		return nil, errors.New("must have the form smtp://user:password@host:587 or smtps://user:password@host:465; " +
@@ -69,15 +69,9 @@ func parseServer(address string, config *tls.Config) (*server, error) {
 			return nil, errors.New("must have both a user name and a password, or neither")
 		}
 	}
-	if config == nil {
-		// A relay on this machine usually has a self-signed certificate. Without
-		// a password, there is nothing to protect from it.
-		config = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: s.loopback && s.user == ""}
-	}
-	s.tls = config.Clone()
-	if s.tls.ServerName == "" {
-		s.tls.ServerName = s.host
-	}
+	// A relay on this machine usually has a self-signed certificate. Without a
+	// password, there is nothing to protect from it.
+	s.tls = &tls.Config{ServerName: s.host, MinVersion: tls.VersionTLS12, InsecureSkipVerify: s.loopback && s.user == ""}
 	return s, nil
 }
 
@@ -142,53 +136,39 @@ type ProbeResult struct {
 // Probe connects to the mail server and signs in, without sending an email. Its
 // error is a *problem.Problem.
 func (m *Mailer) Probe(ctx context.Context) (ProbeResult, error) {
-	ctx, cancel := context.WithTimeout(ctx, m.attemptTimeout)
-	defer cancel()
-	client, reached, disconnect, err := m.connect(ctx)
-	if err != nil {
-		return reached, err
-	}
-	defer disconnect()
-	_ = client.Quit()
-	return reached, nil
+	return m.connect(ctx, func(*smtp.Client) (step, error) { return step{}, nil })
 }
 
-// deliver makes one attempt to send an email. It does not use the library's own
-// client, which reports a failure if only QUIT fails and has no overall timeout.
+// deliver makes one attempt to send an email.
 func (m *Mailer) deliver(ctx context.Context, e *email) error {
-	ctx, cancel := context.WithTimeout(ctx, m.attemptTimeout)
-	defer cancel()
-	client, _, disconnect, err := m.connect(ctx)
-	if err != nil {
-		return err
+	_, err := m.connect(ctx, func(client *smtp.Client) (step, error) { return m.transmit(client, e) })
+	if err == nil {
+		m.Sent.Add(1)
 	}
-	defer disconnect()
-	if at, err := m.transmit(client, e); err != nil {
-		return failure(ctx, at, err)
-	}
-	_ = client.Quit() // the server has accepted the email, whatever it replies now
-	m.Sent.Add(1)
-	return nil
+	return err
 }
 
-// connect prepares a connection on which an email can be sent until ctx ends.
-func (m *Mailer) connect(ctx context.Context) (client *smtp.Client, reached ProbeResult, disconnect func(), err error) {
+// connect signs in to the mail server and calls use with the connection, which
+// is closed when ctx ends. The library's own client has no overall timeout, and
+// reports a failure if only QUIT fails.
+func (m *Mailer) connect(ctx context.Context, use func(*smtp.Client) (step, error)) (reached ProbeResult, err error) {
+	ctx, cancel := context.WithTimeout(ctx, m.attemptTimeout)
+	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(m.server.host, m.server.port))
 	if err != nil {
-		return nil, reached, nil, failure(ctx, connecting, err)
+		return reached, failure(ctx, connecting, err)
 	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	disconnect = func() {
-		stop()
-		_ = conn.Close()
-	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	client, at, err := m.handshake(conn, &reached)
-	if err != nil {
-		err = failure(ctx, at, err)
-		disconnect()
-		return nil, reached, nil, err
+	if err == nil {
+		at, err = use(client)
 	}
-	return client, reached, disconnect, nil
+	if err != nil {
+		return reached, failure(ctx, at, err)
+	}
+	_ = client.Quit() // whatever the server replies, it has accepted the email
+	return reached, nil
 }
 
 // handshake encrypts the connection and signs in. If it fails, it returns the

@@ -39,9 +39,10 @@ func TestEmailsArrive(t *testing.T) {
 			if test.options.User != "" {
 				url = withUser(url, password)
 			}
-			m, log := newMailer(t, Config{URL: url, TLS: test.tls})
+			m, log := newMailer(t, Config{URL: url})
+			trust(m, test.tls)
 			if m.LogsOnly() {
-				t.Error("got Prints() true, want false")
+				t.Error("got LogsOnly() true, want false")
 			}
 			msg := Message{To: ana, Subject: "Été, and a long subject that does not fit on a single line of an email header, as subjects may", Text: "Bonjour, ça va ?\n.\n" + strings.Repeat("long ", 300) + "\n", HTML: "<p>ça & là</p>\n"}
 			if err := m.Send(t.Context(), msg); err != nil {
@@ -135,7 +136,8 @@ func TestRejections(t *testing.T) {
 			if test.password != "" {
 				url = withUser(url, test.password)
 			}
-			m, log := newMailer(t, Config{URL: url, TLS: test.tls})
+			m, log := newMailer(t, Config{URL: url})
+			trust(m, test.tls)
 			m.retryDelays = []time.Duration{time.Millisecond}
 			if test.remote {
 				m.server.loopback = false
@@ -237,7 +239,7 @@ func TestCheckURL(t *testing.T) {
 		"smtp://user:pa%2Fss@mail.example.com:25":          "mail.example.com:25",
 		"smtp://user%40example.com:secret@[2001:db8::1]:1": "2001:db8::1:1",
 	} {
-		s, err := parseServer(address, nil)
+		s, err := parseServer(address)
 		if err != nil || CheckURL(address) != nil || s.host+":"+s.port != want || s.loopback || s.tls.InsecureSkipVerify {
 			t.Errorf("%s: got %v, %v, want %s", address, s, err, want)
 		}

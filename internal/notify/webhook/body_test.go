@@ -19,20 +19,17 @@ import (
 	"palmares/graph"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/cache"
-	"palmares/internal/core/store"
-	"palmares/internal/dev/testkit"
 )
 
 // Events that are too long are sent as a link to the full event.
 func TestLongBody(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
-	r := newReceiver(t)
-	e := s.add(NewEndpoint{URL: r.URL})
+	s := newSQLiteFixture(t)
+	r, e := s.addReceiver()
 	long := func(tagline string) []byte {
 		return []byte(`{"slug":"long","name":"Long","tagline":"` + tagline + `"}`)
 	}
-	first := publishEntries(t, s.Store,
+	first := s.publish(
 		journal.Entry{Kind: journal.ToolUpdated, Event: journal.EventToolUpdated, Slug: "long", Category: "code", Before: long("short"), After: long(strings.Repeat("€", 8_000))},
 		journal.Entry{Kind: journal.ToolCreated, Event: journal.EventToolCreated, Slug: "long", Category: "code", After: long(strings.Repeat("x", 19_000))},
 	)
@@ -60,20 +57,20 @@ func TestLongBody(t *testing.T) {
 			t.Fatal(err)
 		}
 		if body.Data.TooLong != (i == 0) {
-			t.Errorf("event %d: got %.100s", i, one.body)
+			t.Errorf("event %d: got %.100s, want too_long only for the first", i, one.body)
 		}
 		if !body.Data.TooLong {
 			continue
 		}
 		fitsSchema(t, body.Type, one.body)
 		if body.Data.Bytes < 24_000 || body.Data.Fields != 1 || body.Slug != "long" || body.Type != journal.EventToolUpdated {
-			t.Errorf("got %s", one.body)
+			t.Errorf("got %s, want a link instead of one long field", one.body)
 		}
 		path, found := strings.CutPrefix(body.Data.Link, s.PublicURL)
 		response := httptest.NewRecorder()
 		api.ServeHTTP(response, httptest.NewRequest(http.MethodGet, path, nil))
 		if text := response.Body.String(); !found || response.Code != 200 || !strings.Contains(text, `"id":"`+ids(first, 1)[0]+`"`) || strings.Count(text, "€") != 8_000 {
-			t.Errorf("%s: got %d %.300s", body.Data.Link, response.Code, text)
+			t.Errorf("%s: got %d %.300s, want the whole event", body.Data.Link, response.Code, text)
 		}
 	}
 }
@@ -117,16 +114,14 @@ func fitsSchema(t *testing.T, event string, body []byte) {
 // does not run in parallel with others.
 func TestMemoryOfRound(t *testing.T) {
 	const events, length = 100, 300_000
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
-		r := newReceiver(t)
-		e := s.add(NewEndpoint{URL: r.URL})
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		r, e := s.addReceiver()
 		entries := make([]journal.Entry, events)
 		for i := range entries {
 			entries[i] = toolCreated(fmt.Sprintf("tool-%d", i), "code")
 			entries[i].After = fmt.Appendf(nil, `{"slug":"tool-%d","tagline":"%s"}`, i, strings.Repeat("x", length))
 		}
-		publishEntries(t, db, entries...)
+		s.publish(entries...)
 		clear(entries)
 		var most atomic.Int64
 		r.respond(func(n int, w http.ResponseWriter, _ *http.Request) {
@@ -140,7 +135,7 @@ func TestMemoryOfRound(t *testing.T) {
 		for _, what := range []string{"new", "retries"} {
 			most.Store(0)
 			r.reset()
-			if err := db.Write.Endpoint.UpdateOneID(e.ID).SetFailures(0).Exec(t.Context()); err != nil {
+			if err := s.Store.Write.Endpoint.UpdateOneID(e.ID).SetFailures(0).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			s.sendDue(e)

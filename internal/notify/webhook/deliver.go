@@ -205,7 +205,7 @@ func (r *round) send(ctx context.Context, t *task) bool {
 		t.outcome = r.post(ctx, r.endpoint, eventID(t.event), t.body, func() { time.AfterFunc(r.timing.prompt, proceed) })
 		t.done = ctx.Err() == nil || t.outcome.status > 0
 		t.body = nil
-		if t.outcome.wait > 0 || t.outcome.gone {
+		if t.outcome.wait > 0 || t.outcome.gone() {
 			r.stopped.Store(true)
 		}
 	})
@@ -265,21 +265,18 @@ func (w *Webhooks) skip(ctx context.Context, e *ent.Endpoint) error {
 // of the mail server.
 func (w *Webhooks) notifyOwner(ctx context.Context, e *ent.Endpoint) error {
 	page := fmt.Sprintf("%s/account/webhooks/%d", w.PublicURL, e.ID)
-	err := w.Mail.Send(ctx, mail.WebhookDisabled(e.Edges.Account.Email, w.ServiceName, e.URL, e.Why, page))
+	err := w.Mail.Send(ctx, mail.WebhookDisabled(e.Edges.Account.Email, w.ServiceName, e.URL, e.DisabledReason, page))
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	update := w.Store.Write.Endpoint.Update().Where(endpoint.ID(e.ID), endpoint.NotifyOwner(true))
-	switch {
-	case err == nil:
-		update.SetNotifyOwner(false)
-	case problem.Of(err).Code == problem.Unavailable:
+	retry := err != nil && problem.Of(err).Code == problem.Unavailable
+	update := w.Store.Write.Endpoint.Update().Where(endpoint.ID(e.ID), endpoint.NotifyOwner(true)).SetNotifyOwner(retry)
+	if retry {
 		w.Log.Warn("sending a webhook email failed, will retry", "endpoint", e.ID, "reason", problem.Of(err).Message)
 		update.SetNotBefore(w.now().UTC().Add(w.timing.email))
-	default:
+	} else if err != nil {
 		w.Mail.Failed.Add(1)
 		w.Log.Error("sending a webhook email failed", "endpoint", e.ID, "reason", problem.Of(err).Message)
-		update.SetNotifyOwner(false)
 	}
 	return store.Explain(update.Exec(context.WithoutCancel(ctx)))
 }

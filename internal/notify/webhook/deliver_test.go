@@ -41,10 +41,9 @@ func importFeed(t *testing.T, s *store.Store, opts synth.Options) {
 // The events of an import arrive signed, in order and once.
 func TestDeliveries(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
-		importFeed(t, db, synth.Options{Tools: 40, Seed: 1})
-		before, err := journal.Newest(t.Context(), db.Current().JournalEntry)
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		importFeed(t, s.Store, synth.Options{Tools: 40, Seed: 1})
+		before, err := journal.Newest(t.Context(), s.Store.Current().JournalEntry)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,8 +51,8 @@ func TestDeliveries(t *testing.T) {
 		e := s.add(NewEndpoint{URL: r.URL + "/hook?for=me"})
 		started := time.Now()
 		background(t, s.Run)
-		importFeed(t, db, synth.Options{Tools: 40, Seed: 1, Revision: 5})
-		events, err := journal.Read(t.Context(), db.Current().JournalEntry, journal.Query{After: before, Limit: 1000})
+		importFeed(t, s.Store, synth.Options{Tools: 40, Seed: 1, Revision: 5})
+		events, err := journal.Read(t.Context(), s.Store.Current().JournalEntry, journal.Query{After: before, Limit: 1000})
 		if err != nil || len(events) < 5 {
 			t.Fatal(len(events), err)
 		}
@@ -78,7 +77,7 @@ func TestDeliveries(t *testing.T) {
 			}
 		}
 		// If an event was sent twice, the second one would arrive before this one.
-		publishTools(t, db, 0)
+		s.publishTools(0)
 		r.wait(t, len(events)+1)
 		eventually(t, "the attempts are recorded", func() bool { return len(s.attempts(e)) == len(events)+1 })
 		eventually(t, "no retry is pending", func() bool { return len(s.deliveries(e)) == 0 })
@@ -106,12 +105,12 @@ func TestTwoServersSendOnce(t *testing.T) {
 	background(t, second.Run)
 	var want []string
 	for range 5 {
-		want = append(want, ids(publishTools(t, first.Store, 60), 61)...)
+		want = append(want, ids(first.publishTools(60), 61)...)
 	}
 	for _, r := range receivers {
 		r.wait(t, len(want))
 	}
-	want = append(want, ids(publishTools(t, first.Store, 0), 1)...) // after any event that is sent twice
+	want = append(want, ids(first.publishTools(0), 1)...) // after any event that is sent twice
 	for _, r := range receivers {
 		r.wait(t, len(want))
 	}
@@ -125,7 +124,7 @@ func TestTwoServersSendOnce(t *testing.T) {
 // A slow receiver does not delay others, and gets all events.
 func TestSlowReceiver(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
+	s := newSQLiteFixture(t)
 	s.timing.prompt = defaultTiming.prompt
 	s.timing.work = 300 * time.Millisecond
 	slow, quick := newReceiver(t), newReceiver(t)
@@ -142,22 +141,22 @@ func TestSlowReceiver(t *testing.T) {
 	s.add(NewEndpoint{URL: slow.URL})
 	s.add(NewEndpoint{URL: quick.URL})
 	background(t, s.Run)
-	first := publishTools(t, s.Store, 29)
+	first := s.publishTools(29)
 	quick.wait(t, 30)
 	if got := len(slow.all()); got > maxPending {
 		t.Errorf("slow receiver: got %d events, want at most %d", got, maxPending)
 	}
 	close(quickDone)
 	if !sameSet(quick.ids(), ids(first, 30)) {
-		t.Errorf("quick receiver: got %v", quick.ids())
+		t.Errorf("quick receiver: got %v, want %v", quick.ids(), ids(first, 30))
 	}
 	// This takes longer than a worker may, but no request is cut off and repeated.
 	slow.wait(t, 30)
 	eventually(t, "all requests are done", func() bool { return busy.Load() == 0 })
-	last := publishTools(t, s.Store, 0) // after any event that is sent twice
+	last := s.publishTools(0) // after any event that is sent twice
 	slow.wait(t, 31)
 	if !sameSet(slow.ids(), append(ids(first, 30), ids(last, 1)...)) {
-		t.Errorf("slow receiver: got %v", slow.ids())
+		t.Errorf("slow receiver: got %v, want %v and %v", slow.ids(), ids(first, 30), ids(last, 1))
 	}
 	if most.Load() > maxPending {
 		t.Errorf("got %d requests at once, want at most %d", most.Load(), maxPending)
@@ -172,11 +171,9 @@ func sameSet(got, want []string) bool {
 // Events that do not fit into one round are sent in the next.
 func TestManyEvents(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
-		r := newReceiver(t)
-		e := s.add(NewEndpoint{URL: r.URL})
-		first := publishTools(t, db, 2*roundSize+50)
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		r, e := s.addReceiver()
+		first := s.publishTools(2*roundSize + 50)
 		for more := true; more; {
 			var err error
 			if more, err = s.round(t.Context(), always, e.ID); err != nil {
@@ -194,10 +191,9 @@ func TestFilter(t *testing.T) {
 	duel := func(slug, category, other string) journal.Entry {
 		return journal.Entry{Kind: journal.ComparisonCreated, Event: journal.EventComparisonPublished, Slug: slug, Category: category, OtherCategory: other, After: []byte(`{"slug":"` + slug + `"}`)}
 	}
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		type wanted struct {
-			wish NewEndpoint
+			spec NewEndpoint
 			want string
 		}
 		all := []wanted{
@@ -214,12 +210,12 @@ func TestFilter(t *testing.T) {
 		receivers := make([]*receiver, len(all))
 		for i := range all {
 			receivers[i] = newReceiver(t)
-			all[i].wish.URL = receivers[i].URL
-			s.add(all[i].wish)
+			all[i].spec.URL = receivers[i].URL
+			s.add(all[i].spec)
 		}
-		quiet := toolCreated("untold", "code")
-		quiet.Event = ""
-		publishEntries(t, db, toolCreated("code", "code"), toolCreated("voix", "voix"), quiet,
+		silent := toolCreated("silent", "code")
+		silent.Event = ""
+		s.publish(toolCreated("code", "code"), toolCreated("voix", "voix"), silent,
 			duel("code-voix", "code", "voix"), duel("voix-chat", "voix", "chat"), toolCreated("hidden.", "hidden"))
 		list, err := s.List(t.Context(), s.owner)
 		if err != nil {
@@ -239,11 +235,11 @@ func TestFilter(t *testing.T) {
 				got = append(got, body.Slug)
 			}
 			if strings.Join(got, " ") != all[i].want {
-				t.Errorf("%+v: got %v, want %s", all[i].wish, got, all[i].want)
+				t.Errorf("%+v: got %v, want %s", all[i].spec, got, all[i].want)
 			}
 			// The position also passes unwanted events.
-			if newest, _ := journal.Newest(t.Context(), db.Current().JournalEntry); s.find(e.ID).Position != newest {
-				t.Errorf("%+v: got position %d, want %d", all[i].wish, s.find(e.ID).Position, newest)
+			if newest, _ := journal.Newest(t.Context(), s.Store.Current().JournalEntry); s.find(e.ID).Position != newest {
+				t.Errorf("%+v: got position %d, want %d", all[i].spec, s.find(e.ID).Position, newest)
 			}
 		}
 	})
@@ -253,19 +249,17 @@ func TestFilter(t *testing.T) {
 // the newest event. New events are sent nevertheless.
 func TestRestoredBackup(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
-		r := newReceiver(t)
-		e := s.add(NewEndpoint{URL: r.URL})
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		r, e := s.addReceiver()
 		background(t, s.Run)
-		newest := publishTools(t, db, 3) + 3
+		newest := s.publishTools(3) + 3
 		eventually(t, "the endpoint is at the end of the journal", func() bool { return s.find(e.ID).Position == newest })
 		r.reset()
-		if err := db.Write.Endpoint.UpdateOneID(e.ID).SetPosition(newest + 1_000).Exec(t.Context()); err != nil {
+		if err := s.Store.Write.Endpoint.UpdateOneID(e.ID).SetPosition(newest + 1_000).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "the endpoint moves back to the end", func() bool { return s.find(e.ID).Position == newest })
-		first := publishTools(t, db, 2)
+		first := s.publishTools(2)
 		r.wait(t, 3)
 		if !slices.Equal(r.ids(), ids(first, 3)) {
 			t.Errorf("got %v, want %v", r.ids(), ids(first, 3))
@@ -277,14 +271,12 @@ func TestRestoredBackup(t *testing.T) {
 // server sends the remaining events.
 func TestStopWhileSending(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.timing.attempt, s.timing.prompt = time.Hour, defaultTiming.prompt
 		responses := &responseCounter{RoundTripper: s.client.Transport}
 		s.client.Transport = responses
-		r := newReceiver(t)
-		e := s.add(NewEndpoint{URL: r.URL})
-		first := publishTools(t, db, 39)
+		r, e := s.addReceiver()
+		first := s.publishTools(39)
 		prompt := ids(first, 4)
 		hold := make(chan struct{})
 		r.respond(func(_ int, w http.ResponseWriter, req *http.Request) {
@@ -344,7 +336,7 @@ func (c *responseCounter) CloseIdleConnections() {
 // Requests go to the path and query of the URL.
 func TestRequestLine(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
+	s := newSQLiteFixture(t)
 	requests := make(chan string, 1)
 	r := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		requests <- fmt.Sprint(r.Method, " ", r.URL, " ", r.Header.Get("User-Agent"))
@@ -366,9 +358,8 @@ func TestRequestLine(t *testing.T) {
 // events published from then on.
 func TestActivationWhileSkipping(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
-		accounts := auth.NewAccounts(db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		accounts := auth.NewAccounts(s.Store)
 		for what, change := range map[string]struct{ deactivate, activate func(id int) error }{
 			"pause": {
 				func(id int) error { return s.Pause(t.Context(), s.find(id)) },
@@ -379,8 +370,7 @@ func TestActivationWhileSkipping(t *testing.T) {
 				func(int) error { return accounts.SetPlan(t.Context(), s.owner, auth.Pro) },
 			},
 		} {
-			r := newReceiver(t)
-			e := s.add(NewEndpoint{URL: r.URL})
+			r, e := s.addReceiver()
 			if err := change.deactivate(e.ID); err != nil {
 				t.Fatal(err)
 			}
@@ -391,7 +381,7 @@ func TestActivationWhileSkipping(t *testing.T) {
 			if err := change.activate(e.ID); err != nil {
 				t.Fatal(err)
 			}
-			first := publishTools(t, db, 3)
+			first := s.publishTools(3)
 			if err := s.Replay(t.Context(), s.find(e.ID), ids(first+1, 1)[0]); err != nil {
 				t.Fatal(err)
 			}
@@ -409,14 +399,13 @@ func TestActivationWhileSkipping(t *testing.T) {
 // An account may be deleted between the two queries that read an endpoint.
 func TestDeletedWhileRead(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		e := s.add(NewEndpoint{URL: newReceiver(t).URL})
 		var deleting sync.Once
-		db.Current().Account.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
+		s.Store.Current().Account.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
 			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
 				deleting.Do(func() {
-					if err := auth.NewAccounts(db).Delete(ctx, s.owner); err != nil {
+					if err := auth.NewAccounts(s.Store).Delete(ctx, s.owner); err != nil {
 						t.Error(err)
 					}
 				})

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"entgo.io/ent/dialect/sql"
+
 	"palmares/auth"
 	"palmares/ent"
 	"palmares/ent/account"
@@ -43,25 +45,25 @@ var (
 )
 
 // check validates and normalizes a new endpoint.
-func (w *Webhooks) check(wish NewEndpoint) (NewEndpoint, error) {
-	address, err := w.checkURL(wish.URL)
+func (w *Webhooks) check(spec NewEndpoint) (NewEndpoint, error) {
+	address, err := w.checkURL(spec.URL)
 	if err != nil {
-		return wish, err
+		return spec, err
 	}
-	for _, kind := range wish.Types {
+	for _, kind := range spec.Types {
 		if !slices.Contains(journal.Events, kind) {
-			return wish, problem.New(problem.BadInput, "Unknown event type %.40q. The event types are %s.", kind, strings.Join(journal.Events, ", "))
+			return spec, problem.New(problem.BadInput, "Unknown event type %.40q. The event types are %s.", kind, strings.Join(journal.Events, ", "))
 		}
 	}
-	for _, slug := range wish.Categories {
+	for _, slug := range spec.Categories {
 		if len(slug) > 80 || !slugPattern.MatchString(slug) {
-			return wish, problem.New(problem.BadInput, "%.80q is not a valid category slug.", slug)
+			return spec, problem.New(problem.BadInput, "%.80q is not a valid category slug.", slug)
 		}
 	}
-	if len(wish.Categories) > maxCategories {
-		return wish, problem.New(problem.BadInput, "Choose at most %d categories, or none to receive events of all.", maxCategories)
+	if len(spec.Categories) > maxCategories {
+		return spec, problem.New(problem.BadInput, "Choose at most %d categories, or none to receive events of all.", maxCategories)
 	}
-	return NewEndpoint{URL: address, Types: sortedSet(wish.Types), Categories: sortedSet(wish.Categories)}, nil
+	return NewEndpoint{URL: address, Types: sortedSet(spec.Types), Categories: sortedSet(spec.Categories)}, nil
 }
 
 // sortedSet never returns nil, which JSON would encode as null.
@@ -72,8 +74,8 @@ func sortedSet(list []string) []string {
 }
 
 // Add creates an endpoint that receives the events published from now on.
-func (w *Webhooks) Add(ctx context.Context, acc *ent.Account, wish NewEndpoint) (*ent.Endpoint, error) {
-	wish, err := w.check(wish)
+func (w *Webhooks) Add(ctx context.Context, acc *ent.Account, spec NewEndpoint) (*ent.Endpoint, error) {
+	spec, err := w.check(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +99,7 @@ func (w *Webhooks) Add(ctx context.Context, acc *ent.Account, wish NewEndpoint) 
 		if err != nil {
 			return err
 		}
-		added, err = tx.Endpoint.Create().SetAccountID(acc.ID).SetURL(wish.URL).SetTypes(wish.Types).SetCategories(wish.Categories).
+		added, err = tx.Endpoint.Create().SetAccountID(acc.ID).SetURL(spec.URL).SetTypes(spec.Types).SetCategories(spec.Categories).
 			SetSecret(newSecret()).SetPosition(newest).SetCreatedAt(w.now().UTC()).Save(ctx)
 		return err
 	})
@@ -149,7 +151,7 @@ func (w *Webhooks) Disable(ctx context.Context, e *ent.Endpoint, reason string) 
 func (w *Webhooks) stop(ctx context.Context, e *ent.Endpoint, state endpoint.State, reason string) error {
 	return w.Store.Update(ctx, func(tx *ent.Tx) error {
 		// Lock the endpoint first, as record does, to avoid a deadlock.
-		if err := tx.Endpoint.Update().Where(endpoint.ID(e.ID)).SetState(state).SetWhy(reason).SetNotifyOwner(false).Exec(ctx); err != nil {
+		if err := tx.Endpoint.Update().Where(endpoint.ID(e.ID)).SetState(state).SetDisabledReason(reason).SetNotifyOwner(false).Exec(ctx); err != nil {
 			return err
 		}
 		_, err := tx.Delivery.Delete().Where(delivery.EndpointID(e.ID)).Exec(ctx)
@@ -164,7 +166,7 @@ func (w *Webhooks) Resume(ctx context.Context, e *ent.Endpoint) error {
 		if err != nil {
 			return err
 		}
-		return tx.Endpoint.Update().Where(endpoint.ID(e.ID)).SetState(endpoint.StateActive).SetWhy("").SetNotifyOwner(false).
+		return tx.Endpoint.Update().Where(endpoint.ID(e.ID)).SetState(endpoint.StateActive).SetDisabledReason("").SetNotifyOwner(false).
 			SetFailures(0).ClearFailingSince().ClearNotBefore().SetPosition(newest).Exec(ctx)
 	})
 }
@@ -220,20 +222,17 @@ func (w *Webhooks) ReplaySince(ctx context.Context, e *ent.Endpoint, since time.
 // lastBefore returns the last journal entry from before a time. It compares
 // times here, because SQLite stores them as text in different time zones.
 func (w *Webhooks) lastBefore(ctx context.Context, since time.Time) (int, error) {
-	releases, err := w.Store.Current().Release.Query().Select(release.FieldID, release.FieldImportedAt).Order(ent.Desc(release.FieldID)).All(ctx)
+	db := w.Store.Current()
+	releases, err := db.Release.Query().Select(release.FieldID, release.FieldImportedAt).Order(release.ByID()).All(ctx)
 	if err != nil {
 		return 0, err
 	}
-	for _, r := range releases {
-		if !r.ImportedAt.Before(since) {
-			continue
-		}
-		last, err := w.Store.Current().JournalEntry.Query().Where(journalentry.ReleaseNumber(r.ID)).Order(ent.Desc(journalentry.FieldID)).FirstID(ctx)
-		if !ent.IsNotFound(err) {
-			return last, err
-		}
+	entries := db.JournalEntry.Query().Order(ent.Desc(journalentry.FieldID))
+	if i := slices.IndexFunc(releases, func(r *ent.Release) bool { return !r.ImportedAt.Before(since) }); i >= 0 {
+		entries.Where(sql.FieldLT(journalentry.FieldReleaseNumber, releases[i].ID))
 	}
-	return 0, nil
+	last, err := entries.FirstID(ctx)
+	return last, ent.MaskNotFound(err)
 }
 
 // checkSending returns an error if an endpoint gets no events.

@@ -13,14 +13,12 @@ import (
 	"palmares/ent/endpoint"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/problem"
-	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
 
 func TestEndpointLimit(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		var all sync.WaitGroup
 		var mu sync.Mutex
 		refused := 0
@@ -48,7 +46,7 @@ func TestEndpointLimit(t *testing.T) {
 
 func TestCheckEndpoint(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
+	s := newSQLiteFixture(t)
 	many := make([]string, maxCategories+1)
 	for i := range many {
 		many[i] = fmt.Sprint("c", i)
@@ -86,14 +84,12 @@ func TestCheckEndpoint(t *testing.T) {
 // Without Pro, events are skipped. With Pro again, new events are sent.
 func TestPlanEnds(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.freezeClock()
-		accounts := auth.NewAccounts(db)
-		r := newReceiver(t)
+		accounts := auth.NewAccounts(s.Store)
+		r, e := s.addReceiver()
 		r.respondStatus(500)
-		e := s.add(NewEndpoint{URL: r.URL})
-		publishTools(t, db, 29)
+		s.publishTools(29)
 		s.sendDue(e)
 		if len(s.deliveries(e)) != 30 {
 			t.Fatalf("got %d retries, want 30", len(s.deliveries(e)))
@@ -106,7 +102,7 @@ func TestPlanEnds(t *testing.T) {
 		stop := background(t, s.Run)
 		newest := 0
 		for range 3 {
-			newest = publishTools(t, db, 9) + 9
+			newest = s.publishTools(9) + 9
 		}
 		eventually(t, "all events are skipped", func() bool { return s.find(e.ID).Position == newest && len(s.deliveries(e)) == 0 })
 		stop()
@@ -119,7 +115,7 @@ func TestPlanEnds(t *testing.T) {
 		}
 		// Earlier failures do not count.
 		r.respondStatus(500)
-		first := publishTools(t, db, 2)
+		first := s.publishTools(2)
 		s.sendDue(e)
 		if e := s.find(e.ID); e.State != endpoint.StateActive || e.Failures != 3 {
 			t.Errorf("got state %s and %d failures, want active and 3", e.State, e.Failures)
@@ -136,13 +132,11 @@ func TestPlanEnds(t *testing.T) {
 
 func TestPause(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.freezeClock()
-		r := newReceiver(t)
+		r, e := s.addReceiver()
 		r.respondStatus(500)
-		e := s.add(NewEndpoint{URL: r.URL})
-		publishTools(t, db, 2)
+		s.publishTools(2)
 		s.sendDue(e)
 		if err := s.Pause(t.Context(), e); err != nil {
 			t.Fatal(err)
@@ -153,7 +147,7 @@ func TestPause(t *testing.T) {
 				t.Errorf("%s: got %v, want BadInput", name, err)
 			}
 		}
-		publishTools(t, db, 2)
+		s.publishTools(2)
 		s.clock.advance(time.Hour)
 		s.sendDue(e)
 		if len(r.all()) != 3 || len(s.deliveries(e)) != 0 {
@@ -163,7 +157,7 @@ func TestPause(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.reset()
-		first := publishTools(t, db, 0)
+		first := s.publishTools(0)
 		s.sendDue(e)
 		if !slices.Equal(r.ids(), ids(first, 1)) {
 			t.Errorf("got %v, want %v", r.ids(), ids(first, 1))
@@ -173,8 +167,7 @@ func TestPause(t *testing.T) {
 
 func TestStopEndpointWhileSending(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.freezeClock()
 		mail := s.withMail()
 		r := newReceiver(t)
@@ -185,11 +178,11 @@ func TestStopEndpointWhileSending(t *testing.T) {
 			{"pause", func(id int) error { return s.Pause(t.Context(), s.find(id)) }},
 			{"disable", func(id int) error { return s.Disable(t.Context(), s.find(id), "it is slow") }},
 			{"remove", func(id int) error { return s.Remove(t.Context(), s.find(id)) }},
-			{"delete the account", func(int) error { return auth.NewAccounts(db).Delete(t.Context(), s.owner) }},
+			{"delete the account", func(int) error { return auth.NewAccounts(s.Store).Delete(t.Context(), s.owner) }},
 		}
 		for _, stop := range stops {
 			e := s.add(NewEndpoint{URL: r.URL})
-			publishTools(t, db, 2)
+			s.publishTools(2)
 			whileSending(t, s, r, e.ID, func() {
 				r.respondStatus(410) // to the other events
 				if err := stop.do(e.ID); err != nil {
@@ -203,16 +196,16 @@ func TestStopEndpointWhileSending(t *testing.T) {
 			found, err := s.Find(t.Context(), nil, e.ID)
 			switch {
 			case stop.what == "pause" && (err != nil || found.State != endpoint.StatePaused),
-				stop.what == "disable" && (err != nil || found.State != endpoint.StateDisabled || found.Why != "it is slow"),
+				stop.what == "disable" && (err != nil || found.State != endpoint.StateDisabled || found.DisabledReason != "it is slow"),
 				strings.Contains("remove, delete the account", stop.what) && problem.Of(err).Code != problem.NotFound:
-				t.Errorf("%s: got %v %v", stop.what, found, err)
+				t.Errorf("%s: got %v %v, want it stopped", stop.what, found, err)
 			}
 			// Attempts are deleted with their endpoint.
 			if err != nil && len(s.attempts(e)) != 0 {
 				t.Errorf("%s: got attempts, want none", stop.what)
 			}
 		}
-		if db.Current().Endpoint.Query().CountX(t.Context()) != 0 || db.Current().Attempt.Query().CountX(t.Context()) != 0 {
+		if s.Store.Current().Endpoint.Query().CountX(t.Context()) != 0 || s.Store.Current().Attempt.Query().CountX(t.Context()) != 0 {
 			t.Error("got endpoints or attempts of the deleted account, want none")
 		}
 		eventually(t, "no email is pending", func() bool { return s.Mail.Pending() == 0 })
@@ -226,15 +219,14 @@ func TestStopEndpointWhileSending(t *testing.T) {
 func TestPauseDuringRounds(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, testkit.Open(t, testkit.Postgres(t)))
-	r := newReceiver(t)
+	r, e := s.addReceiver()
 	r.respondStatus(500)
-	e := s.add(NewEndpoint{URL: r.URL})
 	var all sync.WaitGroup
 	var done atomic.Bool
 	all.Go(func() {
 		defer done.Store(true)
 		for range 10 {
-			publishTools(t, s.Store, 19)
+			s.publishTools(19)
 			if err := s.ReplaySince(t.Context(), e, time.Time{}); err != nil {
 				t.Error(err)
 			}
@@ -260,17 +252,15 @@ func TestPauseDuringRounds(t *testing.T) {
 // Events that are published during a round are sent once.
 func TestPublishDuringRounds(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
-		r := newReceiver(t)
-		e := s.add(NewEndpoint{URL: r.URL})
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		r, e := s.addReceiver()
 		var want []string
 		var all sync.WaitGroup
 		published := make(chan struct{})
 		all.Go(func() {
 			defer close(published)
 			for range 30 {
-				want = append(want, ids(publishTools(t, db, 2), 3)...)
+				want = append(want, ids(s.publishTools(2), 3)...)
 			}
 		})
 		all.Go(func() {
@@ -287,7 +277,7 @@ func TestPublishDuringRounds(t *testing.T) {
 		if !slices.Equal(r.ids(), want) {
 			t.Errorf("got %d events, want %d in order", len(r.all()), len(want))
 		}
-		if newest, _ := journal.Newest(t.Context(), db.Current().JournalEntry); s.find(e.ID).Position != newest {
+		if newest, _ := journal.Newest(t.Context(), s.Store.Current().JournalEntry); s.find(e.ID).Position != newest {
 			t.Errorf("got position %d, want %d", s.find(e.ID).Position, newest)
 		}
 	})
@@ -295,14 +285,13 @@ func TestPublishDuringRounds(t *testing.T) {
 
 func TestReplay(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		r := newReceiver(t)
 		e := s.add(NewEndpoint{URL: r.URL, Categories: []string{"code"}})
-		first := publishTools(t, db, 4)
+		first := s.publishTools(4)
 		time.Sleep(10 * time.Millisecond)
 		between := time.Now()
-		second := publishTools(t, db, 4)
+		second := s.publishTools(4)
 		s.sendDue(e)
 		for _, invalid := range []string{"", "evt_", "evt_0", "evt_-1", "evt_01", "evt_999", "evt_99999999999999999999", "msg_1", "evt_1x", "EVT_1"} {
 			if err := s.Replay(t.Context(), e, invalid); err == nil || problem.Of(err).Code == problem.Internal {
@@ -334,13 +323,11 @@ func TestReplay(t *testing.T) {
 // An event that waits for its retry and is replayed is sent once, immediately.
 func TestReplayOfRetry(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.freezeClock()
-		r := newReceiver(t)
+		r, e := s.addReceiver()
 		r.respondStatus(500)
-		e := s.add(NewEndpoint{URL: r.URL})
-		first := publishTools(t, db, 4)
+		first := s.publishTools(4)
 		s.sendDue(e)
 		r.respondStatus(200)
 		r.reset()
@@ -356,7 +343,7 @@ func TestReplayOfRetry(t *testing.T) {
 			t.Fatal(err)
 		}
 		// A round that ends at the same time plans a retry.
-		err := db.Write.Delivery.Create().SetEndpointID(e.ID).SetEvent(first + 3).SetAttempts(1).SetNextAt(s.clock.now().UTC()).Exec(t.Context())
+		err := s.Store.Write.Delivery.Create().SetEndpointID(e.ID).SetEvent(first + 3).SetAttempts(1).SetNextAt(s.clock.now().UTC()).Exec(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -364,7 +351,7 @@ func TestReplayOfRetry(t *testing.T) {
 		s.clock.advance(time.Hour)
 		s.sendDue(e)
 		if got := r.ids(); len(got) != 5 || got[0] != ids(first+3, 1)[0] || !slices.Equal(slices.Sorted(slices.Values(got)), ids(first, 5)) {
-			t.Errorf("got %v", got)
+			t.Errorf("got %v, want %s first and %v in any order", got, ids(first+3, 1)[0], ids(first, 5))
 		}
 	})
 }
@@ -388,12 +375,10 @@ func whileSending(t *testing.T, s *fixture, r *receiver, id int, do func()) {
 
 func TestReplayWhileSending(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.freezeClock()
-		r := newReceiver(t)
-		e := s.add(NewEndpoint{URL: r.URL})
-		first := publishTools(t, db, 2)
+		r, e := s.addReceiver()
+		first := s.publishTools(2)
 		replayAll := func() {
 			if err := s.ReplaySince(t.Context(), e, time.Time{}); err != nil {
 				t.Error(err)
@@ -409,18 +394,18 @@ func TestReplayWhileSending(t *testing.T) {
 		whileSending(t, s, r, e.ID, replayAll)
 		s.sendDue(e)
 		if !slices.Equal(slices.Sorted(slices.Values(r.ids())), ids(first, 3)) {
-			t.Errorf("got %v", r.ids())
+			t.Errorf("got %v, want %v", r.ids(), ids(first, 3))
 		}
 		// They are no longer new, and are sent twice.
 		r.reset()
 		replayAll()
-		next := publishTools(t, db, 0)
+		next := s.publishTools(0)
 		s.sendDue(e)
-		last := publishTools(t, db, 0)
+		last := s.publishTools(0)
 		whileSending(t, s, r, e.ID, replayAll)
 		s.sendDue(e)
 		if got := r.ids(); len(got) != 10 || !slices.Equal(got[5:], slices.Concat(ids(first, 3), ids(next, 1), ids(last, 1))) {
-			t.Errorf("got %v", got)
+			t.Errorf("got %v, want 10 events, the last 5 in order", got)
 		}
 		// An event is replayed while it is being replayed.
 		r.reset()
@@ -429,7 +414,7 @@ func TestReplayWhileSending(t *testing.T) {
 		s.sendDue(e)
 		s.sendDue(e)
 		if got := r.ids(); !slices.Equal(got, append(ids(first, 1), ids(first, 1)...)) {
-			t.Errorf("got %v", got)
+			t.Errorf("got %v, want %s twice", got, ids(first, 1)[0])
 		}
 	})
 }

@@ -80,6 +80,17 @@ func newFixture(t *testing.T, s *store.Store) *fixture {
 	return &fixture{w, t, owner, &clock{}, logs}
 }
 
+func newSQLiteFixture(t *testing.T) *fixture {
+	t.Helper()
+	return newFixture(t, testkit.Open(t, testkit.SQLite(t)))
+}
+
+// eachFixture runs a test on each kind of database.
+func eachFixture(t *testing.T, test func(*testing.T, *fixture)) {
+	t.Helper()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) { test(t, newFixture(t, db)) })
+}
+
 // freezeClock stops the time, which only clock.advance changes from then on.
 func (s *fixture) freezeClock() {
 	s.clock.set(time.Now())
@@ -99,13 +110,20 @@ func (s *fixture) withMail() *testkit.SMTPServer {
 	return server
 }
 
-func (s *fixture) add(wish NewEndpoint) *ent.Endpoint {
+func (s *fixture) add(spec NewEndpoint) *ent.Endpoint {
 	s.t.Helper()
-	added, err := s.Add(s.t.Context(), s.owner, wish)
+	added, err := s.Add(s.t.Context(), s.owner, spec)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return s.find(added.ID)
+}
+
+// addReceiver starts a receiver and adds an endpoint with its URL.
+func (s *fixture) addReceiver() (*receiver, *ent.Endpoint) {
+	s.t.Helper()
+	r := newReceiver(s.t)
+	return r, s.add(NewEndpoint{URL: r.URL})
 }
 
 // find returns the current state of an endpoint.
@@ -165,26 +183,29 @@ func eventually(t *testing.T, what string, is func() bool) {
 
 // publishTools publishes a release with a number of new tools, followed by the
 // event of the release itself. It returns the number of the first event.
-func publishTools(t *testing.T, s *store.Store, tools int) (first int) {
-	t.Helper()
+func (s *fixture) publishTools(tools int) (first int) {
+	s.t.Helper()
 	entries := make([]journal.Entry, tools)
 	for i := range entries {
 		entries[i] = toolCreated(fmt.Sprintf("tool-%d", i), "code")
 	}
-	return publishEntries(t, s, entries...)
+	return s.publish(entries...)
 }
 
 func toolCreated(slug, category string) journal.Entry {
 	return journal.Entry{Kind: journal.ToolCreated, Event: journal.EventToolCreated, Slug: slug, Category: category, After: []byte(`{"slug":"` + slug + `"}`)}
 }
 
-func publishEntries(t *testing.T, s *store.Store, entries ...journal.Entry) (first int) {
+// publish publishes a release with these entries and the event of the release.
+// It returns the number of the first event.
+func (s *fixture) publish(entries ...journal.Entry) (first int) {
+	t := s.t
 	t.Helper()
-	newest, err := journal.Newest(t.Context(), s.Current().JournalEntry)
+	newest, err := journal.Newest(t.Context(), s.Store.Current().JournalEntry)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.Exclusive(t.Context(), func(tx *ent.Tx) error {
+	err = s.Store.Exclusive(t.Context(), func(tx *ent.Tx) error {
 		last, err := store.NewestRelease(t.Context(), tx.Release)
 		if err != nil {
 			return err
@@ -209,7 +230,7 @@ func publishEntries(t *testing.T, s *store.Store, entries ...journal.Entry) (fir
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err = s.Current().JournalEntry.Query().Where(journalentry.IDGT(newest)).Order(journalentry.ByID()).FirstID(t.Context())
+	first, err = s.Store.Current().JournalEntry.Query().Where(journalentry.IDGT(newest)).Order(journalentry.ByID()).FirstID(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

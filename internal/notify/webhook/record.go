@@ -2,11 +2,10 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"palmares/ent"
@@ -27,8 +26,6 @@ const (
 	maxWait = 24 * time.Hour
 	// disableAfter is how long an endpoint may fail before it is disabled.
 	disableAfter = 5 * 24 * time.Hour
-	// attemptBatch is how many attempts are inserted per statement.
-	attemptBatch = 100
 )
 
 // nextAttempt returns when to try again after a number of attempts; false if
@@ -48,12 +45,8 @@ func withJitter(wait time.Duration) time.Duration {
 // retryAfter returns how long a receiver wants us to wait.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	text := header.Get("Retry-After")
-	if text != "" && strings.Trim(text, "0123456789") == "" {
-		seconds, err := strconv.Atoi(text)
-		if err != nil || seconds > int(maxWait.Seconds()) { // Atoi fails on numbers that are too large
-			return maxWait
-		}
-		return time.Duration(seconds) * time.Second
+	if seconds, err := strconv.ParseUint(text, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		return time.Duration(min(seconds, uint64(maxWait/time.Second))) * time.Second
 	}
 	if at, err := http.ParseTime(text); err == nil {
 		return min(max(at.Sub(now), 0), maxWait)
@@ -68,20 +61,20 @@ func waitUntil(done []*task, now time.Time) (until time.Time) {
 	for _, t := range done {
 		longest = max(longest, t.outcome.wait)
 	}
-	if longest == 0 {
-		return until
+	if longest > 0 {
+		until = now.Add(withJitter(longest))
 	}
-	return now.Add(withJitter(longest))
+	return until
 }
 
 // record stores the outcomes and reports whether they disabled the endpoint.
 // Outcomes that are not stored make us send events twice, so it keeps trying
 // for as long as an import may lock the database.
 func (r *round) record(ctx context.Context) (disabled bool, err error) {
-	ctx, cancel := extend(ctx, r.timing.record)
+	shutdown := ctx
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.timing.locked)
 	defer cancel()
-	ctx, cancel = context.WithTimeout(ctx, r.timing.locked)
-	defer cancel()
+	defer context.AfterFunc(shutdown, func() { time.AfterFunc(r.timing.record, cancel) })()
 	for logged := false; ; logged = true {
 		disabled, err = r.recordOnce(ctx)
 		if err == nil || ctx.Err() != nil {
@@ -98,13 +91,6 @@ func (r *round) record(ctx context.Context) (disabled bool, err error) {
 	}
 }
 
-// extend returns a context that ends some time after ctx.
-func extend(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
-	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
-	return longer, func() { stop(); cancel() }
-}
-
 func (r *round) recordOnce(ctx context.Context) (disabled bool, err error) {
 	e, now := r.endpoint, r.now().UTC()
 	done, position := r.done()
@@ -116,22 +102,18 @@ func (r *round) recordOnce(ctx context.Context) (disabled bool, err error) {
 		}
 		h := healthAfter(e, since, done, now)
 		// This locks the endpoint first, in the same order as pausing it does.
-		found, err := h.write(ctx, tx, e)
-		if err != nil || !found {
+		if found, err := h.write(ctx, tx, e); err != nil || !found {
 			return err
 		}
 		// A replay that moved the position back in the meantime wins.
 		if err := tx.Endpoint.Update().Where(endpoint.ID(e.ID), endpoint.Position(e.Position)).SetPosition(position).Exec(ctx); err != nil {
 			return err
 		}
-		for some := range slices.Chunk(done, attemptBatch) {
-			rows := make([]*ent.AttemptCreate, len(some))
-			for i, t := range some {
-				rows[i] = t.outcome.row(tx.Attempt.Create(), e.ID, t.event, t.kind, t.attempts+1)
-			}
-			if err := tx.Attempt.CreateBulk(rows...).Exec(ctx); err != nil {
-				return err
-			}
+		err = tx.Attempt.MapCreateBulk(done, func(create *ent.AttemptCreate, i int) {
+			done[i].outcome.row(create, e.ID, done[i].event, done[i].kind, done[i].attempts+1)
+		}).Exec(ctx)
+		if err != nil {
+			return err
 		}
 		if h.disable == "" {
 			return planRetries(ctx, tx, e, done, now, h.notBefore)
@@ -145,27 +127,26 @@ func (r *round) recordOnce(ctx context.Context) (disabled bool, err error) {
 // done returns the tasks that have an outcome, and the endpoint's new position:
 // it stays before the first new event without an outcome.
 func (r *round) done() (done []*task, position int) {
+	position = r.endpoint.Position
+	complete := true
 	for _, t := range r.tasks {
 		if t.done {
 			done = append(done, t)
 		}
-	}
-	reached := r.endpoint.Position
-	for _, t := range r.tasks {
-		switch {
-		case t.retry:
-		case !t.done:
-			return done, reached
-		default:
-			reached = t.event
+		complete = complete && (t.done || t.retry)
+		if complete && !t.retry {
+			position = t.event
 		}
 	}
-	return done, r.position
+	if complete {
+		position = r.position
+	}
+	return done, position
 }
 
 func (o outcome) row(create *ent.AttemptCreate, endpoint, event int, kind string, number int) *ent.AttemptCreate {
 	return create.SetEndpointID(endpoint).SetEvent(event).SetType(kind).SetNumber(number).SetAt(o.at.UTC()).
-		SetStatus(o.status).SetTookMs(int(o.took / time.Millisecond)).SetAnswer(o.response).SetDelivered(o.delivered)
+		SetStatus(o.status).SetTookMs(int(o.took / time.Millisecond)).SetAnswer(o.response).SetDelivered(o.delivered())
 }
 
 // planRetries stores when each failed event is sent again, which is not before
@@ -173,7 +154,7 @@ func (o outcome) row(create *ent.AttemptCreate, endpoint, event int, kind string
 func planRetries(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, done []*task, now, notBefore time.Time) error {
 	for _, t := range done {
 		next, again := time.Time{}, false
-		if !t.outcome.delivered {
+		if !t.outcome.delivered() {
 			next, again = nextAttempt(t.attempts+1, now)
 		}
 		if next.Before(notBefore) {
@@ -202,7 +183,7 @@ func disable(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, reason string) (b
 		return false, err
 	}
 	n, err := tx.Endpoint.Update().Where(endpoint.ID(e.ID), endpoint.StateEQ(endpoint.StateActive)).
-		SetState(endpoint.StateDisabled).SetWhy(reason).SetNotifyOwner(true).ClearNotBefore().Save(ctx)
+		SetState(endpoint.StateDisabled).SetDisabledReason(reason).SetNotifyOwner(true).ClearNotBefore().Save(ctx)
 	return n > 0, err
 }
 
@@ -218,7 +199,7 @@ func healthAfter(e *ent.Endpoint, failingSince *time.Time, done []*task, now tim
 	h := health{failures: e.Failures, failingSince: failingSince, notBefore: waitUntil(done, now)}
 	for _, t := range done {
 		switch {
-		case t.outcome.delivered:
+		case t.outcome.delivered():
 			h.failures, h.failingSince = 0, nil
 		case h.failingSince == nil:
 			since := t.outcome.at.UTC()
@@ -226,7 +207,7 @@ func healthAfter(e *ent.Endpoint, failingSince *time.Time, done []*task, now tim
 		default:
 			h.failures++
 		}
-		if t.outcome.gone {
+		if t.outcome.gone() {
 			h.disable = "the receiver responded with status 410 (Gone)"
 		}
 	}

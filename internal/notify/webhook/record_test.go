@@ -11,7 +11,6 @@ import (
 
 	"palmares/ent"
 	"palmares/ent/endpoint"
-	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/notify/mail"
 )
@@ -37,13 +36,11 @@ func TestDefaultTiming(t *testing.T) {
 // same ID and new timestamps.
 func TestTenAttempts(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.freezeClock()
-		r := newReceiver(t)
+		r, e := s.addReceiver()
 		r.respondStatus(503)
-		e := s.add(NewEndpoint{URL: r.URL})
-		first := publishTools(t, db, 0)
+		first := s.publishTools(0)
 		planned := append([]time.Duration{0}, retries...)
 		for n, wait := range planned {
 			if n > 0 {
@@ -64,7 +61,7 @@ func TestTenAttempts(t *testing.T) {
 			}
 			s.sendDue(e)
 			if got := r.all(); len(got) != n+1 || got[n].header.Get("webhook-timestamp") != fmt.Sprint(s.clock.now().Unix()) {
-				t.Fatalf("attempt %d: got %d attempts", n+1, len(got))
+				t.Fatalf("attempt %d: got %d attempts, want %d, the last one with the current time", n+1, len(got), n+1)
 			}
 		}
 		s.clock.advance(30 * time.Hour)
@@ -81,10 +78,10 @@ func TestTenAttempts(t *testing.T) {
 		}
 		// The next event is sent all the same.
 		r.respondStatus(200)
-		second := publishTools(t, db, 0)
+		second := s.publishTools(0)
 		s.sendDue(e)
 		if e := s.find(e.ID); r.ids()[10] != ids(second, 1)[0] || e.Failures != 0 || e.FailingSince != nil || e.State != endpoint.StateActive {
-			t.Errorf("got %v, endpoint %v", r.ids(), e)
+			t.Errorf("got %v and endpoint %v, want %s last and no failures", r.ids(), e, ids(second, 1)[0])
 		}
 	})
 }
@@ -142,8 +139,7 @@ func TestRetryAfter(t *testing.T) {
 func TestRetryAfterPausesEndpoint(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{429, 503} {
-		testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-			s := newFixture(t, db)
+		eachFixture(t, func(t *testing.T, s *fixture) {
 			s.freezeClock()
 			r := newReceiver(t)
 			r.respond(func(_ int, w http.ResponseWriter, _ *http.Request) {
@@ -151,10 +147,10 @@ func TestRetryAfterPausesEndpoint(t *testing.T) {
 				w.WriteHeader(status)
 			})
 			e := s.add(NewEndpoint{URL: r.URL})
-			first := publishTools(t, db, 65)
+			first := s.publishTools(65)
 			stop := background(t, s.Run)
 			eventually(t, "the attempt is recorded", func() bool { return len(s.deliveries(e)) == 1 })
-			second := publishTools(t, db, 0)
+			second := s.publishTools(0)
 			if err := s.Replay(t.Context(), s.find(e.ID), ids(first, 1)[0]); err != nil {
 				t.Fatal(err)
 			}
@@ -175,7 +171,7 @@ func TestRetryAfterPausesEndpoint(t *testing.T) {
 			s.clock.advance(7 * time.Minute)
 			s.sendDue(e)
 			if got := r.ids(); !slices.Equal(got, append(ids(first, 66), ids(second, 1)...)) {
-				t.Errorf("got %v after Retry-After ended", got)
+				t.Errorf("got %v after Retry-After ended, want %v and %v", got, ids(first, 66), ids(second, 1))
 			}
 		})
 	}
@@ -185,25 +181,23 @@ func TestRetryAfterPausesEndpoint(t *testing.T) {
 // A successful delivery starts the five days again.
 func TestFiveDays(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.freezeClock()
 		mail := s.withMail()
-		r := newReceiver(t)
-		e := s.add(NewEndpoint{URL: r.URL})
+		r, e := s.addReceiver()
 		for _, status := range []int{500, 500, 500, 200, 500, 500, 500, 500} { // every 36 hours
 			r.respondStatus(status)
-			publishTools(t, db, 0)
+			s.publishTools(0)
 			s.sendDue(e)
 			if got := s.find(e.ID).State; got != endpoint.StateActive {
 				t.Fatalf("got state %s, want active", got)
 			}
 			s.clock.advance(36 * time.Hour)
 		}
-		publishTools(t, db, 0)
+		s.publishTools(0)
 		s.sendDue(e)
-		if e := s.find(e.ID); e.State != endpoint.StateDisabled || !strings.Contains(e.Why, "5 days") || len(s.deliveries(e)) != 0 {
-			t.Errorf("got state %s because %q, want disabled after 5 days", e.State, e.Why)
+		if e := s.find(e.ID); e.State != endpoint.StateDisabled || !strings.Contains(e.DisabledReason, "5 days") || len(s.deliveries(e)) != 0 {
+			t.Errorf("got state %s because %q, want disabled after 5 days", e.State, e.DisabledReason)
 		}
 		s.sendDue(e)
 		if email := mail.Wait(t, ownerEmail); !strings.Contains(email, "5 days") {
@@ -218,7 +212,7 @@ func TestFiveDays(t *testing.T) {
 		if err := s.Resume(t.Context(), s.find(e.ID)); err != nil {
 			t.Fatal(err)
 		}
-		publishTools(t, db, 0)
+		s.publishTools(0)
 		s.sendDue(e)
 		if e := s.find(e.ID); e.State != endpoint.StateActive || e.Failures != 1 {
 			t.Errorf("got state %s and %d failures, want active and 1", e.State, e.Failures)
@@ -230,18 +224,16 @@ func TestFiveDays(t *testing.T) {
 // it gets all of them, in order.
 func TestProbing(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.freezeClock()
-		r := newReceiver(t)
+		r, e := s.addReceiver()
 		r.respondStatus(500)
-		e := s.add(NewEndpoint{URL: r.URL})
-		first := publishTools(t, db, probeAfter-1)
+		first := s.publishTools(probeAfter - 1)
 		s.sendDue(e)
 		if !slices.Equal(r.ids(), ids(first, probeAfter)) {
 			t.Fatalf("got %v, want %v", r.ids(), ids(first, probeAfter))
 		}
-		second := publishTools(t, db, 29)
+		second := s.publishTools(29)
 		s.sendDue(e)
 		if got := len(r.all()); got != probeAfter {
 			t.Fatalf("got %d events before the retry time, want %d", got, probeAfter)
@@ -250,14 +242,14 @@ func TestProbing(t *testing.T) {
 		for probe := 1; probe <= 3; probe++ {
 			s.sendDue(e)
 			if got := r.ids(); len(got) != probeAfter+probe || got[len(got)-1] != ids(first+probe-1, 1)[0] {
-				t.Fatalf("probe %d: got %v", probe, got)
+				t.Fatalf("probe %d: got %v, want %d events", probe, got, probeAfter+probe)
 			}
 		}
 		r.respondStatus(200)
 		r.reset()
 		s.sendDue(e) // one more probe
 		if got := r.ids(); !slices.Equal(got, ids(first+3, 1)) {
-			t.Fatalf("got %v", got)
+			t.Fatalf("got %v, want %v", got, ids(first+3, 1))
 		}
 		s.sendDue(e)
 		if want := append(ids(first+3, 17), ids(second, 30)...); !slices.Equal(r.ids(), want) {
@@ -274,15 +266,13 @@ func TestProbing(t *testing.T) {
 // Without pending retries, the next new event is the probe.
 func TestProbingWithoutRetries(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
-		r := newReceiver(t)
-		e := s.add(NewEndpoint{URL: r.URL})
-		if err := db.Write.Endpoint.UpdateOneID(e.ID).SetFailures(500).SetFailingSince(time.Now().Add(-time.Hour)).Exec(t.Context()); err != nil {
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		r, e := s.addReceiver()
+		if err := s.Store.Write.Endpoint.UpdateOneID(e.ID).SetFailures(500).SetFailingSince(time.Now().Add(-time.Hour)).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		background(t, s.Run)
-		first := publishTools(t, db, 30)
+		first := s.publishTools(30)
 		r.wait(t, 31)
 		if !slices.Equal(r.ids(), ids(first, 31)) {
 			t.Errorf("got %v, want %v", r.ids(), ids(first, 31))
@@ -293,9 +283,8 @@ func TestProbingWithoutRetries(t *testing.T) {
 // A delivery whose event is missing from the journal does not block others.
 func TestProbingWithMissingEvent(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
-	r := newReceiver(t)
-	e := s.add(NewEndpoint{URL: r.URL})
+	s := newSQLiteFixture(t)
+	r, e := s.addReceiver()
 	if err := s.Store.Write.Endpoint.UpdateOneID(e.ID).SetFailures(probeAfter).Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -303,19 +292,17 @@ func TestProbingWithMissingEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	background(t, s.Run)
-	publishTools(t, s.Store, 3)
+	s.publishTools(3)
 	r.wait(t, 4)
 }
 
 func TestTidy(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.freezeClock()
-		r := newReceiver(t)
-		e := s.add(NewEndpoint{URL: r.URL})
+		_, e := s.addReceiver()
 		for range 3 {
-			publishTools(t, db, 3)
+			s.publishTools(3)
 			s.sendDue(e)
 			s.clock.advance(16 * 24 * time.Hour)
 		}
@@ -325,7 +312,7 @@ func TestTidy(t *testing.T) {
 		if err := s.Tidy(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if n := db.Current().Attempt.Query().CountX(t.Context()); n != 4 {
+		if n := s.Store.Current().Attempt.Query().CountX(t.Context()); n != 4 {
 			t.Errorf("got %d attempts after Tidy, want 4", n)
 		}
 	})
@@ -344,20 +331,18 @@ func (s *fixture) exhaustRetries(e *ent.Endpoint) {
 // is not disabled when the next event fails once.
 func TestQuietTimeDoesNotCount(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.freezeClock()
-		r := newReceiver(t)
+		r, e := s.addReceiver()
 		r.respondStatus(500)
-		e := s.add(NewEndpoint{URL: r.URL})
-		failed := publishTools(t, db, 0)
+		failed := s.publishTools(0)
 		s.sendDue(e)
 		s.exhaustRetries(e)
 		if len(r.all()) != 10 || s.find(e.ID).State != endpoint.StateActive {
 			t.Fatalf("got %d attempts and state %s, want 10 and active", len(r.all()), s.find(e.ID).State)
 		}
 		for what, again := range map[string]func(){
-			"new event": func() { publishTools(t, db, 0) },
+			"new event": func() { s.publishTools(0) },
 			"replay": func() {
 				if err := s.Replay(t.Context(), s.find(e.ID), ids(failed, 1)[0]); err != nil {
 					t.Fatal(err)
@@ -368,12 +353,12 @@ func TestQuietTimeDoesNotCount(t *testing.T) {
 			again()
 			s.sendDue(e)
 			if e := s.find(e.ID); e.State != endpoint.StateActive || len(s.deliveries(e)) != 1 {
-				t.Errorf("%s: got state %s because %q, want active", what, e.State, e.Why)
+				t.Errorf("%s: got state %s because %q, want active", what, e.State, e.DisabledReason)
 			}
-			if err := db.Write.Endpoint.UpdateOneID(e.ID).SetFailingSince(s.clock.now().Add(-4 * 24 * time.Hour).UTC()).Exec(t.Context()); err != nil {
+			if err := s.Store.Write.Endpoint.UpdateOneID(e.ID).SetFailingSince(s.clock.now().Add(-4 * 24 * time.Hour).UTC()).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := db.Write.Delivery.Delete().Exec(t.Context()); err != nil { // no retries are left
+			if _, err := s.Store.Write.Delivery.Delete().Exec(t.Context()); err != nil { // no retries are left
 				t.Fatal(err)
 			}
 		}
@@ -384,18 +369,16 @@ func TestQuietTimeDoesNotCount(t *testing.T) {
 // after 5 days of retries, however rare its events are.
 func TestRareFailuresAddUp(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.freezeClock()
-		r := newReceiver(t)
+		r, e := s.addReceiver()
 		r.respondStatus(500)
-		e := s.add(NewEndpoint{URL: r.URL})
 		for week := 1; week <= 2; week++ {
-			publishTools(t, db, 0)
+			s.publishTools(0)
 			s.sendDue(e)
 			s.exhaustRetries(e)
 			if disabled := s.find(e.ID).State == endpoint.StateDisabled; disabled != (week == 2) {
-				t.Errorf("week %d: got state %s, failing since %s", week, s.find(e.ID).State, s.find(e.ID).FailingSince)
+				t.Errorf("week %d: got state %s, failing since %s, want disabled in week 2", week, s.find(e.ID).State, s.find(e.ID).FailingSince)
 			}
 			s.clock.advance(7 * 24 * time.Hour)
 		}
@@ -408,10 +391,9 @@ func TestRareFailuresAddUp(t *testing.T) {
 // disabledEndpoint returns an endpoint that is disabled by a 410 response.
 func disabledEndpoint(t *testing.T, s *fixture) (id int) {
 	t.Helper()
-	r := newReceiver(t)
+	r, e := s.addReceiver()
 	r.respondStatus(410)
-	e := s.add(NewEndpoint{URL: r.URL})
-	publishTools(t, s.Store, 0)
+	s.publishTools(0)
 	s.sendDue(e)
 	return e.ID
 }
@@ -420,8 +402,7 @@ func disabledEndpoint(t *testing.T, s *fixture) (id int) {
 // about a disabled endpoint, once.
 func TestEmailSurvivesRestart(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		server := testkit.StartSMTP(t)
 		server.Stop()
 		mailer, err := mail.New(mail.Config{URL: server.URL, From: "palmares@example.com", Log: slog.New(slog.DiscardHandler)})
@@ -443,9 +424,9 @@ func TestEmailSurvivesRestart(t *testing.T) {
 		if email := box.Wait(t, ownerEmail); !strings.Contains(email, "410") {
 			t.Errorf("got %s, want the status 410", email)
 		}
-		eventually(t, "the email is recorded as sent", func() bool { return !db.Current().Endpoint.Query().OnlyX(t.Context()).NotifyOwner })
-		publishTools(t, db, 0)
-		next.sendDue(db.Current().Endpoint.Query().OnlyX(t.Context()))
+		eventually(t, "the email is recorded as sent", func() bool { return !s.Store.Current().Endpoint.Query().OnlyX(t.Context()).NotifyOwner })
+		s.publishTools(0)
+		next.sendDue(s.Store.Current().Endpoint.Query().OnlyX(t.Context()))
 		if n := box.Count(ownerEmail); n != 1 {
 			t.Errorf("got %d emails, want 1", n)
 		}
@@ -455,7 +436,7 @@ func TestEmailSurvivesRestart(t *testing.T) {
 // No email is sent about an endpoint that its owner has already changed.
 func TestNoEmailAfterChange(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
+	s := newSQLiteFixture(t)
 	box := s.withMail()
 	for _, change := range []func(id int) error{
 		func(id int) error { return s.Resume(t.Context(), s.find(id)) },

@@ -20,28 +20,18 @@ import (
 )
 
 // timing holds the durations of delivering. Tests shorten them.
-type timing struct {
-	attempt time.Duration // timeout of a request, including the response body
-	prompt  time.Duration // how long the next event waits for the response to the previous one
-	work    time.Duration // how long an endpoint is served before others get its worker
-	record  time.Duration // how long outcomes may take to record after shutdown starts
-	locked  time.Duration // how long outcomes may take to record while the database is locked
-	email   time.Duration // until an email that failed is sent again
-	stop    time.Duration // how long Run waits for its workers
-	poll    time.Duration // between checks for due endpoints
-	lease   time.Duration // how long a lease is valid unless it is renewed
-}
+type timing struct{ attempt, prompt, work, record, locked, email, stop, poll, lease time.Duration }
 
 var defaultTiming = timing{
-	attempt: 15 * time.Second,
-	prompt:  50 * time.Millisecond,
-	work:    15 * time.Second,
-	record:  20 * time.Second,
-	locked:  15 * time.Minute,
-	email:   time.Minute,
-	stop:    10 * time.Second,
-	poll:    500 * time.Millisecond,
-	lease:   5 * time.Second,
+	attempt: 15 * time.Second,       // timeout of a request, including the response body
+	prompt:  50 * time.Millisecond,  // how long the next event waits for the response to the previous one
+	work:    15 * time.Second,       // how long an endpoint is served before others get its worker
+	record:  20 * time.Second,       // how long outcomes may take to record after shutdown starts
+	locked:  15 * time.Minute,       // how long outcomes may take to record while the database is locked
+	email:   time.Minute,            // until an email that failed is sent again
+	stop:    10 * time.Second,       // how long Run waits for its workers
+	poll:    500 * time.Millisecond, // between checks for due endpoints
+	lease:   5 * time.Second,        // how long a lease is valid unless it is renewed
 }
 
 // defaultWorkers limits how many endpoints a server delivers to at once. There
@@ -133,12 +123,12 @@ func (s *scheduler) poll(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, worker := range s.workers {
-		if !held[id] {
+		if !slices.Contains(held, id) {
 			worker.cancel()
 		}
 	}
 	for _, e := range chosen {
-		if held[e.ID] {
+		if slices.Contains(held, e.ID) {
 			s.start(ctx, e)
 		}
 	}
@@ -201,7 +191,7 @@ func (s *scheduler) choose(due []*ent.Endpoint) (chosen []*ent.Endpoint, working
 
 // lease takes leases of the chosen endpoints, renews those of the working ones,
 // and returns the endpoints that this server now holds.
-func (s *scheduler) lease(ctx context.Context, chosen []*ent.Endpoint, working []int, now time.Time) (held map[int]bool, err error) {
+func (s *scheduler) lease(ctx context.Context, chosen []*ent.Endpoint, working []int, now time.Time) (held []int, err error) {
 	// On PostgreSQL, this pool notices within seconds that a connection hangs.
 	db := s.Store.Current()
 	if s.Store.Dialect() == dialect.SQLite {
@@ -217,12 +207,7 @@ func (s *scheduler) lease(ctx context.Context, chosen []*ent.Endpoint, working [
 	if err != nil {
 		return nil, err
 	}
-	ids, err := db.Endpoint.Query().Where(mine, endpoint.LeasedUntilGT(now)).IDs(ctx)
-	held = make(map[int]bool, len(ids))
-	for _, id := range ids {
-		held[id] = true
-	}
-	return held, err
+	return db.Endpoint.Query().Where(mine, endpoint.LeasedUntilGT(now)).IDs(ctx)
 }
 
 // skipLocked matches what match does, except for rows that another transaction
@@ -273,11 +258,6 @@ func (s *scheduler) work(ctx context.Context, id int) {
 // within returns a function that reports true for some time after its first
 // call. Reading the first event does not count.
 func within(limit time.Duration) func() bool {
-	var end time.Time
-	return func() bool {
-		if end.IsZero() {
-			end = time.Now().Add(limit)
-		}
-		return time.Now().Before(end)
-	}
+	end := sync.OnceValue(func() time.Time { return time.Now().Add(limit) })
+	return func() bool { return time.Now().Before(end()) }
 }

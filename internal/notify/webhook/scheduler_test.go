@@ -41,11 +41,9 @@ func pollSteadily(t *testing.T, s *scheduler) {
 // expire, and not before.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
-		r := newReceiver(t)
-		e := s.add(NewEndpoint{URL: r.URL})
-		first := publishTools(t, db, 2)
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		r, e := s.addReceiver()
+		first := s.publishTools(2)
 		other := s.newScheduler()
 		leaseAs(t, s, "dead", time.Hour)
 		pollSteadily(t, other)
@@ -67,12 +65,10 @@ func TestTakeover(t *testing.T) {
 // over: the others may have been unable to renew their leases.
 func TestNoTakeoverAfterOutage(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.timing.lease = time.Hour
-		r := newReceiver(t)
-		s.add(NewEndpoint{URL: r.URL})
-		publishTools(t, db, 0)
+		r, _ := s.addReceiver()
+		s.publishTools(0)
 		leaseAs(t, s, "other", -time.Second)
 		started := s.newScheduler()
 		if err := started.poll(t.Context()); err != nil {
@@ -94,12 +90,10 @@ func TestNoTakeoverAfterOutage(t *testing.T) {
 // Run takes over by itself, with leases as short as a busy machine allows.
 func TestRunTakesOver(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.timing.lease = time.Second
-		r := newReceiver(t)
-		s.add(NewEndpoint{URL: r.URL})
-		first := publishTools(t, db, 2)
+		r, _ := s.addReceiver()
+		first := s.publishTools(2)
 		leaseAs(t, s, "dead", time.Second)
 		background(t, s.Run)
 		r.wait(t, 3)
@@ -112,11 +106,9 @@ func TestRunTakesOver(t *testing.T) {
 // A lease is renewed for as long as its worker waits for the receiver.
 func TestLeaseIsRenewed(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
-		r := newReceiver(t)
-		e := s.add(NewEndpoint{URL: r.URL})
-		first := publishTools(t, db, 0)
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		r, e := s.addReceiver()
+		first := s.publishTools(0)
 		arrived, proceed := r.hold()
 		own := s.newScheduler()
 		if err := own.poll(t.Context()); err != nil {
@@ -144,12 +136,10 @@ func TestLeaseIsRenewed(t *testing.T) {
 // A server that lost its lease stops sending.
 func TestLostLeaseStopsWorker(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.timing.attempt = time.Hour
-		r := newReceiver(t)
-		e := s.add(NewEndpoint{URL: r.URL})
-		publishTools(t, db, 3)
+		r, e := s.addReceiver()
+		s.publishTools(3)
 		arrived, proceed := r.hold()
 		defer close(proceed)
 		own := s.newScheduler()
@@ -176,10 +166,9 @@ func TestLostLeaseStopsWorker(t *testing.T) {
 // expires instead, which delays the next try.
 func TestLeaseAfterWork(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		e := s.add(NewEndpoint{URL: newReceiver(t).URL})
-		publishTools(t, db, 1)
+		s.publishTools(1)
 		own := s.newScheduler()
 		leaseAs(t, s, own.server, time.Hour)
 		stopping, stop := context.WithCancel(t.Context())
@@ -196,16 +185,15 @@ func TestLeaseAfterWork(t *testing.T) {
 
 // Run starts no goroutines without endpoints, and leaves none behind.
 func TestRunLeavesNoGoroutines(t *testing.T) {
-	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
+	s := newSQLiteFixture(t)
 	before := runtime.NumGoroutine()
 	stop := background(t, s.Run)
 	time.Sleep(3 * testTiming.poll)
 	if now := runtime.NumGoroutine(); now > before+3 {
 		t.Errorf("got %d goroutines without endpoints, want at most 3", now-before)
 	}
-	r := newReceiver(t)
-	s.add(NewEndpoint{URL: r.URL})
-	publishTools(t, s.Store, 20)
+	r, _ := s.addReceiver()
+	s.publishTools(20)
 	r.wait(t, 21)
 	stop()
 	r.Close()
@@ -222,11 +210,10 @@ func TestRunLeavesNoGoroutines(t *testing.T) {
 
 // Run ends although the database is unavailable, and logs that only once.
 func TestRunEndsWithoutDatabase(t *testing.T) {
-	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
-	r := newReceiver(t)
-	s.add(NewEndpoint{URL: r.URL})
+	s := newSQLiteFixture(t)
+	r, _ := s.addReceiver()
 	stop := background(t, s.Run)
-	publishTools(t, s.Store, 2)
+	s.publishTools(2)
 	r.wait(t, 3)
 	_ = s.Store.Close()
 	eventually(t, "the outage is logged", func() bool { return strings.Contains(s.logs.String(), "polling for due webhooks failed") })
@@ -269,17 +256,15 @@ func addUnresponsive(t *testing.T, s *fixture, accounts int) (endpoints []*ent.E
 // Unresponsive endpoints do not delay others: an attempt takes an hour here.
 func TestUnresponsiveEndpointsDelayNoOthers(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		addUnresponsive(t, s, 6)
 		s.timing.attempt = time.Hour
 		s.timing.prompt = defaultTiming.prompt
-		good := newReceiver(t)
-		s.add(NewEndpoint{URL: good.URL})
-		publishTools(t, db, 5)
+		good, _ := s.addReceiver()
+		s.publishTools(5)
 		background(t, s.Run)
 		good.wait(t, 6)
-		publishTools(t, db, 0)
+		s.publishTools(0)
 		good.wait(t, 7)
 	})
 }
@@ -287,18 +272,16 @@ func TestUnresponsiveEndpointsDelayNoOthers(t *testing.T) {
 // Failing endpoints delay no others, even if there are more than workers.
 func TestFailingEndpointsHaveTheirOwnWorkers(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.maxWorkers = 5
 		s.timing.attempt = time.Hour
 		for _, e := range addUnresponsive(t, s, 1) {
-			if err := db.Write.Endpoint.UpdateOneID(e.ID).SetFailures(1).Exec(t.Context()); err != nil {
+			if err := s.Store.Write.Endpoint.UpdateOneID(e.ID).SetFailures(1).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		good := newReceiver(t)
-		s.add(NewEndpoint{URL: good.URL})
-		publishTools(t, db, 5)
+		good, _ := s.addReceiver()
+		s.publishTools(5)
 		background(t, s.Run)
 		good.wait(t, 6)
 	})
@@ -311,9 +294,8 @@ func TestLockedDatabase(t *testing.T) {
 	cfg := testkit.SQLite(t)
 	cfg.LockWait = 100 * time.Millisecond
 	s := newFixture(t, testkit.Open(t, cfg))
-	r := newReceiver(t)
-	e := s.add(NewEndpoint{URL: r.URL})
-	first := publishTools(t, s.Store, 20)
+	r, e := s.addReceiver()
+	first := s.publishTools(20)
 	unlocked := make(chan struct{})
 	whileSending(t, s, r, e.ID, func() {
 		unlock := lock(t, cfg)

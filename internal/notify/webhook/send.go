@@ -37,17 +37,19 @@ const (
 
 // outcome is the result of one attempt.
 type outcome struct {
-	at        time.Time
-	took      time.Duration
-	status    int    // 0 without a response
-	response  string // first bytes of the response, or why there is none
-	delivered bool
-	gone      bool          // status 410: the receiver wants no more events
-	wait      time.Duration // Retry-After of a failed attempt
+	at       time.Time
+	took     time.Duration
+	status   int           // 0 without a response
+	response string        // first bytes of the response, or why there is none
+	wait     time.Duration // Retry-After of a failed attempt
 }
 
-// post makes one attempt and calls written when the request is written. Only a
-// 2xx status means that the event was delivered.
+func (o outcome) delivered() bool { return o.status >= 200 && o.status < 300 }
+
+// gone reports that the receiver wants no more events.
+func (o outcome) gone() bool { return o.status == http.StatusGone }
+
+// post makes one attempt and calls written when the request is written.
 func (w *Webhooks) post(ctx context.Context, endpoint *ent.Endpoint, id string, body []byte, written func()) outcome {
 	o := outcome{at: w.now()}
 	ctx, cancel := context.WithTimeout(ctx, w.timing.attempt)
@@ -56,9 +58,7 @@ func (w *Webhooks) post(ctx context.Context, endpoint *ent.Endpoint, id string, 
 	start := time.Now()
 	o.status, o.response, o.wait = w.request(ctx, endpoint, id, o.at, body)
 	o.took = time.Since(start)
-	o.delivered = o.status >= 200 && o.status < 300
-	o.gone = o.status == http.StatusGone
-	if o.delivered {
+	if o.delivered() {
 		o.wait = 0
 	}
 	w.Counts.add(o)
@@ -228,7 +228,6 @@ func (w *Webhooks) newClient() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
 			DialContext:            dialer.DialContext,
-			TLSClientConfig:        w.TLS,
 			TLSHandshakeTimeout:    5 * time.Second,
 			ForceAttemptHTTP2:      true,
 			DisableCompression:     true, // a small response could decompress to a huge one

@@ -28,7 +28,6 @@ import (
 	"palmares/ent"
 	"palmares/ent/endpoint"
 	"palmares/internal/catalog/feed/synth"
-	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
 )
@@ -68,7 +67,7 @@ func TestResponses(t *testing.T) {
 		r := newReceiver(t)
 		r.respond(func(_ int, w http.ResponseWriter, req *http.Request) { test.handle(w, req) })
 		// Each has its own database, because of the limit of test events.
-		s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
+		s := newSQLiteFixture(t)
 		s.timing.attempt = wait.Limit
 		if slices.Contains([]string{"silent", "endless 500", "dripping"}, name) { // their responses never end
 			s.timing.attempt = 5 * time.Second
@@ -81,7 +80,7 @@ func TestResponses(t *testing.T) {
 				return
 			}
 			if attempt.Delivered != test.delivered || attempt.Status != test.status || !strings.HasPrefix(attempt.Answer, test.response) || len(attempt.Answer) > shownBytes {
-				t.Errorf("%s: got %d %v %q", name, attempt.Status, attempt.Delivered, attempt.Answer)
+				t.Errorf("%s: got %d %v %q, want %d %v %q", name, attempt.Status, attempt.Delivered, attempt.Answer, test.status, test.delivered, test.response)
 			}
 		})
 	}
@@ -101,10 +100,9 @@ func pour(w http.ResponseWriter, text string, every time.Duration) {
 
 func TestBadTLS(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
+	s := newSQLiteFixture(t)
 	roots := x509.NewCertPool()
-	s.TLS = &tls.Config{RootCAs: roots}
-	s.client = s.newClient()
+	s.client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: roots}
 	now := time.Now()
 	good := certificate(t, now.Add(-time.Hour), now.Add(time.Hour))
 	expired := certificate(t, now.Add(-2*time.Hour), now.Add(-time.Hour))
@@ -160,7 +158,7 @@ func certificate(t *testing.T, from, to time.Time) tls.Certificate {
 
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
+	s := newSQLiteFixture(t)
 	closed := newReceiver(t)
 	closed.Close()
 	for address, want := range map[string]string{closed.URL: "the connection was refused", "https://nobody.invalid": "the host name could not be resolved"} {
@@ -174,27 +172,25 @@ func TestUnreachable(t *testing.T) {
 // Status 410 disables the endpoint, also on a retry, and the owner gets an email.
 func TestGone(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.freezeClock()
 		mail := s.withMail()
-		r := newReceiver(t)
-		e := s.add(NewEndpoint{URL: r.URL})
-		publishTools(t, db, 2)
+		r, e := s.addReceiver()
+		s.publishTools(2)
 		r.respondStatus(500)
 		s.sendDue(e)
 		s.clock.advance(6 * time.Second)
 		r.respondStatus(410)
 		s.sendDue(e)
-		if e := s.find(e.ID); e.State != endpoint.StateDisabled || e.Why == "" || len(s.deliveries(e)) != 0 {
-			t.Errorf("got state %s because %q and %d retries, want disabled and none", e.State, e.Why, len(s.deliveries(e)))
+		if e := s.find(e.ID); e.State != endpoint.StateDisabled || e.DisabledReason == "" || len(s.deliveries(e)) != 0 {
+			t.Errorf("got state %s because %q and %d retries, want disabled and none", e.State, e.DisabledReason, len(s.deliveries(e)))
 		}
 		s.sendDue(e)
 		if email := mail.Wait(t, ownerEmail); !strings.Contains(email, "410") || !strings.Contains(email, fmt.Sprintf("/account/webhooks/%d", e.ID)) {
 			t.Errorf("got %s, want the reason and a link", email)
 		}
 		r.reset()
-		publishTools(t, db, 2)
+		s.publishTools(2)
 		s.clock.advance(time.Hour)
 		s.sendDue(e)
 		if len(r.all()) != 0 || mail.Count(ownerEmail) != 1 {
@@ -222,8 +218,7 @@ func TestFirstBytes(t *testing.T) {
 // Both databases can store any response.
 func TestBinaryResponse(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		r := newReceiver(t)
 		everything := make([]byte, 256)
 		for i := range everything {
@@ -239,9 +234,8 @@ func TestBinaryResponse(t *testing.T) {
 // Secrets in a response, as on a debugging page, are not stored.
 func TestSecretsAreRemoved(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
-	r := newReceiver(t)
-	e := s.add(NewEndpoint{URL: r.URL})
+	s := newSQLiteFixture(t)
+	r, e := s.addReceiver()
 	former := e.Secret
 	if _, err := s.Rotate(t.Context(), e); err != nil {
 		t.Fatal(err)
@@ -252,7 +246,7 @@ func TestSecretsAreRemoved(t *testing.T) {
 		fmt.Fprintf(w, "SECRET=%s OLD=%s", e.Secret, former)
 	})
 	background(t, s.Run)
-	publishTools(t, s.Store, 3)
+	s.publishTools(3)
 	if _, err := s.Test(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
@@ -286,14 +280,12 @@ func TestSecrets(t *testing.T) {
 // For a day after a rotation, both secrets verify events, also retries.
 func TestRotationBetweenAttempts(t *testing.T) {
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.freezeClock()
-		r := newReceiver(t)
+		r, e := s.addReceiver()
 		r.respondStatus(500)
-		e := s.add(NewEndpoint{URL: r.URL})
 		old := e.Secret
-		publishTools(t, db, 0)
+		s.publishTools(0)
 		s.sendDue(e)
 		fresh, err := s.Rotate(t.Context(), e)
 		if err != nil || fresh == old {
@@ -309,10 +301,10 @@ func TestRotationBetweenAttempts(t *testing.T) {
 		}
 		for i, want := range []struct{ old, fresh bool }{{true, false}, {true, true}, {false, true}} {
 			if verifies(t, old, got[i]) != want.old || verifies(t, fresh, got[i]) != want.fresh {
-				t.Errorf("attempt %d: got signature %s", i+1, got[i].header.Get("webhook-signature"))
+				t.Errorf("attempt %d: got signature %s, want %+v", i+1, got[i].header.Get("webhook-signature"), want)
 			}
 			if n := len(strings.Fields(got[i].header.Get("webhook-signature"))); want.old && want.fresh != (n == 2) {
-				t.Errorf("attempt %d: got %d signatures", i+1, n)
+				t.Errorf("attempt %d: got %d signatures, want %+v", i+1, n, want)
 			}
 			if got[i].header.Get("webhook-id") != got[0].header.Get("webhook-id") {
 				t.Error("got another ID, want the same for all attempts")
@@ -335,9 +327,8 @@ func TestNodeVerifies(t *testing.T) {
 	t.Parallel()
 	const dir = "testdata/node"
 	testkit.NPM(t, dir)
-	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
-	r := newReceiver(t)
-	e := s.add(NewEndpoint{URL: r.URL})
+	s := newSQLiteFixture(t)
+	r, e := s.addReceiver()
 	old := e.Secret
 	fresh, err := s.Rotate(t.Context(), e)
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -113,20 +115,11 @@ type testCounter struct {
 func (c *testCounter) count(accountID int, now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for id, sent := range c.sent {
-		for len(sent) > 0 && !sent[0].After(now.Add(-testWindow)) {
-			sent = sent[1:]
-		}
-		if c.sent[id] = sent; len(sent) == 0 {
-			delete(c.sent, id)
-		}
-	}
-	sent := c.sent[accountID]
+	expired := func(at time.Time) bool { return !at.After(now.Add(-testWindow)) }
+	maps.DeleteFunc(c.sent, func(_ int, sent []time.Time) bool { return expired(sent[len(sent)-1]) })
+	sent := slices.DeleteFunc(c.sent[accountID], expired)
 	if len(sent) >= testsPerWindow {
 		return &TestLimitError{sent[0].Add(testWindow).Sub(now)}
-	}
-	if c.sent == nil {
-		c.sent = map[int][]time.Time{}
 	}
 	c.sent[accountID] = append(sent, now)
 	return nil

@@ -10,8 +10,6 @@ import (
 
 	"palmares/auth"
 	"palmares/internal/core/problem"
-	"palmares/internal/core/store"
-	"palmares/internal/dev/testkit"
 )
 
 // refusedTest returns the error of a test event that is over the limit.
@@ -28,8 +26,8 @@ func refusedTest(t *testing.T, err error) *TestLimitError {
 }
 
 func TestTestEventsAreLimited(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		in, s := newReceiver(t), newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		in := newReceiver(t)
 		s.freezeClock()
 		first, second := s.add(NewEndpoint{URL: in.URL}), s.add(NewEndpoint{URL: in.URL})
 		for i := range testsPerWindow {
@@ -57,7 +55,7 @@ func TestTestEventsAreLimited(t *testing.T) {
 		}
 
 		// Other accounts have limits of their own.
-		ben, err := auth.NewAccounts(db).Create(t.Context(), "ben@example.com", auth.Pro)
+		ben, err := auth.NewAccounts(s.Store).Create(t.Context(), "ben@example.com", auth.Pro)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,8 +78,8 @@ func TestTestEventsAreLimited(t *testing.T) {
 
 // Requests at the same time share the limit, whichever server they reach.
 func TestConcurrentTestEvents(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		in, s := newReceiver(t), newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		in := newReceiver(t)
 		s.freezeClock()
 		e := s.add(NewEndpoint{URL: in.URL})
 		other := New(s.Config)
@@ -111,8 +109,8 @@ func TestConcurrentTestEvents(t *testing.T) {
 
 // Neither hanging up nor replacing the endpoint gives more test events.
 func TestTestLimitCannotBeReset(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		in, s := newReceiver(t), newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		in := newReceiver(t)
 		s.freezeClock()
 		e := s.add(NewEndpoint{URL: in.URL})
 		for range testsPerWindow / 2 {

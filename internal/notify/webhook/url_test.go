@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"golang.org/x/net/dns/dnsmessage"
-
-	"palmares/internal/dev/testkit"
 )
 
 // privateHosts are not public addresses, in every spelling.
@@ -114,7 +112,7 @@ func TestCheckURL(t *testing.T) {
 // Addresses are checked when connecting, so host names cannot lead to this machine.
 func TestHostNamesOfThisMachine(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
+	s := newSQLiteFixture(t)
 	r := newUnstarted(t)
 	r.StartTLS()
 	port := r.URL[strings.LastIndexByte(r.URL, ':'):]
@@ -157,7 +155,7 @@ func TestHostNamesOfThisMachine(t *testing.T) {
 // Redirects are not followed.
 func TestRedirects(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
+	s := newSQLiteFixture(t)
 	s.freezeClock()
 	inside, r := newReceiver(t), newReceiver(t)
 	for _, status := range []int{301, 302, 303, 307, 308, 300, 304} {
@@ -257,7 +255,7 @@ func TestDNSRebinding(t *testing.T) {
 	t.Parallel()
 	const name = "hooks.example"
 	names := startNameServer(t)
-	s := newFixture(t, testkit.Open(t, testkit.SQLite(t)))
+	s := newSQLiteFixture(t)
 	s.resolver = names.resolver()
 	s.client = s.newClient()
 	r := newReceiver(t)

@@ -10,7 +10,6 @@ package webhook
 
 import (
 	"context"
-	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/http"
@@ -37,7 +36,6 @@ type Config struct {
 	// Loopback allows endpoints on this machine, also over plain HTTP. It is
 	// meant for servers that are themselves reachable only from this machine.
 	Loopback bool
-	TLS      *tls.Config // nil for the system's certificate authorities
 }
 
 // Webhooks manages endpoints and delivers events to them.
@@ -58,7 +56,7 @@ type Webhooks struct {
 
 // New returns Webhooks that deliver nothing until Run is called.
 func New(cfg Config) *Webhooks {
-	w := &Webhooks{Config: cfg, now: time.Now, timing: defaultTiming, maxWorkers: defaultWorkers}
+	w := &Webhooks{Config: cfg, now: time.Now, timing: defaultTiming, maxWorkers: defaultWorkers, tests: testCounter{sent: map[int][]time.Time{}}}
 	w.client = w.newClient()
 	return w
 }
@@ -72,7 +70,7 @@ type Counts struct {
 
 func (c *Counts) add(o outcome) {
 	switch {
-	case o.delivered:
+	case o.delivered():
 		c.Delivered.Add(1)
 	case o.status > 0:
 		c.Refused.Add(1)

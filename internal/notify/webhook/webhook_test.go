@@ -4,14 +4,10 @@ import (
 	"net/http"
 	"testing"
 	"time"
-
-	"palmares/internal/core/store"
-	"palmares/internal/dev/testkit"
 )
 
 func TestBacklog(t *testing.T) {
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
-		s := newFixture(t, db)
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.freezeClock()
 		backlog := func() Backlog {
 			t.Helper()
@@ -24,12 +20,11 @@ func TestBacklog(t *testing.T) {
 		if b := backlog(); b.Retries != 0 || b.OldestDue != 0 || b.Endpoints["active"] != 0 {
 			t.Errorf("without endpoints: got %+v, want an empty backlog", b)
 		}
-		r := newReceiver(t)
-		e := s.add(NewEndpoint{URL: r.URL})
-		publishTools(t, db, 2)
+		r, e := s.addReceiver()
+		s.publishTools(2)
 		s.clock.advance(time.Minute)
 		if b := backlog(); b.Endpoints["active"] != 1 || b.Endpoints["paused"] != 0 || b.OldestDue < 50*time.Second || b.OldestDue > 2*time.Minute {
-			t.Errorf("a minute after a release: got %+v", b)
+			t.Errorf("a minute after a release: got %+v, want one active endpoint that is a minute behind", b)
 		}
 		r.respondStatus(http.StatusTeapot)
 		s.sendDue(e)
@@ -46,7 +41,7 @@ func TestBacklog(t *testing.T) {
 			t.Errorf("after delivery: got %+v, want an empty backlog", b)
 		}
 		r.Close()
-		publishTools(t, db, 0)
+		s.publishTools(0)
 		s.sendDue(s.find(e.ID))
 		if c := &s.Counts; c.Delivered.Load() != 3 || c.Refused.Load() != 3 || c.Unreachable.Load() != 1 {
 			t.Errorf("got %d delivered, %d refused, %d unreachable, want 3, 3, 1", c.Delivered.Load(), c.Refused.Load(), c.Unreachable.Load())

@@ -4,6 +4,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -54,7 +55,7 @@ type Finding struct {
 	State   State  `json:"state"`
 	Message string `json:"message"`
 	Advice  string `json:"advice,omitempty"`
-	Cause   error  `json:"-"` // a library's error; it may contain an address
+	Cause   string `json:"cause,omitempty"` // a library's error; it may contain an address
 }
 
 const (
@@ -63,10 +64,10 @@ const (
 	grace = 500 * time.Millisecond
 )
 
-// check is one check; it may add several findings to the report.
+// check is one check; it may report several findings.
 type check struct {
 	name string
-	run  func(context.Context, *Config, *report)
+	run  func(context.Context, *Config, report)
 }
 
 var checks = []check{
@@ -87,36 +88,36 @@ func Examine(ctx context.Context, cfg Config) []Finding {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Limit == 0 {
-		cfg.Limit = defaultLimit
-	}
-	reports := make([]report, len(checks))
+	cfg.Limit = cmp.Or(cfg.Limit, defaultLimit)
+	found := make([][]Finding, len(checks))
 	var running sync.WaitGroup
 	for i, c := range checks {
-		running.Go(func() { c.runWithLimit(ctx, &cfg, &reports[i]) })
+		running.Go(func() { found[i] = c.runWithLimit(ctx, &cfg) })
 	}
 	running.Wait()
-	var all []Finding
-	for i := range reports {
-		all = append(all, reports[i].findings...)
-	}
-	return all
+	return slices.Concat(found...)
 }
 
-func (c check) runWithLimit(ctx context.Context, cfg *Config, r *report) {
+func (c check) runWithLimit(ctx context.Context, cfg *Config) (found []Finding) {
 	ctx, cancel := context.WithTimeout(ctx, cfg.Limit)
 	defer cancel()
-	done := make(chan struct{})
+	findings := make(chan Finding, maxFindings)
 	go func() {
-		defer close(done)
-		c.run(ctx, cfg, r)
+		defer close(findings)
+		c.run(ctx, cfg, findings)
 	}()
-	select {
-	case <-done:
-	case <-time.After(cfg.Limit + grace):
-		r.wrong(c.name, "The check timed out.", "Check that the service responds and that no firewall blocks it.", nil)
+	timeout := time.After(cfg.Limit + grace)
+	for {
+		select {
+		case f, more := <-findings:
+			if !more {
+				return found
+			}
+			found = append(found, f)
+		case <-timeout:
+			return append(found, Finding{Check: c.name, State: Wrong, Message: "The check timed out.", Advice: "Check that the service responds and that no firewall blocks it."})
+		}
 	}
-	r.close()
 }
 
 // Worst returns the worst state of all findings.
@@ -129,38 +130,37 @@ func Worst(findings []Finding) State {
 	return OK
 }
 
-// report collects the findings of a check. Once closed it ignores new ones,
-// because a check that timed out may still be running.
-type report struct {
-	mu       sync.Mutex
-	findings []Finding
-	closed   bool
-}
+// report takes the findings of a check. It has room for all of them, because
+// nobody reads those of a check that timed out.
+type report chan<- Finding
 
-func (r *report) add(f Finding) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.closed {
-		r.findings = append(r.findings, f)
+// maxFindings is more than any check reports.
+const maxFindings = 20
+
+func (r report) add(check string, state State, message, advice string, cause error) {
+	f := Finding{Check: check, State: state, Message: message, Advice: advice}
+	if cause != nil {
+		f.Cause = cause.Error()
 	}
+	r <- f
 }
 
-func (r *report) close() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.closed = true
+func (r report) ok(check, format string, args ...any) {
+	r.add(check, OK, fmt.Sprintf(format, args...), "", nil)
 }
 
-func (r *report) ok(check, format string, args ...any) {
-	r.add(Finding{Check: check, State: OK, Message: fmt.Sprintf(format, args...)})
+// outcome is a possible result of a check.
+type outcome struct {
+	applies         bool
+	state           State
+	message, advice string
 }
 
-func (r *report) warn(check, message, advice string, cause error) {
-	r.add(Finding{Check: check, State: Warning, Message: message, Advice: advice, Cause: cause})
-}
-
-func (r *report) wrong(check, message, advice string, cause error) {
-	r.add(Finding{Check: check, State: Wrong, Message: message, Advice: advice, Cause: cause})
+// addFirst reports the first outcome that applies, and returns its state.
+func (r report) addFirst(check string, cause error, outcomes []outcome) State {
+	o := outcomes[slices.IndexFunc(outcomes, func(o outcome) bool { return o.applies })]
+	r.add(check, o.state, o.message, o.advice, cause)
+	return o.state
 }
 
 const (
@@ -173,7 +173,7 @@ const (
 )
 
 // clock compares another machine's clock with ours, read at the same moment.
-func (r *report) clock(check, owner string, theirs, ours time.Time) {
+func (r report) clock(check, owner string, theirs, ours time.Time) {
 	ahead := theirs.Sub(ours).Round(time.Millisecond)
 	offset := ahead.Abs()
 	if offset <= clockWarning {
@@ -184,11 +184,11 @@ func (r *report) clock(check, owner string, theirs, ours time.Time) {
 	if ahead < 0 {
 		direction = "behind"
 	}
-	add := r.warn
+	state := Warning
 	if offset > clockWrong {
-		add = r.wrong
+		state = Wrong
 	}
-	add(check, fmt.Sprintf("%s clock is %s %s this machine's.", owner, offset.Round(time.Second), direction), "Synchronize both machines with a time service such as chrony.", nil)
+	r.add(check, state, fmt.Sprintf("%s clock is %s %s this machine's.", owner, offset.Round(time.Second), direction), "Synchronize both machines with a time service such as chrony.", nil)
 }
 
 // sentence capitalizes an error message and ends it with a full stop.

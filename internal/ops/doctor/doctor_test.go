@@ -45,7 +45,7 @@ func testHangingCheck(t *testing.T) {
 	defer func() { checks = original }()
 	end := make(chan struct{})
 	defer close(end)
-	checks = []check{{"hangs", func(_ context.Context, _ *Config, r *report) {
+	checks = []check{{"hangs", func(_ context.Context, _ *Config, r report) {
 		r.ok("starts", "The check starts.")
 		<-end
 		r.ok("hangs", "too late")

@@ -7,51 +7,67 @@ import (
 	"errors"
 	"net/http"
 	"runtime"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"palmares/internal/core/middleware"
 )
+
+// Other is the label value of everything that has no label of its own, so that
+// clients cannot create new time series.
+const Other = "other"
 
 // Metrics holds all metrics of one server.
 type Metrics struct {
-	registry *prometheus.Registry
-	Requests *Requests
-
+	registry   *prometheus.Registry
+	requests   *prometheus.CounterVec
+	durations  *prometheus.HistogramVec
+	inFlight   prometheus.Gauge
 	statements *prometheus.HistogramVec
 	failures   *prometheus.CounterVec
 	quota      prometheus.Histogram
 }
 
 var (
-	sqlBuckets   = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30}
-	quotaBuckets = []float64{.00001, .0001, .0005, .001, .0025, .005, .01, .02, .05, .1}
+	// latencyBuckets range from cached responses to the longest GraphQL operations.
+	latencyBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+	sqlBuckets     = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30}
+	quotaBuckets   = []float64{.00001, .0001, .0005, .001, .0025, .005, .01, .02, .05, .1}
 )
 
 // New returns the metrics that do not depend on other parts of the server:
 // those of the process, of requests and of SQL statements.
 func New(version string) *Metrics {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	create := promauto.With(registry)
 	m := &Metrics{
-		registry: prometheus.NewRegistry(),
-		statements: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "palmares_sql_duration_seconds", Buckets: sqlBuckets,
-			Help: "Duration of SQL statements until their last row was read, by connection pool.",
+		registry: registry,
+		requests: create.NewCounterVec(prometheus.CounterOpts{
+			Name: "palmares_requests_total", Help: "Requests by route, status and plan. The status is none if the client disconnected before the response.",
+		}, []string{"route", "status", "plan"}),
+		durations: create.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "palmares_request_duration_seconds", Buckets: latencyBuckets, Help: "Duration of requests by route, without streams.",
+		}, []string{"route"}),
+		inFlight: create.NewGauge(prometheus.GaugeOpts{Name: "palmares_requests_in_flight", Help: "Requests being processed."}),
+		statements: create.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "palmares_sql_duration_seconds", Buckets: sqlBuckets, Help: "Duration of SQL statements until their last row was read, by connection pool.",
 		}, []string{"pool"}),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+		failures: create.NewCounterVec(prometheus.CounterOpts{
 			Name: "palmares_sql_failures_total", Help: "SQL statements that failed, by connection pool.",
 		}, []string{"pool"}),
-		quota: prometheus.NewHistogram(prometheus.HistogramOpts{
+		quota: create.NewHistogram(prometheus.HistogramOpts{
 			Name: "palmares_quota_duration_seconds", Buckets: quotaBuckets, Help: "Time that requests waited for their quota check in Redis.",
 		}),
 	}
-	m.Requests = newRequests(m.registry)
-	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "palmares_build_info", Help: "Always 1, with the versions of palmares and Go as labels.",
-	}, []string{"version", "goversion"})
-	build.WithLabelValues(version, runtime.Version()).Set(1)
-	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		build, m.statements, m.failures, m.quota)
+	m.Gauge("palmares_build_info", "Always 1, with the versions of palmares and Go as labels.", func() float64 { return 1 },
+		"version", version, "goversion", runtime.Version())
 	return m
 }
 
@@ -85,22 +101,54 @@ func labelPairs(pairs []string) prometheus.Labels {
 	return labels
 }
 
-// Statements returns a hook that times SQL statements: call it when a statement
-// starts, and the function it returns when the statement ends.
-func (m *Metrics) Statements() func(ctx context.Context, pool, text string) func(error) {
-	return func(_ context.Context, pool, _ string) func(error) {
-		start := time.Now()
-		return func(err error) {
-			m.statements.WithLabelValues(pool).Observe(time.Since(start).Seconds())
-			if err != nil && !errors.Is(err, context.Canceled) {
-				m.failures.WithLabelValues(pool).Inc()
-			}
+// Link counts the requests in flight.
+func (m *Metrics) Link(next http.Handler) http.Handler {
+	return promhttp.InstrumentHandlerInFlight(m.inFlight, next)
+}
+
+// Observe records a finished request under its route, which must be one of a
+// limited number.
+func (m *Metrics) Observe(o middleware.Observed, route string) {
+	status := Other
+	if o.Status >= 0 && o.Status < len(statusLabels) {
+		status = statusLabels[o.Status]
+	}
+	plan := "anonymous"
+	if tier := o.Header["X-Ratelimit-Tier"]; len(tier) > 0 && (tier[0] == "free" || tier[0] == "pro") {
+		plan = tier[0]
+	}
+	m.requests.WithLabelValues(route, status, plan).Inc()
+	if media := o.Header["Content-Type"]; len(media) > 0 && strings.HasPrefix(media[0], "text/event-stream") {
+		return // a stream lasts as long as its client stays connected
+	}
+	m.durations.WithLabelValues(route).Observe(o.Took.Seconds())
+}
+
+// statusLabels saves an allocation for each request.
+var statusLabels = func() (labels [600]string) {
+	for code := range labels {
+		labels[code] = Other
+		if code >= 100 {
+			labels[code] = strconv.Itoa(code)
+		}
+	}
+	labels[0] = "none"
+	return labels
+}()
+
+// Statement times an SQL statement; call the function it returns at the end.
+func (m *Metrics) Statement(_ context.Context, pool, _ string) func(error) {
+	start := time.Now()
+	return func(err error) {
+		m.statements.WithLabelValues(pool).Observe(time.Since(start).Seconds())
+		if err != nil && !errors.Is(err, context.Canceled) {
+			m.failures.WithLabelValues(pool).Inc()
 		}
 	}
 }
 
-// TimeQuota times a quota check; call the function it returns at the end.
-func (m *Metrics) TimeQuota(context.Context) func() {
+// Quota times a quota check; call the function it returns at the end.
+func (m *Metrics) Quota(context.Context) func() {
 	start := time.Now()
 	return func() { m.quota.Observe(time.Since(start).Seconds()) }
 }

@@ -103,16 +103,13 @@ func (t *Tracing) Link(route func(*http.Request) string) middleware.Link {
 		}))
 	return func(next http.Handler) http.Handler {
 		return spans(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			trace.SpanFromContext(r.Context()).SetAttributes(semconv.HTTPRoute(route(r)), attribute.String("palmares.request_id", problem.RequestID(r.Context())))
+			span := trace.SpanFromContext(r.Context())
+			span.SetAttributes(semconv.HTTPRoute(route(r)), attribute.String("palmares.request_id", problem.RequestID(r.Context())))
 			next.ServeHTTP(w, r)
+			if tier := w.Header()["X-Ratelimit-Tier"]; len(tier) > 0 {
+				span.SetAttributes(attribute.String("palmares.plan", tier[0]))
+			}
 		}))
-	}
-}
-
-// Observe adds the caller's plan to the span of a finished request.
-func (t *Tracing) Observe(o middleware.Observed) {
-	if tier := o.Header["X-Ratelimit-Tier"]; len(tier) > 0 {
-		trace.SpanFromContext(o.Request.Context()).SetAttributes(attribute.String("palmares.plan", tier[0]))
 	}
 }
 

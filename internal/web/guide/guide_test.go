@@ -11,10 +11,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"palmares/internal/web/page"
 )
 
 var testConfig = Config{
-	PublicURL: "https://catalog.example", ServiceName: "The Catalog", Credit: "Source : The Catalog (https://catalog.example)",
+	Service:  page.Service{PublicURL: "https://catalog.example", ServiceName: "The Catalog", Credit: "Source : The Catalog (https://catalog.example)"},
 	Sections: []Section{{"REST", []Link{{"/api/v1/tools", "/api/v1/tools", "Tools."}}}},
 }
 

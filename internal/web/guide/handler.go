@@ -26,28 +26,21 @@ const (
 	markdown = "text/markdown; charset=utf-8"
 	plain    = "text/plain; charset=utf-8"
 
-	policy = page.BasePolicy + "; form-action 'self'"
-
 	lead = "Short, practical guides to the API. Every code sample is tested against a running server."
 )
 
-//go:embed templates
-var templateFiles embed.FS
-
-//go:embed assets
-var assetFiles embed.FS
+//go:embed assets templates
+var files embed.FS
 
 // Assets are the style of the guides.
-var Assets = page.MustAssets(assetFiles, "assets")
+var Assets = page.MustAssets(files, "assets")
 
-var templates = page.MustTemplates(templateFiles, "templates", nil)
+var templates = page.MustTemplates(files, "templates", nil)
 
 // Config configures the guides.
 type Config struct {
-	PublicURL   string
-	ServiceName string
-	Credit      string
-	Sections    []Section // of llms.txt, after the guides
+	page.Service
+	Sections []Section // of llms.txt, after the guides
 }
 
 // Guides serves all guides, rendered once.
@@ -115,10 +108,7 @@ func (g *Guides) add(path, template string, data any, text string) error {
 }
 
 func (g *Guides) content(path string, data any) page.Content {
-	return page.Content{
-		Service: g.cfg.ServiceName, Credit: g.cfg.Credit, Path: path,
-		Head: page.Head{Styles: []string{Assets.Path("guide.css")}}, Data: data,
-	}
+	return g.cfg.Content(path, data, Assets.Path("guide.css"))
 }
 
 func textEntry(text, contentType string) *cache.Entry {
@@ -156,12 +146,8 @@ func (g *Guides) serve(w http.ResponseWriter, r *http.Request) error {
 	case found.page == nil || page.WantsMarkdown(r.Header["Accept"]):
 		return found.text.Write(w, r)
 	}
-	g.setSecurityHeaders(w.Header())
+	g.cfg.SetSecurityHeaders(w.Header(), page.FormPolicy)
 	return found.page.Write(w, r)
-}
-
-func (g *Guides) setSecurityHeaders(header http.Header) {
-	page.SetSecurityHeaders(header, policy, strings.HasPrefix(g.cfg.PublicURL, "https:"))
 }
 
 // notFound suggests guides with a similar name.
@@ -180,6 +166,6 @@ func (g *Guides) notFound(w http.ResponseWriter, r *http.Request) error {
 		_, _ = w.Write([]byte(g.notFoundText(similar)))
 		return nil
 	}
-	g.setSecurityHeaders(header)
+	g.cfg.SetSecurityHeaders(header, page.FormPolicy)
 	return templates.Write(w, http.StatusNotFound, "notfound", g.content(r.URL.Path, notFoundPage{similar, g.all}))
 }

@@ -2,7 +2,6 @@ package page
 
 import (
 	"crypto/sha256"
-	"embed"
 	"encoding/hex"
 	"io/fs"
 	"net/http"
@@ -17,9 +16,6 @@ import (
 // AssetsPath is the prefix of the paths of all assets.
 const AssetsPath = "/assets/"
 
-//go:embed assets
-var assetFiles embed.FS
-
 // Assets are static files. Their URLs contain a hash of the content, so browsers
 // may cache them forever.
 type Assets struct {
@@ -28,7 +24,7 @@ type Assets struct {
 }
 
 // SharedAssets are the assets of every page: style, icon and copy buttons.
-var SharedAssets = MustAssets(assetFiles, "assets")
+var SharedAssets = MustAssets(files, "assets")
 
 // assetTypes is fixed because package mime depends on the machine.
 var assetTypes = map[string]string{

@@ -19,8 +19,21 @@ import (
 	"palmares/internal/core/problem"
 )
 
-//go:embed templates
-var templateFiles embed.FS
+//go:embed assets templates
+var files embed.FS
+
+// Service is the service that all pages belong to.
+type Service struct{ PublicURL, ServiceName, Credit string }
+
+// Content returns the layout of a page with URLs of its styles.
+func (s Service) Content(path string, data any, styles ...string) Content {
+	return Content{Service: s.ServiceName, Credit: s.Credit, Path: path, Data: data, Head: Head{Styles: styles}}
+}
+
+// SetSecurityHeaders sets the security headers of a page.
+func (s Service) SetSecurityHeaders(header http.Header, policy string) {
+	SetSecurityHeaders(header, policy, strings.HasPrefix(s.PublicURL, "https://"))
+}
 
 // Content is the data of the layout. Data belongs to the page within it.
 type Content struct {
@@ -76,16 +89,16 @@ func MustTemplates(from fs.FS, folder string, funcs template.FuncMap) Templates 
 		"menu":  func(c Content, path, label string) menuItem { return menuItem{path, label, c.Section(path)} },
 	}
 	maps.Copy(all, funcs)
-	layout := template.Must(template.New("layout.html").Funcs(all).ParseFS(templateFiles, "templates/layout.html"))
+	layout := template.Must(template.New("layout.html").Funcs(all).ParseFS(files, "templates/layout.html"))
 	if parts, _ := fs.Glob(from, path.Join(folder, "parts", "*.html")); parts != nil {
 		template.Must(layout.ParseFS(from, parts...))
 	}
-	files, err := fs.Glob(from, path.Join(folder, "*.html"))
+	paths, err := fs.Glob(from, path.Join(folder, "*.html"))
 	if err != nil {
 		panic(err)
 	}
-	pages := Templates{"error": template.Must(template.Must(layout.Clone()).ParseFS(templateFiles, "templates/error.html"))}
-	for _, file := range files {
+	pages := Templates{"error": template.Must(template.Must(layout.Clone()).ParseFS(files, "templates/error.html"))}
+	for _, file := range paths {
 		name := strings.TrimSuffix(path.Base(file), ".html")
 		pages[name] = template.Must(template.Must(layout.Clone()).ParseFS(from, file))
 	}
@@ -149,9 +162,12 @@ func CheckMethod(w http.ResponseWriter, r *http.Request) error {
 	return problem.New(problem.WrongMethod, "The method %s is not allowed here. Use GET.", r.Method)
 }
 
-// BasePolicy is the Content-Security-Policy of a page with our own style, script and
-// images only.
-const BasePolicy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+// BasePolicy is the Content-Security-Policy of a page with our own style, script
+// and images only. FormPolicy also allows forms.
+const (
+	BasePolicy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+	FormPolicy = BasePolicy + "; form-action 'self'"
+)
 
 // SetSecurityHeaders sets the security headers of a page; secure adds HSTS.
 func SetSecurityHeaders(header http.Header, policy string, secure bool) {

@@ -15,6 +15,7 @@ import (
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/browser"
@@ -27,7 +28,7 @@ func startSite(t *testing.T, s *store.Store) (*Site, string) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	site, err := New(Config{
-		PublicURL: "http://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (http://palmares.example)",
+		Service:  page.Service{PublicURL: "http://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (http://palmares.example)"},
 		Executor: graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log}), Cache: cache.New(1<<20, nil, log), Log: log,
 	})
 	if err != nil {
@@ -36,7 +37,7 @@ func startSite(t *testing.T, s *store.Store) (*Site, string) {
 	mux := http.NewServeMux()
 	site.Register(mux)
 	mux.Handle("GET "+page.AssetsPath, page.ServeAssets(page.SharedAssets, Assets, status.Assets))
-	mux.Handle(status.Path, status.NewPage(status.Config{ServiceName: "palmares", Store: s, Log: log}))
+	mux.Handle(status.Path, status.NewPage(status.Config{Service: page.Service{ServiceName: "palmares"}, Store: s, Log: log, Healthy: func() bool { return true }}))
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	return site, server.URL
@@ -52,7 +53,7 @@ func TestUnusualPagesInBrowser(t *testing.T) {
 
 	busySite, busy := startSite(t, testkit.Open(t, testkit.SQLite(t)))
 	for range maxPagesPerVisitor {
-		busySite.limiter.enter(netip.MustParsePrefix("127.0.0.1/32"))
+		busySite.limiter.enter(quota.Address(netip.MustParseAddr("127.0.0.1")))
 	}
 
 	wide := testkit.Open(t, testkit.SQLite(t))

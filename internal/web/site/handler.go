@@ -4,6 +4,7 @@
 package site
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
@@ -27,9 +28,7 @@ import (
 
 // Config configures the site.
 type Config struct {
-	PublicURL      string
-	ServiceName    string
-	Credit         string
+	page.Service
 	Executor       *graph.Executor
 	Cache          *cache.Cache
 	Log            *slog.Logger
@@ -50,16 +49,13 @@ type Site struct {
 //go:embed queries/*.graphql
 var queries embed.FS
 
-//go:embed assets
-var assetFiles embed.FS
-
-//go:embed templates
-var templateFiles embed.FS
+//go:embed assets templates
+var files embed.FS
 
 // Assets are the style of these pages.
-var Assets = page.MustAssets(assetFiles, "assets")
+var Assets = page.MustAssets(files, "assets")
 
-var templates = page.MustTemplates(templateFiles, "templates", template.FuncMap{
+var templates = page.MustTemplates(files, "templates", template.FuncMap{
 	"score": formatScore, "average": formatAverage, "meterWidth": meterWidth, "label": label,
 	"catalogLang": func() template.HTMLAttr { return catalogLang },
 	"isCategory":  isCategory, "dict": dict, "list": func(values ...string) []string { return values },
@@ -98,7 +94,7 @@ func (s *Site) Register(mux *http.ServeMux) {
 	s.mux = mux
 	for _, r := range s.routes {
 		mux.HandleFunc(r.pattern, func(w http.ResponseWriter, req *http.Request) {
-			s.setSecurityHeaders(w.Header())
+			s.SetSecurityHeaders(w.Header(), page.FormPolicy)
 			if err := s.serve(w, req, &r); err != nil {
 				s.fail(w, req, &r, err)
 			}
@@ -106,17 +102,13 @@ func (s *Site) Register(mux *http.ServeMux) {
 	}
 	mux.HandleFunc("/robots.txt", serveRobots)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.setSecurityHeaders(w.Header())
+		s.SetSecurityHeaders(w.Header(), page.FormPolicy)
 		if target := s.withoutTrailingSlash(r); target != "" {
 			http.Redirect(w, r, target, http.StatusMovedPermanently)
 			return
 		}
 		s.fail(w, r, nil, problem.New(problem.NotFound, "There is no page at this address."))
 	})
-}
-
-func (s *Site) setSecurityHeaders(header http.Header) {
-	page.SetSecurityHeaders(header, page.BasePolicy+"; form-action 'self'", strings.HasPrefix(s.PublicURL, "https://"))
 }
 
 func serveRobots(w http.ResponseWriter, _ *http.Request) {
@@ -197,17 +189,10 @@ func (s *Site) render(req *request) cache.Execute {
 		if response.Release == 0 {
 			caching = "no-store" // the first release must show at once
 		}
-		entry, err := templates.Entry(req.name, s.content(req.path, &pageData{
+		entry, err := templates.Entry(req.name, s.Content(req.path, &pageData{
 			Request: req, View: view, Base: s.PublicURL, Query: req.explorerURL(), REST: rest, Explorer: explorerURL("path", rest),
-		}), caching, "Accept-Encoding")
+		}, Assets.Path("site.css")), caching, "Accept-Encoding")
 		return entry, response.Release, err
-	}
-}
-
-func (s *Site) content(path string, data any) page.Content {
-	return page.Content{
-		Service: s.ServiceName, Credit: s.Credit, Path: path, Data: data,
-		Head: page.Head{Styles: []string{Assets.Path("site.css")}},
 	}
 }
 
@@ -238,10 +223,7 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, route *route, err er
 		return
 	}
 	status := p.Code.Status()
-	data := page.ErrorPage{Title: errorTitles[p.Code], Text: p.Message}
-	if data.Title == "" {
-		data.Title = http.StatusText(status)
-	}
+	data := page.ErrorPage{Title: cmp.Or(errorTitles[p.Code], http.StatusText(status)), Text: p.Message}
 	switch {
 	case p.Code == problem.NotFound:
 		data.Suggestions = s.suggest(s.withVisitor(r), r, route)
@@ -253,11 +235,7 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, route *route, err er
 	}
 	if status >= http.StatusInternalServerError {
 		data.RequestID = problem.RequestID(r.Context())
-		cause := p.Cause
-		if cause == nil {
-			cause = err
-		}
-		s.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "cause", cause, "request_id", data.RequestID)
+		s.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "cause", cmp.Or(p.Cause, err), "request_id", data.RequestID)
 	}
-	templates.WriteError(w, r, s.Log, p, s.content(r.URL.Path, data))
+	templates.WriteError(w, r, s.Log, p, s.Content(r.URL.Path, data, Assets.Path("site.css")))
 }

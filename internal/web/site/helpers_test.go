@@ -15,6 +15,7 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/web/page"
 	"palmares/internal/web/site"
 )
 
@@ -23,7 +24,7 @@ func newSite(t testing.TB, s *store.Store) http.Handler {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	pages, err := site.New(site.Config{
-		PublicURL: "https://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (https://palmares.example)",
+		Service:  page.Service{PublicURL: "https://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (https://palmares.example)"},
 		Executor: graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log}),
 		Cache:    cache.New(1<<20, nil, log), Log: log, OtherPages: []string{"/docs", "/explorer"},
 	})

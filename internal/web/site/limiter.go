@@ -3,7 +3,6 @@ package site
 import (
 	"context"
 	"net/http"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -19,7 +18,7 @@ import (
 type limiter struct {
 	total    *semaphore.Weighted
 	mu       sync.Mutex
-	visitors map[netip.Prefix]*visitor
+	visitors map[quota.Subject]*visitor
 }
 
 type visitor struct {
@@ -35,65 +34,54 @@ const (
 )
 
 func newLimiter() *limiter {
-	return &limiter{total: semaphore.NewWeighted(maxRendering), visitors: map[netip.Prefix]*visitor{}}
+	return &limiter{total: semaphore.NewWeighted(maxRendering), visitors: map[quota.Subject]*visitor{}}
 }
 
 var errBusy = problem.New(problem.TooMany, "Too many pages are being loaded at the same time. Try again in a few seconds.")
 
 type visitorKey struct{}
 
-// withVisitor adds the visitor's network to the context of a request: the IPv4
-// address, or the IPv6 /64, which is what one customer has.
+// withVisitor adds the visitor to the context of a request.
 func (s *Site) withVisitor(r *http.Request) context.Context {
-	address := quota.ClientAddress(r, s.TrustedProxies)
-	bits := 64
-	if address.Is4() {
-		bits = 32
-	}
-	network, err := address.WithZone("").Prefix(bits)
-	if err != nil {
-		network = netip.Prefix{} // visitors without an address share one
-	}
-	return context.WithValue(r.Context(), visitorKey{}, network)
+	return context.WithValue(r.Context(), visitorKey{}, quota.Address(quota.ClientAddress(r, s.TrustedProxies)))
 }
 
 // acquire waits for a free slot. Work without a visitor, such as refreshing
 // cached pages after a release, needs none.
 func (l *limiter) acquire(ctx context.Context) (release func(), err error) {
-	network, ok := ctx.Value(visitorKey{}).(netip.Prefix)
+	subject, ok := ctx.Value(visitorKey{}).(quota.Subject)
 	if !ok {
 		return func() {}, nil
 	}
-	v := l.enter(network)
+	v := l.enter(subject)
 	if v == nil {
 		return nil, errBusy
 	}
+	release = func() { l.leave(subject, v) }
 	wait, cancel := context.WithTimeoutCause(ctx, maxWait, errBusy)
 	defer cancel()
-	if v.slots.Acquire(wait, 1) != nil {
-		l.leave(network, v)
-		return nil, context.Cause(wait)
+	for _, slots := range []*semaphore.Weighted{v.slots, l.total} {
+		if slots.Acquire(wait, 1) != nil {
+			release()
+			return nil, context.Cause(wait)
+		}
+		leave := release
+		release = func() {
+			slots.Release(1)
+			leave()
+		}
 	}
-	if l.total.Acquire(wait, 1) != nil {
-		v.slots.Release(1)
-		l.leave(network, v)
-		return nil, context.Cause(wait)
-	}
-	return func() {
-		l.total.Release(1)
-		v.slots.Release(1)
-		l.leave(network, v)
-	}, nil
+	return release, nil
 }
 
 // enter counts a page of a visitor. It returns nil if the visitor has too many.
-func (l *limiter) enter(network netip.Prefix) *visitor {
+func (l *limiter) enter(subject quota.Subject) *visitor {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v := l.visitors[network]
+	v := l.visitors[subject]
 	if v == nil {
 		v = &visitor{slots: semaphore.NewWeighted(maxRenderingPerVisitor)}
-		l.visitors[network] = v
+		l.visitors[subject] = v
 	}
 	if v.pages == maxPagesPerVisitor {
 		return nil
@@ -102,10 +90,10 @@ func (l *limiter) enter(network netip.Prefix) *visitor {
 	return v
 }
 
-func (l *limiter) leave(network netip.Prefix, v *visitor) {
+func (l *limiter) leave(subject quota.Subject, v *visitor) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if v.pages--; v.pages == 0 {
-		delete(l.visitors, network)
+		delete(l.visitors, subject)
 	}
 }

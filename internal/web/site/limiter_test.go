@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"palmares/internal/core/quota"
 )
 
 func from(address string) context.Context {
@@ -92,7 +94,7 @@ func testLimitInTotal(t *testing.T) {
 		go func() { _, _ = l.acquire(from("192.0.2.8:1")) }()
 	}
 	synctest.Wait()
-	if v := l.visitors[netip.MustParsePrefix("192.0.2.8/32")]; v == nil || v.pages != maxPagesPerVisitor {
+	if v := l.visitors[quota.Address(netip.MustParseAddr("192.0.2.8"))]; v == nil || v.pages != maxPagesPerVisitor {
 		t.Fatalf("got %+v, want a visitor with %d pages", v, maxPagesPerVisitor)
 	}
 	start := time.Now()

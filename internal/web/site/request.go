@@ -33,6 +33,9 @@ func (rt *route) parse(r *http.Request) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
+	if variables["sort"] == defaultSort(variables) || variables["sort"] == relevance { // which only a search has
+		delete(variables, "sort")
+	}
 	req := &request{route: rt, path: r.URL.Path, query: url.Values{}, variables: variables}
 	for _, p := range rt.params {
 		switch value := variables[p.Name]; value {
@@ -53,6 +56,24 @@ func (rt *route) parse(r *http.Request) (*request, error) {
 		}
 	}
 	return req, nil
+}
+
+const relevance = "relevance"
+
+// defaultSort returns the order of a list of tools without sort.
+func defaultSort(variables map[string]any) any {
+	if variables["q"] != nil {
+		return relevance
+	}
+	return "score_desc"
+}
+
+// Sort returns the order of a list of tools.
+func (r *request) Sort() string {
+	if sort := r.Param("sort"); sort != "" {
+		return sort
+	}
+	return defaultSort(r.variables).(string)
 }
 
 func (r *request) slug() string {

@@ -31,11 +31,14 @@ func (v *homeView) prepare(*request) error {
 	return nil
 }
 
+// listOf is a page of a list.
+type listOf[T any] struct {
+	Items []T
+	Meta  pageInfo
+}
+
 type toolsView struct {
-	Tools struct {
-		Items []tool
-		Meta  pageInfo
-	}
+	Tools      listOf[tool]
 	Categories []category
 }
 
@@ -73,11 +76,8 @@ func (v *toolView) prepare(r *request) error {
 }
 
 type comparisonsView struct {
-	Comparisons struct {
-		Items []comparison
-		Meta  pageInfo
-	}
-	Categories []category
+	Comparisons listOf[comparison]
+	Categories  []category
 }
 
 type comparisonView struct{ Comparison *comparison }
@@ -92,11 +92,8 @@ func (v *comparisonView) prepare(r *request) error {
 type categoriesView struct{ Categories []category }
 
 type retiredToolsView struct {
-	RetiredTools struct {
-		Items []retiredTool
-		Meta  pageInfo
-	}
-	Categories []category
+	RetiredTools listOf[retiredTool]
+	Categories   []category
 }
 
 type retiredToolView struct {
@@ -181,23 +178,13 @@ type retiredTool struct {
 // change is an event of the journal.
 type change struct {
 	Type, Slug, PublishedAt string
-	Tool                    *struct{ Name string }
-	Before, After           *struct{ Name, Title, Price string }
+	Tool                    struct{ Name string }
+	Before, After           struct{ Name, Title, Price string }
 }
 
 // Name returns the name or title of what changed.
 func (c change) Name() string {
-	name := c.Slug
-	if c.Tool != nil {
-		name = c.Tool.Name
-	}
-	if b := c.Before; b != nil {
-		name = cmp.Or(b.Name, b.Title, name)
-	}
-	if a := c.After; a != nil {
-		name = cmp.Or(a.Name, a.Title, name)
-	}
-	return name
+	return cmp.Or(c.After.Name, c.After.Title, c.Before.Name, c.Before.Title, c.Tool.Name, c.Slug)
 }
 
 // Day returns the date on which the change was published.
@@ -231,7 +218,7 @@ var labels = map[string]string{
 	"vibe_coder": "vibe coders", "agentic_engineer": "agentic engineers", "mixte": "vibe coders and agentic engineers",
 	"mort": "shut down", "acquis": "acquired", "deprecie": "discontinued", "pivot": "pivoted", "absorbe": "merged into another product",
 	"score_desc": "Highest score first", "score_asc": "Lowest score first", "name_asc": "Name, A to Z", "name_desc": "Name, Z to A",
-	"updated_desc": "Recently updated first", "updated_asc": "Least recently updated first", "price_asc": "Lowest price first", "price_desc": "Highest price first",
+	"relevance": "Best match first", "updated_desc": "Recently updated first", "updated_asc": "Least recently updated first", "price_asc": "Lowest price first", "price_desc": "Highest price first",
 }
 
 // label returns the English name of one of the catalog's codes.

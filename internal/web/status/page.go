@@ -7,7 +7,6 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -23,12 +22,10 @@ const Path = "/status"
 
 // Config configures the status page.
 type Config struct {
-	PublicURL, ServiceName, Credit string
-	Store                          *store.Store
-	Log                            *slog.Logger
-	// Healthy reports whether the database is available. If it is nil, the page
-	// finds out by reading from it.
-	Healthy func() bool
+	page.Service
+	Store   *store.Store
+	Log     *slog.Logger
+	Healthy func() bool // reports whether the database is available
 }
 
 // Page shows the availability of the last days.
@@ -48,9 +45,8 @@ type snapshot struct {
 	Width       int
 	Since       time.Time // first day with data
 	ReadAt      time.Time
-	Unavailable bool // the database is, now
-	triedAt     time.Time
-	failed      bool // the last attempt to read a newer snapshot
+	Unavailable bool      // the database is, now
+	triedAt     time.Time // of the last attempt to read one
 }
 
 type bar struct {
@@ -59,16 +55,13 @@ type bar struct {
 	Class        string
 }
 
-//go:embed templates
-var templateFiles embed.FS
-
-//go:embed assets
-var assetFiles embed.FS
+//go:embed assets templates
+var files embed.FS
 
 // Assets are the style of the page.
-var Assets = page.MustAssets(assetFiles, "assets")
+var Assets = page.MustAssets(files, "assets")
 
-var templates = page.MustTemplates(templateFiles, "templates", template.FuncMap{
+var templates = page.MustTemplates(files, "templates", template.FuncMap{
 	"date":   func(t time.Time) string { return t.Format(time.DateOnly) },
 	"minute": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
 })
@@ -92,7 +85,7 @@ const (
 // ServeHTTP shows the page. While the database is unavailable, it says so and
 // shows the last snapshot.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	page.SetSecurityHeaders(w.Header(), page.BasePolicy+"; form-action 'self'", strings.HasPrefix(p.PublicURL, "https://"))
+	p.SetSecurityHeaders(w.Header(), page.FormPolicy)
 	if err := page.CheckMethod(w, r); err != nil {
 		p.fail(w, r, problem.Of(err), "Method not allowed")
 		return
@@ -119,7 +112,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Page) content(data any) page.Content {
-	return page.Content{Service: p.ServiceName, Credit: p.Credit, Path: Path, Data: data, Head: page.Head{Styles: []string{Assets.Path("status.css")}}}
+	return p.Content(Path, data, Assets.Path("status.css"))
 }
 
 func (p *Page) fail(w http.ResponseWriter, r *http.Request, cause *problem.Problem, title string) {
@@ -132,47 +125,29 @@ func (p *Page) fail(w http.ResponseWriter, r *http.Request, cause *problem.Probl
 // ignores its deadline; they see the last snapshot.
 func (p *Page) read(ctx context.Context) (*snapshot, error) {
 	last := p.latest.Load()
-	if last != nil {
-		if age := p.now().Sub(last.triedAt); age >= 0 && age < freshFor {
-			return p.withHealth(last), nil
+	if last == nil || p.now().Sub(last.triedAt).Abs() >= freshFor {
+		reading := p.reads.DoChan("", func() (any, error) { return nil, p.refresh() })
+		err := context.DeadlineExceeded
+		if last == nil || p.Healthy() {
+			select {
+			case <-ctx.Done():
+			case <-time.After(readTimeout):
+			case result := <-reading:
+				err = result.Err
+			}
+		}
+		if last = p.latest.Load(); last == nil {
+			return nil, err
 		}
 	}
-	reading := p.reads.DoChan("", func() (any, error) { return p.refresh(last) })
-	if last != nil && p.Healthy != nil && !p.Healthy() {
-		return p.withHealth(last), nil
-	}
-	err := context.DeadlineExceeded
-	select {
-	case <-ctx.Done():
-		err = ctx.Err()
-	case <-time.After(readTimeout):
-	case result := <-reading:
-		if result.Err == nil {
-			return p.withHealth(result.Val.(*snapshot)), nil
-		}
-		err = result.Err
-	}
-	if last == nil {
-		return nil, err
-	}
-	late := *last
-	late.failed = true
-	return p.withHealth(&late), nil
-}
-
-// withHealth returns a copy of a snapshot with the current state of the database.
-func (p *Page) withHealth(s *snapshot) *snapshot {
-	now := *s
-	now.Unavailable = s.failed
-	if p.Healthy != nil {
-		now.Unavailable = !p.Healthy()
-	}
-	return &now
+	shown := *last
+	shown.Unavailable = !p.Healthy()
+	return &shown, nil
 }
 
 // refresh reads a new snapshot. If that fails, the last one stays, until it is
 // due for another attempt.
-func (p *Page) refresh(last *snapshot) (_ *snapshot, err error) {
+func (p *Page) refresh() (err error) {
 	defer func() {
 		if caught := recover(); caught != nil { // singleflight would end the process
 			err = fmt.Errorf("panic: %v", caught)
@@ -183,19 +158,18 @@ func (p *Page) refresh(last *snapshot) (_ *snapshot, err error) {
 	now := p.now()
 	days, total, err := readDays(ctx, p.Store, now, shownDays)
 	if err != nil {
-		if last == nil {
-			return nil, err
+		if last := p.latest.Load(); last != nil {
+			p.Log.Warn("reading status days failed", "cause", err)
+			stale := *last
+			stale.triedAt = p.now()
+			p.latest.Store(&stale)
 		}
-		p.Log.Warn("reading status days failed", "cause", err)
-		stale := *last
-		stale.triedAt, stale.failed = p.now(), true
-		p.latest.Store(&stale)
-		return &stale, nil
+		return err
 	}
 	fresh := newSnapshot(days, total)
 	fresh.ReadAt, fresh.triedAt = now, now
 	p.latest.Store(fresh)
-	return fresh, nil
+	return nil
 }
 
 func newSnapshot(days []Day, total Day) *snapshot {

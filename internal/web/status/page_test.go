@@ -10,6 +10,7 @@ import (
 
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/web/page"
 )
 
 func TestPercent(t *testing.T) {
@@ -23,10 +24,15 @@ func TestPercent(t *testing.T) {
 	}
 }
 
+var service = page.Service{ServiceName: "palmares", Credit: "Source : palmares"}
+
+func alwaysHealthy() bool { return true }
+
 func TestPage(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		at := &clock{Time: time.Date(2026, 11, 15, 0, 10, 0, 0, time.UTC)}
-		p := NewPage(Config{ServiceName: "palmares", Credit: "Source : palmares", Store: s, Log: quiet})
+		at := &fakeClock{Time: time.Date(2026, 11, 15, 0, 10, 0, 0, time.UTC)}
+		healthy := true
+		p := NewPage(Config{Service: service, Store: s, Log: quiet, Healthy: func() bool { return healthy }})
 		p.now = at.now
 		get := func() *httptest.ResponseRecorder {
 			w := httptest.NewRecorder()
@@ -55,6 +61,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("got %d rows and %d bars, want %d", rows, bars, shownDays)
 		}
 		s.Close()
+		healthy = false
 		at.Time = at.Add(time.Hour)
 		got := get()
 		if text := got.Body.String(); got.Code != 200 || !strings.Contains(text, row) || !strings.Contains(text, "The database is unavailable") ||
@@ -67,7 +74,7 @@ func TestPage(t *testing.T) {
 // Errors are pages, too.
 func TestErrorPage(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		p := NewPage(Config{ServiceName: "palmares", Credit: "Source : palmares", Store: s, Log: quiet})
+		p := NewPage(Config{Service: service, Store: s, Log: quiet, Healthy: alwaysHealthy})
 		s.Close()
 		for method, want := range map[string]struct {
 			status int
@@ -95,8 +102,8 @@ func TestErrorPage(t *testing.T) {
 // right.
 func TestPageAfterWrongClock(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	at := &clock{Time: time.Date(2027, 11, 15, 12, 0, 0, 0, time.UTC)}
-	p := NewPage(Config{ServiceName: "palmares", Store: s, Log: quiet})
+	at := &fakeClock{Time: time.Date(2027, 11, 15, 12, 0, 0, 0, time.UTC)}
+	p := NewPage(Config{Service: service, Store: s, Log: quiet, Healthy: alwaysHealthy})
 	p.now = at.now
 	if _, err := p.read(t.Context()); err != nil {
 		t.Fatal(err)
@@ -127,9 +134,9 @@ func TestFrozenDatabase(t *testing.T) {
 	t.Cleanup(cluster.Stop)
 	s := testkit.Open(t, store.Config{DatabaseURL: cluster.URL, DataDir: t.TempDir()})
 	r := NewRecorder(s, quiet)
-	at := &clock{Time: time.Now()}
+	at := &fakeClock{Time: time.Now()}
 	newPage := func() *Page {
-		p := NewPage(Config{ServiceName: "palmares", Store: s, Log: quiet, Healthy: r.Healthy})
+		p := NewPage(Config{Service: service, Store: s, Log: quiet, Healthy: r.Healthy})
 		p.now = at.now
 		return p
 	}

@@ -17,6 +17,7 @@ import (
 
 	"palmares/ent"
 	"palmares/ent/minute"
+	"palmares/internal/core/clock"
 	"palmares/internal/core/store"
 )
 
@@ -41,6 +42,12 @@ const (
 
 	writeEvery   = 5 * time.Second
 	writeTimeout = 4 * time.Second
+	// maxStep is how far the system clock may be adjusted at once and still be
+	// followed immediately, as time synchronization does. Larger jumps are
+	// followed after jumpAcceptedAfter: minutes that are recorded before would
+	// end up in a wrong year if the clock is soon corrected.
+	maxStep           = 10 * time.Second
+	jumpAcceptedAfter = 5 * time.Minute
 	// writeDelay is when a minute that is over has been written by all servers.
 	writeDelay = writeEvery + writeTimeout + 5*time.Second
 )
@@ -49,7 +56,7 @@ const (
 type Recorder struct {
 	store        *store.Store
 	log          *slog.Logger
-	clock        *steadyClock
+	clock        *clock.Steady
 	checkTimeout time.Duration
 	read         func(context.Context) error
 	running      chan error // result of a read that exceeded its timeout
@@ -58,8 +65,8 @@ type Recorder struct {
 	writes       int
 
 	mu      sync.Mutex
-	current int             // minute of the last check
-	pending map[int]*counts // minutes that are not written yet
+	current int            // minute of the last check
+	pending map[int]counts // minutes that are not written yet
 }
 
 // counts are the checks of a minute. They are stored in columns named after the
@@ -69,7 +76,7 @@ type counts struct{ checks, failed int }
 // NewRecorder returns a recorder that writes to the database it checks.
 func NewRecorder(s *store.Store, log *slog.Logger) *Recorder {
 	return &Recorder{
-		store: s, log: log, clock: newSteadyClock(), checkTimeout: checkTimeout, pending: map[int]*counts{},
+		store: s, log: log, clock: clock.New(maxStep, jumpAcceptedAfter), checkTimeout: checkTimeout, pending: map[int]counts{},
 		// The pool for keys, because clients' queries may occupy all connections
 		// for reading, which is not an outage.
 		read: func(ctx context.Context) error {
@@ -95,24 +102,11 @@ func (r *Recorder) Run(ctx context.Context) {
 	var writer sync.WaitGroup
 	defer writer.Wait()
 	writer.Go(func() { // separate, so that a blocked write does not delay the checks
-		every(ctx, writeEvery, func() { r.write(ctx, false) })
+		clock.Every(ctx, writeEvery, func() { r.write(ctx, false) })
 		r.write(context.WithoutCancel(ctx), true)
 	})
 	r.check(ctx)
-	every(ctx, checkEvery, func() { r.check(ctx) })
-}
-
-func every(ctx context.Context, interval time.Duration, do func()) {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			do()
-		}
-	}
+	clock.Every(ctx, checkEvery, func() { r.check(ctx) })
 }
 
 func (r *Recorder) check(ctx context.Context) {
@@ -134,7 +128,7 @@ func (r *Recorder) check(ctx context.Context) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.current = minuteOf(r.clock.now())
+	r.current = minuteOf(r.clock.Settled())
 	r.add(r.current, counts{1, failed})
 }
 
@@ -147,8 +141,8 @@ func (r *Recorder) probe(ctx context.Context) error {
 	timeout := time.NewTimer(r.checkTimeout)
 	defer timeout.Stop()
 	for {
-		late := r.running != nil
-		if !late {
+		earlier := r.running != nil
+		if !earlier {
 			r.running = make(chan error, 1)
 			go func(done chan<- error) {
 				ctx, cancel := context.WithTimeout(ctx, r.checkTimeout)
@@ -159,7 +153,7 @@ func (r *Recorder) probe(ctx context.Context) error {
 		select {
 		case err := <-r.running:
 			r.running = nil
-			if !late {
+			if !earlier {
 				return err
 			}
 		case <-timeout.C:
@@ -173,12 +167,7 @@ func (r *Recorder) probe(ctx context.Context) error {
 // add counts checks of a minute. The caller holds the lock.
 func (r *Recorder) add(minute int, more counts) {
 	c := r.pending[minute]
-	if c == nil {
-		c = &counts{}
-		r.pending[minute] = c
-	}
-	c.checks += more.checks
-	c.failed += more.failed
+	r.pending[minute] = counts{c.checks + more.checks, c.failed + more.failed}
 }
 
 func minuteOf(t time.Time) int { return int(t.Unix() / 60) }
@@ -187,7 +176,7 @@ func minuteOf(t time.Time) int { return int(t.Unix() / 60) }
 // current minute unless all is set. If that fails, they stay pending.
 func (r *Recorder) write(ctx context.Context, all bool) {
 	r.mu.Lock()
-	batch := map[int]*counts{}
+	batch := map[int]counts{}
 	for at, c := range r.pending {
 		if all || at != r.current {
 			batch[at] = c
@@ -223,7 +212,7 @@ func (r *Recorder) write(ctx context.Context, all bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for at, c := range batch {
-		r.add(at, *c)
+		r.add(at, c)
 	}
 	oldest := slices.Sorted(maps.Keys(r.pending))
 	for _, at := range oldest[:max(0, len(oldest)-maxPending)] {
@@ -239,44 +228,4 @@ func prune(ctx context.Context, tx *ent.Tx, keep int) error {
 	}
 	_, err = tx.Minute.Delete().Where(minute.IDLTE(tooOld[0])).Exec(ctx)
 	return err
-}
-
-const (
-	// maxStep is how far the system clock may be adjusted at once and still be
-	// followed immediately, as time synchronization does.
-	maxStep = 10 * time.Second
-	// jumpAcceptedAfter is how long a larger jump must last to be followed.
-	jumpAcceptedAfter = 5 * time.Minute
-)
-
-// steadyClock returns the time of the system clock, but ignores jumps that are
-// soon reverted: minutes recorded meanwhile would end up in a wrong year.
-type steadyClock struct {
-	wall    func() time.Time
-	elapsed func() time.Duration // monotonic
-
-	started  bool
-	start    time.Time     // system time when nothing had elapsed
-	jumped   time.Time     // the same after a jump
-	jumpedAt time.Duration // when the jump was noticed
-}
-
-func newSteadyClock() *steadyClock {
-	start := time.Now()
-	return &steadyClock{wall: time.Now, elapsed: func() time.Duration { return time.Since(start) }}
-}
-
-func (c *steadyClock) now() time.Time {
-	elapsed := c.elapsed()
-	start := c.wall().Round(0).Add(-elapsed) // Round strips the monotonic reading
-	near := func(t time.Time) bool { return start.Sub(t).Abs() <= maxStep }
-	switch {
-	case !c.started, near(c.start):
-		c.started, c.start, c.jumped = true, start, time.Time{}
-	case c.jumped.IsZero() || !near(c.jumped):
-		c.jumped, c.jumpedAt = start, elapsed
-	case elapsed-c.jumpedAt >= jumpAcceptedAfter:
-		c.start, c.jumped = start, time.Time{}
-	}
-	return c.start.Add(elapsed)
 }

@@ -11,6 +11,7 @@ import (
 
 	"palmares/ent"
 	"palmares/ent/minute"
+	"palmares/internal/core/clock"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
@@ -18,21 +19,21 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// clock is a clock for tests: pass moves it forward, and setting Time makes it
+// fakeClock is a clock for tests: pass moves it forward, and setting Time makes it
 // jump.
-type clock struct {
+type fakeClock struct {
 	mu sync.Mutex // a read that timed out may still use it
 	time.Time
 	elapsed time.Duration
 }
 
-func (c *clock) now() time.Time {
+func (c *fakeClock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.Time
 }
 
-func (c *clock) pass(d time.Duration) {
+func (c *fakeClock) pass(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.Time = c.Add(d)
@@ -41,10 +42,10 @@ func (c *clock) pass(d time.Duration) {
 
 // newRecorder returns a recorder with its own clock, whose checks fail while
 // *failure is set.
-func newRecorder(s *store.Store, c *clock, failure *error) *Recorder {
+func newRecorder(s *store.Store, c *fakeClock, failure *error) *Recorder {
 	r := NewRecorder(s, quiet)
 	r.checkTimeout = time.Minute // for slow machines
-	r.clock = &steadyClock{wall: c.now, elapsed: func() time.Duration { return c.elapsed }}
+	r.clock.Wall, r.clock.Uptime = c.now, func() time.Duration { return c.elapsed }
 	read := r.read
 	r.read = func(ctx context.Context) error {
 		if *failure != nil {
@@ -56,7 +57,7 @@ func newRecorder(s *store.Store, c *clock, failure *error) *Recorder {
 }
 
 // checkFor checks and writes for some time.
-func checkFor(t *testing.T, c *clock, d time.Duration, recorders ...*Recorder) {
+func checkFor(t *testing.T, c *fakeClock, d time.Duration, recorders ...*Recorder) {
 	t.Helper()
 	for end := c.elapsed + d; c.elapsed < end; c.pass(30 * time.Second) {
 		for _, r := range recorders {
@@ -68,7 +69,7 @@ func checkFor(t *testing.T, c *clock, d time.Duration, recorders ...*Recorder) {
 
 func TestRecorder(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		at := &clock{Time: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)}
+		at := &fakeClock{Time: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)}
 		var failure error
 		one, two := newRecorder(s, at, &failure), newRecorder(s, at, &failure)
 
@@ -122,7 +123,7 @@ func TestRecorder(t *testing.T) {
 // Minutes that cannot be written stay pending.
 func TestFailedWrite(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
-	at := &clock{Time: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)}
+	at := &fakeClock{Time: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)}
 	var failure error
 	r := newRecorder(s, at, &failure)
 	checks := func(times int) {
@@ -147,7 +148,7 @@ func TestFailedWrite(t *testing.T) {
 	}
 	// The number of pending minutes is limited.
 	for i := range maxPending + 10 {
-		r.pending[i+1] = &counts{1, 0}
+		r.pending[i+1] = counts{1, 0}
 	}
 	r.write(ended, true)
 	if _, oldest := r.pending[11]; len(r.pending) != maxPending || !oldest {
@@ -190,7 +191,7 @@ func TestClockJumps(t *testing.T) {
 		const hour = 60 // minutes
 		for _, jump := range []time.Duration{3 * time.Hour, -3 * time.Hour, 365 * 24 * time.Hour, -365 * 24 * time.Hour} {
 			s.Write.Minute.Delete().ExecX(t.Context())
-			at := &clock{Time: start}
+			at := &fakeClock{Time: start}
 			r := newRecorder(s, at, &failure)
 			want := func(what string, minutes, good, tolerance int) {
 				t.Helper()
@@ -254,7 +255,7 @@ func TestMinutesOutOfRange(t *testing.T) {
 // A recorder that starts with a clock a year ahead deletes no history.
 func TestStartWithWrongClock(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		at := &clock{Time: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)}
+		at := &fakeClock{Time: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)}
 		var failure error
 		checkFor(t, at, 10*time.Minute, newRecorder(s, at, &failure))
 		real := at.Time
@@ -272,7 +273,7 @@ func TestStartWithWrongClock(t *testing.T) {
 func TestHealthyFor(t *testing.T) {
 	failing := true
 	r := &Recorder{
-		log: slog.New(slog.DiscardHandler), clock: newSteadyClock(), checkTimeout: time.Minute, pending: map[int]*counts{},
+		log: slog.New(slog.DiscardHandler), clock: clock.New(maxStep, jumpAcceptedAfter), checkTimeout: time.Minute, pending: map[int]counts{},
 		read: func(context.Context) error {
 			if failing {
 				return errors.New("no connection")

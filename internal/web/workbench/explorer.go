@@ -58,7 +58,7 @@ func (w *Workbench) showExplorer(rw http.ResponseWriter, r *http.Request) error 
 	const caching, vary = "private, no-cache", "Accept-Encoding" // private, because signed-in users get their key
 	if len(w.built) == 0 {
 		content := w.content(ExplorerPath, page.Head{Styles: []string{Assets.Path("schema.css")}}, struct{ Schema, Path string }{w.Schema, SchemaPath})
-		entry, err := w.entry(r.Context(), "schema", content, caching, vary)
+		entry, err := templates.Entry("schema", content, caching, vary)
 		if err != nil {
 			return err
 		}
@@ -87,12 +87,9 @@ func (w *Workbench) showExplorer(rw http.ResponseWriter, r *http.Request) error 
 	}
 	// A page with a key is not compressed: its size would leak the key to
 	// attackers who choose the query beside it (BREACH).
-	w.setSecurityHeaders(rw.Header(), appPolicy)
+	w.SetSecurityHeaders(rw.Header(), appPolicy)
 	rw.Header().Set("Cache-Control", "no-store")
-	if err := templates.Write(rw, http.StatusOK, "explorer", content); err != nil {
-		return w.failed(r.Context(), ExplorerPath, err)
-	}
-	return nil
+	return templates.Write(rw, http.StatusOK, "explorer", content)
 }
 
 // queryToOpen returns the query and variables from the URL, given as such or as a

@@ -33,18 +33,18 @@ func (w *Workbench) showReference(rw http.ResponseWriter, r *http.Request) error
 
 // showPaths lists the paths if Scalar is not built in.
 func (w *Workbench) showPaths(rw http.ResponseWriter, r *http.Request) error {
-	return w.withSamples(rw, r, ReferencePath, func(ctx context.Context, operations []Operation) (*cache.Entry, error) {
+	return w.withSamples(rw, r, ReferencePath, func(operations []Operation) (*cache.Entry, error) {
 		content := w.content(ReferencePath, page.Head{}, struct {
 			Operations []Operation
 			Document   string
 		}{operations, w.Document})
 		content.Markdown = MarkdownPath
-		return w.entry(ctx, "paths", content, referenceCaching, referenceVary)
+		return templates.Entry("paths", content, referenceCaching, referenceVary)
 	})
 }
 
 func (w *Workbench) showMarkdown(rw http.ResponseWriter, r *http.Request) error {
-	return w.withSamples(rw, r, MarkdownPath, func(_ context.Context, operations []Operation) (*cache.Entry, error) {
+	return w.withSamples(rw, r, MarkdownPath, func(operations []Operation) (*cache.Entry, error) {
 		return cache.NewEntry(w.markdown(operations), http.Header{
 			"Content-Type": {"text/markdown; charset=utf-8"}, "Cache-Control": {referenceCaching}, "Vary": {referenceVary},
 		}), nil
@@ -53,7 +53,7 @@ func (w *Workbench) showMarkdown(rw http.ResponseWriter, r *http.Request) error 
 
 // withSamples sends a document with example requests. It is rendered once per
 // release. If the release cannot be read, the examples are from the demo catalog.
-func (w *Workbench) withSamples(rw http.ResponseWriter, r *http.Request, name string, render func(context.Context, []Operation) (*cache.Entry, error)) error {
+func (w *Workbench) withSamples(rw http.ResponseWriter, r *http.Request, name string, render func([]Operation) (*cache.Entry, error)) error {
 	response, err := w.Cache.Get(r.Context(), cache.Key{Operation: "workbench " + name}, func(ctx context.Context) (*cache.Entry, int, error) {
 		samples, release, err := w.Samples(ctx)
 		if err != nil {
@@ -63,12 +63,12 @@ func (w *Workbench) withSamples(rw http.ResponseWriter, r *http.Request, name st
 		for i := range operations {
 			operations[i].Example = samples[operations[i].Path]
 		}
-		entry, err := render(ctx, operations)
+		entry, err := render(operations)
 		return entry, release, err
 	})
 	entry := response.Entry
 	if err != nil {
-		if entry, err = render(r.Context(), w.Operations); err != nil {
+		if entry, err = render(w.Operations); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
-	"strings"
 
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
@@ -24,31 +23,26 @@ const (
 	SchemaPath    = "/explorer/schema.graphql"
 )
 
-//go:embed templates
-var templateFiles embed.FS
-
 // builtFiles is what `make assets` builds. Without that, it is a README only,
 // and the pages show plain lists instead.
 //
 //go:embed built
 var builtFiles embed.FS
 
-//go:embed assets
-var assetFiles embed.FS
+//go:embed assets templates
+var files embed.FS
 
 // Assets are the style of the pages without built files.
-var Assets = page.MustAssets(assetFiles, "assets")
+var Assets = page.MustAssets(files, "assets")
 
-var templates = page.MustTemplates(templateFiles, "templates", nil)
+var templates = page.MustTemplates(files, "templates", nil)
 
 // Config configures the workbench.
 type Config struct {
-	PublicURL   string
-	ServiceName string
-	Credit      string
-	Schema      string      // GraphQL schema
-	Document    string      // path of the OpenAPI document
-	Operations  []Operation // of the REST paths
+	page.Service
+	Schema     string      // GraphQL schema
+	Document   string      // path of the OpenAPI document
+	Operations []Operation // of the REST paths
 	// Samples returns example requests for the current release by REST path,
 	// and the release, or 0 for none.
 	Samples func(context.Context) (samples map[string]string, release int, err error)
@@ -128,14 +122,18 @@ func (w *Workbench) Register(mux *http.ServeMux) {
 
 func (w *Workbench) handle(serve func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
-		w.setSecurityHeaders(rw.Header(), page.BasePolicy)
+		w.SetSecurityHeaders(rw.Header(), page.BasePolicy)
 		err := page.CheckMethod(rw, r)
 		if err == nil {
 			err = serve(rw, r)
 		}
-		if err != nil {
-			problem.Write(rw, err)
+		if err == nil {
+			return
 		}
+		if p := problem.Of(err); p.Code == problem.Internal {
+			w.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "cause", err, "request_id", problem.RequestID(r.Context()))
+		}
+		problem.Write(rw, err)
 	}
 }
 
@@ -145,35 +143,18 @@ func (w *Workbench) handle(serve func(http.ResponseWriter, *http.Request) error)
 const appPolicy = "default-src 'none'; script-src 'self'; connect-src 'self'; worker-src 'self'; font-src 'self'; img-src 'self' data:; " +
 	"style-src 'self' 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-func (w *Workbench) setSecurityHeaders(header http.Header, policy string) {
-	page.SetSecurityHeaders(header, policy, strings.HasPrefix(w.PublicURL, "https://"))
-}
-
 func (w *Workbench) content(path string, head page.Head, data any) page.Content {
-	return page.Content{Service: w.ServiceName, Credit: w.Credit, Path: path, Head: head, Data: data}
-}
-
-// failed logs why a page could not be rendered and returns the public error.
-func (w *Workbench) failed(ctx context.Context, path string, cause error) error {
-	w.Log.ErrorContext(ctx, "rendering page failed", "path", path, "cause", cause, "request_id", problem.RequestID(ctx))
-	return problem.New(problem.Internal, "The page could not be rendered.")
-}
-
-// entry renders a page that is the same for all visitors.
-func (w *Workbench) entry(ctx context.Context, name string, content page.Content, caching, vary string) (*cache.Entry, error) {
-	entry, err := templates.Entry(name, content, caching, vary)
-	if err != nil {
-		return nil, w.failed(ctx, content.Path, err)
-	}
-	return entry, nil
+	content := w.Content(path, data)
+	content.Head = head
+	return content
 }
 
 // showApp sends a page with GraphiQL or Scalar.
 func (w *Workbench) showApp(rw http.ResponseWriter, r *http.Request, name string, content page.Content, caching, vary string) error {
-	entry, err := w.entry(r.Context(), name, content, caching, vary)
+	entry, err := templates.Entry(name, content, caching, vary)
 	if err != nil {
 		return err
 	}
-	w.setSecurityHeaders(rw.Header(), appPolicy)
+	w.SetSecurityHeaders(rw.Header(), appPolicy)
 	return entry.Write(rw, r)
 }

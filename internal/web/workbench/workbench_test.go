@@ -20,6 +20,7 @@ import (
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/web/page"
 )
 
 var (
@@ -50,8 +51,8 @@ func newHandlerWithSamples(files fstest.MapFS, key string, responses *cache.Cach
 	mux := http.NewServeMux()
 	newWorkbench(Config{
 		Cache: responses, Samples: samples,
-		PublicURL: "https://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (https://palmares.example)",
-		Schema: "type Query { \"<Tools> & more\" tools: Int }", Document: "/api/v1/openapi.json",
+		Service: page.Service{PublicURL: "https://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (https://palmares.example)"},
+		Schema:  "type Query { \"<Tools> & more\" tools: Int }", Document: "/api/v1/openapi.json",
 		Operations: []Operation{{Path: "/api/v1/tools/{slug}", Summary: "One tool", Example: "/api/v1/tools/plume", Query: "query tool { a }", Parameters: []Parameter{{Name: "slug", InPath: true}}}},
 		Explain: func(target string) (string, map[string]any, error) {
 			switch target {

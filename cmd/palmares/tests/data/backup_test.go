@@ -26,8 +26,8 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// operatorsPage returns deploy/README.md.
-func operatorsPage(t *testing.T) string {
+// deployReadme returns deploy/README.md.
+func deployReadme(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(testkit.Root(t), "deploy", "README.md"))
 	if err != nil {
@@ -36,12 +36,12 @@ func operatorsPage(t *testing.T) string {
 	return string(text)
 }
 
-// documented returns the block of commands in deploy/README.md that starts with
+// commandBlock returns the block of commands in deploy/README.md that starts with
 // a word.
-func documented(t *testing.T, first string) string {
+func commandBlock(t *testing.T, first string) string {
 	t.Helper()
 	var found []string
-	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(operatorsPage(t), -1) {
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(deployReadme(t), -1) {
 		if strings.HasPrefix(block[1], first+" ") {
 			found = append(found, block[1])
 		}
@@ -79,7 +79,7 @@ func backUp(t *testing.T, cfg store.Config) (file string) {
 		program = "pg_dump"
 	}
 	commands := ""
-	for line := range strings.Lines(operatorsPage(t)) {
+	for line := range strings.Lines(deployReadme(t)) {
 		if strings.HasPrefix(line, program+" ") && strings.Contains(line, `"$BACKUP"`) {
 			commands += line
 		}
@@ -95,11 +95,11 @@ func restore(t *testing.T, like store.Config, file string) store.Config {
 	t.Helper()
 	if like.DatabaseURL != "" {
 		cfg := testkit.Postgres(t)
-		runDocumented(t, cfg, documented(t, "pg_restore"), "BACKUP="+file, "RESTORED_URL="+cfg.DatabaseURL)
+		runDocumented(t, cfg, commandBlock(t, "pg_restore"), "BACKUP="+file, "RESTORED_URL="+cfg.DatabaseURL)
 		return cfg
 	}
 	cfg := testkit.SQLite(t)
-	runDocumented(t, cfg, documented(t, "rm"), "BACKUP="+file)
+	runDocumented(t, cfg, commandBlock(t, "rm"), "BACKUP="+file)
 	return cfg
 }
 
@@ -109,7 +109,7 @@ func TestBackupHasEverything(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		in := blackbox.NewInbox(t)
 		key := fillWithEverything(t, cfg, in)
-		before := contents(t, cfg)
+		before := allRows(t, cfg)
 		for _, table := range []string{"accounts", "api_keys", "sessions", "customers", "endpoints", "deliveries", "attempts", "journal_entries", "price_changes", "usages", "tools", "sections", "comparisons", "releases", "schema_migrations"} {
 			if before[table] == "" {
 				t.Errorf("%s: got no rows, want some to compare", table)
@@ -118,7 +118,7 @@ func TestBackupHasEverything(t *testing.T) {
 		export := blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out
 
 		restored := restore(t, cfg, backUp(t, cfg))
-		after := contents(t, restored)
+		after := allRows(t, restored)
 		for table, rows := range before {
 			if after[table] != rows {
 				t.Errorf("%s: got\n%.2000s\nwant\n%.2000s", table, after[table], rows)
@@ -133,7 +133,7 @@ func TestBackupHasEverything(t *testing.T) {
 
 		had := len(in.All())
 		s := blackbox.Serve(t, restored)
-		if got := s.Call(t, http.MethodGet, "/api/embeddings/"+anEmbedding(t, s), "", "Authorization", "Bearer "+key); got.StatusCode != 200 {
+		if got := s.Call(t, http.MethodGet, "/api/embeddings/"+slugWithEmbeddings(t, s), "", "Authorization", "Bearer "+key); got.StatusCode != 200 {
 			t.Errorf("got %d with the restored key, want 200", got.StatusCode)
 		}
 		first := newestEvent(t, s)
@@ -148,7 +148,7 @@ func TestBackupHasEverything(t *testing.T) {
 			return slices.ContainsFunc(in.All()[had:], func(h http.Header) bool { return h.Get("webhook-id") == last })
 		})
 		for _, header := range in.All()[had:] {
-			if id := header.Get("webhook-id"); number(t, id) <= number(t, first) {
+			if id := header.Get("webhook-id"); eventNumber(t, id) <= eventNumber(t, first) {
 				t.Errorf("got %s again, want only events after %s", id, first)
 			}
 		}
@@ -198,8 +198,8 @@ func fillWithEverything(t *testing.T, cfg store.Config, in *blackbox.Inbox) (key
 	return key
 }
 
-// contents returns all rows of each table as text.
-func contents(t *testing.T, cfg store.Config) map[string]string {
+// allRows returns all rows of each table as text.
+func allRows(t *testing.T, cfg store.Config) map[string]string {
 	t.Helper()
 	driver, address := "sqlite", store.File(cfg.DataDir)
 	tables, rows := `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`, `SELECT * FROM "%s"`
@@ -213,19 +213,19 @@ func contents(t *testing.T, cfg store.Config) map[string]string {
 	}
 	defer db.Close()
 	all := map[string]string{}
-	for _, table := range texts(t, db, tables) {
-		found := texts(t, db, fmt.Sprintf(rows, table))
+	for _, table := range queryStrings(t, db, tables) {
+		found := queryStrings(t, db, fmt.Sprintf(rows, table))
 		slices.Sort(found)
 		all[table] = strings.Join(found, "\n")
 	}
 	// Sequences belong to the data too.
 	if cfg.DatabaseURL != "" {
-		all["sequences"] = strings.Join(texts(t, db, `SELECT sequencename || ' ' || coalesce(last_value, 0) FROM pg_sequences ORDER BY 1`), "\n")
+		all["sequences"] = strings.Join(queryStrings(t, db, `SELECT sequencename || ' ' || coalesce(last_value, 0) FROM pg_sequences ORDER BY 1`), "\n")
 	}
 	return all
 }
 
-func texts(t *testing.T, db *sql.DB, query string) (all []string) {
+func queryStrings(t *testing.T, db *sql.DB, query string) (all []string) {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), query)
 	if err != nil {
@@ -261,8 +261,8 @@ func texts(t *testing.T, db *sql.DB, query string) (all []string) {
 	return all
 }
 
-// anEmbedding returns the slug of a tool with embeddings.
-func anEmbedding(t *testing.T, s *blackbox.Server) string {
+// slugWithEmbeddings returns the slug of a tool with embeddings.
+func slugWithEmbeddings(t *testing.T, s *blackbox.Server) string {
 	t.Helper()
 	page := blackbox.ReadAll(t, s.Call(t, http.MethodGet, "/api/v1/tools?limit=1", "").Body)
 	slug := regexp.MustCompile(`"slug":\s*"([^"]+)"`).FindStringSubmatch(page)
@@ -283,8 +283,8 @@ func newestEvent(t *testing.T, s *blackbox.Server) string {
 	return id
 }
 
-// number returns the number in an event id.
-func number(t *testing.T, id string) (n int) {
+// eventNumber returns the number in an event id.
+func eventNumber(t *testing.T, id string) (n int) {
 	t.Helper()
 	if _, err := fmt.Sscanf(regexp.MustCompile(`\d+`).FindString(id), "%d", &n); err != nil {
 		t.Fatalf("got %q, want an id with a number", id)
@@ -384,7 +384,7 @@ func TestExportToOtherDatabase(t *testing.T) {
 		if cfg.DatabaseURL == "" {
 			other = testkit.Postgres(t)
 		}
-		lines := strings.SplitAfter(documented(t, "palmares export")+"", "\n")
+		lines := strings.SplitAfter(commandBlock(t, "palmares export")+"", "\n")
 		file := filepath.Join(t.TempDir(), "catalog.ndjson.gz")
 		runDocumented(t, cfg, lines[0], "CATALOG="+file)
 		runDocumented(t, other, lines[1], "CATALOG="+file)

@@ -36,7 +36,7 @@ func TestKillDuringImport(t *testing.T) {
 	feeds, exports := twoCatalogs(t, 1500)
 	testkit.Each(t, func(t *testing.T, old store.Config) {
 		blackbox.MustRun(t, blackbox.ReleaseCommand(t, old, "import", feeds[0]))
-		length := duration(t, old, feeds[1])
+		length := measureImport(t, old, feeds[1])
 		cfg := testkit.Copy(t, old)
 		killed, finished := 0, 0
 		for killed < kills {
@@ -62,8 +62,8 @@ func TestKillDuringImport(t *testing.T) {
 	})
 }
 
-// duration measures an undisturbed import on a copy of the database.
-func duration(t *testing.T, cfg store.Config, feed string) time.Duration {
+// measureImport measures an undisturbed import on a copy of the database.
+func measureImport(t *testing.T, cfg store.Config, feed string) time.Duration {
 	t.Helper()
 	cfg = testkit.Copy(t, cfg)
 	start := time.Now()

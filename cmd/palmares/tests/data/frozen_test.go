@@ -21,9 +21,9 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// visitor returns an HTTP client with cookies. Its timeout is much longer than
+// newCookieClient returns an HTTP client with cookies. Its timeout is much longer than
 // those of the server.
-func visitor(t *testing.T) *http.Client {
+func newCookieClient(t *testing.T) *http.Client {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -76,7 +76,7 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 	base := "http://" + s.Address
 
 	// A visitor that is signed in, with an endpoint.
-	client := visitor(t)
+	client := newCookieClient(t)
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "create", "ana@example.com", "--plan", "pro"))
 	if status, _, body, err := submit(client, "POST", base+"/login", url.Values{"email": {"ana@example.com"}}); err != nil || status != http.StatusSeeOther {
 		t.Fatalf("sign-in: got %d %v %s, want 303", status, err, body)
@@ -102,7 +102,7 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cluster.Thaw() }) // before it is stopped
-	stranger := visitor(t)
+	stranger := newCookieClient(t)
 	const unavailable, busy = http.StatusServiceUnavailable, http.StatusTooManyRequests // catalog pages limit concurrent requests per network
 	requests := []struct {
 		method, path string

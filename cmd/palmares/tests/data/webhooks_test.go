@@ -21,8 +21,8 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// latest is when each event was sent last, by its id.
-func latest(t *testing.T, got []http.Header) map[string]int {
+// lastSent returns when each event was sent last, by its id.
+func lastSent(t *testing.T, got []http.Header) map[string]int {
 	t.Helper()
 	all := map[string]int{}
 	for _, header := range got {
@@ -65,7 +65,7 @@ func TestKillInMidDelivery(t *testing.T) {
 		in.Wait(t, 2)
 		_ = first.Cmd.Process.Kill()
 		<-first.Done
-		cut := latest(t, in.All())
+		cut := lastSent(t, in.All())
 		last := slices.Max(slices.Collect(maps.Values(cut)))
 		wait.Until(t, "the next second, for timestamps to differ", func() bool { return time.Now().Unix() > int64(last) })
 
@@ -73,7 +73,7 @@ func TestKillInMidDelivery(t *testing.T) {
 		in.Hold(nil)
 		second := blackbox.Serve(t, cfg)
 		wait.Until(t, "all is sent again, under its id and at another time", func() bool {
-			now := latest(t, in.All())
+			now := lastSent(t, in.All())
 			for id, was := range cut {
 				if now[id] <= was {
 					return false
@@ -100,7 +100,7 @@ func TestKilledImportLeavesItsEvents(t *testing.T) {
 	}
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		blackbox.MustRun(t, blackbox.ReleaseCommand(t, cfg, "import", feeds[0]))
-		length := duration(t, cfg, feeds[1])
+		length := measureImport(t, cfg, feeds[1])
 		db := testkit.Open(t, cfg)
 		killed := 0
 		for turn := 1; killed < kills && turn < 4*kills; turn++ {

@@ -56,7 +56,7 @@ func compareText(sample, output string) error {
 			pattern.WriteString(`(?:.*\n)*`)
 			continue
 		}
-		quoted := withGaps(line)
+		quoted := ellipsisPattern(line)
 		if headerLine.MatchString(line) {
 			quoted = digits.ReplaceAllString(quoted, `\d+`)
 		}
@@ -70,8 +70,8 @@ func compareText(sample, output string) error {
 	return nil
 }
 
-// withGaps returns a pattern in which … stands for anything.
-func withGaps(text string) string {
+// ellipsisPattern returns a pattern in which … stands for anything.
+func ellipsisPattern(text string) string {
 	return strings.ReplaceAll(regexp.QuoteMeta(text), "…", ".*")
 }
 
@@ -127,7 +127,7 @@ func alike(where string, want, got any) error {
 		return nil
 	}
 	if text, isText := got.(string); isText {
-		if pattern, alsoText := want.(string); alsoText && regexp.MustCompile(`(?s)\A`+withGaps(pattern)+`\z`).MatchString(text) {
+		if pattern, alsoText := want.(string); alsoText && regexp.MustCompile(`(?s)\A`+ellipsisPattern(pattern)+`\z`).MatchString(text) {
 			return nil
 		}
 	} else if want == got {

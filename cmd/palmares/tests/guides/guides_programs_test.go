@@ -139,7 +139,7 @@ func (r *reader) attack(address, secret string) {
 // Programs of the guides that store state continue from it after a new release.
 func TestGuidesAfterARelease(t *testing.T) {
 	t.Parallel()
-	haveTools(t)
+	installTools(t)
 	cfg := blackbox.Demo(t)
 	s := blackbox.Serve(t, cfg, "--demo")
 	key := blackbox.NewKey(t, cfg, "developer")
@@ -165,7 +165,7 @@ func TestGuidesAfterARelease(t *testing.T) {
 	webhooks.shell("python3 catchup.py", "")
 	prints(caching, "node cached.mjs", "", "8 categories, updated")
 
-	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "feed.ndjson", revised(t))))
+	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.WriteFile(t, "feed.ndjson", revisedCatalog(t))))
 	wait.Until(t, "the release is served", func() bool {
 		_, body := s.Get(t, "/readyz")
 		return body["release"] == 2.0
@@ -189,9 +189,9 @@ func waitForFile(t *testing.T, path string) {
 	})
 }
 
-// revised returns the demo catalog a day later, with another review of one tool
+// revisedCatalog returns the demo catalog a day later, with another review of one tool
 // and without a tool that nothing else refers to.
-func revised(t *testing.T) []byte {
+func revisedCatalog(t *testing.T) []byte {
 	t.Helper()
 	var feed []string
 	for line := range strings.Lines(string(demo.Catalog)) {
@@ -211,7 +211,7 @@ func revised(t *testing.T) []byte {
 // Programs of the guides stop when the quota is used up.
 func TestGuidesWithoutQuota(t *testing.T) {
 	t.Parallel()
-	haveTools(t)
+	installTools(t)
 	cfg := blackbox.Demo(t)
 	s := blackbox.Serve(t, cfg, "--demo")
 	quotas := newReader(t, cfg, s, "quotas").saveAll("polite.py")

@@ -28,7 +28,7 @@ import (
 // compared with the real ones.
 func TestGuides(t *testing.T) {
 	t.Parallel()
-	haveTools(t)
+	installTools(t)
 	cfg := blackbox.Demo(t)
 	s := blackbox.Serve(t, cfg, "--demo")
 	for _, name := range guide.Names() {
@@ -43,8 +43,8 @@ func TestGuides(t *testing.T) {
 	}
 }
 
-// haveTools installs the tools that the code blocks use.
-func haveTools(t *testing.T) {
+// installTools installs the tools that the code blocks use.
+func installTools(t *testing.T) {
 	t.Helper()
 	for _, need := range []testkit.Need{testkit.Bash, testkit.Curl, testkit.Node, testkit.Python} {
 		if _, err := need.Ensure(); err != nil {

@@ -134,7 +134,7 @@ func TestPortalIsAccessible(t *testing.T) {
 	v.closedSignUp()
 
 	busy := v.signIn("busy@example.com")
-	account := find(t, db, "busy@example.com")
+	account := accountID(t, db, "busy@example.com")
 	for back := range 30 {
 		day := quota.DayOf(time.Now().AddDate(0, 0, -back)).String()
 		requests := []int{1000, 12, 640, 0, 411, 3}[back%6]
@@ -157,7 +157,7 @@ func TestPortalIsAccessible(t *testing.T) {
 	} {
 		email := customer.name + "@example.com"
 		p := v.signIn(email)
-		id := find(t, db, email)
+		id := accountID(t, db, email)
 		row := db.Write.Customer.Create().SetID("cus_" + customer.name).SetAccountID(id).SetEmail(email).SetStatus(customer.status).
 			SetSubscription("sub_" + customer.name).SetPeriodEnd(customer.end).SetCancels(customer.cancels)
 		if !customer.since.IsZero() {
@@ -232,7 +232,7 @@ func (v *viewing) suspendedKeys() {
 // justPaid opens the page after a payment that Stripe has not yet confirmed.
 func (v *viewing) justPaid() {
 	p := v.signIn("paid@example.com")
-	v.set(v.db.Write.Customer.Create().SetID("cus_paid").SetAccountID(find(v, v.db, "paid@example.com")).SetEmail("paid@example.com").Exec(v.Context()))
+	v.set(v.db.Write.Customer.Create().SetID("cus_paid").SetAccountID(accountID(v, v.db, "paid@example.com")).SetEmail("paid@example.com").Exec(v.Context()))
 	v.inEachLook(p, "plan-confirming", "/account/plan?done=paying")
 }
 
@@ -255,7 +255,7 @@ func lookName(look browser.Look) string {
 	return fmt.Sprintf("%s-%d", scheme, width)
 }
 
-func find(t testing.TB, db *store.Store, email string) int {
+func accountID(t testing.TB, db *store.Store, email string) int {
 	t.Helper()
 	account, err := auth.NewAccounts(db).Find(t.Context(), email)
 	if err != nil {

@@ -54,7 +54,7 @@ func TestSiteIsAccessible(t *testing.T) {
 			checkPage(t, p, fmt.Sprintf("site-%s-%s", name, lookName(look)))
 		}
 		p.Go("http://" + s.Address + "/cimetiere")
-		p.Click(".duels a")
+		p.Click(".entries a")
 		checkPage(t, p, "site-retired-"+lookName(look))
 	}
 }
@@ -110,9 +110,9 @@ func TestPageSizes(t *testing.T) {
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	const most = 50_000
 	for _, path := range []string{"/", "/tools/plume"} {
-		page, size := packed(t, s, path)
+		page, size := fetchCompressed(t, s, path)
 		for _, match := range inPage.FindAllStringSubmatch(page, -1) {
-			_, more := packed(t, s, match[1])
+			_, more := fetchCompressed(t, s, match[1])
 			size += more
 		}
 		if size > most {
@@ -122,8 +122,8 @@ func TestPageSizes(t *testing.T) {
 	}
 }
 
-// packed returns a body and its compressed size.
-func packed(t *testing.T, s *blackbox.Server, path string) (string, int) {
+// fetchCompressed returns a body and its compressed size.
+func fetchCompressed(t *testing.T, s *blackbox.Server, path string) (string, int) {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodGet, "http://"+s.Address+path, nil)
 	if err != nil {
@@ -156,7 +156,7 @@ var ownLink = regexp.MustCompile(`href="(/[^"#]*)"`)
 func TestHomeLinks(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
-	home, _ := packed(t, s, "/")
+	home, _ := fetchCompressed(t, s, "/")
 	var links []string
 	for _, match := range ownLink.FindAllStringSubmatch(home, -1) {
 		links = append(links, match[1])
@@ -239,7 +239,7 @@ func TestToolWithoutScripts(t *testing.T) {
 	if text := without.Text("main"); text != with.Text("main") {
 		t.Errorf("got a different text without scripts:\n%s", text)
 	}
-	for _, part := range []string{"svg.steps path[d^='M0']", "svg.steps circle", "table time", ".list a[href^='/tools/']", ".duels a", ".cards a[href='/api/v1/tools/plume']"} {
+	for _, part := range []string{"svg.steps path[d^='M0']", "svg.steps circle", "table time", ".list a[href^='/tools/']", ".entries a", ".cards a[href='/api/v1/tools/plume']"} {
 		if !without.Exists(part) {
 			t.Errorf("got no %s", part)
 		}

@@ -19,14 +19,14 @@ import (
 	"palmares/internal/web/workbench"
 )
 
-// tried is a path of the OpenAPI document with the URL of its example.
-type tried struct {
+// documentedPath is a path of the OpenAPI document with the URL of its example.
+type documentedPath struct {
 	Tag, Path, Target string
 	Keyed             bool
 }
 
-// triedBy returns all paths of the OpenAPI document of a server.
-func triedBy(t *testing.T, s *blackbox.Server) []tried {
+// documentedPaths returns all paths of the OpenAPI document of a server.
+func documentedPaths(t *testing.T, s *blackbox.Server) []documentedPath {
 	t.Helper()
 	var document struct {
 		Paths map[string]struct {
@@ -40,9 +40,9 @@ func triedBy(t *testing.T, s *blackbox.Server) []tried {
 	if err := json.Unmarshal([]byte(blackbox.ReadAll(t, s.Call(t, http.MethodGet, "/api/v1/openapi.json", "").Body)), &document); err != nil {
 		t.Fatal(err)
 	}
-	var all []tried
+	var all []documentedPath
 	for path, item := range document.Paths {
-		one := tried{Tag: item.Get.Tags[0], Path: path, Target: path, Keyed: item.Get.Security != nil}
+		one := documentedPath{Tag: item.Get.Tags[0], Path: path, Target: path, Keyed: item.Get.Security != nil}
 		for _, p := range item.Get.Parameters {
 			if p.Example != "" {
 				one.Target = strings.Replace(one.Target, "{"+p.Name+"}", p.Example, 1)
@@ -50,7 +50,7 @@ func triedBy(t *testing.T, s *blackbox.Server) []tried {
 		}
 		all = append(all, one)
 	}
-	slices.SortFunc(all, func(a, b tried) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(all, func(a, b documentedPath) int { return strings.Compare(a.Path, b.Path) })
 	if len(all) != 10 {
 		t.Fatalf("got %d paths, want more", len(all))
 	}
@@ -66,21 +66,21 @@ func TestReferenceTriesPaths(t *testing.T) {
 	s := startWorkbenchOn(t, cfg)
 	base := "http://" + s.Address
 	p := browser.Start(t).Open(t, browser.Look{}, base+"/docs")
-	shows(t, p, "#reference", "/api/v1/tools/{slug}")
-	shows(t, p, "main .bench", "Guides")
+	p.WaitForText("#reference", "/api/v1/tools/{slug}")
+	p.WaitForText("main .bench", "Guides")
 	for _, other := range []string{"Ruby", "PHP", "Powered by"} {
 		if strings.Contains(p.Text("#reference"), other) {
 			t.Errorf("got %s on the page", other)
 		}
 	}
 	const client = "[role=dialog][aria-label='API Client']"
-	for _, one := range triedBy(t, s) {
+	for _, one := range documentedPaths(t, s) {
 		here := "tag/" + one.Tag + "/GET" + one.Path
 		p.Eval(fmt.Sprintf("location.hash = %q", here), nil)
 		button := fmt.Sprintf("[id='api-1/%s'] .show-api-client-button", here)
 		p.Text(button)
 		p.Eval(fmt.Sprintf("document.querySelector(%q).click()", button), nil) // independent of the scroll position
-		shows(t, p, client, "Send get request to "+base+one.Path)
+		p.WaitForText(client, "Send get request to "+base+one.Path)
 		if one.Keyed {
 			p.Fill(client+" input[placeholder=Token]", key)
 		}
@@ -89,7 +89,7 @@ func TestReferenceTriesPaths(t *testing.T) {
 		if status := statusOf(t, p, base+one.Target); status != 200 {
 			t.Errorf("%s: got %d, want 200", one.Path, status)
 		}
-		shows(t, p, client, "200 OK")
+		p.WaitForText(client, "200 OK")
 	}
 	// Wait for the animation to end.
 	p.Eval("Promise.allSettled(document.getAnimations().filter(({effect}) => effect.getComputedTiming().endTime < 10_000).map(({finished}) => finished)).then(() => 0)", nil)
@@ -111,16 +111,16 @@ func TestReferenceCodeSamples(t *testing.T) {
 	t.Parallel()
 	s := startWorkbench(t)
 	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/docs")
-	shows(t, p, "#reference", "Test Request")
+	p.WaitForText("#reference", "Test Request")
 	p.Click("#reference .client-libraries__select")
-	shows(t, p, "[role=listbox]", "Curl")
+	p.WaitForText("[role=listbox]", "Curl")
 	var offered []string
 	p.Eval("[...document.querySelectorAll('[role=listbox] [role=option]')].map(({id}) => id.split('-').at(-1))", &offered)
 	if want := []string{"go/native", "js/fetch", "python/python3", "python/requests", "shell/curl"}; !slices.Equal(offered, want) {
 		t.Errorf("got code samples for %q", offered)
 	}
 	for _, name := range []string{"Shell", "JavaScript", "Python", "Go"} {
-		shows(t, p, "[role=listbox]", name)
+		p.WaitForText("[role=listbox]", name)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestExamplesExist(t *testing.T) {
 		if got := s.Call(t, http.MethodGet, "/api/v1/tools/bosco-et-matelots", ""); got.StatusCode != 404 {
 			t.Fatal("got a catalog with tools of the demo, want another")
 		}
-		for _, one := range triedBy(t, s) {
+		for _, one := range documentedPaths(t, s) {
 			answers(one.Target)
 		}
 		lines := exampleLine.FindAllStringSubmatch(blackbox.ReadAll(t, s.Call(t, http.MethodGet, "/docs.md", "").Body), -1)

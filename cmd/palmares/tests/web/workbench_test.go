@@ -56,15 +56,9 @@ func withAssets(t *testing.T, start func() *blackbox.Server) *blackbox.Server {
 	return s
 }
 
-// shows waits until an element contains a text.
-func shows(t *testing.T, p *browser.Page, selector, want string) {
-	t.Helper()
-	p.WaitForText(selector, want)
-}
-
-// stored waits until GraphiQL has stored a number of tabs, the current one with
+// waitForTabs waits until GraphiQL has stored a number of tabs, the current one with
 // a text in its query.
-func stored(t *testing.T, p *browser.Page, tabs int, query string) {
+func waitForTabs(t *testing.T, p *browser.Page, tabs int, query string) {
 	t.Helper()
 	wait.Until(t, fmt.Sprintf("GraphiQL stores %d tabs, one with %q", tabs, query), func() bool {
 		var state struct {
@@ -98,7 +92,7 @@ func TestExplorerBuildsQueries(t *testing.T) {
 	t.Parallel()
 	s := startWorkbench(t)
 	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/explorer")
-	shows(t, p, inQuery, "query BestTools")
+	p.WaitForText(inQuery, "query BestTools")
 	if text := p.Text(".result-window"); strings.Contains(text, "data") {
 		t.Errorf("got a result before any click: %s", text)
 	}
@@ -115,11 +109,11 @@ func TestExplorerBuildsQueries(t *testing.T) {
 	field("stats", "toolsTotal")
 	field("categories")
 	field("categories", "label")
-	shows(t, p, inQuery, "toolsTotal")
-	shows(t, p, inQuery, "label")
+	p.WaitForText(inQuery, "toolsTotal")
+	p.WaitForText(inQuery, "label")
 	runQuery(p)
-	shows(t, p, inAnswer, `"toolsTotal": `)
-	shows(t, p, inAnswer, `"label": `)
+	p.WaitForText(inAnswer, `"toolsTotal": `)
+	p.WaitForText(inAnswer, `"label": `)
 	p.Screenshot("explorer-built")
 }
 
@@ -127,12 +121,12 @@ func TestExplorerOpensExamples(t *testing.T) {
 	t.Parallel()
 	s := startWorkbench(t)
 	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/explorer")
-	shows(t, p, inQuery, "query BestTools")
+	p.WaitForText(inQuery, "query BestTools")
 	p.Fill("#example", "2")
 	p.Click("#examples button")
-	shows(t, p, inQuery, "scoreHistogram {")
+	p.WaitForText(inQuery, "scoreHistogram {")
 	runQuery(p)
-	shows(t, p, inAnswer, `"scoreHistogram": [`)
+	p.WaitForText(inAnswer, `"scoreHistogram": [`)
 	if !p.Exists("#same[hidden]") {
 		t.Errorf("got a hint at REST, want none: %s", p.Text("#same"))
 	}
@@ -162,15 +156,15 @@ func TestExplorerOpensPaths(t *testing.T) {
 	s := startWorkbench(t)
 	base := "http://" + s.Address
 	p := browser.Start(t).Open(t, browser.Look{}, base+explorerOf("/api/v1/tools?category=code"))
-	shows(t, p, inQuery, "query tools(")
-	shows(t, p, inVariables, `"category": [`)
-	shows(t, p, "#same-call", "GET /api/v1/tools?category=code")
-	shows(t, p, "#same-curl", "curl '"+base+"/api/v1/tools?category=code'")
+	p.WaitForText(inQuery, "query tools(")
+	p.WaitForText(inVariables, `"category": [`)
+	p.WaitForText("#same-call", "GET /api/v1/tools?category=code")
+	p.WaitForText("#same-curl", "curl '"+base+"/api/v1/tools?category=code'")
 	if text := p.Text(".result-window"); strings.Contains(text, "data") {
 		t.Errorf("got a result before any click: %s", text)
 	}
 	runQuery(p)
-	shows(t, p, inAnswer, `"slug": "enclume-8"`)
+	p.WaitForText(inAnswer, `"slug": "enclume-8"`)
 	p.Screenshot("explorer-path")
 
 	for _, path := range []string{
@@ -179,17 +173,17 @@ func TestExplorerOpensPaths(t *testing.T) {
 		"/api/embeddings/plume",
 	} {
 		p.Go(base + explorerOf(path))
-		shows(t, p, "#same-call", "GET "+path)
+		p.WaitForText("#same-call", "GET "+path)
 	}
-	shows(t, p, "#same-curl", `curl -H "Authorization: Bearer $API_KEY" '`+base+"/api/embeddings/plume'")
+	p.WaitForText("#same-curl", `curl -H "Authorization: Bearer $API_KEY" '`+base+"/api/embeddings/plume'")
 
 	p.Go(base + explorerOf("/api/v1/tools?limit=many"))
-	shows(t, p, "main .warning", `limit must be an integer from 1 to 200 (got "many")`)
+	p.WaitForText("main .warning", `limit must be an integer from 1 to 200 (got "many")`)
 	p.Go(base + "/explorer?query=" + url.QueryEscape("query Asked($slug: String!) { tool(slug: $slug) { name } }") + "&variables=" + url.QueryEscape(`{"slug":"plume"}`))
-	shows(t, p, inQuery, "query Asked(")
-	shows(t, p, inVariables, `"slug": "plume"`)
+	p.WaitForText(inQuery, "query Asked(")
+	p.WaitForText(inVariables, `"slug": "plume"`)
 	runQuery(p)
-	shows(t, p, inAnswer, `"name": "Plume"`)
+	p.WaitForText(inAnswer, `"name": "Plume"`)
 }
 
 // The explorer restores its tabs and variables: one tab, many, and unreadable
@@ -209,24 +203,24 @@ func TestExplorerRestoresTabs(t *testing.T) {
 			p := browser.Start(t).Open(t, browser.Look{}, base+"/docs")
 			for i, path := range c.before {
 				p.Go(base + path)
-				shows(t, p, inQuery, "query ")
-				stored(t, p, i+1, "query ")
+				p.WaitForText(inQuery, "query ")
+				waitForTabs(t, p, i+1, "query ")
 			}
 			for range 2 {
 				p.Go(base + "/explorer")
-				shows(t, p, inQuery, "query tools(")
-				shows(t, p, inVariables, `"category": [`)
-				shows(t, p, "#same-call", "GET /api/v1/tools?category=code")
+				p.WaitForText(inQuery, "query tools(")
+				p.WaitForText(inVariables, `"category": [`)
+				p.WaitForText("#same-call", "GET /api/v1/tools?category=code")
 				runQuery(p)
-				shows(t, p, inAnswer, `"slug": "enclume-8"`)
+				p.WaitForText(inAnswer, `"slug": "enclume-8"`)
 				var tabs int
 				if p.Eval("document.querySelectorAll('.graphiql-tab').length", &tabs); tabs != len(c.before) {
 					t.Errorf("got %d tabs", tabs)
 				}
-				stored(t, p, len(c.before), "query tools(")
+				waitForTabs(t, p, len(c.before), "query tools(")
 			}
 			p.Click(".graphiql-tab-add")
-			stored(t, p, len(c.before)+1, "")
+			waitForTabs(t, p, len(c.before)+1, "")
 			p.Go(base + "/explorer")
 			p.Text(inAnswer)
 			if text := p.Text(inQuery); strings.TrimSpace(text) != "" {
@@ -236,7 +230,7 @@ func TestExplorerRestoresTabs(t *testing.T) {
 				p.Go(base + "/docs") // where GraphiQL does not overwrite it
 				p.Eval("localStorage.setItem('graphiql:tabState', "+strconv.Quote(content)+")", nil)
 				p.Go(base + "/explorer")
-				shows(t, p, inQuery, "query BestTools")
+				p.WaitForText(inQuery, "query BestTools")
 			}
 		})
 	}
@@ -255,13 +249,13 @@ func TestExplorerUsesAccountKey(t *testing.T) {
 	p.Go(link)
 	p.Click("main button")
 	p.Go(base + explorerOf("/api/embeddings/plume"))
-	shows(t, p, "#same-call", "GET /api/embeddings/plume") // the last element to appear
+	p.WaitForText("#same-call", "GET /api/embeddings/plume") // the last element to appear
 	p.Text(inAnswer)
 	p.Click("[data-name=headers]")
-	shows(t, p, inVariables, `"Authorization": "Bearer pal_`)
+	p.WaitForText(inVariables, `"Authorization": "Bearer pal_`)
 	runQuery(p)
-	shows(t, p, inAnswer, `"chunk_count": `)
-	stored(t, p, 1, "query embeddings(")
+	p.WaitForText(inAnswer, `"chunk_count": `)
+	waitForTabs(t, p, 1, "query embeddings(")
 	// The history misses a query whose response arrives before the page is drawn.
 	wait.Until(t, "the query is in the history", func() bool {
 		var history string
@@ -269,7 +263,7 @@ func TestExplorerUsesAccountKey(t *testing.T) {
 			return true
 		}
 		runQuery(p)
-		shows(t, p, inAnswer, `"chunk_count": `)
+		p.WaitForText(inAnswer, `"chunk_count": `)
 		return false
 	})
 	var content string
@@ -278,12 +272,12 @@ func TestExplorerUsesAccountKey(t *testing.T) {
 	}
 	// Queries of the history run with the current key.
 	p.Go(base + "/explorer")
-	shows(t, p, inQuery, "query embeddings(")
+	p.WaitForText(inQuery, "query embeddings(")
 	p.Click("button[aria-label='Show History']")
 	p.WaitForText(".graphiql-history", "embeddings")
 	p.Click(".graphiql-history-item-label")
 	runQuery(p)
-	shows(t, p, inAnswer, `"chunk_count": `)
+	p.WaitForText(inAnswer, `"chunk_count": `)
 }
 
 func TestWorkbenchIsAccessible(t *testing.T) {
@@ -293,9 +287,9 @@ func TestWorkbenchIsAccessible(t *testing.T) {
 	for _, look := range looks {
 		t.Run(lookName(look), func(t *testing.T) {
 			p := chrome.Open(t, look, "http://"+s.Address+explorerOf("/api/v1/tools?category=code"))
-			shows(t, p, "#same-call", "GET /api/v1/tools?category=code")
+			p.WaitForText("#same-call", "GET /api/v1/tools?category=code")
 			runQuery(p)
-			shows(t, p, inAnswer, `"slug"`)
+			p.WaitForText(inAnswer, `"slug"`)
 			checkPage(t, p, "explorer-"+lookName(look))
 			for _, label := range []string{"Show Documentation Explorer", "Show History", "Show Build a query"} {
 				if p.Exists(fmt.Sprintf("button[aria-label=%q]", label)) {
@@ -305,9 +299,9 @@ func TestWorkbenchIsAccessible(t *testing.T) {
 			}
 			p.Screenshot("explorer-plugin-" + lookName(look))
 			p.Go("http://" + s.Address + "/docs")
-			shows(t, p, "#reference", "/api/v1/tools/{slug}")
-			shows(t, p, "#reference", "Test Request")
-			shows(t, p, "#reference", "Free to reuse") // the last element to appear
+			p.WaitForText("#reference", "/api/v1/tools/{slug}")
+			p.WaitForText("#reference", "Test Request")
+			p.WaitForText("#reference", "Free to reuse") // the last element to appear
 			checkPage(t, p, "docs-"+lookName(look))
 		})
 	}

@@ -28,20 +28,20 @@ func scrape(t *testing.T, m *Metrics) string {
 
 func TestRequestsAreCounted(t *testing.T) {
 	m := New("1.2.3")
-	m.Requests.Observe(observed("pro", 200, 2*time.Millisecond), "/api/v1/tools/{slug}")
-	m.Requests.Observe(observed("pro", 200, 3*time.Millisecond), "/api/v1/tools/{slug}")
-	m.Requests.Observe(observed("free", 429, time.Microsecond), "/api/v1/tools/{slug}")
-	m.Requests.Observe(observed("", 404, time.Microsecond), Other)
-	m.Requests.Observe(observed("admin", 418, time.Microsecond), "/tools")
-	m.Requests.Observe(observed("", 0, time.Microsecond), "/tools")
-	m.Requests.Observe(observed("", 99, time.Microsecond), "/tools")
-	m.Requests.Observe(observed("", 7_000, time.Microsecond), "/tools")
+	m.Observe(observed("pro", 200, 2*time.Millisecond), "/api/v1/tools/{slug}")
+	m.Observe(observed("pro", 200, 3*time.Millisecond), "/api/v1/tools/{slug}")
+	m.Observe(observed("free", 429, time.Microsecond), "/api/v1/tools/{slug}")
+	m.Observe(observed("", 404, time.Microsecond), Other)
+	m.Observe(observed("admin", 418, time.Microsecond), "/tools")
+	m.Observe(observed("", 0, time.Microsecond), "/tools")
+	m.Observe(observed("", 99, time.Microsecond), "/tools")
+	m.Observe(observed("", 7_000, time.Microsecond), "/tools")
 	stream := observed("free", 200, time.Hour)
 	stream.Header["Content-Type"] = []string{"text/event-stream; charset=utf-8"}
-	m.Requests.Observe(stream, "/graphql")
+	m.Observe(stream, "/graphql")
 
 	text := ""
-	m.Requests.Link(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { text = scrape(t, m) })).ServeHTTP(nil, nil)
+	m.Link(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { text = scrape(t, m) })).ServeHTTP(nil, nil)
 	for _, want := range []string{
 		`palmares_requests_total{plan="pro",route="/api/v1/tools/{slug}",status="200"} 2`,
 		`palmares_requests_total{plan="free",route="/api/v1/tools/{slug}",status="429"} 1`,
@@ -71,8 +71,8 @@ func TestRequestsAreCounted(t *testing.T) {
 
 func TestObservingAllocatesNothing(t *testing.T) {
 	m, o := New("test"), observed("pro", 200, time.Millisecond)
-	m.Requests.Observe(o, "/api/v1/tools/{slug}")
-	if n := testing.AllocsPerRun(100, func() { m.Requests.Observe(o, "/api/v1/tools/{slug}") }); n != 0 {
+	m.Observe(o, "/api/v1/tools/{slug}")
+	if n := testing.AllocsPerRun(100, func() { m.Observe(o, "/api/v1/tools/{slug}") }); n != 0 {
 		t.Errorf("got %v allocations, want 0", n)
 	}
 }
@@ -80,7 +80,7 @@ func TestObservingAllocatesNothing(t *testing.T) {
 // BenchmarkObserve measures the cost of metrics for each request.
 func BenchmarkObserve(b *testing.B) {
 	m, o := New("test"), observed("pro", 200, 10*time.Microsecond)
-	link := m.Requests.Link(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { m.Requests.Observe(o, "/api/v1/tools/{slug}") }))
+	link := m.Link(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { m.Observe(o, "/api/v1/tools/{slug}") }))
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {

@@ -1,0 +1,158 @@
+package graph_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"palmares/auth"
+	"palmares/ent"
+	"palmares/graph"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+// allOfTools selects everything that is stored of tools except their reviews.
+const allOfTools = `{slug name domain categorySlug category {slug label toolCount avgScore} icp icpCode pricing price priceAmount pricePeriod
+	score verifiability obsolescence tagline canonicalUrl avisUrl alternativesUrl updatedAt tier mainstream
+	priceHistory {changedAt price pricing previousPrice previousPricing} comparisons {slug title toolA {slug} toolB {slug} winner {name}}}`
+
+// readAll returns all tools, active and retired.
+func readAll(t testing.TB, e *graph.Executor) string {
+	t.Helper()
+	var all strings.Builder
+	for page := 1; ; page++ {
+		data := mustExecute(t, e, fmt.Sprintf(`{tools(page: %d, limit: 50, sort: name_asc) {items %s}}`, page, allOfTools))
+		if strings.Contains(data, `"items":[]`) {
+			return all.String() + mustExecute(t, e, `{retiredTools(limit: 200) {items {slug name reason retiredAt note score category {label}}}}`)
+		}
+		all.WriteString(data)
+	}
+}
+
+// Whatever part of the catalog fits into memory, operations return the same.
+func TestMemoryBudgetChangesNoResponse(t *testing.T) {
+	data := syntheticFeed(t, synth.Options{Tools: 200, Seed: 5})
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, data)
+		want := readAll(t, newExecutor(s))
+		for _, size := range []int64{1, 200_000, 64 << 20} {
+			c := cache.New(size, nil, slog.New(slog.DiscardHandler))
+			e := graph.NewExecutor(graph.Config{Catalog: s, Credit: credit, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler), Cache: c})
+			for range 2 {
+				if got := readAll(t, e); got != want {
+					t.Errorf("with %d bytes: got\n%.500s\nwant\n%.500s", size, got, want)
+				}
+			}
+			if err := e.Preload(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := readAll(t, e); got != want {
+				t.Errorf("with %d bytes after preloading: got\n%.500s\nwant\n%.500s", size, got, want)
+			}
+		}
+	})
+}
+
+// An executor that goes from release to release returns the same as one that
+// reads each of them for the first time.
+func TestReleasesReplaceEachOther(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		e := newExecutor(s)
+		if got := mustExecute(t, e, `{tools {meta {total}} categories {slug} comparisons {meta {total}} toolGroups(by: category) {key} priceChangeCounts {count}}`); !strings.Contains(got, `"total":0`) {
+			t.Errorf("got %s before the first release, want no tools", got)
+		}
+		for revision := range 4 {
+			publish(t, s, syntheticFeed(t, synth.Options{Tools: 120, Seed: 8, Revision: revision}))
+			if got, want := readAll(t, e), readAll(t, newExecutor(s)); got != want {
+				t.Errorf("revision %d: got\n%.500s\nwant\n%.500s", revision, got, want)
+			}
+			if err := e.Preload(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// Only tools that a release changed are read again.
+func TestUnchangedToolsAreReadOnce(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		var rows atomic.Int64
+		s.Read.Tool.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
+			return ent.QuerierFunc(func(ctx context.Context, q ent.Query) (ent.Value, error) {
+				value, err := next.Query(ctx, q)
+				if tools, ok := value.([]*ent.Tool); ok {
+					rows.Add(int64(len(tools)))
+				}
+				return value, err
+			})
+		}))
+		e := newExecutor(s)
+		var read []int64
+		for revision := range 2 {
+			publish(t, s, syntheticFeed(t, synth.Options{Tools: 120, Seed: 8, Revision: revision}))
+			rows.Store(0)
+			if err := e.Preload(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			readAll(t, e)
+			read = append(read, rows.Load())
+		}
+		if read[0] < 120 || read[1] == 0 || read[1] > 60 {
+			t.Errorf("got %v tools read for two releases, want all of them and then a few", read)
+		}
+	})
+}
+
+// With the catalog in memory, an operation that reads no review and no history
+// needs no database.
+func TestOperationsWithoutDatabase(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, demo.Catalog)
+		e := newExecutor(s)
+		ctx, stop := context.WithCancel(t.Context())
+		watching := make(chan struct{})
+		go func() {
+			defer close(watching)
+			s.Watch(ctx, slog.New(slog.DiscardHandler), func(*ent.Release) bool {
+				select {
+				case watching <- struct{}{}:
+				case <-ctx.Done():
+				}
+				return true
+			})
+		}()
+		<-watching
+		defer func() { stop(); <-watching }()
+		if err := e.Preload(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		queries := []string{
+			`{tool(slug: "plume") {name category {label} priceHistory {price}}}`,
+			`{categories {slug tools {slug name}}}`,
+			`{tools(filter: {scoreMin: 8}, sort: price_asc) {meta {total} items {slug comparisons {title winner {name}}}}}`,
+			`{toolGroups(by: category) {key count avgScore} scoreHistogram {count}}`,
+		}
+		var want []string
+		for _, query := range queries {
+			want = append(want, mustExecute(t, e, query))
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for i, query := range queries {
+			if got := execute(t, e, auth.Developer, query); len(got.Errors) > 0 || string(got.Data) != want[i] {
+				t.Errorf("%s: got %s %v, want %s", query, got.Data, got.Errors, want[i])
+			}
+		}
+		if got := execute(t, e, auth.Developer, `{embeddings(slug: "plume") {chunks {text}}}`); len(got.Errors) == 0 {
+			t.Errorf("got %s for a review without a database, want an error", got.Data)
+		}
+	})
+}
