@@ -83,9 +83,6 @@ func Import(ctx context.Context, s *store.Store, feed io.ReadSeeker, opts Option
 	if err != nil && !errors.Is(err, errDryRun) {
 		return nil, err
 	}
-	if report.Release > 0 && !opts.DryRun {
-		s.Vacuum(ctx)
-	}
 	return report, nil
 }
 

@@ -59,12 +59,6 @@ func (s *Store) Analyze(ctx context.Context, tx *ent.Tx) error {
 	return s.onPostgres(ctx, tx, "ANALYZE categories, tools, sections, price_changes, comparisons, tool_search, journal_entries")
 }
 
-// Vacuum lets PostgreSQL use index-only scans right after an import. It would do
-// so by itself a minute later, so errors do not matter.
-func (s *Store) Vacuum(ctx context.Context) {
-	_ = s.onPostgres(ctx, s.writer, "VACUUM tools, comparisons")
-}
-
 // NotifyRelease notifies watching servers of a release when tx commits. On SQLite
 // they poll.
 func (s *Store) NotifyRelease(ctx context.Context, tx *ent.Tx, release int) error {

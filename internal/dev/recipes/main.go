@@ -44,7 +44,7 @@ var recipes = []recipe{
 				[]string{"make generate", "make migration NAME=add_license"}},
 			{"internal/catalog/record/record.go", `json:"alternatives_url"`, "	License *string `json:\"license,omitzero\" rule:\"text\" event:\"The license; null if unknown.\"`", nil},
 			{"graph/schema/tool.graphql", `  alternativesUrl:`, "  \"The license, such as `MIT`; null if unknown.\"\n  license: String", []string{"make generate"}},
-			{"graph/tool_fields.go", `{"alternativesUrl"`, `	{"license", []string{tool.FieldLicense}, func(t *model.Tool, row *ent.Tool) { t.License = row.License }},`, nil},
+			{"graph/tool_fields.go", `{"alternativesUrl"`, `	{"license", func(t *model.Tool, row *ent.Tool) { t.License = row.License }},`, nil},
 			{"rest/queries/fragments.graphql", `alternatives_url: alternativesUrl`, `  license`, []string{"go test ./rest -update"}},
 		},
 	},
