@@ -10,9 +10,9 @@ import (
 // parts. Each field costs 1, multiplied by the maximum length of the lists
 // around it: roughly the number of fields in the response. Added to that is the
 // work of finding them, which does not depend on the number of items:
-// statements, counts, searches, and pages far from both ends of a list. A unit
-// stands for at most 100 µs of CPU time, whatever the size of the catalog;
-// `make bench PARTS=prices` measures it.
+// statements, filters, searches and groups. A unit stands for at most 100 µs of
+// CPU time, whatever the size of the catalog; `make bench PARTS=prices` measures
+// it.
 
 // listSizes are the expected lengths of lists without a limit argument.
 var listSizes = map[string]int{
@@ -106,15 +106,10 @@ const (
 const (
 	referenceTools = 100_000
 	minTools       = 1_000
-	rangeWork      = 100   // counting part of an index, such as one category
-	deepWork       = 300   // skipping half of an index
-	deepOffset     = 1_000 // the offset from which skipping costs deepWork
-	citedWork      = 600   // comparisons by the category of their tools
-	filterWork     = 2_000 // scanning all tools, to count and to list
-	scoresWork     = 600   // scanning the index of scores
-	groupWork      = 2_500 // scanning and aggregating all tools
-	searchWork     = 1_500 // scanning the texts of all tools
-	pricesWork     = 6_500 // scanning all price changes and their tools
+	filterWork     = 100   // comparing all tools with a filter
+	groupWork      = 200   // grouping all tools
+	searchWork     = 1_500 // finding words in the texts of all tools
+	pricesWork     = 1_000 // grouping all price changes
 )
 
 // readWithParent are the fields with subfields that need no statement.
@@ -139,34 +134,28 @@ func (p *pricer) work(f *ast.Field) int {
 }
 
 // scanWork returns the work of scanning a catalog of referenceTools for a field.
-func (p *pricer) scanWork(f *ast.Field) int {
-	filter, work := p.filterWork(f)
-	category := f.Arguments.ForName("category") != nil
+func (p *pricer) scanWork(f *ast.Field) (work int) {
 	switch f.Name {
-	case "toolGroups":
-		return work + groupWork
-	case "scoreHistogram":
-		if filter > 0 {
-			return work + groupWork
-		}
-		return work + scoresWork
+	case "toolGroups", "scoreHistogram":
+		work = groupWork
 	case "priceChangeCounts":
-		return work + pricesWork
-	case "comparisons", "comparisonConnection":
-		if category {
-			work += citedWork
-		}
-	case "retiredTools", "retiredToolConnection":
-		if category {
-			work += rangeWork
-		}
+		work = pricesWork
 	}
-	work += filter
-	if page, _ := p.intArgument(f, "page", maxPage); page > 1 && (page-1)*p.sizeOf(f) > deepOffset {
-		work += max(deepWork, filter)
+	if f.Name != "changes" && f.Arguments.ForName("category") != nil {
+		work += filterWork
 	}
-	if f.Arguments.ForName("after") != nil && f.Arguments.ForName("before") != nil {
-		work += deepWork // there may be no items between them
+	if argument := f.Arguments.ForName("filter"); argument != nil {
+		value, _ := argument.Value.Value(p.vars)
+		given, _ := value.(map[string]any)
+		for _, condition := range given {
+			if condition != nil {
+				work += filterWork
+				break
+			}
+		}
+		if given["search"] != nil {
+			work += searchWork
+		}
 	}
 	return work
 }
@@ -190,33 +179,6 @@ func (p *pricer) distinct(f *ast.Field, name string) int {
 		unique[v] = true
 	}
 	return len(unique)
-}
-
-// filterWork returns the work of a field's filter and, separately, of its search.
-func (p *pricer) filterWork(f *ast.Field) (filtering, searching int) {
-	argument := f.Arguments.ForName("filter")
-	if argument == nil {
-		return 0, 0
-	}
-	value, _ := argument.Value.Value(p.vars)
-	given, _ := value.(map[string]any)
-	conditions := 0
-	for _, condition := range given {
-		if condition != nil {
-			conditions++
-		}
-	}
-	if given["search"] != nil {
-		searching = searchWork
-	}
-	categories, several := given["categories"].([]any)
-	switch {
-	case conditions == 0:
-		return 0, 0
-	case conditions == 1 && given["categories"] != nil && (!several || len(categories) <= 1):
-		return rangeWork, 0
-	}
-	return filterWork, searching
 }
 
 // checkNulls finds a null variable in a non-null argument, which the

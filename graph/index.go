@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -328,11 +329,18 @@ func (e *Executor) Run(ctx context.Context) {
 func (e *Executor) Preload(ctx context.Context) error {
 	var x *catalogIndex
 	err := e.config.Catalog.WithRelease(ctx, func(ctx context.Context, release *ent.Release) (err error) {
-		x, err = e.indexFor(ctx, release)
-		return err
+		if x, err = e.indexFor(ctx, release); err != nil || release == nil {
+			return err
+		}
+		_, err = x.searchIndex(ctx, e.config.Catalog)
+		_, err2 := x.allPriceChanges(ctx, e.config.Catalog)
+		return cmp.Or(err, err2)
 	})
 	if err != nil {
 		return err
+	}
+	for _, sorted := range x.orders {
+		sorted()
 	}
 	var missing []string
 	for i, t := range x.tools {
