@@ -363,7 +363,16 @@ func (e *Executor) Preload(ctx context.Context) error {
 		}
 	}
 	e.config.Cache.Reserve(x.bytes.Load())
+	e.config.Log.InfoContext(ctx, "catalog preloaded", "release", x.number(), "tools", len(x.tools), "bytes", x.bytes.Load())
 	return nil
+}
+
+// number returns the number of the release, or 0.
+func (x *catalogIndex) number() int {
+	if x.release == nil {
+		return 0
+	}
+	return x.release.ID
 }
 
 // preloadBatch is how many entities are read at a time: few enough that other

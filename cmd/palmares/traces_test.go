@@ -119,19 +119,19 @@ func TestTraces(t *testing.T) {
 		redis := testkit.StartRedis(t)
 		key := newKey(t, cfg, "pro")
 		s := tracedServer(t, cfg, collected, "--redis-url", redis.URL)
-		got := s.call(t, http.MethodGet, "/api/v1/tools/plume?secret=geheim", "", "Authorization", "Bearer "+key,
+		got := s.call(t, http.MethodGet, "/api/embeddings/plume?secret=geheim", "", "Authorization", "Bearer "+key,
 			"User-Agent", "ana@example.com", "Traceparent", "00-"+clientTrace+"-"+clientSpan+"-01")
 		if got.StatusCode != 200 {
 			t.Fatalf("got %s, want 200", got.Status)
 		}
 		all := collected.trace(t, clientTrace)
-		request := child(t, all, fromHex(clientSpan), "GET /api/v1/tools/{slug}")
+		request := child(t, all, fromHex(clientSpan), "GET /api/embeddings/{slug}")
 		about := attributes(request.Attributes)
-		if about["http.response.status_code"] != "200" || about["url.path"] != "/api/v1/tools/plume" || about["palmares.plan"] != "pro" || about["http.route"] != "/api/v1/tools/{slug}" ||
+		if about["http.response.status_code"] != "200" || about["url.path"] != "/api/embeddings/plume" || about["palmares.plan"] != "pro" || about["http.route"] != "/api/embeddings/{slug}" ||
 			about["palmares.request_id"] != got.Header.Get("X-Request-Id") {
 			t.Errorf("got request attributes %v", about)
 		}
-		operation := child(t, all, request.SpanId, "tool")
+		operation := child(t, all, request.SpanId, "embeddings")
 		statement := child(t, all, operation.SpanId, "SELECT")
 		if text := attributes(statement.Attributes)["db.query.text"]; !strings.HasPrefix(text, "SELECT ") || !strings.Contains(text, "FROM ") {
 			t.Errorf("got the statement %s, want a SELECT", text)
@@ -148,7 +148,7 @@ func TestTraces(t *testing.T) {
 		}
 
 		const second = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-		s.call(t, http.MethodPost, "/graphql", `{"query":"query Geheim {tools(filter: {search: \"geheim\"}) {items {slug}}}"}`,
+		s.call(t, http.MethodPost, "/graphql", `{"query":"query Geheim {tools(filter: {search: \"geheim\"}) {items {slug}} changes(first: 1) {nodes {id}}}"}`,
 			"Content-Type", "application/json", "Traceparent", "00-"+second+"-"+clientSpan+"-01")
 		all = collected.trace(t, second)
 		operation = child(t, all, child(t, all, fromHex(clientSpan), "POST /graphql").SpanId, "graphql")

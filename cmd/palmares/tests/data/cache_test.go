@@ -80,8 +80,8 @@ func TestImportsUnderLoad(t *testing.T) {
 	})
 }
 
-// While the database is down, cached responses are served and others fail with
-// 503. When it is back, the server recovers without a restart.
+// While the database is down, cached responses and what is in memory are served;
+// others fail with 503. When it is back, the server recovers without a restart.
 func TestDatabaseDown(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.Postgres(t)
@@ -97,22 +97,26 @@ func TestDatabaseDown(t *testing.T) {
 			t.Fatalf("%s: got %d, want 200", path, got.StatusCode)
 		}
 	}
+	wait.Until(t, "the catalog is in memory", func() bool { return strings.Contains(s.Log.String(), "catalog preloaded") })
 	line.Cut()
 	time.Sleep(1500 * time.Millisecond) // until the cached key is stale
 	for range 3 {
-		for _, path := range []string{"/api/v1/tools", "/api/v1/tools?page=1&sort=score_desc&unknown=x", "/api/embeddings/plume"} {
+		for _, path := range []string{
+			"/api/v1/tools", "/api/v1/tools?page=1&sort=score_desc&unknown=x", "/api/embeddings/plume", // cached
+			"/api/v1/stats", "/api/v1/tools/ecritoire-cie", "/api/v1/categories", "/api/v1/tools?category=code", "/api/v1/pricing/plume", // in memory
+		} {
 			if got := get(path); got.StatusCode != 200 {
 				t.Errorf("%s without the database: got %d, want 200", path, got.StatusCode)
 			}
 		}
-		got := get("/api/v1/stats")
+		got := get("/api/embeddings/ecritoire-cie")
 		body, _ := io.ReadAll(got.Body)
 		if got.StatusCode != 503 || got.Header.Get("Retry-After") == "" || !strings.HasPrefix(string(body), `{"error":"`) {
 			t.Errorf("uncached path: got %d %s, want 503", got.StatusCode, body)
 		}
 	}
 	line.Restore()
-	wait.Until(t, "the server recovers", func() bool { return get("/api/v1/stats").StatusCode == 200 })
+	wait.Until(t, "the server recovers", func() bool { return get("/api/embeddings/ecritoire-cie").StatusCode == 200 })
 }
 
 // Entity tags depend on a secret in the database: they are the same on all
