@@ -175,17 +175,26 @@ func TestDatabaseFailsDuringAnOperation(t *testing.T) {
 	})
 }
 
-// panickingCatalog returns no client, so that readers panic.
-type panickingCatalog struct{ graph.Catalog }
-
-func (panickingCatalog) WithRelease(ctx context.Context, read func(context.Context, *ent.Release) error) error {
-	return read(ctx, &ent.Release{ID: 1})
+// panickingCatalog returns no client on request, so that readers panic.
+type panickingCatalog struct {
+	*store.Store
+	panics bool
 }
 
-func (panickingCatalog) Client() *ent.Client { return nil }
+func (p *panickingCatalog) Client() *ent.Client {
+	if p.panics {
+		return nil
+	}
+	return p.Store.Client()
+}
 
 func TestPanicIsMasked(t *testing.T) {
-	got := serve(newHandler(newExecutor(panickingCatalog{})), post(`{"query":"{categories {slug}}"}`, ""))
+	catalog := &panickingCatalog{Store: testkit.Open(t, testkit.SQLite(t))}
+	publish(t, catalog.Store, demo.Catalog)
+	h := newHandler(newExecutor(catalog))
+	serve(h, post(`{"query":"{feed {release}}"}`, "")) // loads the release
+	catalog.panics = true
+	got := serve(h, post(`{"query":"{changes(first: 1) {nodes {id}}}"}`, ""))
 	if body := got.Body.String(); !strings.Contains(body, "Something went wrong on our side.") || strings.Contains(body, "nil pointer") {
 		t.Errorf("got %d %s, want a generic message", got.Code, body)
 	}

@@ -38,7 +38,7 @@ func textColumn(field func(*indexedTool) *string) orderColumn {
 		set: func(t *indexedTool, value any) bool {
 			text, ok := value.(string)
 			*field(t) = text
-			return ok
+			return ok && checkText("", text, maxCursorLength) == nil
 		},
 	}
 }

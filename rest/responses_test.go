@@ -15,7 +15,6 @@ import (
 
 	"palmares/auth"
 	"palmares/ent"
-	"palmares/graph"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/core/cache"
@@ -205,19 +204,28 @@ func TestCachedEmbeddingsRequireAKey(t *testing.T) {
 	wantError(t, "without a key", got, 401, "This endpoint requires an API key. Create one at https://palmares.example/account.")
 }
 
-// panicking is a catalog that panics when it is read.
-type panicking struct{ graph.Catalog }
-
-func (panicking) WithRelease(ctx context.Context, read func(context.Context, *ent.Release) error) error {
-	return read(ctx, &ent.Release{ID: 1})
+// panicking is a catalog that returns no client on request, so that readers
+// panic.
+type panicking struct {
+	*store.Store
+	panics bool
 }
 
-func (panicking) Client() *ent.Client { return nil }
+func (p *panicking) Client() *ent.Client {
+	if p.panics {
+		return nil
+	}
+	return p.Store.Client()
+}
 
 // A panic becomes a 500 response, which is not cached.
 func TestPanic(t *testing.T) {
-	handler := serving(t, panicking{})
+	catalog := &panicking{Store: testkit.Open(t, testkit.SQLite(t))}
+	handler, responses := handlerOver(t, catalog)
+	publish(t, catalog.Store, responses, demo.Catalog)
+	get(handler, "/api/v1/tools/plume") // loads the release
+	catalog.panics = true
 	for range 2 {
-		wantError(t, "a panic", get(handler, "/api/v1/categories"), 500, "Something went wrong on our side.")
+		wantError(t, "a panic", get(handler, "/api/embeddings/plume"), 500, "Something went wrong on our side.")
 	}
 }
