@@ -260,7 +260,7 @@ func cold(t testing.TB) {
 			for range 4 {
 				turns = append(turns, contest{c.name, requests{Texts: c.ours, Count: len(c.ours) / 4}, requests{Texts: c.theirs, Count: len(c.theirs) / 4}, c.goal})
 			}
-			runCold(t, table, kind, cfg, other, turns, allocations[i])
+			runCold(t, table, kind, cfg, key, other, turns, allocations[i])
 		}
 	}
 	table.Print(os.Stdout)
@@ -268,7 +268,7 @@ func cold(t testing.TB) {
 }
 
 // runCold lets both sides take turns and adds a row.
-func runCold(t testing.TB, table *load.Table, kind string, cfg store.Config, other string, turns []contest, allocations [2]uint64) {
+func runCold(t testing.TB, table *load.Table, kind string, cfg store.Config, key, other string, turns []contest, allocations [2]uint64) {
 	progress("  %s", turns[0].name)
 	var totals [2]results
 	for turn, c := range turns {
@@ -278,7 +278,7 @@ func runCold(t testing.TB, table *load.Table, kind string, cfg store.Config, oth
 			r.Address = []string{server.Address, other}[side]
 			r.Texts = r.Texts[turn*r.Count : (turn+1)*r.Count]
 			warmUp := r
-			warmUp.Texts, warmUp.Count = []string{getText([]string{"/api/v1/stats", "/body"}[side], "")}, 50
+			warmUp.Texts, warmUp.Count = []string{getText([]string{"/api/v1/stats", "/body"}[side], bearer(key))}, 50
 			warmUp.sendAll(t)
 			got := r.sendAll(t)
 			totals[side].Requests += got.Requests
@@ -353,9 +353,11 @@ func coldLarge(t testing.TB) {
 		for name, words := range map[string]string{"one word": "atelier", "two words": "atelier code", "five words": "atelier agent code prix outil", "no match": "introuvable"} {
 			table.Add("uncached search, "+name, kind, median("/api/v1/tools?search="+url.QueryEscape(words)+"&score_min=0.000"+number).Round(10*time.Microsecond), "5 or 100 ms")
 		}
-		for page := range 500 {
-			fetch(t, fmt.Sprintf("http://%s/api/v1/tools?limit=200&page=%d&x=%s", server.Address, page+1, key))
+		all := requests{Address: server.Address, Count: 500}
+		for page := range all.Count {
+			all.Texts = append(all.Texts, getText(fmt.Sprintf("/api/v1/tools?limit=200&page=%d", page+1), bearer(key)))
 		}
+		all.sendAll(t)
 		resident, _ := memoryOf(server)
 		table.Add("resident memory after reading all tools", kind, inMB(resident), "300 MB")
 		server.Kill()

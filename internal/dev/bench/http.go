@@ -108,7 +108,8 @@ func fetchSlugs(t testing.TB, address, path string) (slugs []string) {
 type bare struct {
 	Body, Gzipped []byte
 	Header        http.Header // of our response
-	Database      store.Config
+	DataDir       string
+	DatabaseURL   string
 }
 
 // startBare starts a bare server with the list of tools of ours. It returns its
@@ -116,7 +117,7 @@ type bare struct {
 func startBare(t testing.TB, ours *blackbox.Server, key string, cfg store.Config) (address string, header http.Header) {
 	response, body, err := load.Do(t.Context(), load.Client, "http://"+ours.Address+"/api/v1/tools", "", "Authorization", "Bearer "+key)
 	testkit.Check(t, err)
-	b := bare{Body: body, Header: response.Header, Database: cfg}
+	b := bare{Body: body, Header: response.Header, DataDir: cfg.DataDir, DatabaseURL: cfg.DatabaseURL}
 	for _, name := range []string{"Date", "Content-Length", "Connection"} { // net/http adds its own
 		b.Header.Del(name)
 	}
@@ -159,7 +160,7 @@ func serveBare(t testing.TB) {
 	handle("GET /gzip", gzipped, 200, b.Gzipped)
 	handle("GET /304", notModified, 304, nil)
 	handle("POST /post", b.Header, 200, b.Body)
-	hand, err := openByHand(b.Database)
+	hand, err := openByHand(store.Config{DataDir: b.DataDir, DatabaseURL: b.DatabaseURL})
 	testkit.Check(t, err)
 	hand.handle(mux, func(w http.ResponseWriter, body []byte) { write(w, plain, 200, body) })
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
