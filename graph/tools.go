@@ -107,6 +107,7 @@ func filtered(positions []int, matches func(int) bool) (found []int) {
 	if matches == nil {
 		return positions
 	}
+	found = make([]int, 0, len(positions))
 	for _, i := range positions {
 		if matches(i) {
 			found = append(found, i)

@@ -197,8 +197,10 @@ func bodyOf(data []byte) []byte {
 	if !ok {
 		return data
 	}
-	if i := bytes.LastIndex(body, []byte(`,"count":{"meta":`)); i >= 0 {
-		return body[:i]
+	const longestCount = 64 // bytes, with any total
+	end := max(0, len(body)-longestCount)
+	if i := bytes.LastIndex(body[end:], []byte(`,"count":{"meta":`)); i >= 0 {
+		return body[:end+i]
 	}
 	return body[:len(body)-1]
 }

@@ -12,6 +12,7 @@ import (
 	"math"
 	"palmares/graph/model"
 	"palmares/graph/scalar"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -6153,7 +6154,8 @@ func (ec *executionContext) _Category(ctx context.Context, sel ast.SelectionSet,
 
 func (ec *executionContext) appendCategoryList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Category) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, categoryImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -6243,7 +6245,8 @@ func (ec *executionContext) _Change(ctx context.Context, sel ast.SelectionSet, o
 
 func (ec *executionContext) appendChangeList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Change) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, changeImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -6394,7 +6397,8 @@ func (ec *executionContext) _ChangeConnection(ctx context.Context, sel ast.Selec
 
 func (ec *executionContext) appendChangeConnectionList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ChangeConnection) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, changeConnectionImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -6463,7 +6467,8 @@ func (ec *executionContext) _ChangeCount(ctx context.Context, sel ast.SelectionS
 
 func (ec *executionContext) appendChangeCountList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ChangeCount) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, changeCountImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -6526,7 +6531,8 @@ func (ec *executionContext) _ChangeEdge(ctx context.Context, sel ast.SelectionSe
 
 func (ec *executionContext) appendChangeEdgeList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ChangeEdge) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, changeEdgeImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -6589,7 +6595,8 @@ func (ec *executionContext) _Chunk(ctx context.Context, sel ast.SelectionSet, ob
 
 func (ec *executionContext) appendChunkList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Chunk) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, chunkImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -6658,7 +6665,8 @@ func (ec *executionContext) _ChunkMetadata(ctx context.Context, sel ast.Selectio
 
 func (ec *executionContext) appendChunkMetadataList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ChunkMetadata) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, chunkMetadataImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -6777,7 +6785,8 @@ func (ec *executionContext) _Comparison(ctx context.Context, sel ast.SelectionSe
 
 func (ec *executionContext) appendComparisonList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Comparison) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, comparisonImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -6882,7 +6891,8 @@ func (ec *executionContext) _ComparisonConnection(ctx context.Context, sel ast.S
 
 func (ec *executionContext) appendComparisonConnectionList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ComparisonConnection) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, comparisonConnectionImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -6957,7 +6967,8 @@ func (ec *executionContext) _ComparisonEdge(ctx context.Context, sel ast.Selecti
 
 func (ec *executionContext) appendComparisonEdgeList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ComparisonEdge) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, comparisonEdgeImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -7020,7 +7031,8 @@ func (ec *executionContext) _ComparisonPage(ctx context.Context, sel ast.Selecti
 
 func (ec *executionContext) appendComparisonPageList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ComparisonPage) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, comparisonPageImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -7083,7 +7095,8 @@ func (ec *executionContext) _EmbeddingsDocument(ctx context.Context, sel ast.Sel
 
 func (ec *executionContext) appendEmbeddingsDocumentList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.EmbeddingsDocument) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, embeddingsDocumentImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -7176,7 +7189,8 @@ func (ec *executionContext) _Feed(ctx context.Context, sel ast.SelectionSet, obj
 
 func (ec *executionContext) appendFeedList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Feed) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, feedImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -7252,7 +7266,8 @@ func (ec *executionContext) _PageInfo(ctx context.Context, sel ast.SelectionSet,
 
 func (ec *executionContext) appendPageInfoList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.PageInfo) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, pageInfoImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -7341,7 +7356,8 @@ func (ec *executionContext) _PageInfoByNumber(ctx context.Context, sel ast.Selec
 
 func (ec *executionContext) appendPageInfoByNumberList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.PageInfoByNumber) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, pageInfoByNumberImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -7416,7 +7432,8 @@ func (ec *executionContext) _PriceChange(ctx context.Context, sel ast.SelectionS
 
 func (ec *executionContext) appendPriceChangeList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.PriceChange) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, priceChangeImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -7497,7 +7514,8 @@ func (ec *executionContext) _PriceChangeCount(ctx context.Context, sel ast.Selec
 
 func (ec *executionContext) appendPriceChangeCountList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.PriceChangeCount) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, priceChangeCountImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -7566,7 +7584,8 @@ func (ec *executionContext) _Publication(ctx context.Context, sel ast.SelectionS
 
 func (ec *executionContext) appendPublicationList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Publication) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, publicationImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -7665,7 +7684,8 @@ func (ec *executionContext) _RetiredTool(ctx context.Context, sel ast.SelectionS
 
 func (ec *executionContext) appendRetiredToolList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.RetiredTool) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, retiredToolImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -7773,7 +7793,8 @@ func (ec *executionContext) _RetiredToolConnection(ctx context.Context, sel ast.
 
 func (ec *executionContext) appendRetiredToolConnectionList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.RetiredToolConnection) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, retiredToolConnectionImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -7848,7 +7869,8 @@ func (ec *executionContext) _RetiredToolEdge(ctx context.Context, sel ast.Select
 
 func (ec *executionContext) appendRetiredToolEdgeList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.RetiredToolEdge) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, retiredToolEdgeImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -7911,7 +7933,8 @@ func (ec *executionContext) _RetiredToolPage(ctx context.Context, sel ast.Select
 
 func (ec *executionContext) appendRetiredToolPageList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.RetiredToolPage) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, retiredToolPageImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -7974,7 +7997,8 @@ func (ec *executionContext) _ScoreBin(ctx context.Context, sel ast.SelectionSet,
 
 func (ec *executionContext) appendScoreBinList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ScoreBin) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, scoreBinImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -8043,7 +8067,8 @@ func (ec *executionContext) _Statistics(ctx context.Context, sel ast.SelectionSe
 
 func (ec *executionContext) appendStatisticsList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Statistics) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, statisticsImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -8137,7 +8162,8 @@ func (ec *executionContext) _Tool(ctx context.Context, sel ast.SelectionSet, obj
 
 func (ec *executionContext) appendToolList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Tool) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, toolImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -8369,7 +8395,8 @@ func (ec *executionContext) _ToolConnection(ctx context.Context, sel ast.Selecti
 
 func (ec *executionContext) appendToolConnectionList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ToolConnection) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, toolConnectionImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -8444,7 +8471,8 @@ func (ec *executionContext) _ToolEdge(ctx context.Context, sel ast.SelectionSet,
 
 func (ec *executionContext) appendToolEdgeList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ToolEdge) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, toolEdgeImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -8507,7 +8535,8 @@ func (ec *executionContext) _ToolGroup(ctx context.Context, sel ast.SelectionSet
 
 func (ec *executionContext) appendToolGroupList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ToolGroup) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, toolGroupImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -8615,7 +8644,8 @@ func (ec *executionContext) _ToolMoment(ctx context.Context, sel ast.SelectionSe
 
 func (ec *executionContext) appendToolMomentList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ToolMoment) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, toolMomentImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
@@ -8697,7 +8727,8 @@ func (ec *executionContext) _ToolPage(ctx context.Context, sel ast.SelectionSet,
 
 func (ec *executionContext) appendToolPageList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ToolPage) ([]byte, bool) {
 	fields := graphql.CollectFields(ec.OperationContext, sel, toolPageImplementors)
-	b = append(b, '[')
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
