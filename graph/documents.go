@@ -19,6 +19,7 @@ import (
 	"github.com/vektah/gqlparser/v2/validator"
 	"github.com/vektah/gqlparser/v2/validator/rules"
 
+	"palmares/graph/fields"
 	"palmares/graph/generated"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
@@ -51,7 +52,7 @@ func NewOperation(text string) (*Operation, error) {
 	if errs := validator.ValidateWithRules(Schema(), doc, allRules); len(errs) > 0 {
 		return nil, errs
 	}
-	return &Operation{text, document{QueryDocument: doc, text: text}}, nil
+	return &Operation{text, *newDocument(doc, text)}, nil
 }
 
 // Definition returns the parsed operation.
@@ -118,9 +119,18 @@ type documents struct {
 // document is a valid document.
 type document struct {
 	*ast.QueryDocument
-	text   string
-	id     string // a hash of its tokens; "" for the server's own operations
-	tokens int
+	text       string
+	id         string // a hash of its tokens; "" for the server's own operations
+	tokens     int
+	extensions map[string]any // of its operations
+}
+
+func newDocument(doc *ast.QueryDocument, text string) *document {
+	d := &document{QueryDocument: doc, text: text}
+	if !strings.Contains(text, "@") { // it has no directives
+		d.extensions = fields.Share()
+	}
+	return d
 }
 
 // get returns the document of a text, or why it is invalid.
@@ -149,7 +159,9 @@ func (d *documents) get(query string) (*document, gqlerror.List) {
 	if errs := validator.ValidateWithRules(d.schema, doc, applicable); len(errs) > 0 {
 		return nil, withCode(codeValidationFailed, errs)
 	}
-	return &document{doc, query, id, tokens}, nil
+	valid := newDocument(doc, query)
+	valid.id, valid.tokens = id, tokens
+	return valid, nil
 }
 
 // tokenWeight is the memory that a token takes in a parsed document, in bytes:

@@ -194,7 +194,7 @@ func (e *Executor) prepare(ctx context.Context, req Request) (*preparedOperation
 	}
 	e.documents.cache(doc)
 	return &preparedOperation{document: doc, variables: variables, cost: cost, OperationContext: &graphql.OperationContext{
-		RawQuery: req.Query, OperationName: req.OperationName, Variables: withDefaults, Doc: doc.QueryDocument, Operation: op,
+		RawQuery: req.Query, OperationName: req.OperationName, Variables: withDefaults, Doc: doc.QueryDocument, Operation: op, Extensions: doc.extensions,
 		RecoverFunc: recoverPanic, ResolverMiddleware: lockReader, RootResolverMiddleware: limitResponse,
 	}}, nil
 }

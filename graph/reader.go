@@ -10,6 +10,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"palmares/ent"
+	"palmares/graph/fields"
 	"palmares/graph/generated"
 	"palmares/graph/model"
 	"palmares/internal/core/params"
@@ -111,11 +112,12 @@ func (s selection) as(types ...string) selection {
 
 // fields returns the selected fields after fragments and directives.
 func (s selection) fields() []graphql.CollectedField {
+	if len(s.sets) == 1 {
+		return fields.Collect(s.op, s.sets[0], s.types)
+	}
 	var all []graphql.CollectedField
 	for _, set := range s.sets {
-		if len(set) > 0 {
-			all = append(all, graphql.CollectFields(s.op, set, s.types)...)
-		}
+		all = append(all, fields.Collect(s.op, set, s.types)...)
 	}
 	return all
 }

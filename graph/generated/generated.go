@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"palmares/graph/fields"
 	"palmares/graph/model"
 	"palmares/graph/scalar"
 	"slices"
@@ -6145,7 +6146,7 @@ func (ec *executionContext) marshalO__Type2ᚖgithubᚗcomᚋ99designsᚋgqlgen�
 var categoryImplementors = []string{"Category"}
 
 func (ec *executionContext) _Category(ctx context.Context, sel ast.SelectionSet, obj *model.Category) graphql.Marshaler {
-	b, ok := ec.appendCategory(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, categoryImplementors), obj)
+	b, ok := ec.appendCategory(ctx, nil, fields.Collect(ec.OperationContext, sel, categoryImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -6153,15 +6154,15 @@ func (ec *executionContext) _Category(ctx context.Context, sel ast.SelectionSet,
 }
 
 func (ec *executionContext) appendCategoryList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Category) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, categoryImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, categoryImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendCategory(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendCategory(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -6169,13 +6170,13 @@ func (ec *executionContext) appendCategoryList(ctx context.Context, b []byte, se
 }
 
 // appendCategory reports whether no field that must have a value is null.
-func (ec *executionContext) appendCategory(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.Category) ([]byte, bool) {
+func (ec *executionContext) appendCategory(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.Category) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -6236,7 +6237,7 @@ func (ec *executionContext) fieldContext_Category_avgScoreOrZero(_ context.Conte
 var changeImplementors = []string{"Change"}
 
 func (ec *executionContext) _Change(ctx context.Context, sel ast.SelectionSet, obj *model.Change) graphql.Marshaler {
-	b, ok := ec.appendChange(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, changeImplementors), obj)
+	b, ok := ec.appendChange(ctx, nil, fields.Collect(ec.OperationContext, sel, changeImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -6244,15 +6245,15 @@ func (ec *executionContext) _Change(ctx context.Context, sel ast.SelectionSet, o
 }
 
 func (ec *executionContext) appendChangeList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Change) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, changeImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, changeImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendChange(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendChange(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -6260,13 +6261,13 @@ func (ec *executionContext) appendChangeList(ctx context.Context, b []byte, sel 
 }
 
 // appendChange reports whether no field that must have a value is null.
-func (ec *executionContext) appendChange(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.Change) ([]byte, bool) {
+func (ec *executionContext) appendChange(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.Change) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -6326,7 +6327,7 @@ func (ec *executionContext) appendChange(ctx context.Context, b []byte, fields [
 			if obj.Tool == nil {
 				b = append(b, "null"...)
 			} else {
-				b, ok = ec.appendTool(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, toolImplementors), obj.Tool)
+				b, ok = ec.appendTool(ctx, b, fields.Collect(ec.OperationContext, field.Selections, toolImplementors), obj.Tool)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
@@ -6388,7 +6389,7 @@ func (ec *executionContext) fieldContext_Change_tool(_ context.Context, field gr
 var changeConnectionImplementors = []string{"ChangeConnection"}
 
 func (ec *executionContext) _ChangeConnection(ctx context.Context, sel ast.SelectionSet, obj *model.ChangeConnection) graphql.Marshaler {
-	b, ok := ec.appendChangeConnection(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, changeConnectionImplementors), obj)
+	b, ok := ec.appendChangeConnection(ctx, nil, fields.Collect(ec.OperationContext, sel, changeConnectionImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -6396,15 +6397,15 @@ func (ec *executionContext) _ChangeConnection(ctx context.Context, sel ast.Selec
 }
 
 func (ec *executionContext) appendChangeConnectionList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ChangeConnection) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, changeConnectionImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, changeConnectionImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendChangeConnection(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendChangeConnection(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -6412,13 +6413,13 @@ func (ec *executionContext) appendChangeConnectionList(ctx context.Context, b []
 }
 
 // appendChangeConnection reports whether no field that must have a value is null.
-func (ec *executionContext) appendChangeConnection(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.ChangeConnection) ([]byte, bool) {
+func (ec *executionContext) appendChangeConnection(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.ChangeConnection) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -6432,7 +6433,7 @@ func (ec *executionContext) appendChangeConnection(ctx context.Context, b []byte
 		case "nodes":
 			b, ok = ec.appendChangeList(ctx, b, field.Selections, obj.Nodes)
 		case "pageInfo":
-			b, ok = ec.appendPageInfo(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, pageInfoImplementors), obj.PageInfo)
+			b, ok = ec.appendPageInfo(ctx, b, fields.Collect(ec.OperationContext, field.Selections, pageInfoImplementors), obj.PageInfo)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -6458,7 +6459,7 @@ func (ec *executionContext) fieldContext_ChangeConnection_pageInfo(_ context.Con
 var changeCountImplementors = []string{"ChangeCount"}
 
 func (ec *executionContext) _ChangeCount(ctx context.Context, sel ast.SelectionSet, obj *model.ChangeCount) graphql.Marshaler {
-	b, ok := ec.appendChangeCount(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, changeCountImplementors), obj)
+	b, ok := ec.appendChangeCount(ctx, nil, fields.Collect(ec.OperationContext, sel, changeCountImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -6466,15 +6467,15 @@ func (ec *executionContext) _ChangeCount(ctx context.Context, sel ast.SelectionS
 }
 
 func (ec *executionContext) appendChangeCountList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ChangeCount) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, changeCountImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, changeCountImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendChangeCount(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendChangeCount(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -6482,13 +6483,13 @@ func (ec *executionContext) appendChangeCountList(ctx context.Context, b []byte,
 }
 
 // appendChangeCount reports whether no field that must have a value is null.
-func (ec *executionContext) appendChangeCount(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.ChangeCount) ([]byte, bool) {
+func (ec *executionContext) appendChangeCount(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.ChangeCount) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -6522,7 +6523,7 @@ func (ec *executionContext) fieldContext_ChangeCount_count(_ context.Context, fi
 var changeEdgeImplementors = []string{"ChangeEdge"}
 
 func (ec *executionContext) _ChangeEdge(ctx context.Context, sel ast.SelectionSet, obj *model.ChangeEdge) graphql.Marshaler {
-	b, ok := ec.appendChangeEdge(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, changeEdgeImplementors), obj)
+	b, ok := ec.appendChangeEdge(ctx, nil, fields.Collect(ec.OperationContext, sel, changeEdgeImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -6530,15 +6531,15 @@ func (ec *executionContext) _ChangeEdge(ctx context.Context, sel ast.SelectionSe
 }
 
 func (ec *executionContext) appendChangeEdgeList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ChangeEdge) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, changeEdgeImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, changeEdgeImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendChangeEdge(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendChangeEdge(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -6546,13 +6547,13 @@ func (ec *executionContext) appendChangeEdgeList(ctx context.Context, b []byte, 
 }
 
 // appendChangeEdge reports whether no field that must have a value is null.
-func (ec *executionContext) appendChangeEdge(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.ChangeEdge) ([]byte, bool) {
+func (ec *executionContext) appendChangeEdge(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.ChangeEdge) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -6564,7 +6565,7 @@ func (ec *executionContext) appendChangeEdge(ctx context.Context, b []byte, fiel
 		case "cursor":
 			b = appendText(b, string(obj.Cursor))
 		case "node":
-			b, ok = ec.appendChange(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, changeImplementors), obj.Node)
+			b, ok = ec.appendChange(ctx, b, fields.Collect(ec.OperationContext, field.Selections, changeImplementors), obj.Node)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -6586,7 +6587,7 @@ func (ec *executionContext) fieldContext_ChangeEdge_node(_ context.Context, fiel
 var chunkImplementors = []string{"Chunk"}
 
 func (ec *executionContext) _Chunk(ctx context.Context, sel ast.SelectionSet, obj *model.Chunk) graphql.Marshaler {
-	b, ok := ec.appendChunk(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, chunkImplementors), obj)
+	b, ok := ec.appendChunk(ctx, nil, fields.Collect(ec.OperationContext, sel, chunkImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -6594,15 +6595,15 @@ func (ec *executionContext) _Chunk(ctx context.Context, sel ast.SelectionSet, ob
 }
 
 func (ec *executionContext) appendChunkList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Chunk) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, chunkImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, chunkImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendChunk(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendChunk(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -6610,13 +6611,13 @@ func (ec *executionContext) appendChunkList(ctx context.Context, b []byte, sel a
 }
 
 // appendChunk reports whether no field that must have a value is null.
-func (ec *executionContext) appendChunk(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.Chunk) ([]byte, bool) {
+func (ec *executionContext) appendChunk(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.Chunk) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -6630,7 +6631,7 @@ func (ec *executionContext) appendChunk(ctx context.Context, b []byte, fields []
 		case "text":
 			b = appendText(b, string(obj.Text))
 		case "metadata":
-			b, ok = ec.appendChunkMetadata(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, chunkMetadataImplementors), obj.Metadata)
+			b, ok = ec.appendChunkMetadata(ctx, b, fields.Collect(ec.OperationContext, field.Selections, chunkMetadataImplementors), obj.Metadata)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -6656,7 +6657,7 @@ func (ec *executionContext) fieldContext_Chunk_metadata(_ context.Context, field
 var chunkMetadataImplementors = []string{"ChunkMetadata"}
 
 func (ec *executionContext) _ChunkMetadata(ctx context.Context, sel ast.SelectionSet, obj *model.ChunkMetadata) graphql.Marshaler {
-	b, ok := ec.appendChunkMetadata(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, chunkMetadataImplementors), obj)
+	b, ok := ec.appendChunkMetadata(ctx, nil, fields.Collect(ec.OperationContext, sel, chunkMetadataImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -6664,15 +6665,15 @@ func (ec *executionContext) _ChunkMetadata(ctx context.Context, sel ast.Selectio
 }
 
 func (ec *executionContext) appendChunkMetadataList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ChunkMetadata) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, chunkMetadataImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, chunkMetadataImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendChunkMetadata(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendChunkMetadata(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -6680,13 +6681,13 @@ func (ec *executionContext) appendChunkMetadataList(ctx context.Context, b []byt
 }
 
 // appendChunkMetadata reports whether no field that must have a value is null.
-func (ec *executionContext) appendChunkMetadata(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.ChunkMetadata) ([]byte, bool) {
+func (ec *executionContext) appendChunkMetadata(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.ChunkMetadata) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -6776,7 +6777,7 @@ func (ec *executionContext) fieldContext_ChunkMetadata_updatedAt(_ context.Conte
 var comparisonImplementors = []string{"Comparison"}
 
 func (ec *executionContext) _Comparison(ctx context.Context, sel ast.SelectionSet, obj *model.Comparison) graphql.Marshaler {
-	b, ok := ec.appendComparison(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, comparisonImplementors), obj)
+	b, ok := ec.appendComparison(ctx, nil, fields.Collect(ec.OperationContext, sel, comparisonImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -6784,15 +6785,15 @@ func (ec *executionContext) _Comparison(ctx context.Context, sel ast.SelectionSe
 }
 
 func (ec *executionContext) appendComparisonList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Comparison) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, comparisonImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, comparisonImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendComparison(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendComparison(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -6800,13 +6801,13 @@ func (ec *executionContext) appendComparisonList(ctx context.Context, b []byte, 
 }
 
 // appendComparison reports whether no field that must have a value is null.
-func (ec *executionContext) appendComparison(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.Comparison) ([]byte, bool) {
+func (ec *executionContext) appendComparison(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.Comparison) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -6882,7 +6883,7 @@ func (ec *executionContext) fieldContext_Comparison_canonicalUrl(_ context.Conte
 var comparisonConnectionImplementors = []string{"ComparisonConnection"}
 
 func (ec *executionContext) _ComparisonConnection(ctx context.Context, sel ast.SelectionSet, obj *model.ComparisonConnection) graphql.Marshaler {
-	b, ok := ec.appendComparisonConnection(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, comparisonConnectionImplementors), obj)
+	b, ok := ec.appendComparisonConnection(ctx, nil, fields.Collect(ec.OperationContext, sel, comparisonConnectionImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -6890,15 +6891,15 @@ func (ec *executionContext) _ComparisonConnection(ctx context.Context, sel ast.S
 }
 
 func (ec *executionContext) appendComparisonConnectionList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ComparisonConnection) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, comparisonConnectionImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, comparisonConnectionImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendComparisonConnection(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendComparisonConnection(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -6906,13 +6907,13 @@ func (ec *executionContext) appendComparisonConnectionList(ctx context.Context, 
 }
 
 // appendComparisonConnection reports whether no field that must have a value is null.
-func (ec *executionContext) appendComparisonConnection(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.ComparisonConnection) ([]byte, bool) {
+func (ec *executionContext) appendComparisonConnection(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.ComparisonConnection) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -6926,7 +6927,7 @@ func (ec *executionContext) appendComparisonConnection(ctx context.Context, b []
 		case "nodes":
 			b, ok = ec.appendComparisonList(ctx, b, field.Selections, obj.Nodes)
 		case "pageInfo":
-			b, ok = ec.appendPageInfo(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, pageInfoImplementors), obj.PageInfo)
+			b, ok = ec.appendPageInfo(ctx, b, fields.Collect(ec.OperationContext, field.Selections, pageInfoImplementors), obj.PageInfo)
 		case "totalCount":
 			b = strconv.AppendInt(b, int64(obj.TotalCount), 10)
 		default:
@@ -6958,7 +6959,7 @@ func (ec *executionContext) fieldContext_ComparisonConnection_totalCount(_ conte
 var comparisonEdgeImplementors = []string{"ComparisonEdge"}
 
 func (ec *executionContext) _ComparisonEdge(ctx context.Context, sel ast.SelectionSet, obj *model.ComparisonEdge) graphql.Marshaler {
-	b, ok := ec.appendComparisonEdge(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, comparisonEdgeImplementors), obj)
+	b, ok := ec.appendComparisonEdge(ctx, nil, fields.Collect(ec.OperationContext, sel, comparisonEdgeImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -6966,15 +6967,15 @@ func (ec *executionContext) _ComparisonEdge(ctx context.Context, sel ast.Selecti
 }
 
 func (ec *executionContext) appendComparisonEdgeList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ComparisonEdge) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, comparisonEdgeImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, comparisonEdgeImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendComparisonEdge(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendComparisonEdge(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -6982,13 +6983,13 @@ func (ec *executionContext) appendComparisonEdgeList(ctx context.Context, b []by
 }
 
 // appendComparisonEdge reports whether no field that must have a value is null.
-func (ec *executionContext) appendComparisonEdge(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.ComparisonEdge) ([]byte, bool) {
+func (ec *executionContext) appendComparisonEdge(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.ComparisonEdge) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -7000,7 +7001,7 @@ func (ec *executionContext) appendComparisonEdge(ctx context.Context, b []byte, 
 		case "cursor":
 			b = appendText(b, string(obj.Cursor))
 		case "node":
-			b, ok = ec.appendComparison(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, comparisonImplementors), obj.Node)
+			b, ok = ec.appendComparison(ctx, b, fields.Collect(ec.OperationContext, field.Selections, comparisonImplementors), obj.Node)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -7022,7 +7023,7 @@ func (ec *executionContext) fieldContext_ComparisonEdge_node(_ context.Context, 
 var comparisonPageImplementors = []string{"ComparisonPage"}
 
 func (ec *executionContext) _ComparisonPage(ctx context.Context, sel ast.SelectionSet, obj *model.ComparisonPage) graphql.Marshaler {
-	b, ok := ec.appendComparisonPage(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, comparisonPageImplementors), obj)
+	b, ok := ec.appendComparisonPage(ctx, nil, fields.Collect(ec.OperationContext, sel, comparisonPageImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -7030,15 +7031,15 @@ func (ec *executionContext) _ComparisonPage(ctx context.Context, sel ast.Selecti
 }
 
 func (ec *executionContext) appendComparisonPageList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ComparisonPage) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, comparisonPageImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, comparisonPageImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendComparisonPage(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendComparisonPage(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -7046,13 +7047,13 @@ func (ec *executionContext) appendComparisonPageList(ctx context.Context, b []by
 }
 
 // appendComparisonPage reports whether no field that must have a value is null.
-func (ec *executionContext) appendComparisonPage(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.ComparisonPage) ([]byte, bool) {
+func (ec *executionContext) appendComparisonPage(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.ComparisonPage) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -7064,7 +7065,7 @@ func (ec *executionContext) appendComparisonPage(ctx context.Context, b []byte, 
 		case "items":
 			b, ok = ec.appendComparisonList(ctx, b, field.Selections, obj.Items)
 		case "meta":
-			b, ok = ec.appendPageInfoByNumber(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, pageInfoByNumberImplementors), obj.Meta)
+			b, ok = ec.appendPageInfoByNumber(ctx, b, fields.Collect(ec.OperationContext, field.Selections, pageInfoByNumberImplementors), obj.Meta)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -7086,7 +7087,7 @@ func (ec *executionContext) fieldContext_ComparisonPage_meta(_ context.Context, 
 var embeddingsDocumentImplementors = []string{"EmbeddingsDocument"}
 
 func (ec *executionContext) _EmbeddingsDocument(ctx context.Context, sel ast.SelectionSet, obj *model.EmbeddingsDocument) graphql.Marshaler {
-	b, ok := ec.appendEmbeddingsDocument(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, embeddingsDocumentImplementors), obj)
+	b, ok := ec.appendEmbeddingsDocument(ctx, nil, fields.Collect(ec.OperationContext, sel, embeddingsDocumentImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -7094,15 +7095,15 @@ func (ec *executionContext) _EmbeddingsDocument(ctx context.Context, sel ast.Sel
 }
 
 func (ec *executionContext) appendEmbeddingsDocumentList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.EmbeddingsDocument) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, embeddingsDocumentImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, embeddingsDocumentImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendEmbeddingsDocument(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendEmbeddingsDocument(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -7110,13 +7111,13 @@ func (ec *executionContext) appendEmbeddingsDocumentList(ctx context.Context, b 
 }
 
 // appendEmbeddingsDocument reports whether no field that must have a value is null.
-func (ec *executionContext) appendEmbeddingsDocument(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.EmbeddingsDocument) ([]byte, bool) {
+func (ec *executionContext) appendEmbeddingsDocument(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.EmbeddingsDocument) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -7180,7 +7181,7 @@ func (ec *executionContext) fieldContext_EmbeddingsDocument_chunks(_ context.Con
 var feedImplementors = []string{"Feed"}
 
 func (ec *executionContext) _Feed(ctx context.Context, sel ast.SelectionSet, obj *model.Feed) graphql.Marshaler {
-	b, ok := ec.appendFeed(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, feedImplementors), obj)
+	b, ok := ec.appendFeed(ctx, nil, fields.Collect(ec.OperationContext, sel, feedImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -7188,15 +7189,15 @@ func (ec *executionContext) _Feed(ctx context.Context, sel ast.SelectionSet, obj
 }
 
 func (ec *executionContext) appendFeedList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Feed) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, feedImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, feedImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendFeed(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendFeed(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -7204,13 +7205,13 @@ func (ec *executionContext) appendFeedList(ctx context.Context, b []byte, sel as
 }
 
 // appendFeed reports whether no field that must have a value is null.
-func (ec *executionContext) appendFeed(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.Feed) ([]byte, bool) {
+func (ec *executionContext) appendFeed(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.Feed) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -7257,7 +7258,7 @@ func (ec *executionContext) fieldContext_Feed_credit(_ context.Context, field gr
 var pageInfoImplementors = []string{"PageInfo"}
 
 func (ec *executionContext) _PageInfo(ctx context.Context, sel ast.SelectionSet, obj *model.PageInfo) graphql.Marshaler {
-	b, ok := ec.appendPageInfo(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, pageInfoImplementors), obj)
+	b, ok := ec.appendPageInfo(ctx, nil, fields.Collect(ec.OperationContext, sel, pageInfoImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -7265,15 +7266,15 @@ func (ec *executionContext) _PageInfo(ctx context.Context, sel ast.SelectionSet,
 }
 
 func (ec *executionContext) appendPageInfoList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.PageInfo) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, pageInfoImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, pageInfoImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendPageInfo(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendPageInfo(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -7281,13 +7282,13 @@ func (ec *executionContext) appendPageInfoList(ctx context.Context, b []byte, se
 }
 
 // appendPageInfo reports whether no field that must have a value is null.
-func (ec *executionContext) appendPageInfo(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.PageInfo) ([]byte, bool) {
+func (ec *executionContext) appendPageInfo(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.PageInfo) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -7347,7 +7348,7 @@ func (ec *executionContext) fieldContext_PageInfo_endCursor(_ context.Context, f
 var pageInfoByNumberImplementors = []string{"PageInfoByNumber"}
 
 func (ec *executionContext) _PageInfoByNumber(ctx context.Context, sel ast.SelectionSet, obj *model.PageInfoByNumber) graphql.Marshaler {
-	b, ok := ec.appendPageInfoByNumber(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, pageInfoByNumberImplementors), obj)
+	b, ok := ec.appendPageInfoByNumber(ctx, nil, fields.Collect(ec.OperationContext, sel, pageInfoByNumberImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -7355,15 +7356,15 @@ func (ec *executionContext) _PageInfoByNumber(ctx context.Context, sel ast.Selec
 }
 
 func (ec *executionContext) appendPageInfoByNumberList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.PageInfoByNumber) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, pageInfoByNumberImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, pageInfoByNumberImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendPageInfoByNumber(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendPageInfoByNumber(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -7371,13 +7372,13 @@ func (ec *executionContext) appendPageInfoByNumberList(ctx context.Context, b []
 }
 
 // appendPageInfoByNumber reports whether no field that must have a value is null.
-func (ec *executionContext) appendPageInfoByNumber(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.PageInfoByNumber) ([]byte, bool) {
+func (ec *executionContext) appendPageInfoByNumber(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.PageInfoByNumber) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -7423,7 +7424,7 @@ func (ec *executionContext) fieldContext_PageInfoByNumber_pages(_ context.Contex
 var priceChangeImplementors = []string{"PriceChange"}
 
 func (ec *executionContext) _PriceChange(ctx context.Context, sel ast.SelectionSet, obj *model.PriceChange) graphql.Marshaler {
-	b, ok := ec.appendPriceChange(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, priceChangeImplementors), obj)
+	b, ok := ec.appendPriceChange(ctx, nil, fields.Collect(ec.OperationContext, sel, priceChangeImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -7431,15 +7432,15 @@ func (ec *executionContext) _PriceChange(ctx context.Context, sel ast.SelectionS
 }
 
 func (ec *executionContext) appendPriceChangeList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.PriceChange) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, priceChangeImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, priceChangeImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendPriceChange(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendPriceChange(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -7447,13 +7448,13 @@ func (ec *executionContext) appendPriceChangeList(ctx context.Context, b []byte,
 }
 
 // appendPriceChange reports whether no field that must have a value is null.
-func (ec *executionContext) appendPriceChange(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.PriceChange) ([]byte, bool) {
+func (ec *executionContext) appendPriceChange(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.PriceChange) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -7505,7 +7506,7 @@ func (ec *executionContext) fieldContext_PriceChange_previousPrice(_ context.Con
 var priceChangeCountImplementors = []string{"PriceChangeCount"}
 
 func (ec *executionContext) _PriceChangeCount(ctx context.Context, sel ast.SelectionSet, obj *model.PriceChangeCount) graphql.Marshaler {
-	b, ok := ec.appendPriceChangeCount(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, priceChangeCountImplementors), obj)
+	b, ok := ec.appendPriceChangeCount(ctx, nil, fields.Collect(ec.OperationContext, sel, priceChangeCountImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -7513,15 +7514,15 @@ func (ec *executionContext) _PriceChangeCount(ctx context.Context, sel ast.Selec
 }
 
 func (ec *executionContext) appendPriceChangeCountList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.PriceChangeCount) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, priceChangeCountImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, priceChangeCountImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendPriceChangeCount(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendPriceChangeCount(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -7529,13 +7530,13 @@ func (ec *executionContext) appendPriceChangeCountList(ctx context.Context, b []
 }
 
 // appendPriceChangeCount reports whether no field that must have a value is null.
-func (ec *executionContext) appendPriceChangeCount(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.PriceChangeCount) ([]byte, bool) {
+func (ec *executionContext) appendPriceChangeCount(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.PriceChangeCount) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -7575,7 +7576,7 @@ func (ec *executionContext) fieldContext_PriceChangeCount_count(_ context.Contex
 var publicationImplementors = []string{"Publication"}
 
 func (ec *executionContext) _Publication(ctx context.Context, sel ast.SelectionSet, obj *model.Publication) graphql.Marshaler {
-	b, ok := ec.appendPublication(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, publicationImplementors), obj)
+	b, ok := ec.appendPublication(ctx, nil, fields.Collect(ec.OperationContext, sel, publicationImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -7583,15 +7584,15 @@ func (ec *executionContext) _Publication(ctx context.Context, sel ast.SelectionS
 }
 
 func (ec *executionContext) appendPublicationList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Publication) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, publicationImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, publicationImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendPublication(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendPublication(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -7599,13 +7600,13 @@ func (ec *executionContext) appendPublicationList(ctx context.Context, b []byte,
 }
 
 // appendPublication reports whether no field that must have a value is null.
-func (ec *executionContext) appendPublication(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.Publication) ([]byte, bool) {
+func (ec *executionContext) appendPublication(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.Publication) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -7675,7 +7676,7 @@ func (ec *executionContext) fieldContext_Publication_events(_ context.Context, f
 var retiredToolImplementors = []string{"RetiredTool", "ComparedTool"}
 
 func (ec *executionContext) _RetiredTool(ctx context.Context, sel ast.SelectionSet, obj *model.RetiredTool) graphql.Marshaler {
-	b, ok := ec.appendRetiredTool(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, retiredToolImplementors), obj)
+	b, ok := ec.appendRetiredTool(ctx, nil, fields.Collect(ec.OperationContext, sel, retiredToolImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -7683,15 +7684,15 @@ func (ec *executionContext) _RetiredTool(ctx context.Context, sel ast.SelectionS
 }
 
 func (ec *executionContext) appendRetiredToolList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.RetiredTool) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, retiredToolImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, retiredToolImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendRetiredTool(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendRetiredTool(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -7699,13 +7700,13 @@ func (ec *executionContext) appendRetiredToolList(ctx context.Context, b []byte,
 }
 
 // appendRetiredTool reports whether no field that must have a value is null.
-func (ec *executionContext) appendRetiredTool(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.RetiredTool) ([]byte, bool) {
+func (ec *executionContext) appendRetiredTool(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.RetiredTool) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -7730,7 +7731,7 @@ func (ec *executionContext) appendRetiredTool(ctx context.Context, b []byte, fie
 		case "categorySlug":
 			b = appendText(b, string(obj.CategorySlug))
 		case "category":
-			b, ok = ec.appendCategory(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, categoryImplementors), obj.Category)
+			b, ok = ec.appendCategory(ctx, b, fields.Collect(ec.OperationContext, field.Selections, categoryImplementors), obj.Category)
 		case "reason":
 			b = appendText(b, string(obj.Reason))
 		case "retiredAt":
@@ -7784,7 +7785,7 @@ func (ec *executionContext) fieldContext_RetiredTool_note(_ context.Context, fie
 var retiredToolConnectionImplementors = []string{"RetiredToolConnection"}
 
 func (ec *executionContext) _RetiredToolConnection(ctx context.Context, sel ast.SelectionSet, obj *model.RetiredToolConnection) graphql.Marshaler {
-	b, ok := ec.appendRetiredToolConnection(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, retiredToolConnectionImplementors), obj)
+	b, ok := ec.appendRetiredToolConnection(ctx, nil, fields.Collect(ec.OperationContext, sel, retiredToolConnectionImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -7792,15 +7793,15 @@ func (ec *executionContext) _RetiredToolConnection(ctx context.Context, sel ast.
 }
 
 func (ec *executionContext) appendRetiredToolConnectionList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.RetiredToolConnection) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, retiredToolConnectionImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, retiredToolConnectionImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendRetiredToolConnection(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendRetiredToolConnection(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -7808,13 +7809,13 @@ func (ec *executionContext) appendRetiredToolConnectionList(ctx context.Context,
 }
 
 // appendRetiredToolConnection reports whether no field that must have a value is null.
-func (ec *executionContext) appendRetiredToolConnection(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.RetiredToolConnection) ([]byte, bool) {
+func (ec *executionContext) appendRetiredToolConnection(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.RetiredToolConnection) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -7828,7 +7829,7 @@ func (ec *executionContext) appendRetiredToolConnection(ctx context.Context, b [
 		case "nodes":
 			b, ok = ec.appendRetiredToolList(ctx, b, field.Selections, obj.Nodes)
 		case "pageInfo":
-			b, ok = ec.appendPageInfo(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, pageInfoImplementors), obj.PageInfo)
+			b, ok = ec.appendPageInfo(ctx, b, fields.Collect(ec.OperationContext, field.Selections, pageInfoImplementors), obj.PageInfo)
 		case "totalCount":
 			b = strconv.AppendInt(b, int64(obj.TotalCount), 10)
 		default:
@@ -7860,7 +7861,7 @@ func (ec *executionContext) fieldContext_RetiredToolConnection_totalCount(_ cont
 var retiredToolEdgeImplementors = []string{"RetiredToolEdge"}
 
 func (ec *executionContext) _RetiredToolEdge(ctx context.Context, sel ast.SelectionSet, obj *model.RetiredToolEdge) graphql.Marshaler {
-	b, ok := ec.appendRetiredToolEdge(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, retiredToolEdgeImplementors), obj)
+	b, ok := ec.appendRetiredToolEdge(ctx, nil, fields.Collect(ec.OperationContext, sel, retiredToolEdgeImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -7868,15 +7869,15 @@ func (ec *executionContext) _RetiredToolEdge(ctx context.Context, sel ast.Select
 }
 
 func (ec *executionContext) appendRetiredToolEdgeList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.RetiredToolEdge) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, retiredToolEdgeImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, retiredToolEdgeImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendRetiredToolEdge(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendRetiredToolEdge(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -7884,13 +7885,13 @@ func (ec *executionContext) appendRetiredToolEdgeList(ctx context.Context, b []b
 }
 
 // appendRetiredToolEdge reports whether no field that must have a value is null.
-func (ec *executionContext) appendRetiredToolEdge(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.RetiredToolEdge) ([]byte, bool) {
+func (ec *executionContext) appendRetiredToolEdge(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.RetiredToolEdge) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -7902,7 +7903,7 @@ func (ec *executionContext) appendRetiredToolEdge(ctx context.Context, b []byte,
 		case "cursor":
 			b = appendText(b, string(obj.Cursor))
 		case "node":
-			b, ok = ec.appendRetiredTool(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, retiredToolImplementors), obj.Node)
+			b, ok = ec.appendRetiredTool(ctx, b, fields.Collect(ec.OperationContext, field.Selections, retiredToolImplementors), obj.Node)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -7924,7 +7925,7 @@ func (ec *executionContext) fieldContext_RetiredToolEdge_node(_ context.Context,
 var retiredToolPageImplementors = []string{"RetiredToolPage"}
 
 func (ec *executionContext) _RetiredToolPage(ctx context.Context, sel ast.SelectionSet, obj *model.RetiredToolPage) graphql.Marshaler {
-	b, ok := ec.appendRetiredToolPage(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, retiredToolPageImplementors), obj)
+	b, ok := ec.appendRetiredToolPage(ctx, nil, fields.Collect(ec.OperationContext, sel, retiredToolPageImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -7932,15 +7933,15 @@ func (ec *executionContext) _RetiredToolPage(ctx context.Context, sel ast.Select
 }
 
 func (ec *executionContext) appendRetiredToolPageList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.RetiredToolPage) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, retiredToolPageImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, retiredToolPageImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendRetiredToolPage(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendRetiredToolPage(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -7948,13 +7949,13 @@ func (ec *executionContext) appendRetiredToolPageList(ctx context.Context, b []b
 }
 
 // appendRetiredToolPage reports whether no field that must have a value is null.
-func (ec *executionContext) appendRetiredToolPage(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.RetiredToolPage) ([]byte, bool) {
+func (ec *executionContext) appendRetiredToolPage(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.RetiredToolPage) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -7966,7 +7967,7 @@ func (ec *executionContext) appendRetiredToolPage(ctx context.Context, b []byte,
 		case "items":
 			b, ok = ec.appendRetiredToolList(ctx, b, field.Selections, obj.Items)
 		case "meta":
-			b, ok = ec.appendPageInfoByNumber(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, pageInfoByNumberImplementors), obj.Meta)
+			b, ok = ec.appendPageInfoByNumber(ctx, b, fields.Collect(ec.OperationContext, field.Selections, pageInfoByNumberImplementors), obj.Meta)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -7988,7 +7989,7 @@ func (ec *executionContext) fieldContext_RetiredToolPage_meta(_ context.Context,
 var scoreBinImplementors = []string{"ScoreBin"}
 
 func (ec *executionContext) _ScoreBin(ctx context.Context, sel ast.SelectionSet, obj *model.ScoreBin) graphql.Marshaler {
-	b, ok := ec.appendScoreBin(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, scoreBinImplementors), obj)
+	b, ok := ec.appendScoreBin(ctx, nil, fields.Collect(ec.OperationContext, sel, scoreBinImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -7996,15 +7997,15 @@ func (ec *executionContext) _ScoreBin(ctx context.Context, sel ast.SelectionSet,
 }
 
 func (ec *executionContext) appendScoreBinList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ScoreBin) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, scoreBinImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, scoreBinImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendScoreBin(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendScoreBin(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -8012,13 +8013,13 @@ func (ec *executionContext) appendScoreBinList(ctx context.Context, b []byte, se
 }
 
 // appendScoreBin reports whether no field that must have a value is null.
-func (ec *executionContext) appendScoreBin(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.ScoreBin) ([]byte, bool) {
+func (ec *executionContext) appendScoreBin(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.ScoreBin) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -8058,7 +8059,7 @@ func (ec *executionContext) fieldContext_ScoreBin_count(_ context.Context, field
 var statisticsImplementors = []string{"Statistics"}
 
 func (ec *executionContext) _Statistics(ctx context.Context, sel ast.SelectionSet, obj *model.Statistics) graphql.Marshaler {
-	b, ok := ec.appendStatistics(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, statisticsImplementors), obj)
+	b, ok := ec.appendStatistics(ctx, nil, fields.Collect(ec.OperationContext, sel, statisticsImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -8066,15 +8067,15 @@ func (ec *executionContext) _Statistics(ctx context.Context, sel ast.SelectionSe
 }
 
 func (ec *executionContext) appendStatisticsList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Statistics) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, statisticsImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, statisticsImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendStatistics(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendStatistics(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -8082,13 +8083,13 @@ func (ec *executionContext) appendStatisticsList(ctx context.Context, b []byte, 
 }
 
 // appendStatistics reports whether no field that must have a value is null.
-func (ec *executionContext) appendStatistics(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.Statistics) ([]byte, bool) {
+func (ec *executionContext) appendStatistics(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.Statistics) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -8153,7 +8154,7 @@ func (ec *executionContext) fieldContext_Statistics_comparisonsTotal(_ context.C
 var toolImplementors = []string{"Tool", "ComparedTool"}
 
 func (ec *executionContext) _Tool(ctx context.Context, sel ast.SelectionSet, obj *model.Tool) graphql.Marshaler {
-	b, ok := ec.appendTool(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, toolImplementors), obj)
+	b, ok := ec.appendTool(ctx, nil, fields.Collect(ec.OperationContext, sel, toolImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -8161,15 +8162,15 @@ func (ec *executionContext) _Tool(ctx context.Context, sel ast.SelectionSet, obj
 }
 
 func (ec *executionContext) appendToolList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Tool) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, toolImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, toolImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendTool(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendTool(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -8177,13 +8178,13 @@ func (ec *executionContext) appendToolList(ctx context.Context, b []byte, sel as
 }
 
 // appendTool reports whether no field that must have a value is null.
-func (ec *executionContext) appendTool(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.Tool) ([]byte, bool) {
+func (ec *executionContext) appendTool(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.Tool) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -8201,7 +8202,7 @@ func (ec *executionContext) appendTool(ctx context.Context, b []byte, fields []g
 		case "categorySlug":
 			b = appendText(b, string(obj.CategorySlug))
 		case "category":
-			b, ok = ec.appendCategory(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, categoryImplementors), obj.Category)
+			b, ok = ec.appendCategory(ctx, b, fields.Collect(ec.OperationContext, field.Selections, categoryImplementors), obj.Category)
 		case "icp":
 			b = appendText(b, string(obj.Icp))
 		case "icpCode":
@@ -8272,7 +8273,7 @@ func (ec *executionContext) appendTool(ctx context.Context, b []byte, fields []g
 			if obj.Embeddings == nil {
 				b = append(b, "null"...)
 			} else {
-				b, ok = ec.appendEmbeddingsDocument(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, embeddingsDocumentImplementors), obj.Embeddings)
+				b, ok = ec.appendEmbeddingsDocument(ctx, b, fields.Collect(ec.OperationContext, field.Selections, embeddingsDocumentImplementors), obj.Embeddings)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
@@ -8386,7 +8387,7 @@ func (ec *executionContext) fieldContext_Tool_embeddings(_ context.Context, fiel
 var toolConnectionImplementors = []string{"ToolConnection"}
 
 func (ec *executionContext) _ToolConnection(ctx context.Context, sel ast.SelectionSet, obj *model.ToolConnection) graphql.Marshaler {
-	b, ok := ec.appendToolConnection(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, toolConnectionImplementors), obj)
+	b, ok := ec.appendToolConnection(ctx, nil, fields.Collect(ec.OperationContext, sel, toolConnectionImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -8394,15 +8395,15 @@ func (ec *executionContext) _ToolConnection(ctx context.Context, sel ast.Selecti
 }
 
 func (ec *executionContext) appendToolConnectionList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ToolConnection) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, toolConnectionImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, toolConnectionImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendToolConnection(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendToolConnection(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -8410,13 +8411,13 @@ func (ec *executionContext) appendToolConnectionList(ctx context.Context, b []by
 }
 
 // appendToolConnection reports whether no field that must have a value is null.
-func (ec *executionContext) appendToolConnection(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.ToolConnection) ([]byte, bool) {
+func (ec *executionContext) appendToolConnection(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.ToolConnection) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -8430,7 +8431,7 @@ func (ec *executionContext) appendToolConnection(ctx context.Context, b []byte, 
 		case "nodes":
 			b, ok = ec.appendToolList(ctx, b, field.Selections, obj.Nodes)
 		case "pageInfo":
-			b, ok = ec.appendPageInfo(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, pageInfoImplementors), obj.PageInfo)
+			b, ok = ec.appendPageInfo(ctx, b, fields.Collect(ec.OperationContext, field.Selections, pageInfoImplementors), obj.PageInfo)
 		case "totalCount":
 			b = strconv.AppendInt(b, int64(obj.TotalCount), 10)
 		default:
@@ -8462,7 +8463,7 @@ func (ec *executionContext) fieldContext_ToolConnection_totalCount(_ context.Con
 var toolEdgeImplementors = []string{"ToolEdge"}
 
 func (ec *executionContext) _ToolEdge(ctx context.Context, sel ast.SelectionSet, obj *model.ToolEdge) graphql.Marshaler {
-	b, ok := ec.appendToolEdge(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, toolEdgeImplementors), obj)
+	b, ok := ec.appendToolEdge(ctx, nil, fields.Collect(ec.OperationContext, sel, toolEdgeImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -8470,15 +8471,15 @@ func (ec *executionContext) _ToolEdge(ctx context.Context, sel ast.SelectionSet,
 }
 
 func (ec *executionContext) appendToolEdgeList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ToolEdge) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, toolEdgeImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, toolEdgeImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendToolEdge(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendToolEdge(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -8486,13 +8487,13 @@ func (ec *executionContext) appendToolEdgeList(ctx context.Context, b []byte, se
 }
 
 // appendToolEdge reports whether no field that must have a value is null.
-func (ec *executionContext) appendToolEdge(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.ToolEdge) ([]byte, bool) {
+func (ec *executionContext) appendToolEdge(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.ToolEdge) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -8504,7 +8505,7 @@ func (ec *executionContext) appendToolEdge(ctx context.Context, b []byte, fields
 		case "cursor":
 			b = appendText(b, string(obj.Cursor))
 		case "node":
-			b, ok = ec.appendTool(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, toolImplementors), obj.Node)
+			b, ok = ec.appendTool(ctx, b, fields.Collect(ec.OperationContext, field.Selections, toolImplementors), obj.Node)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -8526,7 +8527,7 @@ func (ec *executionContext) fieldContext_ToolEdge_node(_ context.Context, field 
 var toolGroupImplementors = []string{"ToolGroup"}
 
 func (ec *executionContext) _ToolGroup(ctx context.Context, sel ast.SelectionSet, obj *model.ToolGroup) graphql.Marshaler {
-	b, ok := ec.appendToolGroup(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, toolGroupImplementors), obj)
+	b, ok := ec.appendToolGroup(ctx, nil, fields.Collect(ec.OperationContext, sel, toolGroupImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -8534,15 +8535,15 @@ func (ec *executionContext) _ToolGroup(ctx context.Context, sel ast.SelectionSet
 }
 
 func (ec *executionContext) appendToolGroupList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ToolGroup) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, toolGroupImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, toolGroupImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendToolGroup(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendToolGroup(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -8550,13 +8551,13 @@ func (ec *executionContext) appendToolGroupList(ctx context.Context, b []byte, s
 }
 
 // appendToolGroup reports whether no field that must have a value is null.
-func (ec *executionContext) appendToolGroup(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.ToolGroup) ([]byte, bool) {
+func (ec *executionContext) appendToolGroup(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.ToolGroup) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -8635,7 +8636,7 @@ func (ec *executionContext) fieldContext_ToolGroup_maxScore(_ context.Context, f
 var toolMomentImplementors = []string{"ToolMoment"}
 
 func (ec *executionContext) _ToolMoment(ctx context.Context, sel ast.SelectionSet, obj *model.ToolMoment) graphql.Marshaler {
-	b, ok := ec.appendToolMoment(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, toolMomentImplementors), obj)
+	b, ok := ec.appendToolMoment(ctx, nil, fields.Collect(ec.OperationContext, sel, toolMomentImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -8643,15 +8644,15 @@ func (ec *executionContext) _ToolMoment(ctx context.Context, sel ast.SelectionSe
 }
 
 func (ec *executionContext) appendToolMomentList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ToolMoment) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, toolMomentImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, toolMomentImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendToolMoment(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendToolMoment(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -8659,13 +8660,13 @@ func (ec *executionContext) appendToolMomentList(ctx context.Context, b []byte, 
 }
 
 // appendToolMoment reports whether no field that must have a value is null.
-func (ec *executionContext) appendToolMoment(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.ToolMoment) ([]byte, bool) {
+func (ec *executionContext) appendToolMoment(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.ToolMoment) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -8718,7 +8719,7 @@ func (ec *executionContext) fieldContext_ToolMoment_score(_ context.Context, fie
 var toolPageImplementors = []string{"ToolPage"}
 
 func (ec *executionContext) _ToolPage(ctx context.Context, sel ast.SelectionSet, obj *model.ToolPage) graphql.Marshaler {
-	b, ok := ec.appendToolPage(ctx, nil, graphql.CollectFields(ec.OperationContext, sel, toolPageImplementors), obj)
+	b, ok := ec.appendToolPage(ctx, nil, fields.Collect(ec.OperationContext, sel, toolPageImplementors), obj)
 	if !ok {
 		return graphql.Null
 	}
@@ -8726,15 +8727,15 @@ func (ec *executionContext) _ToolPage(ctx context.Context, sel ast.SelectionSet,
 }
 
 func (ec *executionContext) appendToolPageList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ToolPage) ([]byte, bool) {
-	fields := graphql.CollectFields(ec.OperationContext, sel, toolPageImplementors)
+	collected := fields.Collect(ec.OperationContext, sel, toolPageImplementors)
 	const expected = 48 // bytes for each field
-	b = append(slices.Grow(b, expected*len(fields)*len(list)), '[')
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
 	for i, obj := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var ok bool
-		if b, ok = ec.appendToolPage(ctx, b, fields, obj); !ok {
+		if b, ok = ec.appendToolPage(ctx, b, collected, obj); !ok {
 			return b, false
 		}
 	}
@@ -8742,13 +8743,13 @@ func (ec *executionContext) appendToolPageList(ctx context.Context, b []byte, se
 }
 
 // appendToolPage reports whether no field that must have a value is null.
-func (ec *executionContext) appendToolPage(ctx context.Context, b []byte, fields []graphql.CollectedField, obj *model.ToolPage) ([]byte, bool) {
+func (ec *executionContext) appendToolPage(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.ToolPage) ([]byte, bool) {
 	if obj == nil {
 		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
 		return b, false
 	}
 	b = append(b, '{')
-	for i, field := range fields {
+	for i, field := range collected {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -8760,7 +8761,7 @@ func (ec *executionContext) appendToolPage(ctx context.Context, b []byte, fields
 		case "items":
 			b, ok = ec.appendToolList(ctx, b, field.Selections, obj.Items)
 		case "meta":
-			b, ok = ec.appendPageInfoByNumber(ctx, b, graphql.CollectFields(ec.OperationContext, field.Selections, pageInfoByNumberImplementors), obj.Meta)
+			b, ok = ec.appendPageInfoByNumber(ctx, b, fields.Collect(ec.OperationContext, field.Selections, pageInfoByNumberImplementors), obj.Meta)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}

@@ -41,6 +41,7 @@ type Cache struct {
 
 	flightsMu  sync.Mutex
 	flights    map[key]*flight
+	idle       chan func() // goroutines that wait for an execution
 	publishing sync.Mutex
 	renewing   sync.Mutex // one at a time
 	renewed    int        // how many responses are executed again for a new release
@@ -83,7 +84,7 @@ const itemWeight = 500
 
 // New returns a cache of up to size bytes, which signs its tags with a secret.
 func New(size int64, secret []byte, log *slog.Logger) *Cache {
-	c := &Cache{size: size, log: log, secret: secret, flights: map[key]*flight{}, renewed: maxRenewed}
+	c := &Cache{size: size, log: log, secret: secret, flights: map[key]*flight{}, idle: make(chan func()), renewed: maxRenewed}
 	c.items = otter.Must(&otter.Options[key, *item]{
 		MaximumWeight: uint64(size),
 		Weigher:       func(_ key, value *item) uint32 { return value.weight },
@@ -119,14 +120,14 @@ func (c *Cache) Get(ctx context.Context, q Key, work Execute) (Response, error) 
 	}
 	c.Misses.Add(1)
 	f, first := c.join(ctx, k, work)
-	wait, cancel := context.WithTimeout(ctx, maxWait) // a frozen database ignores deadlines
-	defer cancel()
+	frozen := time.NewTimer(maxWait) // a frozen database ignores deadlines
+	defer frozen.Stop()
 	select {
-	case <-wait.Done():
+	case <-ctx.Done():
 		c.leave(k, f)
-		if ctx.Err() != nil {
-			return Response{}, ctx.Err()
-		}
+		return Response{}, ctx.Err()
+	case <-frozen.C:
+		c.leave(k, f)
 		c.log.ErrorContext(ctx, "response not ready in time", "operation", name(q), "cause", "still executing after "+maxWait.String(), "request_id", problem.RequestID(ctx))
 		return Response{}, problem.New(problem.Timeout, "The request took too long.")
 	case <-f.done:
@@ -170,15 +171,40 @@ func (c *Cache) join(ctx context.Context, k key, work Execute) (f *flight, first
 	// The first caller may leave while others wait.
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	f.stop = stop
-	go func() {
+	c.start(func() {
 		defer stop()
 		f.entry, f.err = c.fill(working, k.query, work)
 		c.flightsMu.Lock()
 		c.removeFlight(k, f) // before done is closed: later requests find the response cached, or try again
 		c.flightsMu.Unlock()
 		close(f.done)
-	}()
+	})
 	return f, true
+}
+
+// idleTime is how long a goroutine waits for its next execution.
+const idleTime = time.Second
+
+// start runs an execution on a goroutine that has finished another one, if there
+// is one: its stack has already grown, which costs more than a short execution.
+func (c *Cache) start(execution func()) {
+	select {
+	case c.idle <- execution:
+	default:
+		go func() {
+			wait := time.NewTimer(idleTime)
+			defer wait.Stop()
+			for {
+				execution()
+				wait.Reset(idleTime)
+				select {
+				case execution = <-c.idle:
+				case <-wait.C:
+					return
+				}
+			}
+		}()
+	}
 }
 
 // leave stops waiting for a flight. An execution that nobody waits for is

@@ -9,7 +9,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"hash"
 	"io"
 	"maps"
 	"net/http"
@@ -31,14 +30,17 @@ type Entry struct {
 	header http.Header // except for what depends on the encoding
 	forms  [numberOfCodings]form
 	held   int // bytes that its Execute holds on to
+
+	secret []byte // signs the tags; nil for files that are public anyway
+	query  Key
 }
 
-// form is the response in one encoding: its bytes are encoded once, on first
-// use, and its headers are ready to be sent.
+// form is the response in one encoding. Its bytes and its tag are made once, on
+// first use; its headers are then ready to be sent.
 type form struct {
-	once        sync.Once
-	body        []byte
-	length, tag []string
+	encoding, tagging sync.Once
+	body              []byte
+	length, tag       []string
 }
 
 // NewEntry makes an entry of a body and headers, neither of which may change
@@ -49,7 +51,6 @@ func NewEntry(body []byte, header http.Header) *Entry {
 	e := &Entry{header: header}
 	plain := &e.forms[identity]
 	plain.body, plain.length = body, []string{strconv.Itoa(len(body))}
-	e.setTags(sha256.New(), Key{})
 	return e
 }
 
@@ -59,35 +60,39 @@ func (e *Entry) Holding(bytes int) *Entry {
 	return e
 }
 
-// sign replaces the tags by keyed ones. They depend on the body, the query
-// and the encoding alone, so every server and restart gives the same; without
-// the secret, nobody can compute the tag of a body that they have not received.
+// sign makes the tags keyed ones. They depend on the body, the query and the
+// encoding alone, so every server and restart gives the same; without the
+// secret, nobody can compute the tag of a body that they have not received.
 // Otherwise a list of the tags of all plausible bodies in If-None-Match would
 // turn a free 304 into a response.
-func (e *Entry) sign(secret []byte, q Key) { e.setTags(hmac.New(sha256.New, secret), q) }
+func (e *Entry) sign(secret []byte, q Key) { e.secret, e.query = secret, q }
 
 // tagBytes is how much of a hash makes a tag: 120 bits.
 const tagBytes = 15
 
-func (e *Entry) setTags(hash hash.Hash, q Key) {
-	body := sha256.Sum256(e.forms[identity].body)
-	for c := range numberOfCodings {
-		hash.Reset()
-		for _, part := range []string{string(body[:]), q.Operation, q.Variables, c.String()} {
+// tagged returns the tag of an encoding: a strong one, because another encoding
+// is another sequence of bytes.
+func (e *Entry) tagged(c coding) []string {
+	f := &e.forms[c]
+	f.tagging.Do(func() {
+		hash := hmac.New(sha256.New, e.secret)
+		body := sha256.Sum256(e.forms[identity].body)
+		text := make([]byte, 0, 256)
+		for _, part := range [...]string{string(body[:]), e.query.Operation, e.query.Variables, c.String()} {
 			// Lengths keep parts apart that would read the same when joined.
-			_ = binary.Write(hash, binary.BigEndian, uint64(len(part)))
-			hash.Write([]byte(part))
+			text = append(binary.BigEndian.AppendUint64(text, uint64(len(part))), part...)
 		}
-		// A strong tag: another encoding is another sequence of bytes.
-		e.forms[c].tag = []string{`"` + base64.RawURLEncoding.EncodeToString(hash.Sum(nil)[:tagBytes]) + `"`}
-	}
+		hash.Write(text)
+		f.tag = []string{`"` + base64.RawURLEncoding.EncodeToString(hash.Sum(text[:0])[:tagBytes]) + `"`}
+	})
+	return f.tag
 }
 
 // in returns the response in an encoding.
 func (e *Entry) in(c coding) *form {
 	f := &e.forms[c]
 	if c != identity {
-		f.once.Do(func() {
+		f.encoding.Do(func() {
 			f.body = c.encode(e.forms[identity].body)
 			f.length = []string{strconv.Itoa(len(f.body))}
 		})
@@ -135,8 +140,9 @@ func (e *Entry) Write(w http.ResponseWriter, r *http.Request) error {
 	header := w.Header()
 	maps.Copy(header, e.header)
 	if r.Method != http.MethodPost {
-		header["Etag"] = e.forms[c].tag
-		if tags := r.Header["If-None-Match"]; tags != nil && matches(tags, e.forms[c].tag[0]) {
+		tag := e.tagged(c)
+		header["Etag"] = tag
+		if tags := r.Header["If-None-Match"]; tags != nil && matches(tags, tag[0]) {
 			delete(header, "Content-Type")
 			w.WriteHeader(http.StatusNotModified)
 			return nil

@@ -1,0 +1,74 @@
+// Package fields collects the fields of selections: once for all operations of
+// a document, where gqlgen does it again for each.
+package fields
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/ast"
+)
+
+// extension is the name under which operations share what is collected.
+const extension = "collected fields"
+
+// collected holds the fields of a document's selections. Selections are compared
+// by their content, because gqlgen copies them.
+type collected struct {
+	mu   sync.RWMutex
+	sets map[setKey][]collectedSet
+}
+
+type setKey struct {
+	first ast.Selection
+	types [maxTypes]string
+}
+
+// maxTypes is more than the interfaces of any object, and itself.
+const maxTypes = 4
+
+type collectedSet struct {
+	set    ast.SelectionSet
+	fields []graphql.CollectedField
+}
+
+// Share returns extensions for the operations of a document without directives:
+// their fields depend on no variables.
+func Share() map[string]any {
+	return map[string]any{extension: &collected{sets: map[setKey][]collectedSet{}}}
+}
+
+// Collect returns the fields of a selection that apply to an object of one of
+// the types; to any object without types.
+func Collect(op *graphql.OperationContext, set ast.SelectionSet, types []string) []graphql.CollectedField {
+	shared, ok := op.Extensions[extension].(*collected)
+	if !ok || len(set) == 0 || len(types) > maxTypes {
+		return graphql.CollectFields(op, set, types)
+	}
+	key := setKey{first: set[0]}
+	copy(key.types[:], types)
+	shared.mu.RLock()
+	fields, found := find(shared.sets[key], set)
+	shared.mu.RUnlock()
+	if found {
+		return fields
+	}
+	fields = graphql.CollectFields(op, set, types)
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if known, found := find(shared.sets[key], set); found {
+		return known // others hold on to it already
+	}
+	shared.sets[key] = append(shared.sets[key], collectedSet{set, fields})
+	return fields
+}
+
+func find(sets []collectedSet, set ast.SelectionSet) ([]graphql.CollectedField, bool) {
+	for _, known := range sets {
+		if slices.Equal(known.set, set) {
+			return known.fields, true
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,57 @@
+package rest_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"palmares/ent"
+	"palmares/graph"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/cache"
+	"palmares/internal/dev/testkit"
+	"palmares/rest"
+)
+
+// BenchmarkUncached measures requests that are not in the cache, without
+// net/http: the cache has room for a few of 5,000 responses only.
+func BenchmarkUncached(b *testing.B) {
+	s := testkit.Open(b, testkit.SQLite(b))
+	var catalog bytes.Buffer
+	testkit.Check(b, synth.Write(b.Context(), &catalog, synth.Options{Tools: 5_000, Seed: 1}))
+	_, err := feed.Import(b.Context(), s, bytes.NewReader(catalog.Bytes()), feed.Options{})
+	testkit.Check(b, err)
+	log := slog.New(slog.DiscardHandler)
+	go s.Watch(b.Context(), log, func(*ent.Release) bool { return true }) // as a server does
+	executor := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log, Cache: cache.New(64<<20, nil, log)})
+	testkit.Check(b, executor.Preload(b.Context()))
+	handler, err := rest.NewHandler(config, executor, cache.New(100<<10, nil, log))
+	testkit.Check(b, err)
+	var slugs []string
+	for page := range 5 {
+		var body struct{ Data []struct{ Slug string } }
+		testkit.Check(b, json.Unmarshal(serve(handler, request(http.MethodGet, fmt.Sprintf("/api/v1/pricing?limit=200&page=%d", page+1))).Body.Bytes(), &body))
+		for _, item := range body.Data {
+			slugs = append(slugs, item.Slug)
+		}
+	}
+	for name, path := range map[string]func(i int) string{
+		"tool": func(i int) string { return "/api/v1/tools/" + slugs[i%len(slugs)] },
+		"list": func(i int) string { return fmt.Sprintf("/api/v1/tools?page=%d&score_min=%.6f", 1+i%5, float64(i%10_000)/10_000) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				w := &httptest.ResponseRecorder{HeaderMap: http.Header{}}
+				if handler.ServeHTTP(w, request(http.MethodGet, path(i))); w.Code != http.StatusOK {
+					b.Fatalf("got %d, want 200", w.Code)
+				}
+			}
+		})
+	}
+}
