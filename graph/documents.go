@@ -38,6 +38,7 @@ var Schema = sync.OnceValue(func() *ast.Schema {
 type Operation struct {
 	Text     string
 	document document
+	needsKey bool
 }
 
 // NewOperation validates a document with one operation.
@@ -52,7 +53,8 @@ func NewOperation(text string) (*Operation, error) {
 	if errs := validator.ValidateWithRules(Schema(), doc, allRules); len(errs) > 0 {
 		return nil, errs
 	}
-	return &Operation{text, *newDocument(doc, text)}, nil
+	_, found := price(doc.Operations[0], nil, 0)
+	return &Operation{text, *newDocument(doc, text), found.needsKey}, nil
 }
 
 // Definition returns the parsed operation.

@@ -178,14 +178,20 @@ func (e *Executor) prepare(ctx context.Context, req Request) (*preparedOperation
 		e.config.Log.ErrorContext(ctx, "gqlparser rejected checked variables", "cause", err, "request_id", problem.RequestID(ctx))
 		return nil, e.reject(ctx, errorList(problem.New(problem.BadInput, "The variables do not match the operation.")))
 	}
-	cost, found := price(op, withDefaults, e.config.Tools())
-	switch limit := e.config.Limits.Cost; {
-	case found.nullArgument != "":
-		p = problem.New(problem.BadInput, "%s must not be null.", found.nullArgument)
-	case found.needsKey && !auth.CallerFrom(ctx).MayReadEmbeddings():
+	cost := 0
+	if req.Operation == nil {
+		var found *pricer
+		cost, found = price(op, withDefaults, e.config.Tools())
+		switch limit := e.config.Limits.Cost; {
+		case found.nullArgument != "":
+			p = problem.New(problem.BadInput, "%s must not be null.", found.nullArgument)
+		case found.needsKey && !auth.CallerFrom(ctx).MayReadEmbeddings():
+			p = problem.New(problem.Unauthenticated, "Embeddings require an API key.")
+		case cost > limit:
+			p = problem.New(problem.TooComplex, "The operation costs %d, more than the limit of %d: request fewer items, fields or filtered lists at once.", cost, limit)
+		}
+	} else if req.Operation.needsKey && !auth.CallerFrom(ctx).MayReadEmbeddings() {
 		p = problem.New(problem.Unauthenticated, "Embeddings require an API key.")
-	case req.Operation == nil && cost > limit:
-		p = problem.New(problem.TooComplex, "The operation costs %d, more than the limit of %d: request fewer items, fields or filtered lists at once.", cost, limit)
 	}
 	if p != nil {
 		rejection := e.reject(ctx, errorList(p))
@@ -216,8 +222,11 @@ func (e *Executor) withErrors(ctx context.Context) context.Context {
 func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bool) *Result {
 	ctx, cancelTimeout := context.WithTimeout(ctx, e.config.Limits.Time)
 	defer cancelTimeout()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	var cancel context.CancelCauseFunc
+	if fromCaller {
+		ctx, cancel = context.WithCancelCause(ctx)
+		defer cancel(nil)
+	}
 	result := &Result{Cost: op.cost}
 	dispatch := func(ctx context.Context) {
 		if fromCaller {

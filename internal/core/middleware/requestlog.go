@@ -76,10 +76,15 @@ func Log(log *slog.Logger, observers ...func(Observed)) Link {
 				for _, observe := range observers {
 					observe(Observed{r, w.Header(), response.status, took})
 				}
-				// LogAttrs allocates less than Info, and every request has a line.
-				log.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("method", r.Method), slog.String("path", Masked(r.URL.Path)),
+				if !log.Enabled(r.Context(), slog.LevelInfo) {
+					return
+				}
+				// Every request has a line, so it is written without looking up the source line, as Info would.
+				line := slog.NewRecord(start.Add(took), slog.LevelInfo, "request", 0)
+				line.AddAttrs(slog.String("method", r.Method), slog.String("path", Masked(r.URL.Path)),
 					slog.Int("status", response.status), slog.Int64("bytes", response.bytes), slog.Duration("took", took),
 					slog.String("request_id", problem.RequestID(r.Context())))
+				_ = log.Handler().Handle(r.Context(), line) // an error could not be logged
 			}()
 			next.ServeHTTP(response, r)
 		})
