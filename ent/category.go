@@ -24,6 +24,8 @@ type Category struct {
 	AvgScore *float64 `json:"avg_score,omitempty"`
 	// Hash of the feed record that this row was last written from.
 	Fingerprint string `json:"fingerprint,omitempty"`
+	// The release that this row was last written by.
+	SinceRelease int `json:"since_release,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the CategoryQuery when eager-loading is set.
 	Edges        CategoryEdges `json:"edges"`
@@ -55,7 +57,7 @@ func (*Category) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case category.FieldAvgScore:
 			values[i] = new(sql.NullFloat64)
-		case category.FieldToolCount:
+		case category.FieldToolCount, category.FieldSinceRelease:
 			values[i] = new(sql.NullInt64)
 		case category.FieldID, category.FieldLabel, category.FieldFingerprint:
 			values[i] = new(sql.NullString)
@@ -104,6 +106,12 @@ func (_m *Category) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field fingerprint", values[i])
 			} else if value.Valid {
 				_m.Fingerprint = value.String
+			}
+		case category.FieldSinceRelease:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field since_release", values[i])
+			} else if value.Valid {
+				_m.SinceRelease = int(value.Int64)
 			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
@@ -159,6 +167,9 @@ func (_m *Category) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("fingerprint=")
 	builder.WriteString(_m.Fingerprint)
+	builder.WriteString(", ")
+	builder.WriteString("since_release=")
+	builder.WriteString(fmt.Sprintf("%v", _m.SinceRelease))
 	builder.WriteByte(')')
 	return builder.String()
 }

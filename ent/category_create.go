@@ -63,6 +63,20 @@ func (_c *CategoryCreate) SetFingerprint(v string) *CategoryCreate {
 	return _c
 }
 
+// SetSinceRelease sets the "since_release" field.
+func (_c *CategoryCreate) SetSinceRelease(v int) *CategoryCreate {
+	_c.mutation.SetSinceRelease(v)
+	return _c
+}
+
+// SetNillableSinceRelease sets the "since_release" field if the given value is not nil.
+func (_c *CategoryCreate) SetNillableSinceRelease(v *int) *CategoryCreate {
+	if v != nil {
+		_c.SetSinceRelease(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *CategoryCreate) SetID(v string) *CategoryCreate {
 	_c.mutation.SetID(v)
@@ -123,6 +137,10 @@ func (_c *CategoryCreate) defaults() {
 		v := category.DefaultToolCount
 		_c.mutation.SetToolCount(v)
 	}
+	if _, ok := _c.mutation.SinceRelease(); !ok {
+		v := category.DefaultSinceRelease
+		_c.mutation.SetSinceRelease(v)
+	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -140,6 +158,9 @@ func (_c *CategoryCreate) check() error {
 	}
 	if _, ok := _c.mutation.Fingerprint(); !ok {
 		return &ValidationError{Name: "fingerprint", err: errors.New(`ent: missing required field "Category.fingerprint"`)}
+	}
+	if _, ok := _c.mutation.SinceRelease(); !ok {
+		return &ValidationError{Name: "since_release", err: errors.New(`ent: missing required field "Category.since_release"`)}
 	}
 	if v, ok := _c.mutation.ID(); ok {
 		if err := category.IDValidator(v); err != nil {
@@ -197,6 +218,10 @@ func (_c *CategoryCreate) createSpec() (*Category, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Fingerprint(); ok {
 		_spec.SetField(category.FieldFingerprint, field.TypeString, value)
 		_node.Fingerprint = value
+	}
+	if value, ok := _c.mutation.SinceRelease(); ok {
+		_spec.SetField(category.FieldSinceRelease, field.TypeInt, value)
+		_node.SinceRelease = value
 	}
 	if nodes := _c.mutation.ToolsIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
@@ -332,6 +357,24 @@ func (u *CategoryUpsert) UpdateFingerprint() *CategoryUpsert {
 	return u
 }
 
+// SetSinceRelease sets the "since_release" field.
+func (u *CategoryUpsert) SetSinceRelease(v int) *CategoryUpsert {
+	u.Set(category.FieldSinceRelease, v)
+	return u
+}
+
+// UpdateSinceRelease sets the "since_release" field to the value that was provided on create.
+func (u *CategoryUpsert) UpdateSinceRelease() *CategoryUpsert {
+	u.SetExcluded(category.FieldSinceRelease)
+	return u
+}
+
+// AddSinceRelease adds v to the "since_release" field.
+func (u *CategoryUpsert) AddSinceRelease(v int) *CategoryUpsert {
+	u.Add(category.FieldSinceRelease, v)
+	return u
+}
+
 // UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
 // Using this option is equivalent to using:
 //
@@ -454,6 +497,27 @@ func (u *CategoryUpsertOne) SetFingerprint(v string) *CategoryUpsertOne {
 func (u *CategoryUpsertOne) UpdateFingerprint() *CategoryUpsertOne {
 	return u.Update(func(s *CategoryUpsert) {
 		s.UpdateFingerprint()
+	})
+}
+
+// SetSinceRelease sets the "since_release" field.
+func (u *CategoryUpsertOne) SetSinceRelease(v int) *CategoryUpsertOne {
+	return u.Update(func(s *CategoryUpsert) {
+		s.SetSinceRelease(v)
+	})
+}
+
+// AddSinceRelease adds v to the "since_release" field.
+func (u *CategoryUpsertOne) AddSinceRelease(v int) *CategoryUpsertOne {
+	return u.Update(func(s *CategoryUpsert) {
+		s.AddSinceRelease(v)
+	})
+}
+
+// UpdateSinceRelease sets the "since_release" field to the value that was provided on create.
+func (u *CategoryUpsertOne) UpdateSinceRelease() *CategoryUpsertOne {
+	return u.Update(func(s *CategoryUpsert) {
+		s.UpdateSinceRelease()
 	})
 }
 
@@ -746,6 +810,27 @@ func (u *CategoryUpsertBulk) SetFingerprint(v string) *CategoryUpsertBulk {
 func (u *CategoryUpsertBulk) UpdateFingerprint() *CategoryUpsertBulk {
 	return u.Update(func(s *CategoryUpsert) {
 		s.UpdateFingerprint()
+	})
+}
+
+// SetSinceRelease sets the "since_release" field.
+func (u *CategoryUpsertBulk) SetSinceRelease(v int) *CategoryUpsertBulk {
+	return u.Update(func(s *CategoryUpsert) {
+		s.SetSinceRelease(v)
+	})
+}
+
+// AddSinceRelease adds v to the "since_release" field.
+func (u *CategoryUpsertBulk) AddSinceRelease(v int) *CategoryUpsertBulk {
+	return u.Update(func(s *CategoryUpsert) {
+		s.AddSinceRelease(v)
+	})
+}
+
+// UpdateSinceRelease sets the "since_release" field to the value that was provided on create.
+func (u *CategoryUpsertBulk) UpdateSinceRelease() *CategoryUpsertBulk {
+	return u.Update(func(s *CategoryUpsert) {
+		s.UpdateSinceRelease()
 	})
 }
 

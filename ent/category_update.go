@@ -104,6 +104,27 @@ func (_u *CategoryUpdate) SetNillableFingerprint(v *string) *CategoryUpdate {
 	return _u
 }
 
+// SetSinceRelease sets the "since_release" field.
+func (_u *CategoryUpdate) SetSinceRelease(v int) *CategoryUpdate {
+	_u.mutation.ResetSinceRelease()
+	_u.mutation.SetSinceRelease(v)
+	return _u
+}
+
+// SetNillableSinceRelease sets the "since_release" field if the given value is not nil.
+func (_u *CategoryUpdate) SetNillableSinceRelease(v *int) *CategoryUpdate {
+	if v != nil {
+		_u.SetSinceRelease(*v)
+	}
+	return _u
+}
+
+// AddSinceRelease adds value to the "since_release" field.
+func (_u *CategoryUpdate) AddSinceRelease(v int) *CategoryUpdate {
+	_u.mutation.AddSinceRelease(v)
+	return _u
+}
+
 // AddToolIDs adds the "tools" edge to the Tool entity by IDs.
 func (_u *CategoryUpdate) AddToolIDs(ids ...string) *CategoryUpdate {
 	_u.mutation.AddToolIDs(ids...)
@@ -214,6 +235,12 @@ func (_u *CategoryUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.Fingerprint(); ok {
 		_spec.SetField(category.FieldFingerprint, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.SinceRelease(); ok {
+		_spec.SetField(category.FieldSinceRelease, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedSinceRelease(); ok {
+		_spec.AddField(category.FieldSinceRelease, field.TypeInt, value)
 	}
 	if _u.mutation.ToolsCleared() {
 		edge := &sqlgraph.EdgeSpec{
@@ -353,6 +380,27 @@ func (_u *CategoryUpdateOne) SetNillableFingerprint(v *string) *CategoryUpdateOn
 	if v != nil {
 		_u.SetFingerprint(*v)
 	}
+	return _u
+}
+
+// SetSinceRelease sets the "since_release" field.
+func (_u *CategoryUpdateOne) SetSinceRelease(v int) *CategoryUpdateOne {
+	_u.mutation.ResetSinceRelease()
+	_u.mutation.SetSinceRelease(v)
+	return _u
+}
+
+// SetNillableSinceRelease sets the "since_release" field if the given value is not nil.
+func (_u *CategoryUpdateOne) SetNillableSinceRelease(v *int) *CategoryUpdateOne {
+	if v != nil {
+		_u.SetSinceRelease(*v)
+	}
+	return _u
+}
+
+// AddSinceRelease adds value to the "since_release" field.
+func (_u *CategoryUpdateOne) AddSinceRelease(v int) *CategoryUpdateOne {
+	_u.mutation.AddSinceRelease(v)
 	return _u
 }
 
@@ -496,6 +544,12 @@ func (_u *CategoryUpdateOne) sqlSave(ctx context.Context) (_node *Category, err 
 	}
 	if value, ok := _u.mutation.Fingerprint(); ok {
 		_spec.SetField(category.FieldFingerprint, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.SinceRelease(); ok {
+		_spec.SetField(category.FieldSinceRelease, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedSinceRelease(); ok {
+		_spec.AddField(category.FieldSinceRelease, field.TypeInt, value)
 	}
 	if _u.mutation.ToolsCleared() {
 		edge := &sqlgraph.EdgeSpec{

@@ -35,6 +35,8 @@ type Comparison struct {
 	CanonicalURL string `json:"canonical_url,omitempty"`
 	// Hash of the feed record that this row was last written from.
 	Fingerprint string `json:"fingerprint,omitempty"`
+	// The release that this row was last written by.
+	SinceRelease int `json:"since_release,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the ComparisonQuery when eager-loading is set.
 	Edges        ComparisonEdges `json:"edges"`
@@ -94,6 +96,8 @@ func (*Comparison) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case comparison.FieldPublished:
 			values[i] = new(sql.NullBool)
+		case comparison.FieldSinceRelease:
+			values[i] = new(sql.NullInt64)
 		case comparison.FieldID, comparison.FieldTitle, comparison.FieldToolASlug, comparison.FieldToolBSlug, comparison.FieldWinnerSlug, comparison.FieldWinnerNote, comparison.FieldUpdatedAt, comparison.FieldCanonicalURL, comparison.FieldFingerprint:
 			values[i] = new(sql.NullString)
 		default:
@@ -170,6 +174,12 @@ func (_m *Comparison) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field fingerprint", values[i])
 			} else if value.Valid {
 				_m.Fingerprint = value.String
+			}
+		case comparison.FieldSinceRelease:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field since_release", values[i])
+			} else if value.Valid {
+				_m.SinceRelease = int(value.Int64)
 			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
@@ -248,6 +258,9 @@ func (_m *Comparison) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("fingerprint=")
 	builder.WriteString(_m.Fingerprint)
+	builder.WriteString(", ")
+	builder.WriteString("since_release=")
+	builder.WriteString(fmt.Sprintf("%v", _m.SinceRelease))
 	builder.WriteByte(')')
 	return builder.String()
 }

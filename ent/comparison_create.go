@@ -77,6 +77,20 @@ func (_c *ComparisonCreate) SetFingerprint(v string) *ComparisonCreate {
 	return _c
 }
 
+// SetSinceRelease sets the "since_release" field.
+func (_c *ComparisonCreate) SetSinceRelease(v int) *ComparisonCreate {
+	_c.mutation.SetSinceRelease(v)
+	return _c
+}
+
+// SetNillableSinceRelease sets the "since_release" field if the given value is not nil.
+func (_c *ComparisonCreate) SetNillableSinceRelease(v *int) *ComparisonCreate {
+	if v != nil {
+		_c.SetSinceRelease(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *ComparisonCreate) SetID(v string) *ComparisonCreate {
 	_c.mutation.SetID(v)
@@ -123,6 +137,7 @@ func (_c *ComparisonCreate) Mutation() *ComparisonMutation {
 
 // Save creates the Comparison in the database.
 func (_c *ComparisonCreate) Save(ctx context.Context) (*Comparison, error) {
+	_c.defaults()
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
@@ -145,6 +160,14 @@ func (_c *ComparisonCreate) Exec(ctx context.Context) error {
 func (_c *ComparisonCreate) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
 		panic(err)
+	}
+}
+
+// defaults sets the default values of the builder before save.
+func (_c *ComparisonCreate) defaults() {
+	if _, ok := _c.mutation.SinceRelease(); !ok {
+		v := comparison.DefaultSinceRelease
+		_c.mutation.SetSinceRelease(v)
 	}
 }
 
@@ -181,6 +204,9 @@ func (_c *ComparisonCreate) check() error {
 	}
 	if _, ok := _c.mutation.Fingerprint(); !ok {
 		return &ValidationError{Name: "fingerprint", err: errors.New(`ent: missing required field "Comparison.fingerprint"`)}
+	}
+	if _, ok := _c.mutation.SinceRelease(); !ok {
+		return &ValidationError{Name: "since_release", err: errors.New(`ent: missing required field "Comparison.since_release"`)}
 	}
 	if v, ok := _c.mutation.ID(); ok {
 		if err := comparison.IDValidator(v); err != nil {
@@ -255,6 +281,10 @@ func (_c *ComparisonCreate) createSpec() (*Comparison, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Fingerprint(); ok {
 		_spec.SetField(comparison.FieldFingerprint, field.TypeString, value)
 		_node.Fingerprint = value
+	}
+	if value, ok := _c.mutation.SinceRelease(); ok {
+		_spec.SetField(comparison.FieldSinceRelease, field.TypeInt, value)
+		_node.SinceRelease = value
 	}
 	if nodes := _c.mutation.ToolAIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
@@ -467,6 +497,24 @@ func (u *ComparisonUpsert) UpdateFingerprint() *ComparisonUpsert {
 	return u
 }
 
+// SetSinceRelease sets the "since_release" field.
+func (u *ComparisonUpsert) SetSinceRelease(v int) *ComparisonUpsert {
+	u.Set(comparison.FieldSinceRelease, v)
+	return u
+}
+
+// UpdateSinceRelease sets the "since_release" field to the value that was provided on create.
+func (u *ComparisonUpsert) UpdateSinceRelease() *ComparisonUpsert {
+	u.SetExcluded(comparison.FieldSinceRelease)
+	return u
+}
+
+// AddSinceRelease adds v to the "since_release" field.
+func (u *ComparisonUpsert) AddSinceRelease(v int) *ComparisonUpsert {
+	u.Add(comparison.FieldSinceRelease, v)
+	return u
+}
+
 // UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
 // Using this option is equivalent to using:
 //
@@ -641,6 +689,27 @@ func (u *ComparisonUpsertOne) UpdateFingerprint() *ComparisonUpsertOne {
 	})
 }
 
+// SetSinceRelease sets the "since_release" field.
+func (u *ComparisonUpsertOne) SetSinceRelease(v int) *ComparisonUpsertOne {
+	return u.Update(func(s *ComparisonUpsert) {
+		s.SetSinceRelease(v)
+	})
+}
+
+// AddSinceRelease adds v to the "since_release" field.
+func (u *ComparisonUpsertOne) AddSinceRelease(v int) *ComparisonUpsertOne {
+	return u.Update(func(s *ComparisonUpsert) {
+		s.AddSinceRelease(v)
+	})
+}
+
+// UpdateSinceRelease sets the "since_release" field to the value that was provided on create.
+func (u *ComparisonUpsertOne) UpdateSinceRelease() *ComparisonUpsertOne {
+	return u.Update(func(s *ComparisonUpsert) {
+		s.UpdateSinceRelease()
+	})
+}
+
 // Exec executes the query.
 func (u *ComparisonUpsertOne) Exec(ctx context.Context) error {
 	if len(u.create.conflict) == 0 {
@@ -698,6 +767,7 @@ func (_c *ComparisonCreateBulk) Save(ctx context.Context) ([]*Comparison, error)
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
 				mutation, ok := m.(*ComparisonMutation)
 				if !ok {
@@ -978,6 +1048,27 @@ func (u *ComparisonUpsertBulk) SetFingerprint(v string) *ComparisonUpsertBulk {
 func (u *ComparisonUpsertBulk) UpdateFingerprint() *ComparisonUpsertBulk {
 	return u.Update(func(s *ComparisonUpsert) {
 		s.UpdateFingerprint()
+	})
+}
+
+// SetSinceRelease sets the "since_release" field.
+func (u *ComparisonUpsertBulk) SetSinceRelease(v int) *ComparisonUpsertBulk {
+	return u.Update(func(s *ComparisonUpsert) {
+		s.SetSinceRelease(v)
+	})
+}
+
+// AddSinceRelease adds v to the "since_release" field.
+func (u *ComparisonUpsertBulk) AddSinceRelease(v int) *ComparisonUpsertBulk {
+	return u.Update(func(s *ComparisonUpsert) {
+		s.AddSinceRelease(v)
+	})
+}
+
+// UpdateSinceRelease sets the "since_release" field to the value that was provided on create.
+func (u *ComparisonUpsertBulk) UpdateSinceRelease() *ComparisonUpsertBulk {
+	return u.Update(func(s *ComparisonUpsert) {
+		s.UpdateSinceRelease()
 	})
 }
 

@@ -154,6 +154,27 @@ func (_u *ComparisonUpdate) SetNillableFingerprint(v *string) *ComparisonUpdate 
 	return _u
 }
 
+// SetSinceRelease sets the "since_release" field.
+func (_u *ComparisonUpdate) SetSinceRelease(v int) *ComparisonUpdate {
+	_u.mutation.ResetSinceRelease()
+	_u.mutation.SetSinceRelease(v)
+	return _u
+}
+
+// SetNillableSinceRelease sets the "since_release" field if the given value is not nil.
+func (_u *ComparisonUpdate) SetNillableSinceRelease(v *int) *ComparisonUpdate {
+	if v != nil {
+		_u.SetSinceRelease(*v)
+	}
+	return _u
+}
+
+// AddSinceRelease adds value to the "since_release" field.
+func (_u *ComparisonUpdate) AddSinceRelease(v int) *ComparisonUpdate {
+	_u.mutation.AddSinceRelease(v)
+	return _u
+}
+
 // SetToolAID sets the "tool_a" edge to the Tool entity by ID.
 func (_u *ComparisonUpdate) SetToolAID(id string) *ComparisonUpdate {
 	_u.mutation.SetToolAID(id)
@@ -285,6 +306,12 @@ func (_u *ComparisonUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	}
 	if value, ok := _u.mutation.Fingerprint(); ok {
 		_spec.SetField(comparison.FieldFingerprint, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.SinceRelease(); ok {
+		_spec.SetField(comparison.FieldSinceRelease, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedSinceRelease(); ok {
+		_spec.AddField(comparison.FieldSinceRelease, field.TypeInt, value)
 	}
 	if _u.mutation.ToolACleared() {
 		edge := &sqlgraph.EdgeSpec{
@@ -519,6 +546,27 @@ func (_u *ComparisonUpdateOne) SetNillableFingerprint(v *string) *ComparisonUpda
 	return _u
 }
 
+// SetSinceRelease sets the "since_release" field.
+func (_u *ComparisonUpdateOne) SetSinceRelease(v int) *ComparisonUpdateOne {
+	_u.mutation.ResetSinceRelease()
+	_u.mutation.SetSinceRelease(v)
+	return _u
+}
+
+// SetNillableSinceRelease sets the "since_release" field if the given value is not nil.
+func (_u *ComparisonUpdateOne) SetNillableSinceRelease(v *int) *ComparisonUpdateOne {
+	if v != nil {
+		_u.SetSinceRelease(*v)
+	}
+	return _u
+}
+
+// AddSinceRelease adds value to the "since_release" field.
+func (_u *ComparisonUpdateOne) AddSinceRelease(v int) *ComparisonUpdateOne {
+	_u.mutation.AddSinceRelease(v)
+	return _u
+}
+
 // SetToolAID sets the "tool_a" edge to the Tool entity by ID.
 func (_u *ComparisonUpdateOne) SetToolAID(id string) *ComparisonUpdateOne {
 	_u.mutation.SetToolAID(id)
@@ -680,6 +728,12 @@ func (_u *ComparisonUpdateOne) sqlSave(ctx context.Context) (_node *Comparison, 
 	}
 	if value, ok := _u.mutation.Fingerprint(); ok {
 		_spec.SetField(comparison.FieldFingerprint, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.SinceRelease(); ok {
+		_spec.SetField(comparison.FieldSinceRelease, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedSinceRelease(); ok {
+		_spec.AddField(comparison.FieldSinceRelease, field.TypeInt, value)
 	}
 	if _u.mutation.ToolACleared() {
 		edge := &sqlgraph.EdgeSpec{

@@ -11,7 +11,9 @@ import (
 	"palmares/ent/attempt"
 	"palmares/ent/billingevent"
 	"palmares/ent/category"
+	"palmares/ent/categoryversion"
 	"palmares/ent/comparison"
+	"palmares/ent/comparisonversion"
 	"palmares/ent/confirmation"
 	"palmares/ent/countbatch"
 	"palmares/ent/customer"
@@ -21,11 +23,14 @@ import (
 	"palmares/ent/journalentry"
 	"palmares/ent/minute"
 	"palmares/ent/pricechange"
+	"palmares/ent/pricechangeversion"
 	"palmares/ent/release"
 	"palmares/ent/secret"
 	"palmares/ent/section"
+	"palmares/ent/sectionversion"
 	"palmares/ent/session"
 	"palmares/ent/tool"
+	"palmares/ent/toolversion"
 	"palmares/ent/usage"
 	"reflect"
 	"sync"
@@ -93,27 +98,32 @@ var (
 func checkColumn(t, c string) error {
 	initCheck.Do(func() {
 		columnCheck = sql.NewColumnCheck(map[string]func(string) bool{
-			apikey.Table:       apikey.ValidColumn,
-			account.Table:      account.ValidColumn,
-			attempt.Table:      attempt.ValidColumn,
-			billingevent.Table: billingevent.ValidColumn,
-			category.Table:     category.ValidColumn,
-			comparison.Table:   comparison.ValidColumn,
-			confirmation.Table: confirmation.ValidColumn,
-			countbatch.Table:   countbatch.ValidColumn,
-			customer.Table:     customer.ValidColumn,
-			delivery.Table:     delivery.ValidColumn,
-			endpoint.Table:     endpoint.ValidColumn,
-			formerusage.Table:  formerusage.ValidColumn,
-			journalentry.Table: journalentry.ValidColumn,
-			minute.Table:       minute.ValidColumn,
-			pricechange.Table:  pricechange.ValidColumn,
-			release.Table:      release.ValidColumn,
-			secret.Table:       secret.ValidColumn,
-			section.Table:      section.ValidColumn,
-			session.Table:      session.ValidColumn,
-			tool.Table:         tool.ValidColumn,
-			usage.Table:        usage.ValidColumn,
+			apikey.Table:             apikey.ValidColumn,
+			account.Table:            account.ValidColumn,
+			attempt.Table:            attempt.ValidColumn,
+			billingevent.Table:       billingevent.ValidColumn,
+			category.Table:           category.ValidColumn,
+			categoryversion.Table:    categoryversion.ValidColumn,
+			comparison.Table:         comparison.ValidColumn,
+			comparisonversion.Table:  comparisonversion.ValidColumn,
+			confirmation.Table:       confirmation.ValidColumn,
+			countbatch.Table:         countbatch.ValidColumn,
+			customer.Table:           customer.ValidColumn,
+			delivery.Table:           delivery.ValidColumn,
+			endpoint.Table:           endpoint.ValidColumn,
+			formerusage.Table:        formerusage.ValidColumn,
+			journalentry.Table:       journalentry.ValidColumn,
+			minute.Table:             minute.ValidColumn,
+			pricechange.Table:        pricechange.ValidColumn,
+			pricechangeversion.Table: pricechangeversion.ValidColumn,
+			release.Table:            release.ValidColumn,
+			secret.Table:             secret.ValidColumn,
+			section.Table:            section.ValidColumn,
+			sectionversion.Table:     sectionversion.ValidColumn,
+			session.Table:            session.ValidColumn,
+			tool.Table:               tool.ValidColumn,
+			toolversion.Table:        toolversion.ValidColumn,
+			usage.Table:              usage.ValidColumn,
 		})
 	})
 	return columnCheck(t, c)

@@ -11,7 +11,9 @@ import (
 	"palmares/ent/attempt"
 	"palmares/ent/billingevent"
 	"palmares/ent/category"
+	"palmares/ent/categoryversion"
 	"palmares/ent/comparison"
+	"palmares/ent/comparisonversion"
 	"palmares/ent/confirmation"
 	"palmares/ent/countbatch"
 	"palmares/ent/customer"
@@ -22,11 +24,14 @@ import (
 	"palmares/ent/minute"
 	"palmares/ent/predicate"
 	"palmares/ent/pricechange"
+	"palmares/ent/pricechangeversion"
 	"palmares/ent/release"
 	"palmares/ent/secret"
 	"palmares/ent/section"
+	"palmares/ent/sectionversion"
 	"palmares/ent/session"
 	"palmares/ent/tool"
+	"palmares/ent/toolversion"
 	"palmares/ent/usage"
 	"sync"
 	"time"
@@ -44,27 +49,32 @@ const (
 	OpUpdateOne = ent.OpUpdateOne
 
 	// Node types.
-	TypeAPIKey       = "APIKey"
-	TypeAccount      = "Account"
-	TypeAttempt      = "Attempt"
-	TypeBillingEvent = "BillingEvent"
-	TypeCategory     = "Category"
-	TypeComparison   = "Comparison"
-	TypeConfirmation = "Confirmation"
-	TypeCountBatch   = "CountBatch"
-	TypeCustomer     = "Customer"
-	TypeDelivery     = "Delivery"
-	TypeEndpoint     = "Endpoint"
-	TypeFormerUsage  = "FormerUsage"
-	TypeJournalEntry = "JournalEntry"
-	TypeMinute       = "Minute"
-	TypePriceChange  = "PriceChange"
-	TypeRelease      = "Release"
-	TypeSecret       = "Secret"
-	TypeSection      = "Section"
-	TypeSession      = "Session"
-	TypeTool         = "Tool"
-	TypeUsage        = "Usage"
+	TypeAPIKey             = "APIKey"
+	TypeAccount            = "Account"
+	TypeAttempt            = "Attempt"
+	TypeBillingEvent       = "BillingEvent"
+	TypeCategory           = "Category"
+	TypeCategoryVersion    = "CategoryVersion"
+	TypeComparison         = "Comparison"
+	TypeComparisonVersion  = "ComparisonVersion"
+	TypeConfirmation       = "Confirmation"
+	TypeCountBatch         = "CountBatch"
+	TypeCustomer           = "Customer"
+	TypeDelivery           = "Delivery"
+	TypeEndpoint           = "Endpoint"
+	TypeFormerUsage        = "FormerUsage"
+	TypeJournalEntry       = "JournalEntry"
+	TypeMinute             = "Minute"
+	TypePriceChange        = "PriceChange"
+	TypePriceChangeVersion = "PriceChangeVersion"
+	TypeRelease            = "Release"
+	TypeSecret             = "Secret"
+	TypeSection            = "Section"
+	TypeSectionVersion     = "SectionVersion"
+	TypeSession            = "Session"
+	TypeTool               = "Tool"
+	TypeToolVersion        = "ToolVersion"
+	TypeUsage              = "Usage"
 )
 
 // APIKeyMutation represents an operation that mutates the APIKey nodes in the graph.
@@ -3241,22 +3251,24 @@ func (m *BillingEventMutation) ResetEdge(name string) error {
 // CategoryMutation represents an operation that mutates the Category nodes in the graph.
 type CategoryMutation struct {
 	config
-	op            Op
-	typ           string
-	id            *string
-	label         *string
-	tool_count    *int
-	addtool_count *int
-	avg_score     *float64
-	addavg_score  *float64
-	fingerprint   *string
-	clearedFields map[string]struct{}
-	tools         map[string]struct{}
-	removedtools  map[string]struct{}
-	clearedtools  bool
-	done          bool
-	oldValue      func(context.Context) (*Category, error)
-	predicates    []predicate.Category
+	op               Op
+	typ              string
+	id               *string
+	label            *string
+	tool_count       *int
+	addtool_count    *int
+	avg_score        *float64
+	addavg_score     *float64
+	fingerprint      *string
+	since_release    *int
+	addsince_release *int
+	clearedFields    map[string]struct{}
+	tools            map[string]struct{}
+	removedtools     map[string]struct{}
+	clearedtools     bool
+	done             bool
+	oldValue         func(context.Context) (*Category, error)
+	predicates       []predicate.Category
 }
 
 var _ ent.Mutation = (*CategoryMutation)(nil)
@@ -3561,6 +3573,62 @@ func (m *CategoryMutation) ResetFingerprint() {
 	m.fingerprint = nil
 }
 
+// SetSinceRelease sets the "since_release" field.
+func (m *CategoryMutation) SetSinceRelease(i int) {
+	m.since_release = &i
+	m.addsince_release = nil
+}
+
+// SinceRelease returns the value of the "since_release" field in the mutation.
+func (m *CategoryMutation) SinceRelease() (r int, exists bool) {
+	v := m.since_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSinceRelease returns the old "since_release" field's value of the Category entity.
+// If the Category object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *CategoryMutation) OldSinceRelease(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSinceRelease is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSinceRelease requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSinceRelease: %w", err)
+	}
+	return oldValue.SinceRelease, nil
+}
+
+// AddSinceRelease adds i to the "since_release" field.
+func (m *CategoryMutation) AddSinceRelease(i int) {
+	if m.addsince_release != nil {
+		*m.addsince_release += i
+	} else {
+		m.addsince_release = &i
+	}
+}
+
+// AddedSinceRelease returns the value that was added to the "since_release" field in this mutation.
+func (m *CategoryMutation) AddedSinceRelease() (r int, exists bool) {
+	v := m.addsince_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSinceRelease resets all changes to the "since_release" field.
+func (m *CategoryMutation) ResetSinceRelease() {
+	m.since_release = nil
+	m.addsince_release = nil
+}
+
 // AddToolIDs adds the "tools" edge to the Tool entity by ids.
 func (m *CategoryMutation) AddToolIDs(ids ...string) {
 	if m.tools == nil {
@@ -3649,7 +3717,7 @@ func (m *CategoryMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *CategoryMutation) Fields() []string {
-	fields := make([]string, 0, 4)
+	fields := make([]string, 0, 5)
 	if m.label != nil {
 		fields = append(fields, category.FieldLabel)
 	}
@@ -3661,6 +3729,9 @@ func (m *CategoryMutation) Fields() []string {
 	}
 	if m.fingerprint != nil {
 		fields = append(fields, category.FieldFingerprint)
+	}
+	if m.since_release != nil {
+		fields = append(fields, category.FieldSinceRelease)
 	}
 	return fields
 }
@@ -3678,6 +3749,8 @@ func (m *CategoryMutation) Field(name string) (ent.Value, bool) {
 		return m.AvgScore()
 	case category.FieldFingerprint:
 		return m.Fingerprint()
+	case category.FieldSinceRelease:
+		return m.SinceRelease()
 	}
 	return nil, false
 }
@@ -3695,6 +3768,8 @@ func (m *CategoryMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldAvgScore(ctx)
 	case category.FieldFingerprint:
 		return m.OldFingerprint(ctx)
+	case category.FieldSinceRelease:
+		return m.OldSinceRelease(ctx)
 	}
 	return nil, fmt.Errorf("unknown Category field %s", name)
 }
@@ -3732,6 +3807,13 @@ func (m *CategoryMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetFingerprint(v)
 		return nil
+	case category.FieldSinceRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSinceRelease(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Category field %s", name)
 }
@@ -3746,6 +3828,9 @@ func (m *CategoryMutation) AddedFields() []string {
 	if m.addavg_score != nil {
 		fields = append(fields, category.FieldAvgScore)
 	}
+	if m.addsince_release != nil {
+		fields = append(fields, category.FieldSinceRelease)
+	}
 	return fields
 }
 
@@ -3758,6 +3843,8 @@ func (m *CategoryMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedToolCount()
 	case category.FieldAvgScore:
 		return m.AddedAvgScore()
+	case category.FieldSinceRelease:
+		return m.AddedSinceRelease()
 	}
 	return nil, false
 }
@@ -3780,6 +3867,13 @@ func (m *CategoryMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddAvgScore(v)
+		return nil
+	case category.FieldSinceRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSinceRelease(v)
 		return nil
 	}
 	return fmt.Errorf("unknown Category numeric field %s", name)
@@ -3828,6 +3922,9 @@ func (m *CategoryMutation) ResetField(name string) error {
 		return nil
 	case category.FieldFingerprint:
 		m.ResetFingerprint()
+		return nil
+	case category.FieldSinceRelease:
+		m.ResetSinceRelease()
 		return nil
 	}
 	return fmt.Errorf("unknown Category field %s", name)
@@ -3917,28 +4014,844 @@ func (m *CategoryMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Category edge %s", name)
 }
 
+// CategoryVersionMutation represents an operation that mutates the CategoryVersion nodes in the graph.
+type CategoryVersionMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int
+	until_release    *int
+	adduntil_release *int
+	slug             *string
+	label            *string
+	tool_count       *int
+	addtool_count    *int
+	avg_score        *float64
+	addavg_score     *float64
+	fingerprint      *string
+	since_release    *int
+	addsince_release *int
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*CategoryVersion, error)
+	predicates       []predicate.CategoryVersion
+}
+
+var _ ent.Mutation = (*CategoryVersionMutation)(nil)
+
+// categoryversionOption allows management of the mutation configuration using functional options.
+type categoryversionOption func(*CategoryVersionMutation)
+
+// newCategoryVersionMutation creates new mutation for the CategoryVersion entity.
+func newCategoryVersionMutation(c config, op Op, opts ...categoryversionOption) *CategoryVersionMutation {
+	m := &CategoryVersionMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeCategoryVersion,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withCategoryVersionID sets the ID field of the mutation.
+func withCategoryVersionID(id int) categoryversionOption {
+	return func(m *CategoryVersionMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *CategoryVersion
+		)
+		m.oldValue = func(ctx context.Context) (*CategoryVersion, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().CategoryVersion.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withCategoryVersion sets the old CategoryVersion of the mutation.
+func withCategoryVersion(node *CategoryVersion) categoryversionOption {
+	return func(m *CategoryVersionMutation) {
+		m.oldValue = func(context.Context) (*CategoryVersion, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m CategoryVersionMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m CategoryVersionMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of CategoryVersion entities.
+func (m *CategoryVersionMutation) SetID(id int) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *CategoryVersionMutation) ID() (id int, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *CategoryVersionMutation) IDs(ctx context.Context) ([]int, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().CategoryVersion.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetUntilRelease sets the "until_release" field.
+func (m *CategoryVersionMutation) SetUntilRelease(i int) {
+	m.until_release = &i
+	m.adduntil_release = nil
+}
+
+// UntilRelease returns the value of the "until_release" field in the mutation.
+func (m *CategoryVersionMutation) UntilRelease() (r int, exists bool) {
+	v := m.until_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUntilRelease returns the old "until_release" field's value of the CategoryVersion entity.
+// If the CategoryVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *CategoryVersionMutation) OldUntilRelease(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUntilRelease is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUntilRelease requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUntilRelease: %w", err)
+	}
+	return oldValue.UntilRelease, nil
+}
+
+// AddUntilRelease adds i to the "until_release" field.
+func (m *CategoryVersionMutation) AddUntilRelease(i int) {
+	if m.adduntil_release != nil {
+		*m.adduntil_release += i
+	} else {
+		m.adduntil_release = &i
+	}
+}
+
+// AddedUntilRelease returns the value that was added to the "until_release" field in this mutation.
+func (m *CategoryVersionMutation) AddedUntilRelease() (r int, exists bool) {
+	v := m.adduntil_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUntilRelease resets all changes to the "until_release" field.
+func (m *CategoryVersionMutation) ResetUntilRelease() {
+	m.until_release = nil
+	m.adduntil_release = nil
+}
+
+// SetSlug sets the "slug" field.
+func (m *CategoryVersionMutation) SetSlug(s string) {
+	m.slug = &s
+}
+
+// Slug returns the value of the "slug" field in the mutation.
+func (m *CategoryVersionMutation) Slug() (r string, exists bool) {
+	v := m.slug
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSlug returns the old "slug" field's value of the CategoryVersion entity.
+// If the CategoryVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *CategoryVersionMutation) OldSlug(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSlug is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSlug requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSlug: %w", err)
+	}
+	return oldValue.Slug, nil
+}
+
+// ResetSlug resets all changes to the "slug" field.
+func (m *CategoryVersionMutation) ResetSlug() {
+	m.slug = nil
+}
+
+// SetLabel sets the "label" field.
+func (m *CategoryVersionMutation) SetLabel(s string) {
+	m.label = &s
+}
+
+// Label returns the value of the "label" field in the mutation.
+func (m *CategoryVersionMutation) Label() (r string, exists bool) {
+	v := m.label
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLabel returns the old "label" field's value of the CategoryVersion entity.
+// If the CategoryVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *CategoryVersionMutation) OldLabel(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLabel is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLabel requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLabel: %w", err)
+	}
+	return oldValue.Label, nil
+}
+
+// ResetLabel resets all changes to the "label" field.
+func (m *CategoryVersionMutation) ResetLabel() {
+	m.label = nil
+}
+
+// SetToolCount sets the "tool_count" field.
+func (m *CategoryVersionMutation) SetToolCount(i int) {
+	m.tool_count = &i
+	m.addtool_count = nil
+}
+
+// ToolCount returns the value of the "tool_count" field in the mutation.
+func (m *CategoryVersionMutation) ToolCount() (r int, exists bool) {
+	v := m.tool_count
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldToolCount returns the old "tool_count" field's value of the CategoryVersion entity.
+// If the CategoryVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *CategoryVersionMutation) OldToolCount(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldToolCount is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldToolCount requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldToolCount: %w", err)
+	}
+	return oldValue.ToolCount, nil
+}
+
+// AddToolCount adds i to the "tool_count" field.
+func (m *CategoryVersionMutation) AddToolCount(i int) {
+	if m.addtool_count != nil {
+		*m.addtool_count += i
+	} else {
+		m.addtool_count = &i
+	}
+}
+
+// AddedToolCount returns the value that was added to the "tool_count" field in this mutation.
+func (m *CategoryVersionMutation) AddedToolCount() (r int, exists bool) {
+	v := m.addtool_count
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetToolCount resets all changes to the "tool_count" field.
+func (m *CategoryVersionMutation) ResetToolCount() {
+	m.tool_count = nil
+	m.addtool_count = nil
+}
+
+// SetAvgScore sets the "avg_score" field.
+func (m *CategoryVersionMutation) SetAvgScore(f float64) {
+	m.avg_score = &f
+	m.addavg_score = nil
+}
+
+// AvgScore returns the value of the "avg_score" field in the mutation.
+func (m *CategoryVersionMutation) AvgScore() (r float64, exists bool) {
+	v := m.avg_score
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAvgScore returns the old "avg_score" field's value of the CategoryVersion entity.
+// If the CategoryVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *CategoryVersionMutation) OldAvgScore(ctx context.Context) (v *float64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAvgScore is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAvgScore requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAvgScore: %w", err)
+	}
+	return oldValue.AvgScore, nil
+}
+
+// AddAvgScore adds f to the "avg_score" field.
+func (m *CategoryVersionMutation) AddAvgScore(f float64) {
+	if m.addavg_score != nil {
+		*m.addavg_score += f
+	} else {
+		m.addavg_score = &f
+	}
+}
+
+// AddedAvgScore returns the value that was added to the "avg_score" field in this mutation.
+func (m *CategoryVersionMutation) AddedAvgScore() (r float64, exists bool) {
+	v := m.addavg_score
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearAvgScore clears the value of the "avg_score" field.
+func (m *CategoryVersionMutation) ClearAvgScore() {
+	m.avg_score = nil
+	m.addavg_score = nil
+	m.clearedFields[categoryversion.FieldAvgScore] = struct{}{}
+}
+
+// AvgScoreCleared returns if the "avg_score" field was cleared in this mutation.
+func (m *CategoryVersionMutation) AvgScoreCleared() bool {
+	_, ok := m.clearedFields[categoryversion.FieldAvgScore]
+	return ok
+}
+
+// ResetAvgScore resets all changes to the "avg_score" field.
+func (m *CategoryVersionMutation) ResetAvgScore() {
+	m.avg_score = nil
+	m.addavg_score = nil
+	delete(m.clearedFields, categoryversion.FieldAvgScore)
+}
+
+// SetFingerprint sets the "fingerprint" field.
+func (m *CategoryVersionMutation) SetFingerprint(s string) {
+	m.fingerprint = &s
+}
+
+// Fingerprint returns the value of the "fingerprint" field in the mutation.
+func (m *CategoryVersionMutation) Fingerprint() (r string, exists bool) {
+	v := m.fingerprint
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFingerprint returns the old "fingerprint" field's value of the CategoryVersion entity.
+// If the CategoryVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *CategoryVersionMutation) OldFingerprint(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFingerprint is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFingerprint requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFingerprint: %w", err)
+	}
+	return oldValue.Fingerprint, nil
+}
+
+// ResetFingerprint resets all changes to the "fingerprint" field.
+func (m *CategoryVersionMutation) ResetFingerprint() {
+	m.fingerprint = nil
+}
+
+// SetSinceRelease sets the "since_release" field.
+func (m *CategoryVersionMutation) SetSinceRelease(i int) {
+	m.since_release = &i
+	m.addsince_release = nil
+}
+
+// SinceRelease returns the value of the "since_release" field in the mutation.
+func (m *CategoryVersionMutation) SinceRelease() (r int, exists bool) {
+	v := m.since_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSinceRelease returns the old "since_release" field's value of the CategoryVersion entity.
+// If the CategoryVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *CategoryVersionMutation) OldSinceRelease(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSinceRelease is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSinceRelease requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSinceRelease: %w", err)
+	}
+	return oldValue.SinceRelease, nil
+}
+
+// AddSinceRelease adds i to the "since_release" field.
+func (m *CategoryVersionMutation) AddSinceRelease(i int) {
+	if m.addsince_release != nil {
+		*m.addsince_release += i
+	} else {
+		m.addsince_release = &i
+	}
+}
+
+// AddedSinceRelease returns the value that was added to the "since_release" field in this mutation.
+func (m *CategoryVersionMutation) AddedSinceRelease() (r int, exists bool) {
+	v := m.addsince_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSinceRelease resets all changes to the "since_release" field.
+func (m *CategoryVersionMutation) ResetSinceRelease() {
+	m.since_release = nil
+	m.addsince_release = nil
+}
+
+// Where appends a list predicates to the CategoryVersionMutation builder.
+func (m *CategoryVersionMutation) Where(ps ...predicate.CategoryVersion) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the CategoryVersionMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *CategoryVersionMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.CategoryVersion, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *CategoryVersionMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *CategoryVersionMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (CategoryVersion).
+func (m *CategoryVersionMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *CategoryVersionMutation) Fields() []string {
+	fields := make([]string, 0, 7)
+	if m.until_release != nil {
+		fields = append(fields, categoryversion.FieldUntilRelease)
+	}
+	if m.slug != nil {
+		fields = append(fields, categoryversion.FieldSlug)
+	}
+	if m.label != nil {
+		fields = append(fields, categoryversion.FieldLabel)
+	}
+	if m.tool_count != nil {
+		fields = append(fields, categoryversion.FieldToolCount)
+	}
+	if m.avg_score != nil {
+		fields = append(fields, categoryversion.FieldAvgScore)
+	}
+	if m.fingerprint != nil {
+		fields = append(fields, categoryversion.FieldFingerprint)
+	}
+	if m.since_release != nil {
+		fields = append(fields, categoryversion.FieldSinceRelease)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *CategoryVersionMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case categoryversion.FieldUntilRelease:
+		return m.UntilRelease()
+	case categoryversion.FieldSlug:
+		return m.Slug()
+	case categoryversion.FieldLabel:
+		return m.Label()
+	case categoryversion.FieldToolCount:
+		return m.ToolCount()
+	case categoryversion.FieldAvgScore:
+		return m.AvgScore()
+	case categoryversion.FieldFingerprint:
+		return m.Fingerprint()
+	case categoryversion.FieldSinceRelease:
+		return m.SinceRelease()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *CategoryVersionMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case categoryversion.FieldUntilRelease:
+		return m.OldUntilRelease(ctx)
+	case categoryversion.FieldSlug:
+		return m.OldSlug(ctx)
+	case categoryversion.FieldLabel:
+		return m.OldLabel(ctx)
+	case categoryversion.FieldToolCount:
+		return m.OldToolCount(ctx)
+	case categoryversion.FieldAvgScore:
+		return m.OldAvgScore(ctx)
+	case categoryversion.FieldFingerprint:
+		return m.OldFingerprint(ctx)
+	case categoryversion.FieldSinceRelease:
+		return m.OldSinceRelease(ctx)
+	}
+	return nil, fmt.Errorf("unknown CategoryVersion field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *CategoryVersionMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case categoryversion.FieldUntilRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUntilRelease(v)
+		return nil
+	case categoryversion.FieldSlug:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSlug(v)
+		return nil
+	case categoryversion.FieldLabel:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLabel(v)
+		return nil
+	case categoryversion.FieldToolCount:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetToolCount(v)
+		return nil
+	case categoryversion.FieldAvgScore:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAvgScore(v)
+		return nil
+	case categoryversion.FieldFingerprint:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFingerprint(v)
+		return nil
+	case categoryversion.FieldSinceRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSinceRelease(v)
+		return nil
+	}
+	return fmt.Errorf("unknown CategoryVersion field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *CategoryVersionMutation) AddedFields() []string {
+	var fields []string
+	if m.adduntil_release != nil {
+		fields = append(fields, categoryversion.FieldUntilRelease)
+	}
+	if m.addtool_count != nil {
+		fields = append(fields, categoryversion.FieldToolCount)
+	}
+	if m.addavg_score != nil {
+		fields = append(fields, categoryversion.FieldAvgScore)
+	}
+	if m.addsince_release != nil {
+		fields = append(fields, categoryversion.FieldSinceRelease)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *CategoryVersionMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case categoryversion.FieldUntilRelease:
+		return m.AddedUntilRelease()
+	case categoryversion.FieldToolCount:
+		return m.AddedToolCount()
+	case categoryversion.FieldAvgScore:
+		return m.AddedAvgScore()
+	case categoryversion.FieldSinceRelease:
+		return m.AddedSinceRelease()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *CategoryVersionMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case categoryversion.FieldUntilRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUntilRelease(v)
+		return nil
+	case categoryversion.FieldToolCount:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddToolCount(v)
+		return nil
+	case categoryversion.FieldAvgScore:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAvgScore(v)
+		return nil
+	case categoryversion.FieldSinceRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSinceRelease(v)
+		return nil
+	}
+	return fmt.Errorf("unknown CategoryVersion numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *CategoryVersionMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(categoryversion.FieldAvgScore) {
+		fields = append(fields, categoryversion.FieldAvgScore)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *CategoryVersionMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *CategoryVersionMutation) ClearField(name string) error {
+	switch name {
+	case categoryversion.FieldAvgScore:
+		m.ClearAvgScore()
+		return nil
+	}
+	return fmt.Errorf("unknown CategoryVersion nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *CategoryVersionMutation) ResetField(name string) error {
+	switch name {
+	case categoryversion.FieldUntilRelease:
+		m.ResetUntilRelease()
+		return nil
+	case categoryversion.FieldSlug:
+		m.ResetSlug()
+		return nil
+	case categoryversion.FieldLabel:
+		m.ResetLabel()
+		return nil
+	case categoryversion.FieldToolCount:
+		m.ResetToolCount()
+		return nil
+	case categoryversion.FieldAvgScore:
+		m.ResetAvgScore()
+		return nil
+	case categoryversion.FieldFingerprint:
+		m.ResetFingerprint()
+		return nil
+	case categoryversion.FieldSinceRelease:
+		m.ResetSinceRelease()
+		return nil
+	}
+	return fmt.Errorf("unknown CategoryVersion field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *CategoryVersionMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *CategoryVersionMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *CategoryVersionMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *CategoryVersionMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *CategoryVersionMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *CategoryVersionMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *CategoryVersionMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown CategoryVersion unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *CategoryVersionMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown CategoryVersion edge %s", name)
+}
+
 // ComparisonMutation represents an operation that mutates the Comparison nodes in the graph.
 type ComparisonMutation struct {
 	config
-	op            Op
-	typ           string
-	id            *string
-	title         *string
-	winner_note   *string
-	published     *bool
-	updated_at    *string
-	canonical_url *string
-	fingerprint   *string
-	clearedFields map[string]struct{}
-	tool_a        *string
-	clearedtool_a bool
-	tool_b        *string
-	clearedtool_b bool
-	winner        *string
-	clearedwinner bool
-	done          bool
-	oldValue      func(context.Context) (*Comparison, error)
-	predicates    []predicate.Comparison
+	op               Op
+	typ              string
+	id               *string
+	title            *string
+	winner_note      *string
+	published        *bool
+	updated_at       *string
+	canonical_url    *string
+	fingerprint      *string
+	since_release    *int
+	addsince_release *int
+	clearedFields    map[string]struct{}
+	tool_a           *string
+	clearedtool_a    bool
+	tool_b           *string
+	clearedtool_b    bool
+	winner           *string
+	clearedwinner    bool
+	done             bool
+	oldValue         func(context.Context) (*Comparison, error)
+	predicates       []predicate.Comparison
 }
 
 var _ ent.Mutation = (*ComparisonMutation)(nil)
@@ -4369,6 +5282,62 @@ func (m *ComparisonMutation) ResetFingerprint() {
 	m.fingerprint = nil
 }
 
+// SetSinceRelease sets the "since_release" field.
+func (m *ComparisonMutation) SetSinceRelease(i int) {
+	m.since_release = &i
+	m.addsince_release = nil
+}
+
+// SinceRelease returns the value of the "since_release" field in the mutation.
+func (m *ComparisonMutation) SinceRelease() (r int, exists bool) {
+	v := m.since_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSinceRelease returns the old "since_release" field's value of the Comparison entity.
+// If the Comparison object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ComparisonMutation) OldSinceRelease(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSinceRelease is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSinceRelease requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSinceRelease: %w", err)
+	}
+	return oldValue.SinceRelease, nil
+}
+
+// AddSinceRelease adds i to the "since_release" field.
+func (m *ComparisonMutation) AddSinceRelease(i int) {
+	if m.addsince_release != nil {
+		*m.addsince_release += i
+	} else {
+		m.addsince_release = &i
+	}
+}
+
+// AddedSinceRelease returns the value that was added to the "since_release" field in this mutation.
+func (m *ComparisonMutation) AddedSinceRelease() (r int, exists bool) {
+	v := m.addsince_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSinceRelease resets all changes to the "since_release" field.
+func (m *ComparisonMutation) ResetSinceRelease() {
+	m.since_release = nil
+	m.addsince_release = nil
+}
+
 // SetToolAID sets the "tool_a" edge to the Tool entity by id.
 func (m *ComparisonMutation) SetToolAID(id string) {
 	m.tool_a = &id
@@ -4523,7 +5492,7 @@ func (m *ComparisonMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ComparisonMutation) Fields() []string {
-	fields := make([]string, 0, 9)
+	fields := make([]string, 0, 10)
 	if m.title != nil {
 		fields = append(fields, comparison.FieldTitle)
 	}
@@ -4551,6 +5520,9 @@ func (m *ComparisonMutation) Fields() []string {
 	if m.fingerprint != nil {
 		fields = append(fields, comparison.FieldFingerprint)
 	}
+	if m.since_release != nil {
+		fields = append(fields, comparison.FieldSinceRelease)
+	}
 	return fields
 }
 
@@ -4577,6 +5549,8 @@ func (m *ComparisonMutation) Field(name string) (ent.Value, bool) {
 		return m.CanonicalURL()
 	case comparison.FieldFingerprint:
 		return m.Fingerprint()
+	case comparison.FieldSinceRelease:
+		return m.SinceRelease()
 	}
 	return nil, false
 }
@@ -4604,6 +5578,8 @@ func (m *ComparisonMutation) OldField(ctx context.Context, name string) (ent.Val
 		return m.OldCanonicalURL(ctx)
 	case comparison.FieldFingerprint:
 		return m.OldFingerprint(ctx)
+	case comparison.FieldSinceRelease:
+		return m.OldSinceRelease(ctx)
 	}
 	return nil, fmt.Errorf("unknown Comparison field %s", name)
 }
@@ -4676,6 +5652,13 @@ func (m *ComparisonMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetFingerprint(v)
 		return nil
+	case comparison.FieldSinceRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSinceRelease(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Comparison field %s", name)
 }
@@ -4683,13 +5666,21 @@ func (m *ComparisonMutation) SetField(name string, value ent.Value) error {
 // AddedFields returns all numeric fields that were incremented/decremented during
 // this mutation.
 func (m *ComparisonMutation) AddedFields() []string {
-	return nil
+	var fields []string
+	if m.addsince_release != nil {
+		fields = append(fields, comparison.FieldSinceRelease)
+	}
+	return fields
 }
 
 // AddedField returns the numeric value that was incremented/decremented on a field
 // with the given name. The second boolean return value indicates that this field
 // was not set, or was not defined in the schema.
 func (m *ComparisonMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case comparison.FieldSinceRelease:
+		return m.AddedSinceRelease()
+	}
 	return nil, false
 }
 
@@ -4698,6 +5689,13 @@ func (m *ComparisonMutation) AddedField(name string) (ent.Value, bool) {
 // type.
 func (m *ComparisonMutation) AddField(name string, value ent.Value) error {
 	switch name {
+	case comparison.FieldSinceRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSinceRelease(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Comparison numeric field %s", name)
 }
@@ -4751,6 +5749,9 @@ func (m *ComparisonMutation) ResetField(name string) error {
 		return nil
 	case comparison.FieldFingerprint:
 		m.ResetFingerprint()
+		return nil
+	case comparison.FieldSinceRelease:
+		m.ResetSinceRelease()
 		return nil
 	}
 	return fmt.Errorf("unknown Comparison field %s", name)
@@ -4864,6 +5865,1001 @@ func (m *ComparisonMutation) ResetEdge(name string) error {
 		return nil
 	}
 	return fmt.Errorf("unknown Comparison edge %s", name)
+}
+
+// ComparisonVersionMutation represents an operation that mutates the ComparisonVersion nodes in the graph.
+type ComparisonVersionMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int
+	until_release    *int
+	adduntil_release *int
+	slug             *string
+	title            *string
+	tool_a_slug      *string
+	tool_b_slug      *string
+	winner_slug      *string
+	winner_note      *string
+	published        *bool
+	updated_at       *string
+	canonical_url    *string
+	fingerprint      *string
+	since_release    *int
+	addsince_release *int
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*ComparisonVersion, error)
+	predicates       []predicate.ComparisonVersion
+}
+
+var _ ent.Mutation = (*ComparisonVersionMutation)(nil)
+
+// comparisonversionOption allows management of the mutation configuration using functional options.
+type comparisonversionOption func(*ComparisonVersionMutation)
+
+// newComparisonVersionMutation creates new mutation for the ComparisonVersion entity.
+func newComparisonVersionMutation(c config, op Op, opts ...comparisonversionOption) *ComparisonVersionMutation {
+	m := &ComparisonVersionMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeComparisonVersion,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withComparisonVersionID sets the ID field of the mutation.
+func withComparisonVersionID(id int) comparisonversionOption {
+	return func(m *ComparisonVersionMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *ComparisonVersion
+		)
+		m.oldValue = func(ctx context.Context) (*ComparisonVersion, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().ComparisonVersion.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withComparisonVersion sets the old ComparisonVersion of the mutation.
+func withComparisonVersion(node *ComparisonVersion) comparisonversionOption {
+	return func(m *ComparisonVersionMutation) {
+		m.oldValue = func(context.Context) (*ComparisonVersion, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ComparisonVersionMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ComparisonVersionMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of ComparisonVersion entities.
+func (m *ComparisonVersionMutation) SetID(id int) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ComparisonVersionMutation) ID() (id int, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *ComparisonVersionMutation) IDs(ctx context.Context) ([]int, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().ComparisonVersion.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetUntilRelease sets the "until_release" field.
+func (m *ComparisonVersionMutation) SetUntilRelease(i int) {
+	m.until_release = &i
+	m.adduntil_release = nil
+}
+
+// UntilRelease returns the value of the "until_release" field in the mutation.
+func (m *ComparisonVersionMutation) UntilRelease() (r int, exists bool) {
+	v := m.until_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUntilRelease returns the old "until_release" field's value of the ComparisonVersion entity.
+// If the ComparisonVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ComparisonVersionMutation) OldUntilRelease(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUntilRelease is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUntilRelease requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUntilRelease: %w", err)
+	}
+	return oldValue.UntilRelease, nil
+}
+
+// AddUntilRelease adds i to the "until_release" field.
+func (m *ComparisonVersionMutation) AddUntilRelease(i int) {
+	if m.adduntil_release != nil {
+		*m.adduntil_release += i
+	} else {
+		m.adduntil_release = &i
+	}
+}
+
+// AddedUntilRelease returns the value that was added to the "until_release" field in this mutation.
+func (m *ComparisonVersionMutation) AddedUntilRelease() (r int, exists bool) {
+	v := m.adduntil_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUntilRelease resets all changes to the "until_release" field.
+func (m *ComparisonVersionMutation) ResetUntilRelease() {
+	m.until_release = nil
+	m.adduntil_release = nil
+}
+
+// SetSlug sets the "slug" field.
+func (m *ComparisonVersionMutation) SetSlug(s string) {
+	m.slug = &s
+}
+
+// Slug returns the value of the "slug" field in the mutation.
+func (m *ComparisonVersionMutation) Slug() (r string, exists bool) {
+	v := m.slug
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSlug returns the old "slug" field's value of the ComparisonVersion entity.
+// If the ComparisonVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ComparisonVersionMutation) OldSlug(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSlug is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSlug requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSlug: %w", err)
+	}
+	return oldValue.Slug, nil
+}
+
+// ResetSlug resets all changes to the "slug" field.
+func (m *ComparisonVersionMutation) ResetSlug() {
+	m.slug = nil
+}
+
+// SetTitle sets the "title" field.
+func (m *ComparisonVersionMutation) SetTitle(s string) {
+	m.title = &s
+}
+
+// Title returns the value of the "title" field in the mutation.
+func (m *ComparisonVersionMutation) Title() (r string, exists bool) {
+	v := m.title
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTitle returns the old "title" field's value of the ComparisonVersion entity.
+// If the ComparisonVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ComparisonVersionMutation) OldTitle(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTitle is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTitle requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTitle: %w", err)
+	}
+	return oldValue.Title, nil
+}
+
+// ResetTitle resets all changes to the "title" field.
+func (m *ComparisonVersionMutation) ResetTitle() {
+	m.title = nil
+}
+
+// SetToolASlug sets the "tool_a_slug" field.
+func (m *ComparisonVersionMutation) SetToolASlug(s string) {
+	m.tool_a_slug = &s
+}
+
+// ToolASlug returns the value of the "tool_a_slug" field in the mutation.
+func (m *ComparisonVersionMutation) ToolASlug() (r string, exists bool) {
+	v := m.tool_a_slug
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldToolASlug returns the old "tool_a_slug" field's value of the ComparisonVersion entity.
+// If the ComparisonVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ComparisonVersionMutation) OldToolASlug(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldToolASlug is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldToolASlug requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldToolASlug: %w", err)
+	}
+	return oldValue.ToolASlug, nil
+}
+
+// ResetToolASlug resets all changes to the "tool_a_slug" field.
+func (m *ComparisonVersionMutation) ResetToolASlug() {
+	m.tool_a_slug = nil
+}
+
+// SetToolBSlug sets the "tool_b_slug" field.
+func (m *ComparisonVersionMutation) SetToolBSlug(s string) {
+	m.tool_b_slug = &s
+}
+
+// ToolBSlug returns the value of the "tool_b_slug" field in the mutation.
+func (m *ComparisonVersionMutation) ToolBSlug() (r string, exists bool) {
+	v := m.tool_b_slug
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldToolBSlug returns the old "tool_b_slug" field's value of the ComparisonVersion entity.
+// If the ComparisonVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ComparisonVersionMutation) OldToolBSlug(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldToolBSlug is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldToolBSlug requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldToolBSlug: %w", err)
+	}
+	return oldValue.ToolBSlug, nil
+}
+
+// ResetToolBSlug resets all changes to the "tool_b_slug" field.
+func (m *ComparisonVersionMutation) ResetToolBSlug() {
+	m.tool_b_slug = nil
+}
+
+// SetWinnerSlug sets the "winner_slug" field.
+func (m *ComparisonVersionMutation) SetWinnerSlug(s string) {
+	m.winner_slug = &s
+}
+
+// WinnerSlug returns the value of the "winner_slug" field in the mutation.
+func (m *ComparisonVersionMutation) WinnerSlug() (r string, exists bool) {
+	v := m.winner_slug
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWinnerSlug returns the old "winner_slug" field's value of the ComparisonVersion entity.
+// If the ComparisonVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ComparisonVersionMutation) OldWinnerSlug(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWinnerSlug is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWinnerSlug requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWinnerSlug: %w", err)
+	}
+	return oldValue.WinnerSlug, nil
+}
+
+// ResetWinnerSlug resets all changes to the "winner_slug" field.
+func (m *ComparisonVersionMutation) ResetWinnerSlug() {
+	m.winner_slug = nil
+}
+
+// SetWinnerNote sets the "winner_note" field.
+func (m *ComparisonVersionMutation) SetWinnerNote(s string) {
+	m.winner_note = &s
+}
+
+// WinnerNote returns the value of the "winner_note" field in the mutation.
+func (m *ComparisonVersionMutation) WinnerNote() (r string, exists bool) {
+	v := m.winner_note
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWinnerNote returns the old "winner_note" field's value of the ComparisonVersion entity.
+// If the ComparisonVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ComparisonVersionMutation) OldWinnerNote(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWinnerNote is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWinnerNote requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWinnerNote: %w", err)
+	}
+	return oldValue.WinnerNote, nil
+}
+
+// ResetWinnerNote resets all changes to the "winner_note" field.
+func (m *ComparisonVersionMutation) ResetWinnerNote() {
+	m.winner_note = nil
+}
+
+// SetPublished sets the "published" field.
+func (m *ComparisonVersionMutation) SetPublished(b bool) {
+	m.published = &b
+}
+
+// Published returns the value of the "published" field in the mutation.
+func (m *ComparisonVersionMutation) Published() (r bool, exists bool) {
+	v := m.published
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPublished returns the old "published" field's value of the ComparisonVersion entity.
+// If the ComparisonVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ComparisonVersionMutation) OldPublished(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPublished is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPublished requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPublished: %w", err)
+	}
+	return oldValue.Published, nil
+}
+
+// ResetPublished resets all changes to the "published" field.
+func (m *ComparisonVersionMutation) ResetPublished() {
+	m.published = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *ComparisonVersionMutation) SetUpdatedAt(s string) {
+	m.updated_at = &s
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *ComparisonVersionMutation) UpdatedAt() (r string, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the ComparisonVersion entity.
+// If the ComparisonVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ComparisonVersionMutation) OldUpdatedAt(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *ComparisonVersionMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+}
+
+// SetCanonicalURL sets the "canonical_url" field.
+func (m *ComparisonVersionMutation) SetCanonicalURL(s string) {
+	m.canonical_url = &s
+}
+
+// CanonicalURL returns the value of the "canonical_url" field in the mutation.
+func (m *ComparisonVersionMutation) CanonicalURL() (r string, exists bool) {
+	v := m.canonical_url
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCanonicalURL returns the old "canonical_url" field's value of the ComparisonVersion entity.
+// If the ComparisonVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ComparisonVersionMutation) OldCanonicalURL(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCanonicalURL is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCanonicalURL requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCanonicalURL: %w", err)
+	}
+	return oldValue.CanonicalURL, nil
+}
+
+// ResetCanonicalURL resets all changes to the "canonical_url" field.
+func (m *ComparisonVersionMutation) ResetCanonicalURL() {
+	m.canonical_url = nil
+}
+
+// SetFingerprint sets the "fingerprint" field.
+func (m *ComparisonVersionMutation) SetFingerprint(s string) {
+	m.fingerprint = &s
+}
+
+// Fingerprint returns the value of the "fingerprint" field in the mutation.
+func (m *ComparisonVersionMutation) Fingerprint() (r string, exists bool) {
+	v := m.fingerprint
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFingerprint returns the old "fingerprint" field's value of the ComparisonVersion entity.
+// If the ComparisonVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ComparisonVersionMutation) OldFingerprint(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFingerprint is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFingerprint requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFingerprint: %w", err)
+	}
+	return oldValue.Fingerprint, nil
+}
+
+// ResetFingerprint resets all changes to the "fingerprint" field.
+func (m *ComparisonVersionMutation) ResetFingerprint() {
+	m.fingerprint = nil
+}
+
+// SetSinceRelease sets the "since_release" field.
+func (m *ComparisonVersionMutation) SetSinceRelease(i int) {
+	m.since_release = &i
+	m.addsince_release = nil
+}
+
+// SinceRelease returns the value of the "since_release" field in the mutation.
+func (m *ComparisonVersionMutation) SinceRelease() (r int, exists bool) {
+	v := m.since_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSinceRelease returns the old "since_release" field's value of the ComparisonVersion entity.
+// If the ComparisonVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ComparisonVersionMutation) OldSinceRelease(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSinceRelease is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSinceRelease requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSinceRelease: %w", err)
+	}
+	return oldValue.SinceRelease, nil
+}
+
+// AddSinceRelease adds i to the "since_release" field.
+func (m *ComparisonVersionMutation) AddSinceRelease(i int) {
+	if m.addsince_release != nil {
+		*m.addsince_release += i
+	} else {
+		m.addsince_release = &i
+	}
+}
+
+// AddedSinceRelease returns the value that was added to the "since_release" field in this mutation.
+func (m *ComparisonVersionMutation) AddedSinceRelease() (r int, exists bool) {
+	v := m.addsince_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSinceRelease resets all changes to the "since_release" field.
+func (m *ComparisonVersionMutation) ResetSinceRelease() {
+	m.since_release = nil
+	m.addsince_release = nil
+}
+
+// Where appends a list predicates to the ComparisonVersionMutation builder.
+func (m *ComparisonVersionMutation) Where(ps ...predicate.ComparisonVersion) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the ComparisonVersionMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *ComparisonVersionMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.ComparisonVersion, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *ComparisonVersionMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ComparisonVersionMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (ComparisonVersion).
+func (m *ComparisonVersionMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ComparisonVersionMutation) Fields() []string {
+	fields := make([]string, 0, 12)
+	if m.until_release != nil {
+		fields = append(fields, comparisonversion.FieldUntilRelease)
+	}
+	if m.slug != nil {
+		fields = append(fields, comparisonversion.FieldSlug)
+	}
+	if m.title != nil {
+		fields = append(fields, comparisonversion.FieldTitle)
+	}
+	if m.tool_a_slug != nil {
+		fields = append(fields, comparisonversion.FieldToolASlug)
+	}
+	if m.tool_b_slug != nil {
+		fields = append(fields, comparisonversion.FieldToolBSlug)
+	}
+	if m.winner_slug != nil {
+		fields = append(fields, comparisonversion.FieldWinnerSlug)
+	}
+	if m.winner_note != nil {
+		fields = append(fields, comparisonversion.FieldWinnerNote)
+	}
+	if m.published != nil {
+		fields = append(fields, comparisonversion.FieldPublished)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, comparisonversion.FieldUpdatedAt)
+	}
+	if m.canonical_url != nil {
+		fields = append(fields, comparisonversion.FieldCanonicalURL)
+	}
+	if m.fingerprint != nil {
+		fields = append(fields, comparisonversion.FieldFingerprint)
+	}
+	if m.since_release != nil {
+		fields = append(fields, comparisonversion.FieldSinceRelease)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ComparisonVersionMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case comparisonversion.FieldUntilRelease:
+		return m.UntilRelease()
+	case comparisonversion.FieldSlug:
+		return m.Slug()
+	case comparisonversion.FieldTitle:
+		return m.Title()
+	case comparisonversion.FieldToolASlug:
+		return m.ToolASlug()
+	case comparisonversion.FieldToolBSlug:
+		return m.ToolBSlug()
+	case comparisonversion.FieldWinnerSlug:
+		return m.WinnerSlug()
+	case comparisonversion.FieldWinnerNote:
+		return m.WinnerNote()
+	case comparisonversion.FieldPublished:
+		return m.Published()
+	case comparisonversion.FieldUpdatedAt:
+		return m.UpdatedAt()
+	case comparisonversion.FieldCanonicalURL:
+		return m.CanonicalURL()
+	case comparisonversion.FieldFingerprint:
+		return m.Fingerprint()
+	case comparisonversion.FieldSinceRelease:
+		return m.SinceRelease()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ComparisonVersionMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case comparisonversion.FieldUntilRelease:
+		return m.OldUntilRelease(ctx)
+	case comparisonversion.FieldSlug:
+		return m.OldSlug(ctx)
+	case comparisonversion.FieldTitle:
+		return m.OldTitle(ctx)
+	case comparisonversion.FieldToolASlug:
+		return m.OldToolASlug(ctx)
+	case comparisonversion.FieldToolBSlug:
+		return m.OldToolBSlug(ctx)
+	case comparisonversion.FieldWinnerSlug:
+		return m.OldWinnerSlug(ctx)
+	case comparisonversion.FieldWinnerNote:
+		return m.OldWinnerNote(ctx)
+	case comparisonversion.FieldPublished:
+		return m.OldPublished(ctx)
+	case comparisonversion.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	case comparisonversion.FieldCanonicalURL:
+		return m.OldCanonicalURL(ctx)
+	case comparisonversion.FieldFingerprint:
+		return m.OldFingerprint(ctx)
+	case comparisonversion.FieldSinceRelease:
+		return m.OldSinceRelease(ctx)
+	}
+	return nil, fmt.Errorf("unknown ComparisonVersion field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ComparisonVersionMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case comparisonversion.FieldUntilRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUntilRelease(v)
+		return nil
+	case comparisonversion.FieldSlug:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSlug(v)
+		return nil
+	case comparisonversion.FieldTitle:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTitle(v)
+		return nil
+	case comparisonversion.FieldToolASlug:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetToolASlug(v)
+		return nil
+	case comparisonversion.FieldToolBSlug:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetToolBSlug(v)
+		return nil
+	case comparisonversion.FieldWinnerSlug:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWinnerSlug(v)
+		return nil
+	case comparisonversion.FieldWinnerNote:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWinnerNote(v)
+		return nil
+	case comparisonversion.FieldPublished:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPublished(v)
+		return nil
+	case comparisonversion.FieldUpdatedAt:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	case comparisonversion.FieldCanonicalURL:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCanonicalURL(v)
+		return nil
+	case comparisonversion.FieldFingerprint:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFingerprint(v)
+		return nil
+	case comparisonversion.FieldSinceRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSinceRelease(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ComparisonVersion field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ComparisonVersionMutation) AddedFields() []string {
+	var fields []string
+	if m.adduntil_release != nil {
+		fields = append(fields, comparisonversion.FieldUntilRelease)
+	}
+	if m.addsince_release != nil {
+		fields = append(fields, comparisonversion.FieldSinceRelease)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ComparisonVersionMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case comparisonversion.FieldUntilRelease:
+		return m.AddedUntilRelease()
+	case comparisonversion.FieldSinceRelease:
+		return m.AddedSinceRelease()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ComparisonVersionMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case comparisonversion.FieldUntilRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUntilRelease(v)
+		return nil
+	case comparisonversion.FieldSinceRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSinceRelease(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ComparisonVersion numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ComparisonVersionMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ComparisonVersionMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ComparisonVersionMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown ComparisonVersion nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ComparisonVersionMutation) ResetField(name string) error {
+	switch name {
+	case comparisonversion.FieldUntilRelease:
+		m.ResetUntilRelease()
+		return nil
+	case comparisonversion.FieldSlug:
+		m.ResetSlug()
+		return nil
+	case comparisonversion.FieldTitle:
+		m.ResetTitle()
+		return nil
+	case comparisonversion.FieldToolASlug:
+		m.ResetToolASlug()
+		return nil
+	case comparisonversion.FieldToolBSlug:
+		m.ResetToolBSlug()
+		return nil
+	case comparisonversion.FieldWinnerSlug:
+		m.ResetWinnerSlug()
+		return nil
+	case comparisonversion.FieldWinnerNote:
+		m.ResetWinnerNote()
+		return nil
+	case comparisonversion.FieldPublished:
+		m.ResetPublished()
+		return nil
+	case comparisonversion.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	case comparisonversion.FieldCanonicalURL:
+		m.ResetCanonicalURL()
+		return nil
+	case comparisonversion.FieldFingerprint:
+		m.ResetFingerprint()
+		return nil
+	case comparisonversion.FieldSinceRelease:
+		m.ResetSinceRelease()
+		return nil
+	}
+	return fmt.Errorf("unknown ComparisonVersion field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ComparisonVersionMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ComparisonVersionMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ComparisonVersionMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ComparisonVersionMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ComparisonVersionMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ComparisonVersionMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ComparisonVersionMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown ComparisonVersion unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ComparisonVersionMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown ComparisonVersion edge %s", name)
 }
 
 // ConfirmationMutation represents an operation that mutates the Confirmation nodes in the graph.
@@ -11557,6 +13553,8 @@ type PriceChangeMutation struct {
 	previous_pricing *pricechange.PreviousPricing
 	previous_price   *string
 	digest           *string
+	since_release    *int
+	addsince_release *int
 	clearedFields    map[string]struct{}
 	tool             *string
 	clearedtool      bool
@@ -11915,6 +13913,62 @@ func (m *PriceChangeMutation) ResetDigest() {
 	m.digest = nil
 }
 
+// SetSinceRelease sets the "since_release" field.
+func (m *PriceChangeMutation) SetSinceRelease(i int) {
+	m.since_release = &i
+	m.addsince_release = nil
+}
+
+// SinceRelease returns the value of the "since_release" field in the mutation.
+func (m *PriceChangeMutation) SinceRelease() (r int, exists bool) {
+	v := m.since_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSinceRelease returns the old "since_release" field's value of the PriceChange entity.
+// If the PriceChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PriceChangeMutation) OldSinceRelease(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSinceRelease is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSinceRelease requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSinceRelease: %w", err)
+	}
+	return oldValue.SinceRelease, nil
+}
+
+// AddSinceRelease adds i to the "since_release" field.
+func (m *PriceChangeMutation) AddSinceRelease(i int) {
+	if m.addsince_release != nil {
+		*m.addsince_release += i
+	} else {
+		m.addsince_release = &i
+	}
+}
+
+// AddedSinceRelease returns the value that was added to the "since_release" field in this mutation.
+func (m *PriceChangeMutation) AddedSinceRelease() (r int, exists bool) {
+	v := m.addsince_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSinceRelease resets all changes to the "since_release" field.
+func (m *PriceChangeMutation) ResetSinceRelease() {
+	m.since_release = nil
+	m.addsince_release = nil
+}
+
 // SetToolID sets the "tool" edge to the Tool entity by id.
 func (m *PriceChangeMutation) SetToolID(id string) {
 	m.tool = &id
@@ -11989,7 +14043,7 @@ func (m *PriceChangeMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *PriceChangeMutation) Fields() []string {
-	fields := make([]string, 0, 7)
+	fields := make([]string, 0, 8)
 	if m.tool != nil {
 		fields = append(fields, pricechange.FieldToolSlug)
 	}
@@ -12010,6 +14064,9 @@ func (m *PriceChangeMutation) Fields() []string {
 	}
 	if m.digest != nil {
 		fields = append(fields, pricechange.FieldDigest)
+	}
+	if m.since_release != nil {
+		fields = append(fields, pricechange.FieldSinceRelease)
 	}
 	return fields
 }
@@ -12033,6 +14090,8 @@ func (m *PriceChangeMutation) Field(name string) (ent.Value, bool) {
 		return m.PreviousPrice()
 	case pricechange.FieldDigest:
 		return m.Digest()
+	case pricechange.FieldSinceRelease:
+		return m.SinceRelease()
 	}
 	return nil, false
 }
@@ -12056,6 +14115,8 @@ func (m *PriceChangeMutation) OldField(ctx context.Context, name string) (ent.Va
 		return m.OldPreviousPrice(ctx)
 	case pricechange.FieldDigest:
 		return m.OldDigest(ctx)
+	case pricechange.FieldSinceRelease:
+		return m.OldSinceRelease(ctx)
 	}
 	return nil, fmt.Errorf("unknown PriceChange field %s", name)
 }
@@ -12114,6 +14175,13 @@ func (m *PriceChangeMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetDigest(v)
 		return nil
+	case pricechange.FieldSinceRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSinceRelease(v)
+		return nil
 	}
 	return fmt.Errorf("unknown PriceChange field %s", name)
 }
@@ -12121,13 +14189,21 @@ func (m *PriceChangeMutation) SetField(name string, value ent.Value) error {
 // AddedFields returns all numeric fields that were incremented/decremented during
 // this mutation.
 func (m *PriceChangeMutation) AddedFields() []string {
-	return nil
+	var fields []string
+	if m.addsince_release != nil {
+		fields = append(fields, pricechange.FieldSinceRelease)
+	}
+	return fields
 }
 
 // AddedField returns the numeric value that was incremented/decremented on a field
 // with the given name. The second boolean return value indicates that this field
 // was not set, or was not defined in the schema.
 func (m *PriceChangeMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case pricechange.FieldSinceRelease:
+		return m.AddedSinceRelease()
+	}
 	return nil, false
 }
 
@@ -12136,6 +14212,13 @@ func (m *PriceChangeMutation) AddedField(name string) (ent.Value, bool) {
 // type.
 func (m *PriceChangeMutation) AddField(name string, value ent.Value) error {
 	switch name {
+	case pricechange.FieldSinceRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSinceRelease(v)
+		return nil
 	}
 	return fmt.Errorf("unknown PriceChange numeric field %s", name)
 }
@@ -12183,6 +14266,9 @@ func (m *PriceChangeMutation) ResetField(name string) error {
 		return nil
 	case pricechange.FieldDigest:
 		m.ResetDigest()
+		return nil
+	case pricechange.FieldSinceRelease:
+		m.ResetSinceRelease()
 		return nil
 	}
 	return fmt.Errorf("unknown PriceChange field %s", name)
@@ -12262,6 +14348,926 @@ func (m *PriceChangeMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown PriceChange edge %s", name)
 }
 
+// PriceChangeVersionMutation represents an operation that mutates the PriceChangeVersion nodes in the graph.
+type PriceChangeVersionMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int
+	until_release    *int
+	adduntil_release *int
+	tool_slug        *string
+	changed_at       *string
+	pricing          *pricechangeversion.Pricing
+	price            *string
+	previous_pricing *pricechangeversion.PreviousPricing
+	previous_price   *string
+	digest           *string
+	since_release    *int
+	addsince_release *int
+	row              *int
+	addrow           *int
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*PriceChangeVersion, error)
+	predicates       []predicate.PriceChangeVersion
+}
+
+var _ ent.Mutation = (*PriceChangeVersionMutation)(nil)
+
+// pricechangeversionOption allows management of the mutation configuration using functional options.
+type pricechangeversionOption func(*PriceChangeVersionMutation)
+
+// newPriceChangeVersionMutation creates new mutation for the PriceChangeVersion entity.
+func newPriceChangeVersionMutation(c config, op Op, opts ...pricechangeversionOption) *PriceChangeVersionMutation {
+	m := &PriceChangeVersionMutation{
+		config:        c,
+		op:            op,
+		typ:           TypePriceChangeVersion,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withPriceChangeVersionID sets the ID field of the mutation.
+func withPriceChangeVersionID(id int) pricechangeversionOption {
+	return func(m *PriceChangeVersionMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *PriceChangeVersion
+		)
+		m.oldValue = func(ctx context.Context) (*PriceChangeVersion, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().PriceChangeVersion.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withPriceChangeVersion sets the old PriceChangeVersion of the mutation.
+func withPriceChangeVersion(node *PriceChangeVersion) pricechangeversionOption {
+	return func(m *PriceChangeVersionMutation) {
+		m.oldValue = func(context.Context) (*PriceChangeVersion, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m PriceChangeVersionMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m PriceChangeVersionMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of PriceChangeVersion entities.
+func (m *PriceChangeVersionMutation) SetID(id int) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *PriceChangeVersionMutation) ID() (id int, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *PriceChangeVersionMutation) IDs(ctx context.Context) ([]int, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().PriceChangeVersion.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetUntilRelease sets the "until_release" field.
+func (m *PriceChangeVersionMutation) SetUntilRelease(i int) {
+	m.until_release = &i
+	m.adduntil_release = nil
+}
+
+// UntilRelease returns the value of the "until_release" field in the mutation.
+func (m *PriceChangeVersionMutation) UntilRelease() (r int, exists bool) {
+	v := m.until_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUntilRelease returns the old "until_release" field's value of the PriceChangeVersion entity.
+// If the PriceChangeVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PriceChangeVersionMutation) OldUntilRelease(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUntilRelease is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUntilRelease requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUntilRelease: %w", err)
+	}
+	return oldValue.UntilRelease, nil
+}
+
+// AddUntilRelease adds i to the "until_release" field.
+func (m *PriceChangeVersionMutation) AddUntilRelease(i int) {
+	if m.adduntil_release != nil {
+		*m.adduntil_release += i
+	} else {
+		m.adduntil_release = &i
+	}
+}
+
+// AddedUntilRelease returns the value that was added to the "until_release" field in this mutation.
+func (m *PriceChangeVersionMutation) AddedUntilRelease() (r int, exists bool) {
+	v := m.adduntil_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUntilRelease resets all changes to the "until_release" field.
+func (m *PriceChangeVersionMutation) ResetUntilRelease() {
+	m.until_release = nil
+	m.adduntil_release = nil
+}
+
+// SetToolSlug sets the "tool_slug" field.
+func (m *PriceChangeVersionMutation) SetToolSlug(s string) {
+	m.tool_slug = &s
+}
+
+// ToolSlug returns the value of the "tool_slug" field in the mutation.
+func (m *PriceChangeVersionMutation) ToolSlug() (r string, exists bool) {
+	v := m.tool_slug
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldToolSlug returns the old "tool_slug" field's value of the PriceChangeVersion entity.
+// If the PriceChangeVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PriceChangeVersionMutation) OldToolSlug(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldToolSlug is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldToolSlug requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldToolSlug: %w", err)
+	}
+	return oldValue.ToolSlug, nil
+}
+
+// ResetToolSlug resets all changes to the "tool_slug" field.
+func (m *PriceChangeVersionMutation) ResetToolSlug() {
+	m.tool_slug = nil
+}
+
+// SetChangedAt sets the "changed_at" field.
+func (m *PriceChangeVersionMutation) SetChangedAt(s string) {
+	m.changed_at = &s
+}
+
+// ChangedAt returns the value of the "changed_at" field in the mutation.
+func (m *PriceChangeVersionMutation) ChangedAt() (r string, exists bool) {
+	v := m.changed_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldChangedAt returns the old "changed_at" field's value of the PriceChangeVersion entity.
+// If the PriceChangeVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PriceChangeVersionMutation) OldChangedAt(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldChangedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldChangedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldChangedAt: %w", err)
+	}
+	return oldValue.ChangedAt, nil
+}
+
+// ResetChangedAt resets all changes to the "changed_at" field.
+func (m *PriceChangeVersionMutation) ResetChangedAt() {
+	m.changed_at = nil
+}
+
+// SetPricing sets the "pricing" field.
+func (m *PriceChangeVersionMutation) SetPricing(pr pricechangeversion.Pricing) {
+	m.pricing = &pr
+}
+
+// Pricing returns the value of the "pricing" field in the mutation.
+func (m *PriceChangeVersionMutation) Pricing() (r pricechangeversion.Pricing, exists bool) {
+	v := m.pricing
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPricing returns the old "pricing" field's value of the PriceChangeVersion entity.
+// If the PriceChangeVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PriceChangeVersionMutation) OldPricing(ctx context.Context) (v pricechangeversion.Pricing, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPricing is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPricing requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPricing: %w", err)
+	}
+	return oldValue.Pricing, nil
+}
+
+// ResetPricing resets all changes to the "pricing" field.
+func (m *PriceChangeVersionMutation) ResetPricing() {
+	m.pricing = nil
+}
+
+// SetPrice sets the "price" field.
+func (m *PriceChangeVersionMutation) SetPrice(s string) {
+	m.price = &s
+}
+
+// Price returns the value of the "price" field in the mutation.
+func (m *PriceChangeVersionMutation) Price() (r string, exists bool) {
+	v := m.price
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPrice returns the old "price" field's value of the PriceChangeVersion entity.
+// If the PriceChangeVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PriceChangeVersionMutation) OldPrice(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPrice is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPrice requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPrice: %w", err)
+	}
+	return oldValue.Price, nil
+}
+
+// ResetPrice resets all changes to the "price" field.
+func (m *PriceChangeVersionMutation) ResetPrice() {
+	m.price = nil
+}
+
+// SetPreviousPricing sets the "previous_pricing" field.
+func (m *PriceChangeVersionMutation) SetPreviousPricing(pp pricechangeversion.PreviousPricing) {
+	m.previous_pricing = &pp
+}
+
+// PreviousPricing returns the value of the "previous_pricing" field in the mutation.
+func (m *PriceChangeVersionMutation) PreviousPricing() (r pricechangeversion.PreviousPricing, exists bool) {
+	v := m.previous_pricing
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPreviousPricing returns the old "previous_pricing" field's value of the PriceChangeVersion entity.
+// If the PriceChangeVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PriceChangeVersionMutation) OldPreviousPricing(ctx context.Context) (v pricechangeversion.PreviousPricing, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPreviousPricing is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPreviousPricing requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPreviousPricing: %w", err)
+	}
+	return oldValue.PreviousPricing, nil
+}
+
+// ResetPreviousPricing resets all changes to the "previous_pricing" field.
+func (m *PriceChangeVersionMutation) ResetPreviousPricing() {
+	m.previous_pricing = nil
+}
+
+// SetPreviousPrice sets the "previous_price" field.
+func (m *PriceChangeVersionMutation) SetPreviousPrice(s string) {
+	m.previous_price = &s
+}
+
+// PreviousPrice returns the value of the "previous_price" field in the mutation.
+func (m *PriceChangeVersionMutation) PreviousPrice() (r string, exists bool) {
+	v := m.previous_price
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPreviousPrice returns the old "previous_price" field's value of the PriceChangeVersion entity.
+// If the PriceChangeVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PriceChangeVersionMutation) OldPreviousPrice(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPreviousPrice is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPreviousPrice requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPreviousPrice: %w", err)
+	}
+	return oldValue.PreviousPrice, nil
+}
+
+// ResetPreviousPrice resets all changes to the "previous_price" field.
+func (m *PriceChangeVersionMutation) ResetPreviousPrice() {
+	m.previous_price = nil
+}
+
+// SetDigest sets the "digest" field.
+func (m *PriceChangeVersionMutation) SetDigest(s string) {
+	m.digest = &s
+}
+
+// Digest returns the value of the "digest" field in the mutation.
+func (m *PriceChangeVersionMutation) Digest() (r string, exists bool) {
+	v := m.digest
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDigest returns the old "digest" field's value of the PriceChangeVersion entity.
+// If the PriceChangeVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PriceChangeVersionMutation) OldDigest(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDigest is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDigest requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDigest: %w", err)
+	}
+	return oldValue.Digest, nil
+}
+
+// ResetDigest resets all changes to the "digest" field.
+func (m *PriceChangeVersionMutation) ResetDigest() {
+	m.digest = nil
+}
+
+// SetSinceRelease sets the "since_release" field.
+func (m *PriceChangeVersionMutation) SetSinceRelease(i int) {
+	m.since_release = &i
+	m.addsince_release = nil
+}
+
+// SinceRelease returns the value of the "since_release" field in the mutation.
+func (m *PriceChangeVersionMutation) SinceRelease() (r int, exists bool) {
+	v := m.since_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSinceRelease returns the old "since_release" field's value of the PriceChangeVersion entity.
+// If the PriceChangeVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PriceChangeVersionMutation) OldSinceRelease(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSinceRelease is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSinceRelease requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSinceRelease: %w", err)
+	}
+	return oldValue.SinceRelease, nil
+}
+
+// AddSinceRelease adds i to the "since_release" field.
+func (m *PriceChangeVersionMutation) AddSinceRelease(i int) {
+	if m.addsince_release != nil {
+		*m.addsince_release += i
+	} else {
+		m.addsince_release = &i
+	}
+}
+
+// AddedSinceRelease returns the value that was added to the "since_release" field in this mutation.
+func (m *PriceChangeVersionMutation) AddedSinceRelease() (r int, exists bool) {
+	v := m.addsince_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSinceRelease resets all changes to the "since_release" field.
+func (m *PriceChangeVersionMutation) ResetSinceRelease() {
+	m.since_release = nil
+	m.addsince_release = nil
+}
+
+// SetRow sets the "row" field.
+func (m *PriceChangeVersionMutation) SetRow(i int) {
+	m.row = &i
+	m.addrow = nil
+}
+
+// Row returns the value of the "row" field in the mutation.
+func (m *PriceChangeVersionMutation) Row() (r int, exists bool) {
+	v := m.row
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRow returns the old "row" field's value of the PriceChangeVersion entity.
+// If the PriceChangeVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PriceChangeVersionMutation) OldRow(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRow is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRow requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRow: %w", err)
+	}
+	return oldValue.Row, nil
+}
+
+// AddRow adds i to the "row" field.
+func (m *PriceChangeVersionMutation) AddRow(i int) {
+	if m.addrow != nil {
+		*m.addrow += i
+	} else {
+		m.addrow = &i
+	}
+}
+
+// AddedRow returns the value that was added to the "row" field in this mutation.
+func (m *PriceChangeVersionMutation) AddedRow() (r int, exists bool) {
+	v := m.addrow
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRow resets all changes to the "row" field.
+func (m *PriceChangeVersionMutation) ResetRow() {
+	m.row = nil
+	m.addrow = nil
+}
+
+// Where appends a list predicates to the PriceChangeVersionMutation builder.
+func (m *PriceChangeVersionMutation) Where(ps ...predicate.PriceChangeVersion) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the PriceChangeVersionMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *PriceChangeVersionMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.PriceChangeVersion, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *PriceChangeVersionMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *PriceChangeVersionMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (PriceChangeVersion).
+func (m *PriceChangeVersionMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *PriceChangeVersionMutation) Fields() []string {
+	fields := make([]string, 0, 10)
+	if m.until_release != nil {
+		fields = append(fields, pricechangeversion.FieldUntilRelease)
+	}
+	if m.tool_slug != nil {
+		fields = append(fields, pricechangeversion.FieldToolSlug)
+	}
+	if m.changed_at != nil {
+		fields = append(fields, pricechangeversion.FieldChangedAt)
+	}
+	if m.pricing != nil {
+		fields = append(fields, pricechangeversion.FieldPricing)
+	}
+	if m.price != nil {
+		fields = append(fields, pricechangeversion.FieldPrice)
+	}
+	if m.previous_pricing != nil {
+		fields = append(fields, pricechangeversion.FieldPreviousPricing)
+	}
+	if m.previous_price != nil {
+		fields = append(fields, pricechangeversion.FieldPreviousPrice)
+	}
+	if m.digest != nil {
+		fields = append(fields, pricechangeversion.FieldDigest)
+	}
+	if m.since_release != nil {
+		fields = append(fields, pricechangeversion.FieldSinceRelease)
+	}
+	if m.row != nil {
+		fields = append(fields, pricechangeversion.FieldRow)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *PriceChangeVersionMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case pricechangeversion.FieldUntilRelease:
+		return m.UntilRelease()
+	case pricechangeversion.FieldToolSlug:
+		return m.ToolSlug()
+	case pricechangeversion.FieldChangedAt:
+		return m.ChangedAt()
+	case pricechangeversion.FieldPricing:
+		return m.Pricing()
+	case pricechangeversion.FieldPrice:
+		return m.Price()
+	case pricechangeversion.FieldPreviousPricing:
+		return m.PreviousPricing()
+	case pricechangeversion.FieldPreviousPrice:
+		return m.PreviousPrice()
+	case pricechangeversion.FieldDigest:
+		return m.Digest()
+	case pricechangeversion.FieldSinceRelease:
+		return m.SinceRelease()
+	case pricechangeversion.FieldRow:
+		return m.Row()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *PriceChangeVersionMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case pricechangeversion.FieldUntilRelease:
+		return m.OldUntilRelease(ctx)
+	case pricechangeversion.FieldToolSlug:
+		return m.OldToolSlug(ctx)
+	case pricechangeversion.FieldChangedAt:
+		return m.OldChangedAt(ctx)
+	case pricechangeversion.FieldPricing:
+		return m.OldPricing(ctx)
+	case pricechangeversion.FieldPrice:
+		return m.OldPrice(ctx)
+	case pricechangeversion.FieldPreviousPricing:
+		return m.OldPreviousPricing(ctx)
+	case pricechangeversion.FieldPreviousPrice:
+		return m.OldPreviousPrice(ctx)
+	case pricechangeversion.FieldDigest:
+		return m.OldDigest(ctx)
+	case pricechangeversion.FieldSinceRelease:
+		return m.OldSinceRelease(ctx)
+	case pricechangeversion.FieldRow:
+		return m.OldRow(ctx)
+	}
+	return nil, fmt.Errorf("unknown PriceChangeVersion field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *PriceChangeVersionMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case pricechangeversion.FieldUntilRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUntilRelease(v)
+		return nil
+	case pricechangeversion.FieldToolSlug:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetToolSlug(v)
+		return nil
+	case pricechangeversion.FieldChangedAt:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetChangedAt(v)
+		return nil
+	case pricechangeversion.FieldPricing:
+		v, ok := value.(pricechangeversion.Pricing)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPricing(v)
+		return nil
+	case pricechangeversion.FieldPrice:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPrice(v)
+		return nil
+	case pricechangeversion.FieldPreviousPricing:
+		v, ok := value.(pricechangeversion.PreviousPricing)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPreviousPricing(v)
+		return nil
+	case pricechangeversion.FieldPreviousPrice:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPreviousPrice(v)
+		return nil
+	case pricechangeversion.FieldDigest:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDigest(v)
+		return nil
+	case pricechangeversion.FieldSinceRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSinceRelease(v)
+		return nil
+	case pricechangeversion.FieldRow:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRow(v)
+		return nil
+	}
+	return fmt.Errorf("unknown PriceChangeVersion field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *PriceChangeVersionMutation) AddedFields() []string {
+	var fields []string
+	if m.adduntil_release != nil {
+		fields = append(fields, pricechangeversion.FieldUntilRelease)
+	}
+	if m.addsince_release != nil {
+		fields = append(fields, pricechangeversion.FieldSinceRelease)
+	}
+	if m.addrow != nil {
+		fields = append(fields, pricechangeversion.FieldRow)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *PriceChangeVersionMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case pricechangeversion.FieldUntilRelease:
+		return m.AddedUntilRelease()
+	case pricechangeversion.FieldSinceRelease:
+		return m.AddedSinceRelease()
+	case pricechangeversion.FieldRow:
+		return m.AddedRow()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *PriceChangeVersionMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case pricechangeversion.FieldUntilRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUntilRelease(v)
+		return nil
+	case pricechangeversion.FieldSinceRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSinceRelease(v)
+		return nil
+	case pricechangeversion.FieldRow:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRow(v)
+		return nil
+	}
+	return fmt.Errorf("unknown PriceChangeVersion numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *PriceChangeVersionMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *PriceChangeVersionMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *PriceChangeVersionMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown PriceChangeVersion nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *PriceChangeVersionMutation) ResetField(name string) error {
+	switch name {
+	case pricechangeversion.FieldUntilRelease:
+		m.ResetUntilRelease()
+		return nil
+	case pricechangeversion.FieldToolSlug:
+		m.ResetToolSlug()
+		return nil
+	case pricechangeversion.FieldChangedAt:
+		m.ResetChangedAt()
+		return nil
+	case pricechangeversion.FieldPricing:
+		m.ResetPricing()
+		return nil
+	case pricechangeversion.FieldPrice:
+		m.ResetPrice()
+		return nil
+	case pricechangeversion.FieldPreviousPricing:
+		m.ResetPreviousPricing()
+		return nil
+	case pricechangeversion.FieldPreviousPrice:
+		m.ResetPreviousPrice()
+		return nil
+	case pricechangeversion.FieldDigest:
+		m.ResetDigest()
+		return nil
+	case pricechangeversion.FieldSinceRelease:
+		m.ResetSinceRelease()
+		return nil
+	case pricechangeversion.FieldRow:
+		m.ResetRow()
+		return nil
+	}
+	return fmt.Errorf("unknown PriceChangeVersion field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *PriceChangeVersionMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *PriceChangeVersionMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *PriceChangeVersionMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *PriceChangeVersionMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *PriceChangeVersionMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *PriceChangeVersionMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *PriceChangeVersionMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown PriceChangeVersion unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *PriceChangeVersionMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown PriceChangeVersion edge %s", name)
+}
+
 // ReleaseMutation represents an operation that mutates the Release nodes in the graph.
 type ReleaseMutation struct {
 	config
@@ -12280,6 +15286,8 @@ type ReleaseMutation struct {
 	addtools_retired     *int
 	comparisons_total    *int
 	addcomparisons_total *int
+	history_from         *int
+	addhistory_from      *int
 	clearedFields        map[string]struct{}
 	journal              map[int]struct{}
 	removedjournal       map[int]struct{}
@@ -12759,6 +15767,62 @@ func (m *ReleaseMutation) ResetComparisonsTotal() {
 	m.addcomparisons_total = nil
 }
 
+// SetHistoryFrom sets the "history_from" field.
+func (m *ReleaseMutation) SetHistoryFrom(i int) {
+	m.history_from = &i
+	m.addhistory_from = nil
+}
+
+// HistoryFrom returns the value of the "history_from" field in the mutation.
+func (m *ReleaseMutation) HistoryFrom() (r int, exists bool) {
+	v := m.history_from
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHistoryFrom returns the old "history_from" field's value of the Release entity.
+// If the Release object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ReleaseMutation) OldHistoryFrom(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHistoryFrom is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHistoryFrom requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHistoryFrom: %w", err)
+	}
+	return oldValue.HistoryFrom, nil
+}
+
+// AddHistoryFrom adds i to the "history_from" field.
+func (m *ReleaseMutation) AddHistoryFrom(i int) {
+	if m.addhistory_from != nil {
+		*m.addhistory_from += i
+	} else {
+		m.addhistory_from = &i
+	}
+}
+
+// AddedHistoryFrom returns the value that was added to the "history_from" field in this mutation.
+func (m *ReleaseMutation) AddedHistoryFrom() (r int, exists bool) {
+	v := m.addhistory_from
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetHistoryFrom resets all changes to the "history_from" field.
+func (m *ReleaseMutation) ResetHistoryFrom() {
+	m.history_from = nil
+	m.addhistory_from = nil
+}
+
 // AddJournalIDs adds the "journal" edge to the JournalEntry entity by ids.
 func (m *ReleaseMutation) AddJournalIDs(ids ...int) {
 	if m.journal == nil {
@@ -12847,7 +15911,7 @@ func (m *ReleaseMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ReleaseMutation) Fields() []string {
-	fields := make([]string, 0, 7)
+	fields := make([]string, 0, 8)
 	if m.feed_date != nil {
 		fields = append(fields, release.FieldFeedDate)
 	}
@@ -12868,6 +15932,9 @@ func (m *ReleaseMutation) Fields() []string {
 	}
 	if m.comparisons_total != nil {
 		fields = append(fields, release.FieldComparisonsTotal)
+	}
+	if m.history_from != nil {
+		fields = append(fields, release.FieldHistoryFrom)
 	}
 	return fields
 }
@@ -12891,6 +15958,8 @@ func (m *ReleaseMutation) Field(name string) (ent.Value, bool) {
 		return m.ToolsRetired()
 	case release.FieldComparisonsTotal:
 		return m.ComparisonsTotal()
+	case release.FieldHistoryFrom:
+		return m.HistoryFrom()
 	}
 	return nil, false
 }
@@ -12914,6 +15983,8 @@ func (m *ReleaseMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldToolsRetired(ctx)
 	case release.FieldComparisonsTotal:
 		return m.OldComparisonsTotal(ctx)
+	case release.FieldHistoryFrom:
+		return m.OldHistoryFrom(ctx)
 	}
 	return nil, fmt.Errorf("unknown Release field %s", name)
 }
@@ -12972,6 +16043,13 @@ func (m *ReleaseMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetComparisonsTotal(v)
 		return nil
+	case release.FieldHistoryFrom:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHistoryFrom(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Release field %s", name)
 }
@@ -12995,6 +16073,9 @@ func (m *ReleaseMutation) AddedFields() []string {
 	if m.addcomparisons_total != nil {
 		fields = append(fields, release.FieldComparisonsTotal)
 	}
+	if m.addhistory_from != nil {
+		fields = append(fields, release.FieldHistoryFrom)
+	}
 	return fields
 }
 
@@ -13013,6 +16094,8 @@ func (m *ReleaseMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedToolsRetired()
 	case release.FieldComparisonsTotal:
 		return m.AddedComparisonsTotal()
+	case release.FieldHistoryFrom:
+		return m.AddedHistoryFrom()
 	}
 	return nil, false
 }
@@ -13056,6 +16139,13 @@ func (m *ReleaseMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddComparisonsTotal(v)
+		return nil
+	case release.FieldHistoryFrom:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddHistoryFrom(v)
 		return nil
 	}
 	return fmt.Errorf("unknown Release numeric field %s", name)
@@ -13113,6 +16203,9 @@ func (m *ReleaseMutation) ResetField(name string) error {
 		return nil
 	case release.FieldComparisonsTotal:
 		m.ResetComparisonsTotal()
+		return nil
+	case release.FieldHistoryFrom:
+		m.ResetHistoryFrom()
 		return nil
 	}
 	return fmt.Errorf("unknown Release field %s", name)
@@ -13537,19 +16630,21 @@ func (m *SecretMutation) ResetEdge(name string) error {
 // SectionMutation represents an operation that mutates the Section nodes in the graph.
 type SectionMutation struct {
 	config
-	op            Op
-	typ           string
-	id            *int
-	position      *int
-	addposition   *int
-	section       *string
-	text          *string
-	clearedFields map[string]struct{}
-	tool          *string
-	clearedtool   bool
-	done          bool
-	oldValue      func(context.Context) (*Section, error)
-	predicates    []predicate.Section
+	op               Op
+	typ              string
+	id               *int
+	position         *int
+	addposition      *int
+	section          *string
+	text             *string
+	since_release    *int
+	addsince_release *int
+	clearedFields    map[string]struct{}
+	tool             *string
+	clearedtool      bool
+	done             bool
+	oldValue         func(context.Context) (*Section, error)
+	predicates       []predicate.Section
 }
 
 var _ ent.Mutation = (*SectionMutation)(nil)
@@ -13814,6 +16909,62 @@ func (m *SectionMutation) ResetText() {
 	m.text = nil
 }
 
+// SetSinceRelease sets the "since_release" field.
+func (m *SectionMutation) SetSinceRelease(i int) {
+	m.since_release = &i
+	m.addsince_release = nil
+}
+
+// SinceRelease returns the value of the "since_release" field in the mutation.
+func (m *SectionMutation) SinceRelease() (r int, exists bool) {
+	v := m.since_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSinceRelease returns the old "since_release" field's value of the Section entity.
+// If the Section object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SectionMutation) OldSinceRelease(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSinceRelease is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSinceRelease requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSinceRelease: %w", err)
+	}
+	return oldValue.SinceRelease, nil
+}
+
+// AddSinceRelease adds i to the "since_release" field.
+func (m *SectionMutation) AddSinceRelease(i int) {
+	if m.addsince_release != nil {
+		*m.addsince_release += i
+	} else {
+		m.addsince_release = &i
+	}
+}
+
+// AddedSinceRelease returns the value that was added to the "since_release" field in this mutation.
+func (m *SectionMutation) AddedSinceRelease() (r int, exists bool) {
+	v := m.addsince_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSinceRelease resets all changes to the "since_release" field.
+func (m *SectionMutation) ResetSinceRelease() {
+	m.since_release = nil
+	m.addsince_release = nil
+}
+
 // SetToolID sets the "tool" edge to the Tool entity by id.
 func (m *SectionMutation) SetToolID(id string) {
 	m.tool = &id
@@ -13888,7 +17039,7 @@ func (m *SectionMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SectionMutation) Fields() []string {
-	fields := make([]string, 0, 4)
+	fields := make([]string, 0, 5)
 	if m.tool != nil {
 		fields = append(fields, section.FieldToolSlug)
 	}
@@ -13900,6 +17051,9 @@ func (m *SectionMutation) Fields() []string {
 	}
 	if m.text != nil {
 		fields = append(fields, section.FieldText)
+	}
+	if m.since_release != nil {
+		fields = append(fields, section.FieldSinceRelease)
 	}
 	return fields
 }
@@ -13917,6 +17071,8 @@ func (m *SectionMutation) Field(name string) (ent.Value, bool) {
 		return m.Section()
 	case section.FieldText:
 		return m.Text()
+	case section.FieldSinceRelease:
+		return m.SinceRelease()
 	}
 	return nil, false
 }
@@ -13934,6 +17090,8 @@ func (m *SectionMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldSection(ctx)
 	case section.FieldText:
 		return m.OldText(ctx)
+	case section.FieldSinceRelease:
+		return m.OldSinceRelease(ctx)
 	}
 	return nil, fmt.Errorf("unknown Section field %s", name)
 }
@@ -13971,6 +17129,13 @@ func (m *SectionMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetText(v)
 		return nil
+	case section.FieldSinceRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSinceRelease(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Section field %s", name)
 }
@@ -13982,6 +17147,9 @@ func (m *SectionMutation) AddedFields() []string {
 	if m.addposition != nil {
 		fields = append(fields, section.FieldPosition)
 	}
+	if m.addsince_release != nil {
+		fields = append(fields, section.FieldSinceRelease)
+	}
 	return fields
 }
 
@@ -13992,6 +17160,8 @@ func (m *SectionMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
 	case section.FieldPosition:
 		return m.AddedPosition()
+	case section.FieldSinceRelease:
+		return m.AddedSinceRelease()
 	}
 	return nil, false
 }
@@ -14007,6 +17177,13 @@ func (m *SectionMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddPosition(v)
+		return nil
+	case section.FieldSinceRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSinceRelease(v)
 		return nil
 	}
 	return fmt.Errorf("unknown Section numeric field %s", name)
@@ -14046,6 +17223,9 @@ func (m *SectionMutation) ResetField(name string) error {
 		return nil
 	case section.FieldText:
 		m.ResetText()
+		return nil
+	case section.FieldSinceRelease:
+		m.ResetSinceRelease()
 		return nil
 	}
 	return fmt.Errorf("unknown Section field %s", name)
@@ -14123,6 +17303,797 @@ func (m *SectionMutation) ResetEdge(name string) error {
 		return nil
 	}
 	return fmt.Errorf("unknown Section edge %s", name)
+}
+
+// SectionVersionMutation represents an operation that mutates the SectionVersion nodes in the graph.
+type SectionVersionMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int
+	until_release    *int
+	adduntil_release *int
+	tool_slug        *string
+	position         *int
+	addposition      *int
+	section          *string
+	text             *string
+	since_release    *int
+	addsince_release *int
+	row              *int
+	addrow           *int
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*SectionVersion, error)
+	predicates       []predicate.SectionVersion
+}
+
+var _ ent.Mutation = (*SectionVersionMutation)(nil)
+
+// sectionversionOption allows management of the mutation configuration using functional options.
+type sectionversionOption func(*SectionVersionMutation)
+
+// newSectionVersionMutation creates new mutation for the SectionVersion entity.
+func newSectionVersionMutation(c config, op Op, opts ...sectionversionOption) *SectionVersionMutation {
+	m := &SectionVersionMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeSectionVersion,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withSectionVersionID sets the ID field of the mutation.
+func withSectionVersionID(id int) sectionversionOption {
+	return func(m *SectionVersionMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *SectionVersion
+		)
+		m.oldValue = func(ctx context.Context) (*SectionVersion, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().SectionVersion.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withSectionVersion sets the old SectionVersion of the mutation.
+func withSectionVersion(node *SectionVersion) sectionversionOption {
+	return func(m *SectionVersionMutation) {
+		m.oldValue = func(context.Context) (*SectionVersion, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m SectionVersionMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m SectionVersionMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of SectionVersion entities.
+func (m *SectionVersionMutation) SetID(id int) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *SectionVersionMutation) ID() (id int, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *SectionVersionMutation) IDs(ctx context.Context) ([]int, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().SectionVersion.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetUntilRelease sets the "until_release" field.
+func (m *SectionVersionMutation) SetUntilRelease(i int) {
+	m.until_release = &i
+	m.adduntil_release = nil
+}
+
+// UntilRelease returns the value of the "until_release" field in the mutation.
+func (m *SectionVersionMutation) UntilRelease() (r int, exists bool) {
+	v := m.until_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUntilRelease returns the old "until_release" field's value of the SectionVersion entity.
+// If the SectionVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SectionVersionMutation) OldUntilRelease(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUntilRelease is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUntilRelease requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUntilRelease: %w", err)
+	}
+	return oldValue.UntilRelease, nil
+}
+
+// AddUntilRelease adds i to the "until_release" field.
+func (m *SectionVersionMutation) AddUntilRelease(i int) {
+	if m.adduntil_release != nil {
+		*m.adduntil_release += i
+	} else {
+		m.adduntil_release = &i
+	}
+}
+
+// AddedUntilRelease returns the value that was added to the "until_release" field in this mutation.
+func (m *SectionVersionMutation) AddedUntilRelease() (r int, exists bool) {
+	v := m.adduntil_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUntilRelease resets all changes to the "until_release" field.
+func (m *SectionVersionMutation) ResetUntilRelease() {
+	m.until_release = nil
+	m.adduntil_release = nil
+}
+
+// SetToolSlug sets the "tool_slug" field.
+func (m *SectionVersionMutation) SetToolSlug(s string) {
+	m.tool_slug = &s
+}
+
+// ToolSlug returns the value of the "tool_slug" field in the mutation.
+func (m *SectionVersionMutation) ToolSlug() (r string, exists bool) {
+	v := m.tool_slug
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldToolSlug returns the old "tool_slug" field's value of the SectionVersion entity.
+// If the SectionVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SectionVersionMutation) OldToolSlug(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldToolSlug is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldToolSlug requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldToolSlug: %w", err)
+	}
+	return oldValue.ToolSlug, nil
+}
+
+// ResetToolSlug resets all changes to the "tool_slug" field.
+func (m *SectionVersionMutation) ResetToolSlug() {
+	m.tool_slug = nil
+}
+
+// SetPosition sets the "position" field.
+func (m *SectionVersionMutation) SetPosition(i int) {
+	m.position = &i
+	m.addposition = nil
+}
+
+// Position returns the value of the "position" field in the mutation.
+func (m *SectionVersionMutation) Position() (r int, exists bool) {
+	v := m.position
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPosition returns the old "position" field's value of the SectionVersion entity.
+// If the SectionVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SectionVersionMutation) OldPosition(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPosition is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPosition requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPosition: %w", err)
+	}
+	return oldValue.Position, nil
+}
+
+// AddPosition adds i to the "position" field.
+func (m *SectionVersionMutation) AddPosition(i int) {
+	if m.addposition != nil {
+		*m.addposition += i
+	} else {
+		m.addposition = &i
+	}
+}
+
+// AddedPosition returns the value that was added to the "position" field in this mutation.
+func (m *SectionVersionMutation) AddedPosition() (r int, exists bool) {
+	v := m.addposition
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetPosition resets all changes to the "position" field.
+func (m *SectionVersionMutation) ResetPosition() {
+	m.position = nil
+	m.addposition = nil
+}
+
+// SetSection sets the "section" field.
+func (m *SectionVersionMutation) SetSection(s string) {
+	m.section = &s
+}
+
+// Section returns the value of the "section" field in the mutation.
+func (m *SectionVersionMutation) Section() (r string, exists bool) {
+	v := m.section
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSection returns the old "section" field's value of the SectionVersion entity.
+// If the SectionVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SectionVersionMutation) OldSection(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSection is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSection requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSection: %w", err)
+	}
+	return oldValue.Section, nil
+}
+
+// ResetSection resets all changes to the "section" field.
+func (m *SectionVersionMutation) ResetSection() {
+	m.section = nil
+}
+
+// SetText sets the "text" field.
+func (m *SectionVersionMutation) SetText(s string) {
+	m.text = &s
+}
+
+// Text returns the value of the "text" field in the mutation.
+func (m *SectionVersionMutation) Text() (r string, exists bool) {
+	v := m.text
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldText returns the old "text" field's value of the SectionVersion entity.
+// If the SectionVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SectionVersionMutation) OldText(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldText is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldText requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldText: %w", err)
+	}
+	return oldValue.Text, nil
+}
+
+// ResetText resets all changes to the "text" field.
+func (m *SectionVersionMutation) ResetText() {
+	m.text = nil
+}
+
+// SetSinceRelease sets the "since_release" field.
+func (m *SectionVersionMutation) SetSinceRelease(i int) {
+	m.since_release = &i
+	m.addsince_release = nil
+}
+
+// SinceRelease returns the value of the "since_release" field in the mutation.
+func (m *SectionVersionMutation) SinceRelease() (r int, exists bool) {
+	v := m.since_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSinceRelease returns the old "since_release" field's value of the SectionVersion entity.
+// If the SectionVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SectionVersionMutation) OldSinceRelease(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSinceRelease is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSinceRelease requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSinceRelease: %w", err)
+	}
+	return oldValue.SinceRelease, nil
+}
+
+// AddSinceRelease adds i to the "since_release" field.
+func (m *SectionVersionMutation) AddSinceRelease(i int) {
+	if m.addsince_release != nil {
+		*m.addsince_release += i
+	} else {
+		m.addsince_release = &i
+	}
+}
+
+// AddedSinceRelease returns the value that was added to the "since_release" field in this mutation.
+func (m *SectionVersionMutation) AddedSinceRelease() (r int, exists bool) {
+	v := m.addsince_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSinceRelease resets all changes to the "since_release" field.
+func (m *SectionVersionMutation) ResetSinceRelease() {
+	m.since_release = nil
+	m.addsince_release = nil
+}
+
+// SetRow sets the "row" field.
+func (m *SectionVersionMutation) SetRow(i int) {
+	m.row = &i
+	m.addrow = nil
+}
+
+// Row returns the value of the "row" field in the mutation.
+func (m *SectionVersionMutation) Row() (r int, exists bool) {
+	v := m.row
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRow returns the old "row" field's value of the SectionVersion entity.
+// If the SectionVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SectionVersionMutation) OldRow(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRow is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRow requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRow: %w", err)
+	}
+	return oldValue.Row, nil
+}
+
+// AddRow adds i to the "row" field.
+func (m *SectionVersionMutation) AddRow(i int) {
+	if m.addrow != nil {
+		*m.addrow += i
+	} else {
+		m.addrow = &i
+	}
+}
+
+// AddedRow returns the value that was added to the "row" field in this mutation.
+func (m *SectionVersionMutation) AddedRow() (r int, exists bool) {
+	v := m.addrow
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRow resets all changes to the "row" field.
+func (m *SectionVersionMutation) ResetRow() {
+	m.row = nil
+	m.addrow = nil
+}
+
+// Where appends a list predicates to the SectionVersionMutation builder.
+func (m *SectionVersionMutation) Where(ps ...predicate.SectionVersion) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the SectionVersionMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *SectionVersionMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.SectionVersion, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *SectionVersionMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *SectionVersionMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (SectionVersion).
+func (m *SectionVersionMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *SectionVersionMutation) Fields() []string {
+	fields := make([]string, 0, 7)
+	if m.until_release != nil {
+		fields = append(fields, sectionversion.FieldUntilRelease)
+	}
+	if m.tool_slug != nil {
+		fields = append(fields, sectionversion.FieldToolSlug)
+	}
+	if m.position != nil {
+		fields = append(fields, sectionversion.FieldPosition)
+	}
+	if m.section != nil {
+		fields = append(fields, sectionversion.FieldSection)
+	}
+	if m.text != nil {
+		fields = append(fields, sectionversion.FieldText)
+	}
+	if m.since_release != nil {
+		fields = append(fields, sectionversion.FieldSinceRelease)
+	}
+	if m.row != nil {
+		fields = append(fields, sectionversion.FieldRow)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *SectionVersionMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case sectionversion.FieldUntilRelease:
+		return m.UntilRelease()
+	case sectionversion.FieldToolSlug:
+		return m.ToolSlug()
+	case sectionversion.FieldPosition:
+		return m.Position()
+	case sectionversion.FieldSection:
+		return m.Section()
+	case sectionversion.FieldText:
+		return m.Text()
+	case sectionversion.FieldSinceRelease:
+		return m.SinceRelease()
+	case sectionversion.FieldRow:
+		return m.Row()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *SectionVersionMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case sectionversion.FieldUntilRelease:
+		return m.OldUntilRelease(ctx)
+	case sectionversion.FieldToolSlug:
+		return m.OldToolSlug(ctx)
+	case sectionversion.FieldPosition:
+		return m.OldPosition(ctx)
+	case sectionversion.FieldSection:
+		return m.OldSection(ctx)
+	case sectionversion.FieldText:
+		return m.OldText(ctx)
+	case sectionversion.FieldSinceRelease:
+		return m.OldSinceRelease(ctx)
+	case sectionversion.FieldRow:
+		return m.OldRow(ctx)
+	}
+	return nil, fmt.Errorf("unknown SectionVersion field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SectionVersionMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case sectionversion.FieldUntilRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUntilRelease(v)
+		return nil
+	case sectionversion.FieldToolSlug:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetToolSlug(v)
+		return nil
+	case sectionversion.FieldPosition:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPosition(v)
+		return nil
+	case sectionversion.FieldSection:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSection(v)
+		return nil
+	case sectionversion.FieldText:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetText(v)
+		return nil
+	case sectionversion.FieldSinceRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSinceRelease(v)
+		return nil
+	case sectionversion.FieldRow:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRow(v)
+		return nil
+	}
+	return fmt.Errorf("unknown SectionVersion field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *SectionVersionMutation) AddedFields() []string {
+	var fields []string
+	if m.adduntil_release != nil {
+		fields = append(fields, sectionversion.FieldUntilRelease)
+	}
+	if m.addposition != nil {
+		fields = append(fields, sectionversion.FieldPosition)
+	}
+	if m.addsince_release != nil {
+		fields = append(fields, sectionversion.FieldSinceRelease)
+	}
+	if m.addrow != nil {
+		fields = append(fields, sectionversion.FieldRow)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *SectionVersionMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case sectionversion.FieldUntilRelease:
+		return m.AddedUntilRelease()
+	case sectionversion.FieldPosition:
+		return m.AddedPosition()
+	case sectionversion.FieldSinceRelease:
+		return m.AddedSinceRelease()
+	case sectionversion.FieldRow:
+		return m.AddedRow()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SectionVersionMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case sectionversion.FieldUntilRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUntilRelease(v)
+		return nil
+	case sectionversion.FieldPosition:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddPosition(v)
+		return nil
+	case sectionversion.FieldSinceRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSinceRelease(v)
+		return nil
+	case sectionversion.FieldRow:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRow(v)
+		return nil
+	}
+	return fmt.Errorf("unknown SectionVersion numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *SectionVersionMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *SectionVersionMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *SectionVersionMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown SectionVersion nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *SectionVersionMutation) ResetField(name string) error {
+	switch name {
+	case sectionversion.FieldUntilRelease:
+		m.ResetUntilRelease()
+		return nil
+	case sectionversion.FieldToolSlug:
+		m.ResetToolSlug()
+		return nil
+	case sectionversion.FieldPosition:
+		m.ResetPosition()
+		return nil
+	case sectionversion.FieldSection:
+		m.ResetSection()
+		return nil
+	case sectionversion.FieldText:
+		m.ResetText()
+		return nil
+	case sectionversion.FieldSinceRelease:
+		m.ResetSinceRelease()
+		return nil
+	case sectionversion.FieldRow:
+		m.ResetRow()
+		return nil
+	}
+	return fmt.Errorf("unknown SectionVersion field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *SectionVersionMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *SectionVersionMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *SectionVersionMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *SectionVersionMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *SectionVersionMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *SectionVersionMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *SectionVersionMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown SectionVersion unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *SectionVersionMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown SectionVersion edge %s", name)
 }
 
 // SessionMutation represents an operation that mutates the Session nodes in the graph.
@@ -14808,6 +18779,8 @@ type ToolMutation struct {
 	retired_at              *string
 	retired_note            *string
 	fingerprint             *string
+	since_release           *int
+	addsince_release        *int
 	clearedFields           map[string]struct{}
 	category                *string
 	clearedcategory         bool
@@ -16272,6 +20245,62 @@ func (m *ToolMutation) ResetFingerprint() {
 	m.fingerprint = nil
 }
 
+// SetSinceRelease sets the "since_release" field.
+func (m *ToolMutation) SetSinceRelease(i int) {
+	m.since_release = &i
+	m.addsince_release = nil
+}
+
+// SinceRelease returns the value of the "since_release" field in the mutation.
+func (m *ToolMutation) SinceRelease() (r int, exists bool) {
+	v := m.since_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSinceRelease returns the old "since_release" field's value of the Tool entity.
+// If the Tool object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolMutation) OldSinceRelease(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSinceRelease is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSinceRelease requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSinceRelease: %w", err)
+	}
+	return oldValue.SinceRelease, nil
+}
+
+// AddSinceRelease adds i to the "since_release" field.
+func (m *ToolMutation) AddSinceRelease(i int) {
+	if m.addsince_release != nil {
+		*m.addsince_release += i
+	} else {
+		m.addsince_release = &i
+	}
+}
+
+// AddedSinceRelease returns the value that was added to the "since_release" field in this mutation.
+func (m *ToolMutation) AddedSinceRelease() (r int, exists bool) {
+	v := m.addsince_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSinceRelease resets all changes to the "since_release" field.
+func (m *ToolMutation) ResetSinceRelease() {
+	m.since_release = nil
+	m.addsince_release = nil
+}
+
 // SetCategoryID sets the "category" edge to the Category entity by id.
 func (m *ToolMutation) SetCategoryID(id string) {
 	m.category = &id
@@ -16616,7 +20645,7 @@ func (m *ToolMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ToolMutation) Fields() []string {
-	fields := make([]string, 0, 27)
+	fields := make([]string, 0, 28)
 	if m.name != nil {
 		fields = append(fields, tool.FieldName)
 	}
@@ -16698,6 +20727,9 @@ func (m *ToolMutation) Fields() []string {
 	if m.fingerprint != nil {
 		fields = append(fields, tool.FieldFingerprint)
 	}
+	if m.since_release != nil {
+		fields = append(fields, tool.FieldSinceRelease)
+	}
 	return fields
 }
 
@@ -16760,6 +20792,8 @@ func (m *ToolMutation) Field(name string) (ent.Value, bool) {
 		return m.RetiredNote()
 	case tool.FieldFingerprint:
 		return m.Fingerprint()
+	case tool.FieldSinceRelease:
+		return m.SinceRelease()
 	}
 	return nil, false
 }
@@ -16823,6 +20857,8 @@ func (m *ToolMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldRetiredNote(ctx)
 	case tool.FieldFingerprint:
 		return m.OldFingerprint(ctx)
+	case tool.FieldSinceRelease:
+		return m.OldSinceRelease(ctx)
 	}
 	return nil, fmt.Errorf("unknown Tool field %s", name)
 }
@@ -17021,6 +21057,13 @@ func (m *ToolMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetFingerprint(v)
 		return nil
+	case tool.FieldSinceRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSinceRelease(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Tool field %s", name)
 }
@@ -17044,6 +21087,9 @@ func (m *ToolMutation) AddedFields() []string {
 	if m.addtier != nil {
 		fields = append(fields, tool.FieldTier)
 	}
+	if m.addsince_release != nil {
+		fields = append(fields, tool.FieldSinceRelease)
+	}
 	return fields
 }
 
@@ -17062,6 +21108,8 @@ func (m *ToolMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedObsolescence()
 	case tool.FieldTier:
 		return m.AddedTier()
+	case tool.FieldSinceRelease:
+		return m.AddedSinceRelease()
 	}
 	return nil, false
 }
@@ -17105,6 +21153,13 @@ func (m *ToolMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddTier(v)
+		return nil
+	case tool.FieldSinceRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSinceRelease(v)
 		return nil
 	}
 	return fmt.Errorf("unknown Tool numeric field %s", name)
@@ -17337,6 +21392,9 @@ func (m *ToolMutation) ResetField(name string) error {
 	case tool.FieldFingerprint:
 		m.ResetFingerprint()
 		return nil
+	case tool.FieldSinceRelease:
+		m.ResetSinceRelease()
+		return nil
 	}
 	return fmt.Errorf("unknown Tool field %s", name)
 }
@@ -17545,6 +21603,2526 @@ func (m *ToolMutation) ResetEdge(name string) error {
 		return nil
 	}
 	return fmt.Errorf("unknown Tool edge %s", name)
+}
+
+// ToolVersionMutation represents an operation that mutates the ToolVersion nodes in the graph.
+type ToolVersionMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int
+	until_release    *int
+	adduntil_release *int
+	slug             *string
+	name             *string
+	name_key         *string
+	category_slug    *string
+	score            *float64
+	addscore         *float64
+	untested         *bool
+	domain           *string
+	icp              *toolversion.Icp
+	pricing          *toolversion.Pricing
+	price            *string
+	price_amount     *float64
+	addprice_amount  *float64
+	price_period     *string
+	verifiability    *float64
+	addverifiability *float64
+	obsolescence     *float64
+	addobsolescence  *float64
+	tagline          *string
+	canonical_url    *string
+	avis_url         *string
+	alternatives_url *string
+	updated_at       *string
+	tier             *int
+	addtier          *int
+	mainstream       *bool
+	sections_hash    *string
+	history_hash     *string
+	in_embeddings    *bool
+	retired_reason   *toolversion.RetiredReason
+	retired_at       *string
+	retired_note     *string
+	fingerprint      *string
+	since_release    *int
+	addsince_release *int
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*ToolVersion, error)
+	predicates       []predicate.ToolVersion
+}
+
+var _ ent.Mutation = (*ToolVersionMutation)(nil)
+
+// toolversionOption allows management of the mutation configuration using functional options.
+type toolversionOption func(*ToolVersionMutation)
+
+// newToolVersionMutation creates new mutation for the ToolVersion entity.
+func newToolVersionMutation(c config, op Op, opts ...toolversionOption) *ToolVersionMutation {
+	m := &ToolVersionMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeToolVersion,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withToolVersionID sets the ID field of the mutation.
+func withToolVersionID(id int) toolversionOption {
+	return func(m *ToolVersionMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *ToolVersion
+		)
+		m.oldValue = func(ctx context.Context) (*ToolVersion, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().ToolVersion.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withToolVersion sets the old ToolVersion of the mutation.
+func withToolVersion(node *ToolVersion) toolversionOption {
+	return func(m *ToolVersionMutation) {
+		m.oldValue = func(context.Context) (*ToolVersion, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ToolVersionMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ToolVersionMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of ToolVersion entities.
+func (m *ToolVersionMutation) SetID(id int) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ToolVersionMutation) ID() (id int, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *ToolVersionMutation) IDs(ctx context.Context) ([]int, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().ToolVersion.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetUntilRelease sets the "until_release" field.
+func (m *ToolVersionMutation) SetUntilRelease(i int) {
+	m.until_release = &i
+	m.adduntil_release = nil
+}
+
+// UntilRelease returns the value of the "until_release" field in the mutation.
+func (m *ToolVersionMutation) UntilRelease() (r int, exists bool) {
+	v := m.until_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUntilRelease returns the old "until_release" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldUntilRelease(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUntilRelease is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUntilRelease requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUntilRelease: %w", err)
+	}
+	return oldValue.UntilRelease, nil
+}
+
+// AddUntilRelease adds i to the "until_release" field.
+func (m *ToolVersionMutation) AddUntilRelease(i int) {
+	if m.adduntil_release != nil {
+		*m.adduntil_release += i
+	} else {
+		m.adduntil_release = &i
+	}
+}
+
+// AddedUntilRelease returns the value that was added to the "until_release" field in this mutation.
+func (m *ToolVersionMutation) AddedUntilRelease() (r int, exists bool) {
+	v := m.adduntil_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUntilRelease resets all changes to the "until_release" field.
+func (m *ToolVersionMutation) ResetUntilRelease() {
+	m.until_release = nil
+	m.adduntil_release = nil
+}
+
+// SetSlug sets the "slug" field.
+func (m *ToolVersionMutation) SetSlug(s string) {
+	m.slug = &s
+}
+
+// Slug returns the value of the "slug" field in the mutation.
+func (m *ToolVersionMutation) Slug() (r string, exists bool) {
+	v := m.slug
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSlug returns the old "slug" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldSlug(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSlug is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSlug requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSlug: %w", err)
+	}
+	return oldValue.Slug, nil
+}
+
+// ResetSlug resets all changes to the "slug" field.
+func (m *ToolVersionMutation) ResetSlug() {
+	m.slug = nil
+}
+
+// SetName sets the "name" field.
+func (m *ToolVersionMutation) SetName(s string) {
+	m.name = &s
+}
+
+// Name returns the value of the "name" field in the mutation.
+func (m *ToolVersionMutation) Name() (r string, exists bool) {
+	v := m.name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldName returns the old "name" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldName: %w", err)
+	}
+	return oldValue.Name, nil
+}
+
+// ResetName resets all changes to the "name" field.
+func (m *ToolVersionMutation) ResetName() {
+	m.name = nil
+}
+
+// SetNameKey sets the "name_key" field.
+func (m *ToolVersionMutation) SetNameKey(s string) {
+	m.name_key = &s
+}
+
+// NameKey returns the value of the "name_key" field in the mutation.
+func (m *ToolVersionMutation) NameKey() (r string, exists bool) {
+	v := m.name_key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNameKey returns the old "name_key" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldNameKey(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNameKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNameKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNameKey: %w", err)
+	}
+	return oldValue.NameKey, nil
+}
+
+// ResetNameKey resets all changes to the "name_key" field.
+func (m *ToolVersionMutation) ResetNameKey() {
+	m.name_key = nil
+}
+
+// SetCategorySlug sets the "category_slug" field.
+func (m *ToolVersionMutation) SetCategorySlug(s string) {
+	m.category_slug = &s
+}
+
+// CategorySlug returns the value of the "category_slug" field in the mutation.
+func (m *ToolVersionMutation) CategorySlug() (r string, exists bool) {
+	v := m.category_slug
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCategorySlug returns the old "category_slug" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldCategorySlug(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCategorySlug is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCategorySlug requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCategorySlug: %w", err)
+	}
+	return oldValue.CategorySlug, nil
+}
+
+// ResetCategorySlug resets all changes to the "category_slug" field.
+func (m *ToolVersionMutation) ResetCategorySlug() {
+	m.category_slug = nil
+}
+
+// SetScore sets the "score" field.
+func (m *ToolVersionMutation) SetScore(f float64) {
+	m.score = &f
+	m.addscore = nil
+}
+
+// Score returns the value of the "score" field in the mutation.
+func (m *ToolVersionMutation) Score() (r float64, exists bool) {
+	v := m.score
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldScore returns the old "score" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldScore(ctx context.Context) (v *float64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldScore is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldScore requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldScore: %w", err)
+	}
+	return oldValue.Score, nil
+}
+
+// AddScore adds f to the "score" field.
+func (m *ToolVersionMutation) AddScore(f float64) {
+	if m.addscore != nil {
+		*m.addscore += f
+	} else {
+		m.addscore = &f
+	}
+}
+
+// AddedScore returns the value that was added to the "score" field in this mutation.
+func (m *ToolVersionMutation) AddedScore() (r float64, exists bool) {
+	v := m.addscore
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearScore clears the value of the "score" field.
+func (m *ToolVersionMutation) ClearScore() {
+	m.score = nil
+	m.addscore = nil
+	m.clearedFields[toolversion.FieldScore] = struct{}{}
+}
+
+// ScoreCleared returns if the "score" field was cleared in this mutation.
+func (m *ToolVersionMutation) ScoreCleared() bool {
+	_, ok := m.clearedFields[toolversion.FieldScore]
+	return ok
+}
+
+// ResetScore resets all changes to the "score" field.
+func (m *ToolVersionMutation) ResetScore() {
+	m.score = nil
+	m.addscore = nil
+	delete(m.clearedFields, toolversion.FieldScore)
+}
+
+// SetUntested sets the "untested" field.
+func (m *ToolVersionMutation) SetUntested(b bool) {
+	m.untested = &b
+}
+
+// Untested returns the value of the "untested" field in the mutation.
+func (m *ToolVersionMutation) Untested() (r bool, exists bool) {
+	v := m.untested
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUntested returns the old "untested" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldUntested(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUntested is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUntested requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUntested: %w", err)
+	}
+	return oldValue.Untested, nil
+}
+
+// ResetUntested resets all changes to the "untested" field.
+func (m *ToolVersionMutation) ResetUntested() {
+	m.untested = nil
+}
+
+// SetDomain sets the "domain" field.
+func (m *ToolVersionMutation) SetDomain(s string) {
+	m.domain = &s
+}
+
+// Domain returns the value of the "domain" field in the mutation.
+func (m *ToolVersionMutation) Domain() (r string, exists bool) {
+	v := m.domain
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDomain returns the old "domain" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldDomain(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDomain is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDomain requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDomain: %w", err)
+	}
+	return oldValue.Domain, nil
+}
+
+// ClearDomain clears the value of the "domain" field.
+func (m *ToolVersionMutation) ClearDomain() {
+	m.domain = nil
+	m.clearedFields[toolversion.FieldDomain] = struct{}{}
+}
+
+// DomainCleared returns if the "domain" field was cleared in this mutation.
+func (m *ToolVersionMutation) DomainCleared() bool {
+	_, ok := m.clearedFields[toolversion.FieldDomain]
+	return ok
+}
+
+// ResetDomain resets all changes to the "domain" field.
+func (m *ToolVersionMutation) ResetDomain() {
+	m.domain = nil
+	delete(m.clearedFields, toolversion.FieldDomain)
+}
+
+// SetIcp sets the "icp" field.
+func (m *ToolVersionMutation) SetIcp(t toolversion.Icp) {
+	m.icp = &t
+}
+
+// Icp returns the value of the "icp" field in the mutation.
+func (m *ToolVersionMutation) Icp() (r toolversion.Icp, exists bool) {
+	v := m.icp
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldIcp returns the old "icp" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldIcp(ctx context.Context) (v toolversion.Icp, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldIcp is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldIcp requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldIcp: %w", err)
+	}
+	return oldValue.Icp, nil
+}
+
+// ClearIcp clears the value of the "icp" field.
+func (m *ToolVersionMutation) ClearIcp() {
+	m.icp = nil
+	m.clearedFields[toolversion.FieldIcp] = struct{}{}
+}
+
+// IcpCleared returns if the "icp" field was cleared in this mutation.
+func (m *ToolVersionMutation) IcpCleared() bool {
+	_, ok := m.clearedFields[toolversion.FieldIcp]
+	return ok
+}
+
+// ResetIcp resets all changes to the "icp" field.
+func (m *ToolVersionMutation) ResetIcp() {
+	m.icp = nil
+	delete(m.clearedFields, toolversion.FieldIcp)
+}
+
+// SetPricing sets the "pricing" field.
+func (m *ToolVersionMutation) SetPricing(t toolversion.Pricing) {
+	m.pricing = &t
+}
+
+// Pricing returns the value of the "pricing" field in the mutation.
+func (m *ToolVersionMutation) Pricing() (r toolversion.Pricing, exists bool) {
+	v := m.pricing
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPricing returns the old "pricing" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldPricing(ctx context.Context) (v toolversion.Pricing, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPricing is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPricing requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPricing: %w", err)
+	}
+	return oldValue.Pricing, nil
+}
+
+// ClearPricing clears the value of the "pricing" field.
+func (m *ToolVersionMutation) ClearPricing() {
+	m.pricing = nil
+	m.clearedFields[toolversion.FieldPricing] = struct{}{}
+}
+
+// PricingCleared returns if the "pricing" field was cleared in this mutation.
+func (m *ToolVersionMutation) PricingCleared() bool {
+	_, ok := m.clearedFields[toolversion.FieldPricing]
+	return ok
+}
+
+// ResetPricing resets all changes to the "pricing" field.
+func (m *ToolVersionMutation) ResetPricing() {
+	m.pricing = nil
+	delete(m.clearedFields, toolversion.FieldPricing)
+}
+
+// SetPrice sets the "price" field.
+func (m *ToolVersionMutation) SetPrice(s string) {
+	m.price = &s
+}
+
+// Price returns the value of the "price" field in the mutation.
+func (m *ToolVersionMutation) Price() (r string, exists bool) {
+	v := m.price
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPrice returns the old "price" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldPrice(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPrice is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPrice requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPrice: %w", err)
+	}
+	return oldValue.Price, nil
+}
+
+// ClearPrice clears the value of the "price" field.
+func (m *ToolVersionMutation) ClearPrice() {
+	m.price = nil
+	m.clearedFields[toolversion.FieldPrice] = struct{}{}
+}
+
+// PriceCleared returns if the "price" field was cleared in this mutation.
+func (m *ToolVersionMutation) PriceCleared() bool {
+	_, ok := m.clearedFields[toolversion.FieldPrice]
+	return ok
+}
+
+// ResetPrice resets all changes to the "price" field.
+func (m *ToolVersionMutation) ResetPrice() {
+	m.price = nil
+	delete(m.clearedFields, toolversion.FieldPrice)
+}
+
+// SetPriceAmount sets the "price_amount" field.
+func (m *ToolVersionMutation) SetPriceAmount(f float64) {
+	m.price_amount = &f
+	m.addprice_amount = nil
+}
+
+// PriceAmount returns the value of the "price_amount" field in the mutation.
+func (m *ToolVersionMutation) PriceAmount() (r float64, exists bool) {
+	v := m.price_amount
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPriceAmount returns the old "price_amount" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldPriceAmount(ctx context.Context) (v float64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPriceAmount is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPriceAmount requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPriceAmount: %w", err)
+	}
+	return oldValue.PriceAmount, nil
+}
+
+// AddPriceAmount adds f to the "price_amount" field.
+func (m *ToolVersionMutation) AddPriceAmount(f float64) {
+	if m.addprice_amount != nil {
+		*m.addprice_amount += f
+	} else {
+		m.addprice_amount = &f
+	}
+}
+
+// AddedPriceAmount returns the value that was added to the "price_amount" field in this mutation.
+func (m *ToolVersionMutation) AddedPriceAmount() (r float64, exists bool) {
+	v := m.addprice_amount
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearPriceAmount clears the value of the "price_amount" field.
+func (m *ToolVersionMutation) ClearPriceAmount() {
+	m.price_amount = nil
+	m.addprice_amount = nil
+	m.clearedFields[toolversion.FieldPriceAmount] = struct{}{}
+}
+
+// PriceAmountCleared returns if the "price_amount" field was cleared in this mutation.
+func (m *ToolVersionMutation) PriceAmountCleared() bool {
+	_, ok := m.clearedFields[toolversion.FieldPriceAmount]
+	return ok
+}
+
+// ResetPriceAmount resets all changes to the "price_amount" field.
+func (m *ToolVersionMutation) ResetPriceAmount() {
+	m.price_amount = nil
+	m.addprice_amount = nil
+	delete(m.clearedFields, toolversion.FieldPriceAmount)
+}
+
+// SetPricePeriod sets the "price_period" field.
+func (m *ToolVersionMutation) SetPricePeriod(s string) {
+	m.price_period = &s
+}
+
+// PricePeriod returns the value of the "price_period" field in the mutation.
+func (m *ToolVersionMutation) PricePeriod() (r string, exists bool) {
+	v := m.price_period
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPricePeriod returns the old "price_period" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldPricePeriod(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPricePeriod is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPricePeriod requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPricePeriod: %w", err)
+	}
+	return oldValue.PricePeriod, nil
+}
+
+// ClearPricePeriod clears the value of the "price_period" field.
+func (m *ToolVersionMutation) ClearPricePeriod() {
+	m.price_period = nil
+	m.clearedFields[toolversion.FieldPricePeriod] = struct{}{}
+}
+
+// PricePeriodCleared returns if the "price_period" field was cleared in this mutation.
+func (m *ToolVersionMutation) PricePeriodCleared() bool {
+	_, ok := m.clearedFields[toolversion.FieldPricePeriod]
+	return ok
+}
+
+// ResetPricePeriod resets all changes to the "price_period" field.
+func (m *ToolVersionMutation) ResetPricePeriod() {
+	m.price_period = nil
+	delete(m.clearedFields, toolversion.FieldPricePeriod)
+}
+
+// SetVerifiability sets the "verifiability" field.
+func (m *ToolVersionMutation) SetVerifiability(f float64) {
+	m.verifiability = &f
+	m.addverifiability = nil
+}
+
+// Verifiability returns the value of the "verifiability" field in the mutation.
+func (m *ToolVersionMutation) Verifiability() (r float64, exists bool) {
+	v := m.verifiability
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldVerifiability returns the old "verifiability" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldVerifiability(ctx context.Context) (v *float64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldVerifiability is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldVerifiability requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldVerifiability: %w", err)
+	}
+	return oldValue.Verifiability, nil
+}
+
+// AddVerifiability adds f to the "verifiability" field.
+func (m *ToolVersionMutation) AddVerifiability(f float64) {
+	if m.addverifiability != nil {
+		*m.addverifiability += f
+	} else {
+		m.addverifiability = &f
+	}
+}
+
+// AddedVerifiability returns the value that was added to the "verifiability" field in this mutation.
+func (m *ToolVersionMutation) AddedVerifiability() (r float64, exists bool) {
+	v := m.addverifiability
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearVerifiability clears the value of the "verifiability" field.
+func (m *ToolVersionMutation) ClearVerifiability() {
+	m.verifiability = nil
+	m.addverifiability = nil
+	m.clearedFields[toolversion.FieldVerifiability] = struct{}{}
+}
+
+// VerifiabilityCleared returns if the "verifiability" field was cleared in this mutation.
+func (m *ToolVersionMutation) VerifiabilityCleared() bool {
+	_, ok := m.clearedFields[toolversion.FieldVerifiability]
+	return ok
+}
+
+// ResetVerifiability resets all changes to the "verifiability" field.
+func (m *ToolVersionMutation) ResetVerifiability() {
+	m.verifiability = nil
+	m.addverifiability = nil
+	delete(m.clearedFields, toolversion.FieldVerifiability)
+}
+
+// SetObsolescence sets the "obsolescence" field.
+func (m *ToolVersionMutation) SetObsolescence(f float64) {
+	m.obsolescence = &f
+	m.addobsolescence = nil
+}
+
+// Obsolescence returns the value of the "obsolescence" field in the mutation.
+func (m *ToolVersionMutation) Obsolescence() (r float64, exists bool) {
+	v := m.obsolescence
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldObsolescence returns the old "obsolescence" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldObsolescence(ctx context.Context) (v *float64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldObsolescence is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldObsolescence requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldObsolescence: %w", err)
+	}
+	return oldValue.Obsolescence, nil
+}
+
+// AddObsolescence adds f to the "obsolescence" field.
+func (m *ToolVersionMutation) AddObsolescence(f float64) {
+	if m.addobsolescence != nil {
+		*m.addobsolescence += f
+	} else {
+		m.addobsolescence = &f
+	}
+}
+
+// AddedObsolescence returns the value that was added to the "obsolescence" field in this mutation.
+func (m *ToolVersionMutation) AddedObsolescence() (r float64, exists bool) {
+	v := m.addobsolescence
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearObsolescence clears the value of the "obsolescence" field.
+func (m *ToolVersionMutation) ClearObsolescence() {
+	m.obsolescence = nil
+	m.addobsolescence = nil
+	m.clearedFields[toolversion.FieldObsolescence] = struct{}{}
+}
+
+// ObsolescenceCleared returns if the "obsolescence" field was cleared in this mutation.
+func (m *ToolVersionMutation) ObsolescenceCleared() bool {
+	_, ok := m.clearedFields[toolversion.FieldObsolescence]
+	return ok
+}
+
+// ResetObsolescence resets all changes to the "obsolescence" field.
+func (m *ToolVersionMutation) ResetObsolescence() {
+	m.obsolescence = nil
+	m.addobsolescence = nil
+	delete(m.clearedFields, toolversion.FieldObsolescence)
+}
+
+// SetTagline sets the "tagline" field.
+func (m *ToolVersionMutation) SetTagline(s string) {
+	m.tagline = &s
+}
+
+// Tagline returns the value of the "tagline" field in the mutation.
+func (m *ToolVersionMutation) Tagline() (r string, exists bool) {
+	v := m.tagline
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTagline returns the old "tagline" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldTagline(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTagline is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTagline requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTagline: %w", err)
+	}
+	return oldValue.Tagline, nil
+}
+
+// ClearTagline clears the value of the "tagline" field.
+func (m *ToolVersionMutation) ClearTagline() {
+	m.tagline = nil
+	m.clearedFields[toolversion.FieldTagline] = struct{}{}
+}
+
+// TaglineCleared returns if the "tagline" field was cleared in this mutation.
+func (m *ToolVersionMutation) TaglineCleared() bool {
+	_, ok := m.clearedFields[toolversion.FieldTagline]
+	return ok
+}
+
+// ResetTagline resets all changes to the "tagline" field.
+func (m *ToolVersionMutation) ResetTagline() {
+	m.tagline = nil
+	delete(m.clearedFields, toolversion.FieldTagline)
+}
+
+// SetCanonicalURL sets the "canonical_url" field.
+func (m *ToolVersionMutation) SetCanonicalURL(s string) {
+	m.canonical_url = &s
+}
+
+// CanonicalURL returns the value of the "canonical_url" field in the mutation.
+func (m *ToolVersionMutation) CanonicalURL() (r string, exists bool) {
+	v := m.canonical_url
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCanonicalURL returns the old "canonical_url" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldCanonicalURL(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCanonicalURL is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCanonicalURL requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCanonicalURL: %w", err)
+	}
+	return oldValue.CanonicalURL, nil
+}
+
+// ClearCanonicalURL clears the value of the "canonical_url" field.
+func (m *ToolVersionMutation) ClearCanonicalURL() {
+	m.canonical_url = nil
+	m.clearedFields[toolversion.FieldCanonicalURL] = struct{}{}
+}
+
+// CanonicalURLCleared returns if the "canonical_url" field was cleared in this mutation.
+func (m *ToolVersionMutation) CanonicalURLCleared() bool {
+	_, ok := m.clearedFields[toolversion.FieldCanonicalURL]
+	return ok
+}
+
+// ResetCanonicalURL resets all changes to the "canonical_url" field.
+func (m *ToolVersionMutation) ResetCanonicalURL() {
+	m.canonical_url = nil
+	delete(m.clearedFields, toolversion.FieldCanonicalURL)
+}
+
+// SetAvisURL sets the "avis_url" field.
+func (m *ToolVersionMutation) SetAvisURL(s string) {
+	m.avis_url = &s
+}
+
+// AvisURL returns the value of the "avis_url" field in the mutation.
+func (m *ToolVersionMutation) AvisURL() (r string, exists bool) {
+	v := m.avis_url
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAvisURL returns the old "avis_url" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldAvisURL(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAvisURL is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAvisURL requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAvisURL: %w", err)
+	}
+	return oldValue.AvisURL, nil
+}
+
+// ClearAvisURL clears the value of the "avis_url" field.
+func (m *ToolVersionMutation) ClearAvisURL() {
+	m.avis_url = nil
+	m.clearedFields[toolversion.FieldAvisURL] = struct{}{}
+}
+
+// AvisURLCleared returns if the "avis_url" field was cleared in this mutation.
+func (m *ToolVersionMutation) AvisURLCleared() bool {
+	_, ok := m.clearedFields[toolversion.FieldAvisURL]
+	return ok
+}
+
+// ResetAvisURL resets all changes to the "avis_url" field.
+func (m *ToolVersionMutation) ResetAvisURL() {
+	m.avis_url = nil
+	delete(m.clearedFields, toolversion.FieldAvisURL)
+}
+
+// SetAlternativesURL sets the "alternatives_url" field.
+func (m *ToolVersionMutation) SetAlternativesURL(s string) {
+	m.alternatives_url = &s
+}
+
+// AlternativesURL returns the value of the "alternatives_url" field in the mutation.
+func (m *ToolVersionMutation) AlternativesURL() (r string, exists bool) {
+	v := m.alternatives_url
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAlternativesURL returns the old "alternatives_url" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldAlternativesURL(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAlternativesURL is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAlternativesURL requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAlternativesURL: %w", err)
+	}
+	return oldValue.AlternativesURL, nil
+}
+
+// ClearAlternativesURL clears the value of the "alternatives_url" field.
+func (m *ToolVersionMutation) ClearAlternativesURL() {
+	m.alternatives_url = nil
+	m.clearedFields[toolversion.FieldAlternativesURL] = struct{}{}
+}
+
+// AlternativesURLCleared returns if the "alternatives_url" field was cleared in this mutation.
+func (m *ToolVersionMutation) AlternativesURLCleared() bool {
+	_, ok := m.clearedFields[toolversion.FieldAlternativesURL]
+	return ok
+}
+
+// ResetAlternativesURL resets all changes to the "alternatives_url" field.
+func (m *ToolVersionMutation) ResetAlternativesURL() {
+	m.alternatives_url = nil
+	delete(m.clearedFields, toolversion.FieldAlternativesURL)
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *ToolVersionMutation) SetUpdatedAt(s string) {
+	m.updated_at = &s
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *ToolVersionMutation) UpdatedAt() (r string, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldUpdatedAt(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// ClearUpdatedAt clears the value of the "updated_at" field.
+func (m *ToolVersionMutation) ClearUpdatedAt() {
+	m.updated_at = nil
+	m.clearedFields[toolversion.FieldUpdatedAt] = struct{}{}
+}
+
+// UpdatedAtCleared returns if the "updated_at" field was cleared in this mutation.
+func (m *ToolVersionMutation) UpdatedAtCleared() bool {
+	_, ok := m.clearedFields[toolversion.FieldUpdatedAt]
+	return ok
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *ToolVersionMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+	delete(m.clearedFields, toolversion.FieldUpdatedAt)
+}
+
+// SetTier sets the "tier" field.
+func (m *ToolVersionMutation) SetTier(i int) {
+	m.tier = &i
+	m.addtier = nil
+}
+
+// Tier returns the value of the "tier" field in the mutation.
+func (m *ToolVersionMutation) Tier() (r int, exists bool) {
+	v := m.tier
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTier returns the old "tier" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldTier(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTier is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTier requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTier: %w", err)
+	}
+	return oldValue.Tier, nil
+}
+
+// AddTier adds i to the "tier" field.
+func (m *ToolVersionMutation) AddTier(i int) {
+	if m.addtier != nil {
+		*m.addtier += i
+	} else {
+		m.addtier = &i
+	}
+}
+
+// AddedTier returns the value that was added to the "tier" field in this mutation.
+func (m *ToolVersionMutation) AddedTier() (r int, exists bool) {
+	v := m.addtier
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearTier clears the value of the "tier" field.
+func (m *ToolVersionMutation) ClearTier() {
+	m.tier = nil
+	m.addtier = nil
+	m.clearedFields[toolversion.FieldTier] = struct{}{}
+}
+
+// TierCleared returns if the "tier" field was cleared in this mutation.
+func (m *ToolVersionMutation) TierCleared() bool {
+	_, ok := m.clearedFields[toolversion.FieldTier]
+	return ok
+}
+
+// ResetTier resets all changes to the "tier" field.
+func (m *ToolVersionMutation) ResetTier() {
+	m.tier = nil
+	m.addtier = nil
+	delete(m.clearedFields, toolversion.FieldTier)
+}
+
+// SetMainstream sets the "mainstream" field.
+func (m *ToolVersionMutation) SetMainstream(b bool) {
+	m.mainstream = &b
+}
+
+// Mainstream returns the value of the "mainstream" field in the mutation.
+func (m *ToolVersionMutation) Mainstream() (r bool, exists bool) {
+	v := m.mainstream
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMainstream returns the old "mainstream" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldMainstream(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMainstream is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMainstream requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMainstream: %w", err)
+	}
+	return oldValue.Mainstream, nil
+}
+
+// ResetMainstream resets all changes to the "mainstream" field.
+func (m *ToolVersionMutation) ResetMainstream() {
+	m.mainstream = nil
+}
+
+// SetSectionsHash sets the "sections_hash" field.
+func (m *ToolVersionMutation) SetSectionsHash(s string) {
+	m.sections_hash = &s
+}
+
+// SectionsHash returns the value of the "sections_hash" field in the mutation.
+func (m *ToolVersionMutation) SectionsHash() (r string, exists bool) {
+	v := m.sections_hash
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSectionsHash returns the old "sections_hash" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldSectionsHash(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSectionsHash is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSectionsHash requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSectionsHash: %w", err)
+	}
+	return oldValue.SectionsHash, nil
+}
+
+// ClearSectionsHash clears the value of the "sections_hash" field.
+func (m *ToolVersionMutation) ClearSectionsHash() {
+	m.sections_hash = nil
+	m.clearedFields[toolversion.FieldSectionsHash] = struct{}{}
+}
+
+// SectionsHashCleared returns if the "sections_hash" field was cleared in this mutation.
+func (m *ToolVersionMutation) SectionsHashCleared() bool {
+	_, ok := m.clearedFields[toolversion.FieldSectionsHash]
+	return ok
+}
+
+// ResetSectionsHash resets all changes to the "sections_hash" field.
+func (m *ToolVersionMutation) ResetSectionsHash() {
+	m.sections_hash = nil
+	delete(m.clearedFields, toolversion.FieldSectionsHash)
+}
+
+// SetHistoryHash sets the "history_hash" field.
+func (m *ToolVersionMutation) SetHistoryHash(s string) {
+	m.history_hash = &s
+}
+
+// HistoryHash returns the value of the "history_hash" field in the mutation.
+func (m *ToolVersionMutation) HistoryHash() (r string, exists bool) {
+	v := m.history_hash
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHistoryHash returns the old "history_hash" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldHistoryHash(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHistoryHash is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHistoryHash requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHistoryHash: %w", err)
+	}
+	return oldValue.HistoryHash, nil
+}
+
+// ClearHistoryHash clears the value of the "history_hash" field.
+func (m *ToolVersionMutation) ClearHistoryHash() {
+	m.history_hash = nil
+	m.clearedFields[toolversion.FieldHistoryHash] = struct{}{}
+}
+
+// HistoryHashCleared returns if the "history_hash" field was cleared in this mutation.
+func (m *ToolVersionMutation) HistoryHashCleared() bool {
+	_, ok := m.clearedFields[toolversion.FieldHistoryHash]
+	return ok
+}
+
+// ResetHistoryHash resets all changes to the "history_hash" field.
+func (m *ToolVersionMutation) ResetHistoryHash() {
+	m.history_hash = nil
+	delete(m.clearedFields, toolversion.FieldHistoryHash)
+}
+
+// SetInEmbeddings sets the "in_embeddings" field.
+func (m *ToolVersionMutation) SetInEmbeddings(b bool) {
+	m.in_embeddings = &b
+}
+
+// InEmbeddings returns the value of the "in_embeddings" field in the mutation.
+func (m *ToolVersionMutation) InEmbeddings() (r bool, exists bool) {
+	v := m.in_embeddings
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldInEmbeddings returns the old "in_embeddings" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldInEmbeddings(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldInEmbeddings is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldInEmbeddings requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldInEmbeddings: %w", err)
+	}
+	return oldValue.InEmbeddings, nil
+}
+
+// ResetInEmbeddings resets all changes to the "in_embeddings" field.
+func (m *ToolVersionMutation) ResetInEmbeddings() {
+	m.in_embeddings = nil
+}
+
+// SetRetiredReason sets the "retired_reason" field.
+func (m *ToolVersionMutation) SetRetiredReason(tr toolversion.RetiredReason) {
+	m.retired_reason = &tr
+}
+
+// RetiredReason returns the value of the "retired_reason" field in the mutation.
+func (m *ToolVersionMutation) RetiredReason() (r toolversion.RetiredReason, exists bool) {
+	v := m.retired_reason
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRetiredReason returns the old "retired_reason" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldRetiredReason(ctx context.Context) (v toolversion.RetiredReason, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRetiredReason is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRetiredReason requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRetiredReason: %w", err)
+	}
+	return oldValue.RetiredReason, nil
+}
+
+// ClearRetiredReason clears the value of the "retired_reason" field.
+func (m *ToolVersionMutation) ClearRetiredReason() {
+	m.retired_reason = nil
+	m.clearedFields[toolversion.FieldRetiredReason] = struct{}{}
+}
+
+// RetiredReasonCleared returns if the "retired_reason" field was cleared in this mutation.
+func (m *ToolVersionMutation) RetiredReasonCleared() bool {
+	_, ok := m.clearedFields[toolversion.FieldRetiredReason]
+	return ok
+}
+
+// ResetRetiredReason resets all changes to the "retired_reason" field.
+func (m *ToolVersionMutation) ResetRetiredReason() {
+	m.retired_reason = nil
+	delete(m.clearedFields, toolversion.FieldRetiredReason)
+}
+
+// SetRetiredAt sets the "retired_at" field.
+func (m *ToolVersionMutation) SetRetiredAt(s string) {
+	m.retired_at = &s
+}
+
+// RetiredAt returns the value of the "retired_at" field in the mutation.
+func (m *ToolVersionMutation) RetiredAt() (r string, exists bool) {
+	v := m.retired_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRetiredAt returns the old "retired_at" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldRetiredAt(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRetiredAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRetiredAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRetiredAt: %w", err)
+	}
+	return oldValue.RetiredAt, nil
+}
+
+// ClearRetiredAt clears the value of the "retired_at" field.
+func (m *ToolVersionMutation) ClearRetiredAt() {
+	m.retired_at = nil
+	m.clearedFields[toolversion.FieldRetiredAt] = struct{}{}
+}
+
+// RetiredAtCleared returns if the "retired_at" field was cleared in this mutation.
+func (m *ToolVersionMutation) RetiredAtCleared() bool {
+	_, ok := m.clearedFields[toolversion.FieldRetiredAt]
+	return ok
+}
+
+// ResetRetiredAt resets all changes to the "retired_at" field.
+func (m *ToolVersionMutation) ResetRetiredAt() {
+	m.retired_at = nil
+	delete(m.clearedFields, toolversion.FieldRetiredAt)
+}
+
+// SetRetiredNote sets the "retired_note" field.
+func (m *ToolVersionMutation) SetRetiredNote(s string) {
+	m.retired_note = &s
+}
+
+// RetiredNote returns the value of the "retired_note" field in the mutation.
+func (m *ToolVersionMutation) RetiredNote() (r string, exists bool) {
+	v := m.retired_note
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRetiredNote returns the old "retired_note" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldRetiredNote(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRetiredNote is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRetiredNote requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRetiredNote: %w", err)
+	}
+	return oldValue.RetiredNote, nil
+}
+
+// ClearRetiredNote clears the value of the "retired_note" field.
+func (m *ToolVersionMutation) ClearRetiredNote() {
+	m.retired_note = nil
+	m.clearedFields[toolversion.FieldRetiredNote] = struct{}{}
+}
+
+// RetiredNoteCleared returns if the "retired_note" field was cleared in this mutation.
+func (m *ToolVersionMutation) RetiredNoteCleared() bool {
+	_, ok := m.clearedFields[toolversion.FieldRetiredNote]
+	return ok
+}
+
+// ResetRetiredNote resets all changes to the "retired_note" field.
+func (m *ToolVersionMutation) ResetRetiredNote() {
+	m.retired_note = nil
+	delete(m.clearedFields, toolversion.FieldRetiredNote)
+}
+
+// SetFingerprint sets the "fingerprint" field.
+func (m *ToolVersionMutation) SetFingerprint(s string) {
+	m.fingerprint = &s
+}
+
+// Fingerprint returns the value of the "fingerprint" field in the mutation.
+func (m *ToolVersionMutation) Fingerprint() (r string, exists bool) {
+	v := m.fingerprint
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFingerprint returns the old "fingerprint" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldFingerprint(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFingerprint is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFingerprint requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFingerprint: %w", err)
+	}
+	return oldValue.Fingerprint, nil
+}
+
+// ResetFingerprint resets all changes to the "fingerprint" field.
+func (m *ToolVersionMutation) ResetFingerprint() {
+	m.fingerprint = nil
+}
+
+// SetSinceRelease sets the "since_release" field.
+func (m *ToolVersionMutation) SetSinceRelease(i int) {
+	m.since_release = &i
+	m.addsince_release = nil
+}
+
+// SinceRelease returns the value of the "since_release" field in the mutation.
+func (m *ToolVersionMutation) SinceRelease() (r int, exists bool) {
+	v := m.since_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSinceRelease returns the old "since_release" field's value of the ToolVersion entity.
+// If the ToolVersion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ToolVersionMutation) OldSinceRelease(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSinceRelease is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSinceRelease requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSinceRelease: %w", err)
+	}
+	return oldValue.SinceRelease, nil
+}
+
+// AddSinceRelease adds i to the "since_release" field.
+func (m *ToolVersionMutation) AddSinceRelease(i int) {
+	if m.addsince_release != nil {
+		*m.addsince_release += i
+	} else {
+		m.addsince_release = &i
+	}
+}
+
+// AddedSinceRelease returns the value that was added to the "since_release" field in this mutation.
+func (m *ToolVersionMutation) AddedSinceRelease() (r int, exists bool) {
+	v := m.addsince_release
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSinceRelease resets all changes to the "since_release" field.
+func (m *ToolVersionMutation) ResetSinceRelease() {
+	m.since_release = nil
+	m.addsince_release = nil
+}
+
+// Where appends a list predicates to the ToolVersionMutation builder.
+func (m *ToolVersionMutation) Where(ps ...predicate.ToolVersion) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the ToolVersionMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *ToolVersionMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.ToolVersion, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *ToolVersionMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ToolVersionMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (ToolVersion).
+func (m *ToolVersionMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ToolVersionMutation) Fields() []string {
+	fields := make([]string, 0, 30)
+	if m.until_release != nil {
+		fields = append(fields, toolversion.FieldUntilRelease)
+	}
+	if m.slug != nil {
+		fields = append(fields, toolversion.FieldSlug)
+	}
+	if m.name != nil {
+		fields = append(fields, toolversion.FieldName)
+	}
+	if m.name_key != nil {
+		fields = append(fields, toolversion.FieldNameKey)
+	}
+	if m.category_slug != nil {
+		fields = append(fields, toolversion.FieldCategorySlug)
+	}
+	if m.score != nil {
+		fields = append(fields, toolversion.FieldScore)
+	}
+	if m.untested != nil {
+		fields = append(fields, toolversion.FieldUntested)
+	}
+	if m.domain != nil {
+		fields = append(fields, toolversion.FieldDomain)
+	}
+	if m.icp != nil {
+		fields = append(fields, toolversion.FieldIcp)
+	}
+	if m.pricing != nil {
+		fields = append(fields, toolversion.FieldPricing)
+	}
+	if m.price != nil {
+		fields = append(fields, toolversion.FieldPrice)
+	}
+	if m.price_amount != nil {
+		fields = append(fields, toolversion.FieldPriceAmount)
+	}
+	if m.price_period != nil {
+		fields = append(fields, toolversion.FieldPricePeriod)
+	}
+	if m.verifiability != nil {
+		fields = append(fields, toolversion.FieldVerifiability)
+	}
+	if m.obsolescence != nil {
+		fields = append(fields, toolversion.FieldObsolescence)
+	}
+	if m.tagline != nil {
+		fields = append(fields, toolversion.FieldTagline)
+	}
+	if m.canonical_url != nil {
+		fields = append(fields, toolversion.FieldCanonicalURL)
+	}
+	if m.avis_url != nil {
+		fields = append(fields, toolversion.FieldAvisURL)
+	}
+	if m.alternatives_url != nil {
+		fields = append(fields, toolversion.FieldAlternativesURL)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, toolversion.FieldUpdatedAt)
+	}
+	if m.tier != nil {
+		fields = append(fields, toolversion.FieldTier)
+	}
+	if m.mainstream != nil {
+		fields = append(fields, toolversion.FieldMainstream)
+	}
+	if m.sections_hash != nil {
+		fields = append(fields, toolversion.FieldSectionsHash)
+	}
+	if m.history_hash != nil {
+		fields = append(fields, toolversion.FieldHistoryHash)
+	}
+	if m.in_embeddings != nil {
+		fields = append(fields, toolversion.FieldInEmbeddings)
+	}
+	if m.retired_reason != nil {
+		fields = append(fields, toolversion.FieldRetiredReason)
+	}
+	if m.retired_at != nil {
+		fields = append(fields, toolversion.FieldRetiredAt)
+	}
+	if m.retired_note != nil {
+		fields = append(fields, toolversion.FieldRetiredNote)
+	}
+	if m.fingerprint != nil {
+		fields = append(fields, toolversion.FieldFingerprint)
+	}
+	if m.since_release != nil {
+		fields = append(fields, toolversion.FieldSinceRelease)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ToolVersionMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case toolversion.FieldUntilRelease:
+		return m.UntilRelease()
+	case toolversion.FieldSlug:
+		return m.Slug()
+	case toolversion.FieldName:
+		return m.Name()
+	case toolversion.FieldNameKey:
+		return m.NameKey()
+	case toolversion.FieldCategorySlug:
+		return m.CategorySlug()
+	case toolversion.FieldScore:
+		return m.Score()
+	case toolversion.FieldUntested:
+		return m.Untested()
+	case toolversion.FieldDomain:
+		return m.Domain()
+	case toolversion.FieldIcp:
+		return m.Icp()
+	case toolversion.FieldPricing:
+		return m.Pricing()
+	case toolversion.FieldPrice:
+		return m.Price()
+	case toolversion.FieldPriceAmount:
+		return m.PriceAmount()
+	case toolversion.FieldPricePeriod:
+		return m.PricePeriod()
+	case toolversion.FieldVerifiability:
+		return m.Verifiability()
+	case toolversion.FieldObsolescence:
+		return m.Obsolescence()
+	case toolversion.FieldTagline:
+		return m.Tagline()
+	case toolversion.FieldCanonicalURL:
+		return m.CanonicalURL()
+	case toolversion.FieldAvisURL:
+		return m.AvisURL()
+	case toolversion.FieldAlternativesURL:
+		return m.AlternativesURL()
+	case toolversion.FieldUpdatedAt:
+		return m.UpdatedAt()
+	case toolversion.FieldTier:
+		return m.Tier()
+	case toolversion.FieldMainstream:
+		return m.Mainstream()
+	case toolversion.FieldSectionsHash:
+		return m.SectionsHash()
+	case toolversion.FieldHistoryHash:
+		return m.HistoryHash()
+	case toolversion.FieldInEmbeddings:
+		return m.InEmbeddings()
+	case toolversion.FieldRetiredReason:
+		return m.RetiredReason()
+	case toolversion.FieldRetiredAt:
+		return m.RetiredAt()
+	case toolversion.FieldRetiredNote:
+		return m.RetiredNote()
+	case toolversion.FieldFingerprint:
+		return m.Fingerprint()
+	case toolversion.FieldSinceRelease:
+		return m.SinceRelease()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ToolVersionMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case toolversion.FieldUntilRelease:
+		return m.OldUntilRelease(ctx)
+	case toolversion.FieldSlug:
+		return m.OldSlug(ctx)
+	case toolversion.FieldName:
+		return m.OldName(ctx)
+	case toolversion.FieldNameKey:
+		return m.OldNameKey(ctx)
+	case toolversion.FieldCategorySlug:
+		return m.OldCategorySlug(ctx)
+	case toolversion.FieldScore:
+		return m.OldScore(ctx)
+	case toolversion.FieldUntested:
+		return m.OldUntested(ctx)
+	case toolversion.FieldDomain:
+		return m.OldDomain(ctx)
+	case toolversion.FieldIcp:
+		return m.OldIcp(ctx)
+	case toolversion.FieldPricing:
+		return m.OldPricing(ctx)
+	case toolversion.FieldPrice:
+		return m.OldPrice(ctx)
+	case toolversion.FieldPriceAmount:
+		return m.OldPriceAmount(ctx)
+	case toolversion.FieldPricePeriod:
+		return m.OldPricePeriod(ctx)
+	case toolversion.FieldVerifiability:
+		return m.OldVerifiability(ctx)
+	case toolversion.FieldObsolescence:
+		return m.OldObsolescence(ctx)
+	case toolversion.FieldTagline:
+		return m.OldTagline(ctx)
+	case toolversion.FieldCanonicalURL:
+		return m.OldCanonicalURL(ctx)
+	case toolversion.FieldAvisURL:
+		return m.OldAvisURL(ctx)
+	case toolversion.FieldAlternativesURL:
+		return m.OldAlternativesURL(ctx)
+	case toolversion.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	case toolversion.FieldTier:
+		return m.OldTier(ctx)
+	case toolversion.FieldMainstream:
+		return m.OldMainstream(ctx)
+	case toolversion.FieldSectionsHash:
+		return m.OldSectionsHash(ctx)
+	case toolversion.FieldHistoryHash:
+		return m.OldHistoryHash(ctx)
+	case toolversion.FieldInEmbeddings:
+		return m.OldInEmbeddings(ctx)
+	case toolversion.FieldRetiredReason:
+		return m.OldRetiredReason(ctx)
+	case toolversion.FieldRetiredAt:
+		return m.OldRetiredAt(ctx)
+	case toolversion.FieldRetiredNote:
+		return m.OldRetiredNote(ctx)
+	case toolversion.FieldFingerprint:
+		return m.OldFingerprint(ctx)
+	case toolversion.FieldSinceRelease:
+		return m.OldSinceRelease(ctx)
+	}
+	return nil, fmt.Errorf("unknown ToolVersion field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ToolVersionMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case toolversion.FieldUntilRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUntilRelease(v)
+		return nil
+	case toolversion.FieldSlug:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSlug(v)
+		return nil
+	case toolversion.FieldName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetName(v)
+		return nil
+	case toolversion.FieldNameKey:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNameKey(v)
+		return nil
+	case toolversion.FieldCategorySlug:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCategorySlug(v)
+		return nil
+	case toolversion.FieldScore:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetScore(v)
+		return nil
+	case toolversion.FieldUntested:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUntested(v)
+		return nil
+	case toolversion.FieldDomain:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDomain(v)
+		return nil
+	case toolversion.FieldIcp:
+		v, ok := value.(toolversion.Icp)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetIcp(v)
+		return nil
+	case toolversion.FieldPricing:
+		v, ok := value.(toolversion.Pricing)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPricing(v)
+		return nil
+	case toolversion.FieldPrice:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPrice(v)
+		return nil
+	case toolversion.FieldPriceAmount:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPriceAmount(v)
+		return nil
+	case toolversion.FieldPricePeriod:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPricePeriod(v)
+		return nil
+	case toolversion.FieldVerifiability:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetVerifiability(v)
+		return nil
+	case toolversion.FieldObsolescence:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetObsolescence(v)
+		return nil
+	case toolversion.FieldTagline:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTagline(v)
+		return nil
+	case toolversion.FieldCanonicalURL:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCanonicalURL(v)
+		return nil
+	case toolversion.FieldAvisURL:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAvisURL(v)
+		return nil
+	case toolversion.FieldAlternativesURL:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAlternativesURL(v)
+		return nil
+	case toolversion.FieldUpdatedAt:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	case toolversion.FieldTier:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTier(v)
+		return nil
+	case toolversion.FieldMainstream:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMainstream(v)
+		return nil
+	case toolversion.FieldSectionsHash:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSectionsHash(v)
+		return nil
+	case toolversion.FieldHistoryHash:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHistoryHash(v)
+		return nil
+	case toolversion.FieldInEmbeddings:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetInEmbeddings(v)
+		return nil
+	case toolversion.FieldRetiredReason:
+		v, ok := value.(toolversion.RetiredReason)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRetiredReason(v)
+		return nil
+	case toolversion.FieldRetiredAt:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRetiredAt(v)
+		return nil
+	case toolversion.FieldRetiredNote:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRetiredNote(v)
+		return nil
+	case toolversion.FieldFingerprint:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFingerprint(v)
+		return nil
+	case toolversion.FieldSinceRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSinceRelease(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ToolVersion field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ToolVersionMutation) AddedFields() []string {
+	var fields []string
+	if m.adduntil_release != nil {
+		fields = append(fields, toolversion.FieldUntilRelease)
+	}
+	if m.addscore != nil {
+		fields = append(fields, toolversion.FieldScore)
+	}
+	if m.addprice_amount != nil {
+		fields = append(fields, toolversion.FieldPriceAmount)
+	}
+	if m.addverifiability != nil {
+		fields = append(fields, toolversion.FieldVerifiability)
+	}
+	if m.addobsolescence != nil {
+		fields = append(fields, toolversion.FieldObsolescence)
+	}
+	if m.addtier != nil {
+		fields = append(fields, toolversion.FieldTier)
+	}
+	if m.addsince_release != nil {
+		fields = append(fields, toolversion.FieldSinceRelease)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ToolVersionMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case toolversion.FieldUntilRelease:
+		return m.AddedUntilRelease()
+	case toolversion.FieldScore:
+		return m.AddedScore()
+	case toolversion.FieldPriceAmount:
+		return m.AddedPriceAmount()
+	case toolversion.FieldVerifiability:
+		return m.AddedVerifiability()
+	case toolversion.FieldObsolescence:
+		return m.AddedObsolescence()
+	case toolversion.FieldTier:
+		return m.AddedTier()
+	case toolversion.FieldSinceRelease:
+		return m.AddedSinceRelease()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ToolVersionMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case toolversion.FieldUntilRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUntilRelease(v)
+		return nil
+	case toolversion.FieldScore:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddScore(v)
+		return nil
+	case toolversion.FieldPriceAmount:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddPriceAmount(v)
+		return nil
+	case toolversion.FieldVerifiability:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddVerifiability(v)
+		return nil
+	case toolversion.FieldObsolescence:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddObsolescence(v)
+		return nil
+	case toolversion.FieldTier:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddTier(v)
+		return nil
+	case toolversion.FieldSinceRelease:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSinceRelease(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ToolVersion numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ToolVersionMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(toolversion.FieldScore) {
+		fields = append(fields, toolversion.FieldScore)
+	}
+	if m.FieldCleared(toolversion.FieldDomain) {
+		fields = append(fields, toolversion.FieldDomain)
+	}
+	if m.FieldCleared(toolversion.FieldIcp) {
+		fields = append(fields, toolversion.FieldIcp)
+	}
+	if m.FieldCleared(toolversion.FieldPricing) {
+		fields = append(fields, toolversion.FieldPricing)
+	}
+	if m.FieldCleared(toolversion.FieldPrice) {
+		fields = append(fields, toolversion.FieldPrice)
+	}
+	if m.FieldCleared(toolversion.FieldPriceAmount) {
+		fields = append(fields, toolversion.FieldPriceAmount)
+	}
+	if m.FieldCleared(toolversion.FieldPricePeriod) {
+		fields = append(fields, toolversion.FieldPricePeriod)
+	}
+	if m.FieldCleared(toolversion.FieldVerifiability) {
+		fields = append(fields, toolversion.FieldVerifiability)
+	}
+	if m.FieldCleared(toolversion.FieldObsolescence) {
+		fields = append(fields, toolversion.FieldObsolescence)
+	}
+	if m.FieldCleared(toolversion.FieldTagline) {
+		fields = append(fields, toolversion.FieldTagline)
+	}
+	if m.FieldCleared(toolversion.FieldCanonicalURL) {
+		fields = append(fields, toolversion.FieldCanonicalURL)
+	}
+	if m.FieldCleared(toolversion.FieldAvisURL) {
+		fields = append(fields, toolversion.FieldAvisURL)
+	}
+	if m.FieldCleared(toolversion.FieldAlternativesURL) {
+		fields = append(fields, toolversion.FieldAlternativesURL)
+	}
+	if m.FieldCleared(toolversion.FieldUpdatedAt) {
+		fields = append(fields, toolversion.FieldUpdatedAt)
+	}
+	if m.FieldCleared(toolversion.FieldTier) {
+		fields = append(fields, toolversion.FieldTier)
+	}
+	if m.FieldCleared(toolversion.FieldSectionsHash) {
+		fields = append(fields, toolversion.FieldSectionsHash)
+	}
+	if m.FieldCleared(toolversion.FieldHistoryHash) {
+		fields = append(fields, toolversion.FieldHistoryHash)
+	}
+	if m.FieldCleared(toolversion.FieldRetiredReason) {
+		fields = append(fields, toolversion.FieldRetiredReason)
+	}
+	if m.FieldCleared(toolversion.FieldRetiredAt) {
+		fields = append(fields, toolversion.FieldRetiredAt)
+	}
+	if m.FieldCleared(toolversion.FieldRetiredNote) {
+		fields = append(fields, toolversion.FieldRetiredNote)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ToolVersionMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ToolVersionMutation) ClearField(name string) error {
+	switch name {
+	case toolversion.FieldScore:
+		m.ClearScore()
+		return nil
+	case toolversion.FieldDomain:
+		m.ClearDomain()
+		return nil
+	case toolversion.FieldIcp:
+		m.ClearIcp()
+		return nil
+	case toolversion.FieldPricing:
+		m.ClearPricing()
+		return nil
+	case toolversion.FieldPrice:
+		m.ClearPrice()
+		return nil
+	case toolversion.FieldPriceAmount:
+		m.ClearPriceAmount()
+		return nil
+	case toolversion.FieldPricePeriod:
+		m.ClearPricePeriod()
+		return nil
+	case toolversion.FieldVerifiability:
+		m.ClearVerifiability()
+		return nil
+	case toolversion.FieldObsolescence:
+		m.ClearObsolescence()
+		return nil
+	case toolversion.FieldTagline:
+		m.ClearTagline()
+		return nil
+	case toolversion.FieldCanonicalURL:
+		m.ClearCanonicalURL()
+		return nil
+	case toolversion.FieldAvisURL:
+		m.ClearAvisURL()
+		return nil
+	case toolversion.FieldAlternativesURL:
+		m.ClearAlternativesURL()
+		return nil
+	case toolversion.FieldUpdatedAt:
+		m.ClearUpdatedAt()
+		return nil
+	case toolversion.FieldTier:
+		m.ClearTier()
+		return nil
+	case toolversion.FieldSectionsHash:
+		m.ClearSectionsHash()
+		return nil
+	case toolversion.FieldHistoryHash:
+		m.ClearHistoryHash()
+		return nil
+	case toolversion.FieldRetiredReason:
+		m.ClearRetiredReason()
+		return nil
+	case toolversion.FieldRetiredAt:
+		m.ClearRetiredAt()
+		return nil
+	case toolversion.FieldRetiredNote:
+		m.ClearRetiredNote()
+		return nil
+	}
+	return fmt.Errorf("unknown ToolVersion nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ToolVersionMutation) ResetField(name string) error {
+	switch name {
+	case toolversion.FieldUntilRelease:
+		m.ResetUntilRelease()
+		return nil
+	case toolversion.FieldSlug:
+		m.ResetSlug()
+		return nil
+	case toolversion.FieldName:
+		m.ResetName()
+		return nil
+	case toolversion.FieldNameKey:
+		m.ResetNameKey()
+		return nil
+	case toolversion.FieldCategorySlug:
+		m.ResetCategorySlug()
+		return nil
+	case toolversion.FieldScore:
+		m.ResetScore()
+		return nil
+	case toolversion.FieldUntested:
+		m.ResetUntested()
+		return nil
+	case toolversion.FieldDomain:
+		m.ResetDomain()
+		return nil
+	case toolversion.FieldIcp:
+		m.ResetIcp()
+		return nil
+	case toolversion.FieldPricing:
+		m.ResetPricing()
+		return nil
+	case toolversion.FieldPrice:
+		m.ResetPrice()
+		return nil
+	case toolversion.FieldPriceAmount:
+		m.ResetPriceAmount()
+		return nil
+	case toolversion.FieldPricePeriod:
+		m.ResetPricePeriod()
+		return nil
+	case toolversion.FieldVerifiability:
+		m.ResetVerifiability()
+		return nil
+	case toolversion.FieldObsolescence:
+		m.ResetObsolescence()
+		return nil
+	case toolversion.FieldTagline:
+		m.ResetTagline()
+		return nil
+	case toolversion.FieldCanonicalURL:
+		m.ResetCanonicalURL()
+		return nil
+	case toolversion.FieldAvisURL:
+		m.ResetAvisURL()
+		return nil
+	case toolversion.FieldAlternativesURL:
+		m.ResetAlternativesURL()
+		return nil
+	case toolversion.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	case toolversion.FieldTier:
+		m.ResetTier()
+		return nil
+	case toolversion.FieldMainstream:
+		m.ResetMainstream()
+		return nil
+	case toolversion.FieldSectionsHash:
+		m.ResetSectionsHash()
+		return nil
+	case toolversion.FieldHistoryHash:
+		m.ResetHistoryHash()
+		return nil
+	case toolversion.FieldInEmbeddings:
+		m.ResetInEmbeddings()
+		return nil
+	case toolversion.FieldRetiredReason:
+		m.ResetRetiredReason()
+		return nil
+	case toolversion.FieldRetiredAt:
+		m.ResetRetiredAt()
+		return nil
+	case toolversion.FieldRetiredNote:
+		m.ResetRetiredNote()
+		return nil
+	case toolversion.FieldFingerprint:
+		m.ResetFingerprint()
+		return nil
+	case toolversion.FieldSinceRelease:
+		m.ResetSinceRelease()
+		return nil
+	}
+	return fmt.Errorf("unknown ToolVersion field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ToolVersionMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ToolVersionMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ToolVersionMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ToolVersionMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ToolVersionMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ToolVersionMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ToolVersionMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown ToolVersion unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ToolVersionMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown ToolVersion edge %s", name)
 }
 
 // UsageMutation represents an operation that mutates the Usage nodes in the graph.

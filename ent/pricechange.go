@@ -31,6 +31,8 @@ type PriceChange struct {
 	PreviousPrice string `json:"previous_price,omitempty"`
 	// Hash of the change, unique within its tool.
 	Digest string `json:"digest,omitempty"`
+	// The release that this row was last written by.
+	SinceRelease int `json:"since_release,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the PriceChangeQuery when eager-loading is set.
 	Edges        PriceChangeEdges `json:"edges"`
@@ -62,7 +64,7 @@ func (*PriceChange) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case pricechange.FieldID:
+		case pricechange.FieldID, pricechange.FieldSinceRelease:
 			values[i] = new(sql.NullInt64)
 		case pricechange.FieldToolSlug, pricechange.FieldChangedAt, pricechange.FieldPricing, pricechange.FieldPrice, pricechange.FieldPreviousPricing, pricechange.FieldPreviousPrice, pricechange.FieldDigest:
 			values[i] = new(sql.NullString)
@@ -129,6 +131,12 @@ func (_m *PriceChange) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Digest = value.String
 			}
+		case pricechange.FieldSinceRelease:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field since_release", values[i])
+			} else if value.Valid {
+				_m.SinceRelease = int(value.Int64)
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -190,6 +198,9 @@ func (_m *PriceChange) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("digest=")
 	builder.WriteString(_m.Digest)
+	builder.WriteString(", ")
+	builder.WriteString("since_release=")
+	builder.WriteString(fmt.Sprintf("%v", _m.SinceRelease))
 	builder.WriteByte(')')
 	return builder.String()
 }

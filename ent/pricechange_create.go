@@ -64,6 +64,20 @@ func (_c *PriceChangeCreate) SetDigest(v string) *PriceChangeCreate {
 	return _c
 }
 
+// SetSinceRelease sets the "since_release" field.
+func (_c *PriceChangeCreate) SetSinceRelease(v int) *PriceChangeCreate {
+	_c.mutation.SetSinceRelease(v)
+	return _c
+}
+
+// SetNillableSinceRelease sets the "since_release" field if the given value is not nil.
+func (_c *PriceChangeCreate) SetNillableSinceRelease(v *int) *PriceChangeCreate {
+	if v != nil {
+		_c.SetSinceRelease(*v)
+	}
+	return _c
+}
+
 // SetToolID sets the "tool" edge to the Tool entity by ID.
 func (_c *PriceChangeCreate) SetToolID(id string) *PriceChangeCreate {
 	_c.mutation.SetToolID(id)
@@ -82,6 +96,7 @@ func (_c *PriceChangeCreate) Mutation() *PriceChangeMutation {
 
 // Save creates the PriceChange in the database.
 func (_c *PriceChangeCreate) Save(ctx context.Context) (*PriceChange, error) {
+	_c.defaults()
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
@@ -104,6 +119,14 @@ func (_c *PriceChangeCreate) Exec(ctx context.Context) error {
 func (_c *PriceChangeCreate) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
 		panic(err)
+	}
+}
+
+// defaults sets the default values of the builder before save.
+func (_c *PriceChangeCreate) defaults() {
+	if _, ok := _c.mutation.SinceRelease(); !ok {
+		v := pricechange.DefaultSinceRelease
+		_c.mutation.SetSinceRelease(v)
 	}
 }
 
@@ -139,6 +162,9 @@ func (_c *PriceChangeCreate) check() error {
 	}
 	if _, ok := _c.mutation.Digest(); !ok {
 		return &ValidationError{Name: "digest", err: errors.New(`ent: missing required field "PriceChange.digest"`)}
+	}
+	if _, ok := _c.mutation.SinceRelease(); !ok {
+		return &ValidationError{Name: "since_release", err: errors.New(`ent: missing required field "PriceChange.since_release"`)}
 	}
 	if len(_c.mutation.ToolIDs()) == 0 {
 		return &ValidationError{Name: "tool", err: errors.New(`ent: missing required edge "PriceChange.tool"`)}
@@ -193,6 +219,10 @@ func (_c *PriceChangeCreate) createSpec() (*PriceChange, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Digest(); ok {
 		_spec.SetField(pricechange.FieldDigest, field.TypeString, value)
 		_node.Digest = value
+	}
+	if value, ok := _c.mutation.SinceRelease(); ok {
+		_spec.SetField(pricechange.FieldSinceRelease, field.TypeInt, value)
+		_node.SinceRelease = value
 	}
 	if nodes := _c.mutation.ToolIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
@@ -347,6 +377,24 @@ func (u *PriceChangeUpsert) UpdateDigest() *PriceChangeUpsert {
 	return u
 }
 
+// SetSinceRelease sets the "since_release" field.
+func (u *PriceChangeUpsert) SetSinceRelease(v int) *PriceChangeUpsert {
+	u.Set(pricechange.FieldSinceRelease, v)
+	return u
+}
+
+// UpdateSinceRelease sets the "since_release" field to the value that was provided on create.
+func (u *PriceChangeUpsert) UpdateSinceRelease() *PriceChangeUpsert {
+	u.SetExcluded(pricechange.FieldSinceRelease)
+	return u
+}
+
+// AddSinceRelease adds v to the "since_release" field.
+func (u *PriceChangeUpsert) AddSinceRelease(v int) *PriceChangeUpsert {
+	u.Add(pricechange.FieldSinceRelease, v)
+	return u
+}
+
 // UpdateNewValues updates the mutable fields using the new values that were set on create.
 // Using this option is equivalent to using:
 //
@@ -485,6 +533,27 @@ func (u *PriceChangeUpsertOne) UpdateDigest() *PriceChangeUpsertOne {
 	})
 }
 
+// SetSinceRelease sets the "since_release" field.
+func (u *PriceChangeUpsertOne) SetSinceRelease(v int) *PriceChangeUpsertOne {
+	return u.Update(func(s *PriceChangeUpsert) {
+		s.SetSinceRelease(v)
+	})
+}
+
+// AddSinceRelease adds v to the "since_release" field.
+func (u *PriceChangeUpsertOne) AddSinceRelease(v int) *PriceChangeUpsertOne {
+	return u.Update(func(s *PriceChangeUpsert) {
+		s.AddSinceRelease(v)
+	})
+}
+
+// UpdateSinceRelease sets the "since_release" field to the value that was provided on create.
+func (u *PriceChangeUpsertOne) UpdateSinceRelease() *PriceChangeUpsertOne {
+	return u.Update(func(s *PriceChangeUpsert) {
+		s.UpdateSinceRelease()
+	})
+}
+
 // Exec executes the query.
 func (u *PriceChangeUpsertOne) Exec(ctx context.Context) error {
 	if len(u.create.conflict) == 0 {
@@ -537,6 +606,7 @@ func (_c *PriceChangeCreateBulk) Save(ctx context.Context) ([]*PriceChange, erro
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
 				mutation, ok := m.(*PriceChangeMutation)
 				if !ok {
@@ -783,6 +853,27 @@ func (u *PriceChangeUpsertBulk) SetDigest(v string) *PriceChangeUpsertBulk {
 func (u *PriceChangeUpsertBulk) UpdateDigest() *PriceChangeUpsertBulk {
 	return u.Update(func(s *PriceChangeUpsert) {
 		s.UpdateDigest()
+	})
+}
+
+// SetSinceRelease sets the "since_release" field.
+func (u *PriceChangeUpsertBulk) SetSinceRelease(v int) *PriceChangeUpsertBulk {
+	return u.Update(func(s *PriceChangeUpsert) {
+		s.SetSinceRelease(v)
+	})
+}
+
+// AddSinceRelease adds v to the "since_release" field.
+func (u *PriceChangeUpsertBulk) AddSinceRelease(v int) *PriceChangeUpsertBulk {
+	return u.Update(func(s *PriceChangeUpsert) {
+		s.AddSinceRelease(v)
+	})
+}
+
+// UpdateSinceRelease sets the "since_release" field to the value that was provided on create.
+func (u *PriceChangeUpsertBulk) UpdateSinceRelease() *PriceChangeUpsertBulk {
+	return u.Update(func(s *PriceChangeUpsert) {
+		s.UpdateSinceRelease()
 	})
 }
 

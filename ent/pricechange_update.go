@@ -126,6 +126,27 @@ func (_u *PriceChangeUpdate) SetNillableDigest(v *string) *PriceChangeUpdate {
 	return _u
 }
 
+// SetSinceRelease sets the "since_release" field.
+func (_u *PriceChangeUpdate) SetSinceRelease(v int) *PriceChangeUpdate {
+	_u.mutation.ResetSinceRelease()
+	_u.mutation.SetSinceRelease(v)
+	return _u
+}
+
+// SetNillableSinceRelease sets the "since_release" field if the given value is not nil.
+func (_u *PriceChangeUpdate) SetNillableSinceRelease(v *int) *PriceChangeUpdate {
+	if v != nil {
+		_u.SetSinceRelease(*v)
+	}
+	return _u
+}
+
+// AddSinceRelease adds value to the "since_release" field.
+func (_u *PriceChangeUpdate) AddSinceRelease(v int) *PriceChangeUpdate {
+	_u.mutation.AddSinceRelease(v)
+	return _u
+}
+
 // SetToolID sets the "tool" edge to the Tool entity by ID.
 func (_u *PriceChangeUpdate) SetToolID(id string) *PriceChangeUpdate {
 	_u.mutation.SetToolID(id)
@@ -222,6 +243,12 @@ func (_u *PriceChangeUpdate) sqlSave(ctx context.Context) (_node int, err error)
 	}
 	if value, ok := _u.mutation.Digest(); ok {
 		_spec.SetField(pricechange.FieldDigest, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.SinceRelease(); ok {
+		_spec.SetField(pricechange.FieldSinceRelease, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedSinceRelease(); ok {
+		_spec.AddField(pricechange.FieldSinceRelease, field.TypeInt, value)
 	}
 	if _u.mutation.ToolCleared() {
 		edge := &sqlgraph.EdgeSpec{
@@ -370,6 +397,27 @@ func (_u *PriceChangeUpdateOne) SetNillableDigest(v *string) *PriceChangeUpdateO
 	return _u
 }
 
+// SetSinceRelease sets the "since_release" field.
+func (_u *PriceChangeUpdateOne) SetSinceRelease(v int) *PriceChangeUpdateOne {
+	_u.mutation.ResetSinceRelease()
+	_u.mutation.SetSinceRelease(v)
+	return _u
+}
+
+// SetNillableSinceRelease sets the "since_release" field if the given value is not nil.
+func (_u *PriceChangeUpdateOne) SetNillableSinceRelease(v *int) *PriceChangeUpdateOne {
+	if v != nil {
+		_u.SetSinceRelease(*v)
+	}
+	return _u
+}
+
+// AddSinceRelease adds value to the "since_release" field.
+func (_u *PriceChangeUpdateOne) AddSinceRelease(v int) *PriceChangeUpdateOne {
+	_u.mutation.AddSinceRelease(v)
+	return _u
+}
+
 // SetToolID sets the "tool" edge to the Tool entity by ID.
 func (_u *PriceChangeUpdateOne) SetToolID(id string) *PriceChangeUpdateOne {
 	_u.mutation.SetToolID(id)
@@ -496,6 +544,12 @@ func (_u *PriceChangeUpdateOne) sqlSave(ctx context.Context) (_node *PriceChange
 	}
 	if value, ok := _u.mutation.Digest(); ok {
 		_spec.SetField(pricechange.FieldDigest, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.SinceRelease(); ok {
+		_spec.SetField(pricechange.FieldSinceRelease, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedSinceRelease(); ok {
+		_spec.AddField(pricechange.FieldSinceRelease, field.TypeInt, value)
 	}
 	if _u.mutation.ToolCleared() {
 		edge := &sqlgraph.EdgeSpec{

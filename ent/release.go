@@ -32,6 +32,8 @@ type Release struct {
 	ToolsRetired int `json:"tools_retired,omitempty"`
 	// Published comparisons.
 	ComparisonsTotal int `json:"comparisons_total,omitempty"`
+	// The oldest release that can still be read, as of this one.
+	HistoryFrom int `json:"history_from,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the ReleaseQuery when eager-loading is set.
 	Edges        ReleaseEdges `json:"edges"`
@@ -63,7 +65,7 @@ func (*Release) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case release.FieldToolsAvgScore:
 			values[i] = new(sql.NullFloat64)
-		case release.FieldID, release.FieldToolsTotal, release.FieldToolsTested, release.FieldToolsRetired, release.FieldComparisonsTotal:
+		case release.FieldID, release.FieldToolsTotal, release.FieldToolsTested, release.FieldToolsRetired, release.FieldComparisonsTotal, release.FieldHistoryFrom:
 			values[i] = new(sql.NullInt64)
 		case release.FieldFeedDate:
 			values[i] = new(sql.NullString)
@@ -133,6 +135,12 @@ func (_m *Release) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.ComparisonsTotal = int(value.Int64)
 			}
+		case release.FieldHistoryFrom:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field history_from", values[i])
+			} else if value.Valid {
+				_m.HistoryFrom = int(value.Int64)
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -196,6 +204,9 @@ func (_m *Release) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("comparisons_total=")
 	builder.WriteString(fmt.Sprintf("%v", _m.ComparisonsTotal))
+	builder.WriteString(", ")
+	builder.WriteString("history_from=")
+	builder.WriteString(fmt.Sprintf("%v", _m.HistoryFrom))
 	builder.WriteByte(')')
 	return builder.String()
 }

@@ -81,6 +81,20 @@ func (_c *ReleaseCreate) SetComparisonsTotal(v int) *ReleaseCreate {
 	return _c
 }
 
+// SetHistoryFrom sets the "history_from" field.
+func (_c *ReleaseCreate) SetHistoryFrom(v int) *ReleaseCreate {
+	_c.mutation.SetHistoryFrom(v)
+	return _c
+}
+
+// SetNillableHistoryFrom sets the "history_from" field if the given value is not nil.
+func (_c *ReleaseCreate) SetNillableHistoryFrom(v *int) *ReleaseCreate {
+	if v != nil {
+		_c.SetHistoryFrom(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *ReleaseCreate) SetID(v int) *ReleaseCreate {
 	_c.mutation.SetID(v)
@@ -141,6 +155,10 @@ func (_c *ReleaseCreate) defaults() {
 		v := release.DefaultImportedAt()
 		_c.mutation.SetImportedAt(v)
 	}
+	if _, ok := _c.mutation.HistoryFrom(); !ok {
+		v := release.DefaultHistoryFrom
+		_c.mutation.SetHistoryFrom(v)
+	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -162,6 +180,9 @@ func (_c *ReleaseCreate) check() error {
 	}
 	if _, ok := _c.mutation.ComparisonsTotal(); !ok {
 		return &ValidationError{Name: "comparisons_total", err: errors.New(`ent: missing required field "Release.comparisons_total"`)}
+	}
+	if _, ok := _c.mutation.HistoryFrom(); !ok {
+		return &ValidationError{Name: "history_from", err: errors.New(`ent: missing required field "Release.history_from"`)}
 	}
 	if v, ok := _c.mutation.ID(); ok {
 		if err := release.IDValidator(v); err != nil {
@@ -228,6 +249,10 @@ func (_c *ReleaseCreate) createSpec() (*Release, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.ComparisonsTotal(); ok {
 		_spec.SetField(release.FieldComparisonsTotal, field.TypeInt, value)
 		_node.ComparisonsTotal = value
+	}
+	if value, ok := _c.mutation.HistoryFrom(); ok {
+		_spec.SetField(release.FieldHistoryFrom, field.TypeInt, value)
+		_node.HistoryFrom = value
 	}
 	if nodes := _c.mutation.JournalIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
@@ -405,6 +430,24 @@ func (u *ReleaseUpsert) AddComparisonsTotal(v int) *ReleaseUpsert {
 	return u
 }
 
+// SetHistoryFrom sets the "history_from" field.
+func (u *ReleaseUpsert) SetHistoryFrom(v int) *ReleaseUpsert {
+	u.Set(release.FieldHistoryFrom, v)
+	return u
+}
+
+// UpdateHistoryFrom sets the "history_from" field to the value that was provided on create.
+func (u *ReleaseUpsert) UpdateHistoryFrom() *ReleaseUpsert {
+	u.SetExcluded(release.FieldHistoryFrom)
+	return u
+}
+
+// AddHistoryFrom adds v to the "history_from" field.
+func (u *ReleaseUpsert) AddHistoryFrom(v int) *ReleaseUpsert {
+	u.Add(release.FieldHistoryFrom, v)
+	return u
+}
+
 // UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
 // Using this option is equivalent to using:
 //
@@ -579,6 +622,27 @@ func (u *ReleaseUpsertOne) AddComparisonsTotal(v int) *ReleaseUpsertOne {
 func (u *ReleaseUpsertOne) UpdateComparisonsTotal() *ReleaseUpsertOne {
 	return u.Update(func(s *ReleaseUpsert) {
 		s.UpdateComparisonsTotal()
+	})
+}
+
+// SetHistoryFrom sets the "history_from" field.
+func (u *ReleaseUpsertOne) SetHistoryFrom(v int) *ReleaseUpsertOne {
+	return u.Update(func(s *ReleaseUpsert) {
+		s.SetHistoryFrom(v)
+	})
+}
+
+// AddHistoryFrom adds v to the "history_from" field.
+func (u *ReleaseUpsertOne) AddHistoryFrom(v int) *ReleaseUpsertOne {
+	return u.Update(func(s *ReleaseUpsert) {
+		s.AddHistoryFrom(v)
+	})
+}
+
+// UpdateHistoryFrom sets the "history_from" field to the value that was provided on create.
+func (u *ReleaseUpsertOne) UpdateHistoryFrom() *ReleaseUpsertOne {
+	return u.Update(func(s *ReleaseUpsert) {
+		s.UpdateHistoryFrom()
 	})
 }
 
@@ -922,6 +986,27 @@ func (u *ReleaseUpsertBulk) AddComparisonsTotal(v int) *ReleaseUpsertBulk {
 func (u *ReleaseUpsertBulk) UpdateComparisonsTotal() *ReleaseUpsertBulk {
 	return u.Update(func(s *ReleaseUpsert) {
 		s.UpdateComparisonsTotal()
+	})
+}
+
+// SetHistoryFrom sets the "history_from" field.
+func (u *ReleaseUpsertBulk) SetHistoryFrom(v int) *ReleaseUpsertBulk {
+	return u.Update(func(s *ReleaseUpsert) {
+		s.SetHistoryFrom(v)
+	})
+}
+
+// AddHistoryFrom adds v to the "history_from" field.
+func (u *ReleaseUpsertBulk) AddHistoryFrom(v int) *ReleaseUpsertBulk {
+	return u.Update(func(s *ReleaseUpsert) {
+		s.AddHistoryFrom(v)
+	})
+}
+
+// UpdateHistoryFrom sets the "history_from" field to the value that was provided on create.
+func (u *ReleaseUpsertBulk) UpdateHistoryFrom() *ReleaseUpsertBulk {
+	return u.Update(func(s *ReleaseUpsert) {
+		s.UpdateHistoryFrom()
 	})
 }
 

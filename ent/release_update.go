@@ -153,6 +153,27 @@ func (_u *ReleaseUpdate) AddComparisonsTotal(v int) *ReleaseUpdate {
 	return _u
 }
 
+// SetHistoryFrom sets the "history_from" field.
+func (_u *ReleaseUpdate) SetHistoryFrom(v int) *ReleaseUpdate {
+	_u.mutation.ResetHistoryFrom()
+	_u.mutation.SetHistoryFrom(v)
+	return _u
+}
+
+// SetNillableHistoryFrom sets the "history_from" field if the given value is not nil.
+func (_u *ReleaseUpdate) SetNillableHistoryFrom(v *int) *ReleaseUpdate {
+	if v != nil {
+		_u.SetHistoryFrom(*v)
+	}
+	return _u
+}
+
+// AddHistoryFrom adds value to the "history_from" field.
+func (_u *ReleaseUpdate) AddHistoryFrom(v int) *ReleaseUpdate {
+	_u.mutation.AddHistoryFrom(v)
+	return _u
+}
+
 // AddJournalIDs adds the "journal" edge to the JournalEntry entity by IDs.
 func (_u *ReleaseUpdate) AddJournalIDs(ids ...int) *ReleaseUpdate {
 	_u.mutation.AddJournalIDs(ids...)
@@ -265,6 +286,12 @@ func (_u *ReleaseUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.AddedComparisonsTotal(); ok {
 		_spec.AddField(release.FieldComparisonsTotal, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.HistoryFrom(); ok {
+		_spec.SetField(release.FieldHistoryFrom, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedHistoryFrom(); ok {
+		_spec.AddField(release.FieldHistoryFrom, field.TypeInt, value)
 	}
 	if _u.mutation.JournalCleared() {
 		edge := &sqlgraph.EdgeSpec{
@@ -456,6 +483,27 @@ func (_u *ReleaseUpdateOne) AddComparisonsTotal(v int) *ReleaseUpdateOne {
 	return _u
 }
 
+// SetHistoryFrom sets the "history_from" field.
+func (_u *ReleaseUpdateOne) SetHistoryFrom(v int) *ReleaseUpdateOne {
+	_u.mutation.ResetHistoryFrom()
+	_u.mutation.SetHistoryFrom(v)
+	return _u
+}
+
+// SetNillableHistoryFrom sets the "history_from" field if the given value is not nil.
+func (_u *ReleaseUpdateOne) SetNillableHistoryFrom(v *int) *ReleaseUpdateOne {
+	if v != nil {
+		_u.SetHistoryFrom(*v)
+	}
+	return _u
+}
+
+// AddHistoryFrom adds value to the "history_from" field.
+func (_u *ReleaseUpdateOne) AddHistoryFrom(v int) *ReleaseUpdateOne {
+	_u.mutation.AddHistoryFrom(v)
+	return _u
+}
+
 // AddJournalIDs adds the "journal" edge to the JournalEntry entity by IDs.
 func (_u *ReleaseUpdateOne) AddJournalIDs(ids ...int) *ReleaseUpdateOne {
 	_u.mutation.AddJournalIDs(ids...)
@@ -598,6 +646,12 @@ func (_u *ReleaseUpdateOne) sqlSave(ctx context.Context) (_node *Release, err er
 	}
 	if value, ok := _u.mutation.AddedComparisonsTotal(); ok {
 		_spec.AddField(release.FieldComparisonsTotal, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.HistoryFrom(); ok {
+		_spec.SetField(release.FieldHistoryFrom, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedHistoryFrom(); ok {
+		_spec.AddField(release.FieldHistoryFrom, field.TypeInt, value)
 	}
 	if _u.mutation.JournalCleared() {
 		edge := &sqlgraph.EdgeSpec{

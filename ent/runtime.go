@@ -8,7 +8,9 @@ import (
 	"palmares/ent/attempt"
 	"palmares/ent/billingevent"
 	"palmares/ent/category"
+	"palmares/ent/categoryversion"
 	"palmares/ent/comparison"
+	"palmares/ent/comparisonversion"
 	"palmares/ent/confirmation"
 	"palmares/ent/countbatch"
 	"palmares/ent/customer"
@@ -16,12 +18,16 @@ import (
 	"palmares/ent/endpoint"
 	"palmares/ent/formerusage"
 	"palmares/ent/journalentry"
+	"palmares/ent/pricechange"
+	"palmares/ent/pricechangeversion"
 	"palmares/ent/release"
 	"palmares/ent/schema"
 	"palmares/ent/secret"
 	"palmares/ent/section"
+	"palmares/ent/sectionversion"
 	"palmares/ent/session"
 	"palmares/ent/tool"
+	"palmares/ent/toolversion"
 	"time"
 )
 
@@ -83,6 +89,10 @@ func init() {
 	categoryDescToolCount := categoryFields[2].Descriptor()
 	// category.DefaultToolCount holds the default value on creation for the tool_count field.
 	category.DefaultToolCount = categoryDescToolCount.Default.(int)
+	// categoryDescSinceRelease is the schema descriptor for since_release field.
+	categoryDescSinceRelease := categoryFields[5].Descriptor()
+	// category.DefaultSinceRelease holds the default value on creation for the since_release field.
+	category.DefaultSinceRelease = categoryDescSinceRelease.Default.(int)
 	// categoryDescID is the schema descriptor for id field.
 	categoryDescID := categoryFields[0].Descriptor()
 	// category.IDValidator is a validator for the "id" field. It is called by the builders before save.
@@ -101,12 +111,30 @@ func init() {
 			return nil
 		}
 	}()
+	categoryversionFields := schema.CategoryVersion{}.Fields()
+	_ = categoryversionFields
+	// categoryversionDescLabel is the schema descriptor for label field.
+	categoryversionDescLabel := categoryversionFields[3].Descriptor()
+	// categoryversion.LabelValidator is a validator for the "label" field. It is called by the builders before save.
+	categoryversion.LabelValidator = categoryversionDescLabel.Validators[0].(func(string) error)
+	// categoryversionDescToolCount is the schema descriptor for tool_count field.
+	categoryversionDescToolCount := categoryversionFields[4].Descriptor()
+	// categoryversion.DefaultToolCount holds the default value on creation for the tool_count field.
+	categoryversion.DefaultToolCount = categoryversionDescToolCount.Default.(int)
+	// categoryversionDescSinceRelease is the schema descriptor for since_release field.
+	categoryversionDescSinceRelease := categoryversionFields[7].Descriptor()
+	// categoryversion.DefaultSinceRelease holds the default value on creation for the since_release field.
+	categoryversion.DefaultSinceRelease = categoryversionDescSinceRelease.Default.(int)
 	comparisonFields := schema.Comparison{}.Fields()
 	_ = comparisonFields
 	// comparisonDescTitle is the schema descriptor for title field.
 	comparisonDescTitle := comparisonFields[1].Descriptor()
 	// comparison.TitleValidator is a validator for the "title" field. It is called by the builders before save.
 	comparison.TitleValidator = comparisonDescTitle.Validators[0].(func(string) error)
+	// comparisonDescSinceRelease is the schema descriptor for since_release field.
+	comparisonDescSinceRelease := comparisonFields[10].Descriptor()
+	// comparison.DefaultSinceRelease holds the default value on creation for the since_release field.
+	comparison.DefaultSinceRelease = comparisonDescSinceRelease.Default.(int)
 	// comparisonDescID is the schema descriptor for id field.
 	comparisonDescID := comparisonFields[0].Descriptor()
 	// comparison.IDValidator is a validator for the "id" field. It is called by the builders before save.
@@ -125,6 +153,16 @@ func init() {
 			return nil
 		}
 	}()
+	comparisonversionFields := schema.ComparisonVersion{}.Fields()
+	_ = comparisonversionFields
+	// comparisonversionDescTitle is the schema descriptor for title field.
+	comparisonversionDescTitle := comparisonversionFields[3].Descriptor()
+	// comparisonversion.TitleValidator is a validator for the "title" field. It is called by the builders before save.
+	comparisonversion.TitleValidator = comparisonversionDescTitle.Validators[0].(func(string) error)
+	// comparisonversionDescSinceRelease is the schema descriptor for since_release field.
+	comparisonversionDescSinceRelease := comparisonversionFields[12].Descriptor()
+	// comparisonversion.DefaultSinceRelease holds the default value on creation for the since_release field.
+	comparisonversion.DefaultSinceRelease = comparisonversionDescSinceRelease.Default.(int)
 	confirmationFields := schema.Confirmation{}.Fields()
 	_ = confirmationFields
 	// confirmationDescEmail is the schema descriptor for email field.
@@ -259,12 +297,28 @@ func init() {
 	journalentryDescID := journalentryFields[0].Descriptor()
 	// journalentry.IDValidator is a validator for the "id" field. It is called by the builders before save.
 	journalentry.IDValidator = journalentryDescID.Validators[0].(func(int) error)
+	pricechangeFields := schema.PriceChange{}.Fields()
+	_ = pricechangeFields
+	// pricechangeDescSinceRelease is the schema descriptor for since_release field.
+	pricechangeDescSinceRelease := pricechangeFields[7].Descriptor()
+	// pricechange.DefaultSinceRelease holds the default value on creation for the since_release field.
+	pricechange.DefaultSinceRelease = pricechangeDescSinceRelease.Default.(int)
+	pricechangeversionFields := schema.PriceChangeVersion{}.Fields()
+	_ = pricechangeversionFields
+	// pricechangeversionDescSinceRelease is the schema descriptor for since_release field.
+	pricechangeversionDescSinceRelease := pricechangeversionFields[9].Descriptor()
+	// pricechangeversion.DefaultSinceRelease holds the default value on creation for the since_release field.
+	pricechangeversion.DefaultSinceRelease = pricechangeversionDescSinceRelease.Default.(int)
 	releaseFields := schema.Release{}.Fields()
 	_ = releaseFields
 	// releaseDescImportedAt is the schema descriptor for imported_at field.
 	releaseDescImportedAt := releaseFields[2].Descriptor()
 	// release.DefaultImportedAt holds the default value on creation for the imported_at field.
 	release.DefaultImportedAt = releaseDescImportedAt.Default.(func() time.Time)
+	// releaseDescHistoryFrom is the schema descriptor for history_from field.
+	releaseDescHistoryFrom := releaseFields[8].Descriptor()
+	// release.DefaultHistoryFrom holds the default value on creation for the history_from field.
+	release.DefaultHistoryFrom = releaseDescHistoryFrom.Default.(int)
 	// releaseDescID is the schema descriptor for id field.
 	releaseDescID := releaseFields[0].Descriptor()
 	// release.IDValidator is a validator for the "id" field. It is called by the builders before save.
@@ -285,6 +339,24 @@ func init() {
 	sectionDescSection := sectionFields[2].Descriptor()
 	// section.SectionValidator is a validator for the "section" field. It is called by the builders before save.
 	section.SectionValidator = sectionDescSection.Validators[0].(func(string) error)
+	// sectionDescSinceRelease is the schema descriptor for since_release field.
+	sectionDescSinceRelease := sectionFields[4].Descriptor()
+	// section.DefaultSinceRelease holds the default value on creation for the since_release field.
+	section.DefaultSinceRelease = sectionDescSinceRelease.Default.(int)
+	sectionversionFields := schema.SectionVersion{}.Fields()
+	_ = sectionversionFields
+	// sectionversionDescPosition is the schema descriptor for position field.
+	sectionversionDescPosition := sectionversionFields[3].Descriptor()
+	// sectionversion.PositionValidator is a validator for the "position" field. It is called by the builders before save.
+	sectionversion.PositionValidator = sectionversionDescPosition.Validators[0].(func(int) error)
+	// sectionversionDescSection is the schema descriptor for section field.
+	sectionversionDescSection := sectionversionFields[4].Descriptor()
+	// sectionversion.SectionValidator is a validator for the "section" field. It is called by the builders before save.
+	sectionversion.SectionValidator = sectionversionDescSection.Validators[0].(func(string) error)
+	// sectionversionDescSinceRelease is the schema descriptor for since_release field.
+	sectionversionDescSinceRelease := sectionversionFields[6].Descriptor()
+	// sectionversion.DefaultSinceRelease holds the default value on creation for the since_release field.
+	sectionversion.DefaultSinceRelease = sectionversionDescSinceRelease.Default.(int)
 	sessionFields := schema.Session{}.Fields()
 	_ = sessionFields
 	// sessionDescCreatedAt is the schema descriptor for created_at field.
@@ -309,6 +381,10 @@ func init() {
 	toolDescInEmbeddings := toolFields[23].Descriptor()
 	// tool.DefaultInEmbeddings holds the default value on creation for the in_embeddings field.
 	tool.DefaultInEmbeddings = toolDescInEmbeddings.Default.(bool)
+	// toolDescSinceRelease is the schema descriptor for since_release field.
+	toolDescSinceRelease := toolFields[28].Descriptor()
+	// tool.DefaultSinceRelease holds the default value on creation for the since_release field.
+	tool.DefaultSinceRelease = toolDescSinceRelease.Default.(int)
 	// toolDescID is the schema descriptor for id field.
 	toolDescID := toolFields[0].Descriptor()
 	// tool.IDValidator is a validator for the "id" field. It is called by the builders before save.
@@ -327,4 +403,22 @@ func init() {
 			return nil
 		}
 	}()
+	toolversionFields := schema.ToolVersion{}.Fields()
+	_ = toolversionFields
+	// toolversionDescName is the schema descriptor for name field.
+	toolversionDescName := toolversionFields[3].Descriptor()
+	// toolversion.NameValidator is a validator for the "name" field. It is called by the builders before save.
+	toolversion.NameValidator = toolversionDescName.Validators[0].(func(string) error)
+	// toolversionDescMainstream is the schema descriptor for mainstream field.
+	toolversionDescMainstream := toolversionFields[22].Descriptor()
+	// toolversion.DefaultMainstream holds the default value on creation for the mainstream field.
+	toolversion.DefaultMainstream = toolversionDescMainstream.Default.(bool)
+	// toolversionDescInEmbeddings is the schema descriptor for in_embeddings field.
+	toolversionDescInEmbeddings := toolversionFields[25].Descriptor()
+	// toolversion.DefaultInEmbeddings holds the default value on creation for the in_embeddings field.
+	toolversion.DefaultInEmbeddings = toolversionDescInEmbeddings.Default.(bool)
+	// toolversionDescSinceRelease is the schema descriptor for since_release field.
+	toolversionDescSinceRelease := toolversionFields[30].Descriptor()
+	// toolversion.DefaultSinceRelease holds the default value on creation for the since_release field.
+	toolversion.DefaultSinceRelease = toolversionDescSinceRelease.Default.(int)
 }

@@ -25,6 +25,8 @@ type Section struct {
 	Section string `json:"section,omitempty"`
 	// Text holds the value of the "text" field.
 	Text string `json:"text,omitempty"`
+	// The release that this row was last written by.
+	SinceRelease int `json:"since_release,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the SectionQuery when eager-loading is set.
 	Edges        SectionEdges `json:"edges"`
@@ -56,7 +58,7 @@ func (*Section) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case section.FieldID, section.FieldPosition:
+		case section.FieldID, section.FieldPosition, section.FieldSinceRelease:
 			values[i] = new(sql.NullInt64)
 		case section.FieldToolSlug, section.FieldSection, section.FieldText:
 			values[i] = new(sql.NullString)
@@ -104,6 +106,12 @@ func (_m *Section) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field text", values[i])
 			} else if value.Valid {
 				_m.Text = value.String
+			}
+		case section.FieldSinceRelease:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field since_release", values[i])
+			} else if value.Valid {
+				_m.SinceRelease = int(value.Int64)
 			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
@@ -157,6 +165,9 @@ func (_m *Section) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("text=")
 	builder.WriteString(_m.Text)
+	builder.WriteString(", ")
+	builder.WriteString("since_release=")
+	builder.WriteString(fmt.Sprintf("%v", _m.SinceRelease))
 	builder.WriteByte(')')
 	return builder.String()
 }

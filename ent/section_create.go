@@ -46,6 +46,20 @@ func (_c *SectionCreate) SetText(v string) *SectionCreate {
 	return _c
 }
 
+// SetSinceRelease sets the "since_release" field.
+func (_c *SectionCreate) SetSinceRelease(v int) *SectionCreate {
+	_c.mutation.SetSinceRelease(v)
+	return _c
+}
+
+// SetNillableSinceRelease sets the "since_release" field if the given value is not nil.
+func (_c *SectionCreate) SetNillableSinceRelease(v *int) *SectionCreate {
+	if v != nil {
+		_c.SetSinceRelease(*v)
+	}
+	return _c
+}
+
 // SetToolID sets the "tool" edge to the Tool entity by ID.
 func (_c *SectionCreate) SetToolID(id string) *SectionCreate {
 	_c.mutation.SetToolID(id)
@@ -64,6 +78,7 @@ func (_c *SectionCreate) Mutation() *SectionMutation {
 
 // Save creates the Section in the database.
 func (_c *SectionCreate) Save(ctx context.Context) (*Section, error) {
+	_c.defaults()
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
@@ -86,6 +101,14 @@ func (_c *SectionCreate) Exec(ctx context.Context) error {
 func (_c *SectionCreate) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
 		panic(err)
+	}
+}
+
+// defaults sets the default values of the builder before save.
+func (_c *SectionCreate) defaults() {
+	if _, ok := _c.mutation.SinceRelease(); !ok {
+		v := section.DefaultSinceRelease
+		_c.mutation.SetSinceRelease(v)
 	}
 }
 
@@ -112,6 +135,9 @@ func (_c *SectionCreate) check() error {
 	}
 	if _, ok := _c.mutation.Text(); !ok {
 		return &ValidationError{Name: "text", err: errors.New(`ent: missing required field "Section.text"`)}
+	}
+	if _, ok := _c.mutation.SinceRelease(); !ok {
+		return &ValidationError{Name: "since_release", err: errors.New(`ent: missing required field "Section.since_release"`)}
 	}
 	if len(_c.mutation.ToolIDs()) == 0 {
 		return &ValidationError{Name: "tool", err: errors.New(`ent: missing required edge "Section.tool"`)}
@@ -154,6 +180,10 @@ func (_c *SectionCreate) createSpec() (*Section, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Text(); ok {
 		_spec.SetField(section.FieldText, field.TypeString, value)
 		_node.Text = value
+	}
+	if value, ok := _c.mutation.SinceRelease(); ok {
+		_spec.SetField(section.FieldSinceRelease, field.TypeInt, value)
+		_node.SinceRelease = value
 	}
 	if nodes := _c.mutation.ToolIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
@@ -278,6 +308,24 @@ func (u *SectionUpsert) UpdateText() *SectionUpsert {
 	return u
 }
 
+// SetSinceRelease sets the "since_release" field.
+func (u *SectionUpsert) SetSinceRelease(v int) *SectionUpsert {
+	u.Set(section.FieldSinceRelease, v)
+	return u
+}
+
+// UpdateSinceRelease sets the "since_release" field to the value that was provided on create.
+func (u *SectionUpsert) UpdateSinceRelease() *SectionUpsert {
+	u.SetExcluded(section.FieldSinceRelease)
+	return u
+}
+
+// AddSinceRelease adds v to the "since_release" field.
+func (u *SectionUpsert) AddSinceRelease(v int) *SectionUpsert {
+	u.Add(section.FieldSinceRelease, v)
+	return u
+}
+
 // UpdateNewValues updates the mutable fields using the new values that were set on create.
 // Using this option is equivalent to using:
 //
@@ -381,6 +429,27 @@ func (u *SectionUpsertOne) UpdateText() *SectionUpsertOne {
 	})
 }
 
+// SetSinceRelease sets the "since_release" field.
+func (u *SectionUpsertOne) SetSinceRelease(v int) *SectionUpsertOne {
+	return u.Update(func(s *SectionUpsert) {
+		s.SetSinceRelease(v)
+	})
+}
+
+// AddSinceRelease adds v to the "since_release" field.
+func (u *SectionUpsertOne) AddSinceRelease(v int) *SectionUpsertOne {
+	return u.Update(func(s *SectionUpsert) {
+		s.AddSinceRelease(v)
+	})
+}
+
+// UpdateSinceRelease sets the "since_release" field to the value that was provided on create.
+func (u *SectionUpsertOne) UpdateSinceRelease() *SectionUpsertOne {
+	return u.Update(func(s *SectionUpsert) {
+		s.UpdateSinceRelease()
+	})
+}
+
 // Exec executes the query.
 func (u *SectionUpsertOne) Exec(ctx context.Context) error {
 	if len(u.create.conflict) == 0 {
@@ -433,6 +502,7 @@ func (_c *SectionCreateBulk) Save(ctx context.Context) ([]*Section, error) {
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
 				mutation, ok := m.(*SectionMutation)
 				if !ok {
@@ -644,6 +714,27 @@ func (u *SectionUpsertBulk) SetText(v string) *SectionUpsertBulk {
 func (u *SectionUpsertBulk) UpdateText() *SectionUpsertBulk {
 	return u.Update(func(s *SectionUpsert) {
 		s.UpdateText()
+	})
+}
+
+// SetSinceRelease sets the "since_release" field.
+func (u *SectionUpsertBulk) SetSinceRelease(v int) *SectionUpsertBulk {
+	return u.Update(func(s *SectionUpsert) {
+		s.SetSinceRelease(v)
+	})
+}
+
+// AddSinceRelease adds v to the "since_release" field.
+func (u *SectionUpsertBulk) AddSinceRelease(v int) *SectionUpsertBulk {
+	return u.Update(func(s *SectionUpsert) {
+		s.AddSinceRelease(v)
+	})
+}
+
+// UpdateSinceRelease sets the "since_release" field to the value that was provided on create.
+func (u *SectionUpsertBulk) UpdateSinceRelease() *SectionUpsertBulk {
+	return u.Update(func(s *SectionUpsert) {
+		s.UpdateSinceRelease()
 	})
 }
 

@@ -91,6 +91,27 @@ func (_u *SectionUpdate) SetNillableText(v *string) *SectionUpdate {
 	return _u
 }
 
+// SetSinceRelease sets the "since_release" field.
+func (_u *SectionUpdate) SetSinceRelease(v int) *SectionUpdate {
+	_u.mutation.ResetSinceRelease()
+	_u.mutation.SetSinceRelease(v)
+	return _u
+}
+
+// SetNillableSinceRelease sets the "since_release" field if the given value is not nil.
+func (_u *SectionUpdate) SetNillableSinceRelease(v *int) *SectionUpdate {
+	if v != nil {
+		_u.SetSinceRelease(*v)
+	}
+	return _u
+}
+
+// AddSinceRelease adds value to the "since_release" field.
+func (_u *SectionUpdate) AddSinceRelease(v int) *SectionUpdate {
+	_u.mutation.AddSinceRelease(v)
+	return _u
+}
+
 // SetToolID sets the "tool" edge to the Tool entity by ID.
 func (_u *SectionUpdate) SetToolID(id string) *SectionUpdate {
 	_u.mutation.SetToolID(id)
@@ -181,6 +202,12 @@ func (_u *SectionUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.Text(); ok {
 		_spec.SetField(section.FieldText, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.SinceRelease(); ok {
+		_spec.SetField(section.FieldSinceRelease, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedSinceRelease(); ok {
+		_spec.AddField(section.FieldSinceRelease, field.TypeInt, value)
 	}
 	if _u.mutation.ToolCleared() {
 		edge := &sqlgraph.EdgeSpec{
@@ -291,6 +318,27 @@ func (_u *SectionUpdateOne) SetNillableText(v *string) *SectionUpdateOne {
 	if v != nil {
 		_u.SetText(*v)
 	}
+	return _u
+}
+
+// SetSinceRelease sets the "since_release" field.
+func (_u *SectionUpdateOne) SetSinceRelease(v int) *SectionUpdateOne {
+	_u.mutation.ResetSinceRelease()
+	_u.mutation.SetSinceRelease(v)
+	return _u
+}
+
+// SetNillableSinceRelease sets the "since_release" field if the given value is not nil.
+func (_u *SectionUpdateOne) SetNillableSinceRelease(v *int) *SectionUpdateOne {
+	if v != nil {
+		_u.SetSinceRelease(*v)
+	}
+	return _u
+}
+
+// AddSinceRelease adds value to the "since_release" field.
+func (_u *SectionUpdateOne) AddSinceRelease(v int) *SectionUpdateOne {
+	_u.mutation.AddSinceRelease(v)
 	return _u
 }
 
@@ -414,6 +462,12 @@ func (_u *SectionUpdateOne) sqlSave(ctx context.Context) (_node *Section, err er
 	}
 	if value, ok := _u.mutation.Text(); ok {
 		_spec.SetField(section.FieldText, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.SinceRelease(); ok {
+		_spec.SetField(section.FieldSinceRelease, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedSinceRelease(); ok {
+		_spec.AddField(section.FieldSinceRelease, field.TypeInt, value)
 	}
 	if _u.mutation.ToolCleared() {
 		edge := &sqlgraph.EdgeSpec{

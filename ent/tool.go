@@ -71,6 +71,8 @@ type Tool struct {
 	RetiredNote string `json:"retired_note,omitempty"`
 	// Hash of the feed record that this row was last written from.
 	Fingerprint string `json:"fingerprint,omitempty"`
+	// The release that this row was last written by.
+	SinceRelease int `json:"since_release,omitempty"`
 	// Edges holds the relations/edges for other nodes in the graph.
 	// The values are being populated by the ToolQuery when eager-loading is set.
 	Edges        ToolEdges `json:"edges"`
@@ -161,7 +163,7 @@ func (*Tool) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case tool.FieldScore, tool.FieldPriceAmount, tool.FieldVerifiability, tool.FieldObsolescence:
 			values[i] = new(sql.NullFloat64)
-		case tool.FieldTier:
+		case tool.FieldTier, tool.FieldSinceRelease:
 			values[i] = new(sql.NullInt64)
 		case tool.FieldID, tool.FieldName, tool.FieldNameKey, tool.FieldCategorySlug, tool.FieldDomain, tool.FieldIcp, tool.FieldPricing, tool.FieldPrice, tool.FieldPricePeriod, tool.FieldTagline, tool.FieldCanonicalURL, tool.FieldAvisURL, tool.FieldAlternativesURL, tool.FieldUpdatedAt, tool.FieldSectionsHash, tool.FieldHistoryHash, tool.FieldRetiredReason, tool.FieldRetiredAt, tool.FieldRetiredNote, tool.FieldFingerprint:
 			values[i] = new(sql.NullString)
@@ -352,6 +354,12 @@ func (_m *Tool) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Fingerprint = value.String
 			}
+		case tool.FieldSinceRelease:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field since_release", values[i])
+			} else if value.Valid {
+				_m.SinceRelease = int(value.Int64)
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -506,6 +514,9 @@ func (_m *Tool) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("fingerprint=")
 	builder.WriteString(_m.Fingerprint)
+	builder.WriteString(", ")
+	builder.WriteString("since_release=")
+	builder.WriteString(fmt.Sprintf("%v", _m.SinceRelease))
 	builder.WriteByte(')')
 	return builder.String()
 }

@@ -364,6 +364,20 @@ func (_c *ToolCreate) SetFingerprint(v string) *ToolCreate {
 	return _c
 }
 
+// SetSinceRelease sets the "since_release" field.
+func (_c *ToolCreate) SetSinceRelease(v int) *ToolCreate {
+	_c.mutation.SetSinceRelease(v)
+	return _c
+}
+
+// SetNillableSinceRelease sets the "since_release" field if the given value is not nil.
+func (_c *ToolCreate) SetNillableSinceRelease(v *int) *ToolCreate {
+	if v != nil {
+		_c.SetSinceRelease(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *ToolCreate) SetID(v string) *ToolCreate {
 	_c.mutation.SetID(v)
@@ -499,6 +513,10 @@ func (_c *ToolCreate) defaults() {
 		v := tool.DefaultInEmbeddings
 		_c.mutation.SetInEmbeddings(v)
 	}
+	if _, ok := _c.mutation.SinceRelease(); !ok {
+		v := tool.DefaultSinceRelease
+		_c.mutation.SetSinceRelease(v)
+	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -543,6 +561,9 @@ func (_c *ToolCreate) check() error {
 	}
 	if _, ok := _c.mutation.Fingerprint(); !ok {
 		return &ValidationError{Name: "fingerprint", err: errors.New(`ent: missing required field "Tool.fingerprint"`)}
+	}
+	if _, ok := _c.mutation.SinceRelease(); !ok {
+		return &ValidationError{Name: "since_release", err: errors.New(`ent: missing required field "Tool.since_release"`)}
 	}
 	if v, ok := _c.mutation.ID(); ok {
 		if err := tool.IDValidator(v); err != nil {
@@ -691,6 +712,10 @@ func (_c *ToolCreate) createSpec() (*Tool, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Fingerprint(); ok {
 		_spec.SetField(tool.FieldFingerprint, field.TypeString, value)
 		_node.Fingerprint = value
+	}
+	if value, ok := _c.mutation.SinceRelease(); ok {
+		_spec.SetField(tool.FieldSinceRelease, field.TypeInt, value)
+		_node.SinceRelease = value
 	}
 	if nodes := _c.mutation.CategoryIDs(); len(nodes) > 0 {
 		edge := &sqlgraph.EdgeSpec{
@@ -1315,6 +1340,24 @@ func (u *ToolUpsert) UpdateFingerprint() *ToolUpsert {
 	return u
 }
 
+// SetSinceRelease sets the "since_release" field.
+func (u *ToolUpsert) SetSinceRelease(v int) *ToolUpsert {
+	u.Set(tool.FieldSinceRelease, v)
+	return u
+}
+
+// UpdateSinceRelease sets the "since_release" field to the value that was provided on create.
+func (u *ToolUpsert) UpdateSinceRelease() *ToolUpsert {
+	u.SetExcluded(tool.FieldSinceRelease)
+	return u
+}
+
+// AddSinceRelease adds v to the "since_release" field.
+func (u *ToolUpsert) AddSinceRelease(v int) *ToolUpsert {
+	u.Add(tool.FieldSinceRelease, v)
+	return u
+}
+
 // UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
 // Using this option is equivalent to using:
 //
@@ -1913,6 +1956,27 @@ func (u *ToolUpsertOne) SetFingerprint(v string) *ToolUpsertOne {
 func (u *ToolUpsertOne) UpdateFingerprint() *ToolUpsertOne {
 	return u.Update(func(s *ToolUpsert) {
 		s.UpdateFingerprint()
+	})
+}
+
+// SetSinceRelease sets the "since_release" field.
+func (u *ToolUpsertOne) SetSinceRelease(v int) *ToolUpsertOne {
+	return u.Update(func(s *ToolUpsert) {
+		s.SetSinceRelease(v)
+	})
+}
+
+// AddSinceRelease adds v to the "since_release" field.
+func (u *ToolUpsertOne) AddSinceRelease(v int) *ToolUpsertOne {
+	return u.Update(func(s *ToolUpsert) {
+		s.AddSinceRelease(v)
+	})
+}
+
+// UpdateSinceRelease sets the "since_release" field to the value that was provided on create.
+func (u *ToolUpsertOne) UpdateSinceRelease() *ToolUpsertOne {
+	return u.Update(func(s *ToolUpsert) {
+		s.UpdateSinceRelease()
 	})
 }
 
@@ -2681,6 +2745,27 @@ func (u *ToolUpsertBulk) SetFingerprint(v string) *ToolUpsertBulk {
 func (u *ToolUpsertBulk) UpdateFingerprint() *ToolUpsertBulk {
 	return u.Update(func(s *ToolUpsert) {
 		s.UpdateFingerprint()
+	})
+}
+
+// SetSinceRelease sets the "since_release" field.
+func (u *ToolUpsertBulk) SetSinceRelease(v int) *ToolUpsertBulk {
+	return u.Update(func(s *ToolUpsert) {
+		s.SetSinceRelease(v)
+	})
+}
+
+// AddSinceRelease adds v to the "since_release" field.
+func (u *ToolUpsertBulk) AddSinceRelease(v int) *ToolUpsertBulk {
+	return u.Update(func(s *ToolUpsert) {
+		s.AddSinceRelease(v)
+	})
+}
+
+// UpdateSinceRelease sets the "since_release" field to the value that was provided on create.
+func (u *ToolUpsertBulk) UpdateSinceRelease() *ToolUpsertBulk {
+	return u.Update(func(s *ToolUpsert) {
+		s.UpdateSinceRelease()
 	})
 }
 

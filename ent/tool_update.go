@@ -564,6 +564,27 @@ func (_u *ToolUpdate) SetNillableFingerprint(v *string) *ToolUpdate {
 	return _u
 }
 
+// SetSinceRelease sets the "since_release" field.
+func (_u *ToolUpdate) SetSinceRelease(v int) *ToolUpdate {
+	_u.mutation.ResetSinceRelease()
+	_u.mutation.SetSinceRelease(v)
+	return _u
+}
+
+// SetNillableSinceRelease sets the "since_release" field if the given value is not nil.
+func (_u *ToolUpdate) SetNillableSinceRelease(v *int) *ToolUpdate {
+	if v != nil {
+		_u.SetSinceRelease(*v)
+	}
+	return _u
+}
+
+// AddSinceRelease adds value to the "since_release" field.
+func (_u *ToolUpdate) AddSinceRelease(v int) *ToolUpdate {
+	_u.mutation.AddSinceRelease(v)
+	return _u
+}
+
 // SetCategoryID sets the "category" edge to the Category entity by ID.
 func (_u *ToolUpdate) SetCategoryID(id string) *ToolUpdate {
 	_u.mutation.SetCategoryID(id)
@@ -985,6 +1006,12 @@ func (_u *ToolUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.Fingerprint(); ok {
 		_spec.SetField(tool.FieldFingerprint, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.SinceRelease(); ok {
+		_spec.SetField(tool.FieldSinceRelease, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedSinceRelease(); ok {
+		_spec.AddField(tool.FieldSinceRelease, field.TypeInt, value)
 	}
 	if _u.mutation.CategoryCleared() {
 		edge := &sqlgraph.EdgeSpec{
@@ -1793,6 +1820,27 @@ func (_u *ToolUpdateOne) SetNillableFingerprint(v *string) *ToolUpdateOne {
 	return _u
 }
 
+// SetSinceRelease sets the "since_release" field.
+func (_u *ToolUpdateOne) SetSinceRelease(v int) *ToolUpdateOne {
+	_u.mutation.ResetSinceRelease()
+	_u.mutation.SetSinceRelease(v)
+	return _u
+}
+
+// SetNillableSinceRelease sets the "since_release" field if the given value is not nil.
+func (_u *ToolUpdateOne) SetNillableSinceRelease(v *int) *ToolUpdateOne {
+	if v != nil {
+		_u.SetSinceRelease(*v)
+	}
+	return _u
+}
+
+// AddSinceRelease adds value to the "since_release" field.
+func (_u *ToolUpdateOne) AddSinceRelease(v int) *ToolUpdateOne {
+	_u.mutation.AddSinceRelease(v)
+	return _u
+}
+
 // SetCategoryID sets the "category" edge to the Category entity by ID.
 func (_u *ToolUpdateOne) SetCategoryID(id string) *ToolUpdateOne {
 	_u.mutation.SetCategoryID(id)
@@ -2244,6 +2292,12 @@ func (_u *ToolUpdateOne) sqlSave(ctx context.Context) (_node *Tool, err error) {
 	}
 	if value, ok := _u.mutation.Fingerprint(); ok {
 		_spec.SetField(tool.FieldFingerprint, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.SinceRelease(); ok {
+		_spec.SetField(tool.FieldSinceRelease, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedSinceRelease(); ok {
+		_spec.AddField(tool.FieldSinceRelease, field.TypeInt, value)
 	}
 	if _u.mutation.CategoryCleared() {
 		edge := &sqlgraph.EdgeSpec{

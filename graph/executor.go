@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	entsql "entgo.io/ent/dialect/sql"
 	"github.com/99designs/gqlgen/graphql"
@@ -21,6 +22,7 @@ import (
 	"palmares/graph/generated"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/problem"
+	"palmares/internal/core/store"
 )
 
 // Catalog is the database that operations read.
@@ -28,6 +30,8 @@ type Catalog interface {
 	// WithRelease calls read with one release, and calls it again if the release was
 	// replaced meanwhile. Everything read with its context is of that release.
 	WithRelease(ctx context.Context, read func(context.Context, *ent.Release) error) error
+	// WithEarlierRelease does the same for a release that is not the newest.
+	WithEarlierRelease(ctx context.Context, earlier *ent.Release, read func(context.Context) error) error
 	Client() *ent.Client
 	Dialect() string
 	Select(ctx context.Context, statement string, args ...any) (entsql.ColumnScanner, error)
@@ -61,6 +65,7 @@ type Executor struct {
 	releases  releaseSignal
 
 	index    atomic.Pointer[catalogIndex] // of the newest release that was read
+	earlier  *cache.Table[*catalogIndex]  // of earlier releases, by number
 	indexing chan struct{}                // full while an index is read
 }
 
@@ -71,6 +76,7 @@ type Request struct {
 	OperationName string
 	Operation     *Operation
 	Variables     map[string]any
+	AsOf          AsOf // for the server's own operations; callers use @asOf
 }
 
 // Result is the result of an operation.
@@ -78,11 +84,12 @@ type Result struct {
 	Data   json.RawMessage // nil if the request was rejected before execution
 	Errors gqlerror.List
 	Cost   int
-	// Release and UpdatedAt identify the data; zero before the first import and
-	// without data.
-	Release    int
-	UpdatedAt  string
-	SchemaOnly bool // it only describes the schema
+	// Release, UpdatedAt and PublishedAt identify the data; zero before the first
+	// import and without data. Newest is the newest release at that time.
+	Release, Newest int
+	UpdatedAt       string
+	PublishedAt     time.Time
+	SchemaOnly      bool // it only describes the schema
 	// Cause is the internal reason of a server error. It is already logged and
 	// never shown to callers.
 	Cause error
@@ -121,6 +128,7 @@ func NewExecutor(cfg Config) *Executor {
 		schema:    schema,
 		documents: &documents{schema.Schema(), cfg.Limits, cache.NewTable[*document](cfg.Cache, "documents")},
 		indexing:  make(chan struct{}, 1),
+		earlier:   cache.NewTable[*catalogIndex](cfg.Cache, "earlier releases"),
 		releases:  releaseSignal{next: make(chan struct{}), epoch: make(chan struct{})},
 	}
 }
@@ -160,6 +168,7 @@ type preparedOperation struct {
 	*graphql.OperationContext
 	document  *document
 	variables map[string]any // without defaults
+	asOf      AsOf
 	cost      int
 }
 
@@ -178,8 +187,11 @@ func (e *Executor) prepare(ctx context.Context, req Request) (*preparedOperation
 		e.config.Log.ErrorContext(ctx, "gqlparser rejected checked variables", "cause", err, "request_id", problem.RequestID(ctx))
 		return nil, e.reject(ctx, errorList(problem.New(problem.BadInput, "The variables do not match the operation.")))
 	}
-	cost := 0
+	cost, asOf := 0, req.AsOf
 	if req.Operation == nil {
+		if asOf, err = asOfOperation(op, withDefaults); err != nil {
+			return nil, e.reject(ctx, errorList(problem.Of(err)))
+		}
 		var found *pricer
 		cost, found = price(op, withDefaults, e.config.Tools())
 		switch limit := e.config.Limits.Cost; {
@@ -199,7 +211,7 @@ func (e *Executor) prepare(ctx context.Context, req Request) (*preparedOperation
 		return nil, rejection
 	}
 	e.documents.cache(doc)
-	return &preparedOperation{document: doc, variables: variables, cost: cost, OperationContext: &graphql.OperationContext{
+	return &preparedOperation{document: doc, variables: variables, asOf: asOf, cost: cost, OperationContext: &graphql.OperationContext{
 		RawQuery: req.Query, OperationName: req.OperationName, Variables: withDefaults, Doc: doc.QueryDocument, Operation: op, Extensions: doc.extensions,
 		RecoverFunc: recoverPanic, ResolverMiddleware: lockReader, RootResolverMiddleware: limitResponse,
 	}}, nil
@@ -235,23 +247,19 @@ func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bo
 		ctx = e.withErrors(graphql.WithOperationContext(ctx, op.OperationContext))
 		result.Data, result.Errors = e.schema.Exec(ctx)(ctx).Data, graphql.GetErrors(ctx)
 	}
-	var reader *reader
+	read := func(ctx context.Context, index *catalogIndex) error {
+		if release := index.release; release != nil {
+			result.Release, result.UpdatedAt, result.PublishedAt = release.ID, release.FeedDate, release.ImportedAt
+		}
+		reader := newReader(e, index)
+		dispatch(context.WithValue(ctx, readerKey{}, reader))
+		return reader.failed // partial data is never returned
+	}
 	var err error
 	if result.SchemaOnly = !readsCatalog(op.Operation); result.SchemaOnly {
 		dispatch(ctx)
 	} else {
-		err = e.config.Catalog.WithRelease(ctx, func(ctx context.Context, release *ent.Release) error {
-			if release != nil {
-				result.Release, result.UpdatedAt = release.ID, release.FeedDate
-			}
-			index, err := e.indexFor(ctx, release)
-			if err != nil {
-				return err
-			}
-			reader = newReader(e, index)
-			dispatch(context.WithValue(ctx, readerKey{}, reader))
-			return reader.failed // partial data is never returned
-		})
+		err = e.withIndex(ctx, op.asOf, &result.Newest, read)
 	}
 	var tooLarge *problem.Problem
 	switch {
@@ -267,6 +275,41 @@ func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bo
 	return e.fail(ctx, err, fromCaller, op.cost)
 }
 
+// withIndex calls read with the index of the selected release. newest becomes the
+// newest release at that time.
+func (e *Executor) withIndex(ctx context.Context, asOf AsOf, newest *int, read func(context.Context, *catalogIndex) error) error {
+	var selected *ent.Release
+	err := e.config.Catalog.WithRelease(ctx, func(ctx context.Context, release *ent.Release) error {
+		index, err := e.indexFor(ctx, release)
+		if err != nil {
+			return err
+		}
+		*newest = index.number()
+		if selected, err = index.resolve(asOf); err != nil {
+			return err
+		}
+		if selected != index.release && selected.ID != index.release.ID {
+			return nil
+		}
+		selected = nil // this is the one
+		return read(ctx, index)
+	})
+	if err != nil || selected == nil {
+		return err
+	}
+	err = e.config.Catalog.WithEarlierRelease(ctx, selected, func(ctx context.Context) error {
+		index, err := e.earlierIndex(ctx, selected)
+		if err != nil {
+			return err
+		}
+		return read(ctx, index)
+	})
+	if errors.Is(err, store.ErrNoRelease) {
+		return problem.New(problem.NotFound, "Release %d can no longer be read.", selected.ID)
+	}
+	return err
+}
+
 // fail returns the result of an operation that failed as a whole.
 func (e *Executor) fail(ctx context.Context, err error, fromCaller bool, cost int) *Result {
 	p := problem.Of(err)
@@ -276,7 +319,7 @@ func (e *Executor) fail(ctx context.Context, err error, fromCaller bool, cost in
 	case p.Code == problem.Timeout && fromCaller:
 		p = e.timeoutProblem(err)
 	}
-	if !errors.Is(err, context.Canceled) && p.Code != problem.ResponseTooLarge && p.Code != problem.QueryTimeout {
+	if !errors.Is(err, context.Canceled) && p.Code != problem.ResponseTooLarge && p.Code != problem.QueryTimeout && p.Code != problem.NotFound {
 		e.config.Log.ErrorContext(ctx, "operation failed", "code", p.Code, "cause", err, "request_id", problem.RequestID(ctx))
 	}
 	result := e.reject(ctx, errorList(p))

@@ -98,7 +98,7 @@ func (x *catalogIndex) searchIndex(ctx context.Context, catalog Catalog) (*searc
 	if !store.InTransaction(ctx) {
 		return nil, store.ErrNeedsTransaction
 	}
-	index, err := search.Load(ctx, catalog, catalog.Dialect(), x.find)
+	index, err := search.Load(ctx, catalog, catalog.Dialect(), x.number(), x.find)
 	if err != nil {
 		return nil, err
 	}

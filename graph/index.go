@@ -20,6 +20,7 @@ import (
 	"palmares/ent/category"
 	"palmares/ent/comparison"
 	"palmares/ent/pricechange"
+	entrelease "palmares/ent/release"
 	"palmares/ent/tool"
 	"palmares/graph/model"
 	"palmares/internal/core/store"
@@ -30,7 +31,8 @@ import (
 // as many entities as its share of the memory budget allows. Apart from
 // entities, which are added as they are read, it never changes.
 type catalogIndex struct {
-	release     *ent.Release // nil before the first import
+	release     *ent.Release   // nil before the first import
+	releases    []*ent.Release // up to this one, newest first
 	categories  []*model.Category
 	tools       []indexedTool            // active and retired, by slug
 	entities    []atomic.Pointer[entity] // of the tools; nil if not in memory
@@ -93,12 +95,11 @@ func (e *Executor) indexFor(ctx context.Context, release *ent.Release) (*catalog
 	if !store.InTransaction(ctx) {
 		return nil, store.ErrNeedsTransaction
 	}
-	select { // one at a time; a frozen database must not block the others for longer than their own time
-	case e.indexing <- struct{}{}:
-		defer func() { <-e.indexing }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	unlock, err := e.lockIndex(ctx)
+	if err != nil {
+		return nil, err
 	}
+	defer unlock()
 	if current = e.index.Load(); current.isOf(release) {
 		return current, nil
 	}
@@ -111,12 +112,23 @@ func (e *Executor) indexFor(ctx context.Context, release *ent.Release) (*catalog
 	return x, nil
 }
 
+// lockIndex waits until no other index is being read. A frozen database must not
+// block an operation for longer than its own time.
+func (e *Executor) lockIndex(ctx context.Context) (unlock func(), err error) {
+	select {
+	case e.indexing <- struct{}{}:
+		return func() { <-e.indexing }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 func (x *catalogIndex) isOf(release *ent.Release) bool {
 	if x == nil || x.release == nil || release == nil {
 		return x != nil && x.release == release
 	}
 	// A restored backup may use a number again.
-	return x.release.ID == release.ID && x.release.ImportedAt.Equal(release.ImportedAt)
+	return x.release.ID == release.ID && x.release.ImportedAt.Equal(release.ImportedAt) && x.release.HistoryFrom == release.HistoryFrom
 }
 
 // readIndex reads the index of a release. It takes over the entities of an
@@ -129,6 +141,10 @@ func readIndex(ctx context.Context, catalog Catalog, release *ent.Release, earli
 	x.retired = sync.OnceValue(func() []int { return x.sorted(retiredOrder, false) })
 	if release == nil {
 		return x, nil
+	}
+	var err error
+	if x.releases, err = catalog.Client().Release.Query().Where(entrelease.IDLTE(release.ID)).Order(entrelease.ByID(entsql.OrderDesc())).All(ctx); err != nil {
+		return nil, err
 	}
 	categories, err := catalog.Client().Category.Query().Order(category.ByID()).All(ctx)
 	if err != nil {

@@ -168,11 +168,15 @@ func (queryResolver) Stats(ctx context.Context) (*model.Statistics, error) {
 	if release == nil {
 		return &model.Statistics{}, nil
 	}
+	return statistics(release), nil
+}
+
+func statistics(release *ent.Release) *model.Statistics {
 	return &model.Statistics{
 		ToolsTotal: release.ToolsTotal, ToolsTested: release.ToolsTested,
 		ToolsAvgScore: release.ToolsAvgScore, ToolsAvgScoreOrZero: orZero(release.ToolsAvgScore),
 		ToolsRetired: release.ToolsRetired, ComparisonsTotal: release.ComparisonsTotal,
-	}, nil
+	}
 }
 
 func orZero(value *float64) float64 {

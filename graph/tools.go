@@ -124,7 +124,7 @@ func (r *reader) fillTools(ctx context.Context, positions []int, s selection) ([
 		return nil, err
 	}
 	tools := mapSlice(entities, func(e *entity) *model.Tool { return e.tool })
-	if len(tools) == 0 || !s.has("category", "comparisons", "priceHistory", "history", "embeddings") {
+	if len(tools) == 0 || !s.has("category", "comparisons", "priceHistory", "history", "versions", "embeddings") {
 		return tools, nil
 	}
 	categories, comparisons, err := r.toolLinks(ctx, positions, s)
@@ -142,6 +142,19 @@ func (r *reader) fillTools(ctx context.Context, positions []int, s selection) ([
 	if s.has("history") {
 		if err := r.fillHistory(ctx, tools); err != nil {
 			return nil, err
+		}
+	}
+	if s.has("versions") {
+		limit, err := s.maxLimit("versions")
+		if err != nil {
+			return nil, err
+		}
+		versions, err := r.versions(ctx, mapSlice(tools, func(t *model.Tool) string { return t.Slug }), limit)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range tools {
+			t.Versions = versions[t.Slug]
 		}
 	}
 	if s.has("embeddings") {
@@ -197,15 +210,26 @@ func (r *reader) fillRetired(ctx context.Context, positions []int, s selection) 
 		return nil, err
 	}
 	tools := mapSlice(entities, func(e *entity) *model.RetiredTool { return e.retired })
-	if len(tools) == 0 || !s.has("category", "comparisons") {
+	if len(tools) == 0 || !s.has("category", "comparisons", "versions") {
 		return tools, nil
 	}
 	categories, comparisons, err := r.toolLinks(ctx, positions, s)
 	if err != nil {
 		return nil, err
 	}
+	var versions map[string][]*model.ToolVersion
+	if s.has("versions") {
+		limit, err := s.maxLimit("versions")
+		if err != nil {
+			return nil, err
+		}
+		if versions, err = r.versions(ctx, mapSlice(tools, func(t *model.RetiredTool) string { return t.Slug }), limit); err != nil {
+			return nil, err
+		}
+	}
 	for i, t := range tools {
 		linked := *t
+		linked.Versions = versions[t.Slug]
 		if linked.Category = categories[t.CategorySlug]; comparisons != nil {
 			linked.Comparisons = comparisons[i]
 		}

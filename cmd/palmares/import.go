@@ -117,13 +117,14 @@ func copyToTemp(ctx context.Context, from io.Reader) (io.ReadSeekCloser, error) 
 
 type exportCommand struct {
 	File string `arg:"" optional:"" help:"Path of the feed, compressed if it ends in .gz. Default: standard output."`
+	AsOf int    `help:"Number of the release to export. Default: the newest."`
 }
 
 func (c *exportCommand) Run(ctx context.Context, db *store.Store, term terminal) error {
 	if err := db.CheckMigrated(ctx); err != nil {
 		return err
 	}
-	return writeFeed(c.File, term.out, func(w io.Writer) error { return feed.Export(ctx, db, w) })
+	return writeFeed(c.File, term.out, func(w io.Writer) error { return feed.Export(ctx, db, w, c.AsOf) })
 }
 
 type generateCommand struct {

@@ -78,9 +78,9 @@ func listenError(address string, err error) error {
 func (p *program) publish(release *ent.Release) bool {
 	last := p.health.release.Load()
 	switch {
-	case last.ID == release.ID && last.ImportedAt.Equal(release.ImportedAt):
+	case last.ID == release.ID && last.ImportedAt.Equal(release.ImportedAt) && last.HistoryFrom == release.HistoryFrom:
 		return true
-	case release.ID <= last.ID: // a backup was restored
+	case release.ID <= last.ID: // a backup was restored, or the history pruned
 		p.cache.Restart(release.ID)
 		p.executor.EndStreams()
 	default:

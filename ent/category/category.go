@@ -20,6 +20,8 @@ const (
 	FieldAvgScore = "avg_score"
 	// FieldFingerprint holds the string denoting the fingerprint field in the database.
 	FieldFingerprint = "fingerprint"
+	// FieldSinceRelease holds the string denoting the since_release field in the database.
+	FieldSinceRelease = "since_release"
 	// EdgeTools holds the string denoting the tools edge name in mutations.
 	EdgeTools = "tools"
 	// Table holds the table name of the category in the database.
@@ -40,6 +42,7 @@ var Columns = []string{
 	FieldToolCount,
 	FieldAvgScore,
 	FieldFingerprint,
+	FieldSinceRelease,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -57,6 +60,8 @@ var (
 	LabelValidator func(string) error
 	// DefaultToolCount holds the default value on creation for the "tool_count" field.
 	DefaultToolCount int
+	// DefaultSinceRelease holds the default value on creation for the "since_release" field.
+	DefaultSinceRelease int
 	// IDValidator is a validator for the "id" field. It is called by the builders before save.
 	IDValidator func(string) error
 )
@@ -87,6 +92,11 @@ func ByAvgScore(opts ...sql.OrderTermOption) OrderOption {
 // ByFingerprint orders the results by the fingerprint field.
 func ByFingerprint(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldFingerprint, opts...).ToFunc()
+}
+
+// BySinceRelease orders the results by the since_release field.
+func BySinceRelease(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSinceRelease, opts...).ToFunc()
 }
 
 // ByToolsCount orders the results by tools count.

@@ -79,6 +79,11 @@ func Fingerprint(v string) predicate.Category {
 	return predicate.Category(sql.FieldEQ(FieldFingerprint, v))
 }
 
+// SinceRelease applies equality check predicate on the "since_release" field. It's identical to SinceReleaseEQ.
+func SinceRelease(v int) predicate.Category {
+	return predicate.Category(sql.FieldEQ(FieldSinceRelease, v))
+}
+
 // LabelEQ applies the EQ predicate on the "label" field.
 func LabelEQ(v string) predicate.Category {
 	return predicate.Category(sql.FieldEQ(FieldLabel, v))
@@ -297,6 +302,46 @@ func FingerprintEqualFold(v string) predicate.Category {
 // FingerprintContainsFold applies the ContainsFold predicate on the "fingerprint" field.
 func FingerprintContainsFold(v string) predicate.Category {
 	return predicate.Category(sql.FieldContainsFold(FieldFingerprint, v))
+}
+
+// SinceReleaseEQ applies the EQ predicate on the "since_release" field.
+func SinceReleaseEQ(v int) predicate.Category {
+	return predicate.Category(sql.FieldEQ(FieldSinceRelease, v))
+}
+
+// SinceReleaseNEQ applies the NEQ predicate on the "since_release" field.
+func SinceReleaseNEQ(v int) predicate.Category {
+	return predicate.Category(sql.FieldNEQ(FieldSinceRelease, v))
+}
+
+// SinceReleaseIn applies the In predicate on the "since_release" field.
+func SinceReleaseIn(vs ...int) predicate.Category {
+	return predicate.Category(sql.FieldIn(FieldSinceRelease, vs...))
+}
+
+// SinceReleaseNotIn applies the NotIn predicate on the "since_release" field.
+func SinceReleaseNotIn(vs ...int) predicate.Category {
+	return predicate.Category(sql.FieldNotIn(FieldSinceRelease, vs...))
+}
+
+// SinceReleaseGT applies the GT predicate on the "since_release" field.
+func SinceReleaseGT(v int) predicate.Category {
+	return predicate.Category(sql.FieldGT(FieldSinceRelease, v))
+}
+
+// SinceReleaseGTE applies the GTE predicate on the "since_release" field.
+func SinceReleaseGTE(v int) predicate.Category {
+	return predicate.Category(sql.FieldGTE(FieldSinceRelease, v))
+}
+
+// SinceReleaseLT applies the LT predicate on the "since_release" field.
+func SinceReleaseLT(v int) predicate.Category {
+	return predicate.Category(sql.FieldLT(FieldSinceRelease, v))
+}
+
+// SinceReleaseLTE applies the LTE predicate on the "since_release" field.
+func SinceReleaseLTE(v int) predicate.Category {
+	return predicate.Category(sql.FieldLTE(FieldSinceRelease, v))
 }
 
 // HasTools applies the HasEdge predicate on the "tools" edge.

@@ -30,6 +30,8 @@ const (
 	FieldCanonicalURL = "canonical_url"
 	// FieldFingerprint holds the string denoting the fingerprint field in the database.
 	FieldFingerprint = "fingerprint"
+	// FieldSinceRelease holds the string denoting the since_release field in the database.
+	FieldSinceRelease = "since_release"
 	// EdgeToolA holds the string denoting the tool_a edge name in mutations.
 	EdgeToolA = "tool_a"
 	// EdgeToolB holds the string denoting the tool_b edge name in mutations.
@@ -73,6 +75,7 @@ var Columns = []string{
 	FieldUpdatedAt,
 	FieldCanonicalURL,
 	FieldFingerprint,
+	FieldSinceRelease,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -88,6 +91,8 @@ func ValidColumn(column string) bool {
 var (
 	// TitleValidator is a validator for the "title" field. It is called by the builders before save.
 	TitleValidator func(string) error
+	// DefaultSinceRelease holds the default value on creation for the "since_release" field.
+	DefaultSinceRelease int
 	// IDValidator is a validator for the "id" field. It is called by the builders before save.
 	IDValidator func(string) error
 )
@@ -143,6 +148,11 @@ func ByCanonicalURL(opts ...sql.OrderTermOption) OrderOption {
 // ByFingerprint orders the results by the fingerprint field.
 func ByFingerprint(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldFingerprint, opts...).ToFunc()
+}
+
+// BySinceRelease orders the results by the since_release field.
+func BySinceRelease(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSinceRelease, opts...).ToFunc()
 }
 
 // ByToolAField orders the results by tool_a field.

@@ -109,6 +109,11 @@ func Fingerprint(v string) predicate.Comparison {
 	return predicate.Comparison(sql.FieldEQ(FieldFingerprint, v))
 }
 
+// SinceRelease applies equality check predicate on the "since_release" field. It's identical to SinceReleaseEQ.
+func SinceRelease(v int) predicate.Comparison {
+	return predicate.Comparison(sql.FieldEQ(FieldSinceRelease, v))
+}
+
 // TitleEQ applies the EQ predicate on the "title" field.
 func TitleEQ(v string) predicate.Comparison {
 	return predicate.Comparison(sql.FieldEQ(FieldTitle, v))
@@ -637,6 +642,46 @@ func FingerprintEqualFold(v string) predicate.Comparison {
 // FingerprintContainsFold applies the ContainsFold predicate on the "fingerprint" field.
 func FingerprintContainsFold(v string) predicate.Comparison {
 	return predicate.Comparison(sql.FieldContainsFold(FieldFingerprint, v))
+}
+
+// SinceReleaseEQ applies the EQ predicate on the "since_release" field.
+func SinceReleaseEQ(v int) predicate.Comparison {
+	return predicate.Comparison(sql.FieldEQ(FieldSinceRelease, v))
+}
+
+// SinceReleaseNEQ applies the NEQ predicate on the "since_release" field.
+func SinceReleaseNEQ(v int) predicate.Comparison {
+	return predicate.Comparison(sql.FieldNEQ(FieldSinceRelease, v))
+}
+
+// SinceReleaseIn applies the In predicate on the "since_release" field.
+func SinceReleaseIn(vs ...int) predicate.Comparison {
+	return predicate.Comparison(sql.FieldIn(FieldSinceRelease, vs...))
+}
+
+// SinceReleaseNotIn applies the NotIn predicate on the "since_release" field.
+func SinceReleaseNotIn(vs ...int) predicate.Comparison {
+	return predicate.Comparison(sql.FieldNotIn(FieldSinceRelease, vs...))
+}
+
+// SinceReleaseGT applies the GT predicate on the "since_release" field.
+func SinceReleaseGT(v int) predicate.Comparison {
+	return predicate.Comparison(sql.FieldGT(FieldSinceRelease, v))
+}
+
+// SinceReleaseGTE applies the GTE predicate on the "since_release" field.
+func SinceReleaseGTE(v int) predicate.Comparison {
+	return predicate.Comparison(sql.FieldGTE(FieldSinceRelease, v))
+}
+
+// SinceReleaseLT applies the LT predicate on the "since_release" field.
+func SinceReleaseLT(v int) predicate.Comparison {
+	return predicate.Comparison(sql.FieldLT(FieldSinceRelease, v))
+}
+
+// SinceReleaseLTE applies the LTE predicate on the "since_release" field.
+func SinceReleaseLTE(v int) predicate.Comparison {
+	return predicate.Comparison(sql.FieldLTE(FieldSinceRelease, v))
 }
 
 // HasToolA applies the HasEdge predicate on the "tool_a" edge.

@@ -129,12 +129,42 @@ var (
 		{Name: "tool_count", Type: field.TypeInt, Default: 0},
 		{Name: "avg_score", Type: field.TypeFloat64, Nullable: true},
 		{Name: "fingerprint", Type: field.TypeString},
+		{Name: "since_release", Type: field.TypeInt, Default: 1},
 	}
 	// CategoriesTable holds the schema information for the "categories" table.
 	CategoriesTable = &schema.Table{
 		Name:       "categories",
 		Columns:    CategoriesColumns,
 		PrimaryKey: []*schema.Column{CategoriesColumns[0]},
+	}
+	// CategoriesVersionsColumns holds the columns for the "categories_versions" table.
+	CategoriesVersionsColumns = []*schema.Column{
+		{Name: "version", Type: field.TypeInt, Increment: true},
+		{Name: "until_release", Type: field.TypeInt},
+		{Name: "slug", Type: field.TypeString},
+		{Name: "label", Type: field.TypeString},
+		{Name: "tool_count", Type: field.TypeInt, Default: 0},
+		{Name: "avg_score", Type: field.TypeFloat64, Nullable: true},
+		{Name: "fingerprint", Type: field.TypeString},
+		{Name: "since_release", Type: field.TypeInt, Default: 1},
+	}
+	// CategoriesVersionsTable holds the schema information for the "categories_versions" table.
+	CategoriesVersionsTable = &schema.Table{
+		Name:       "categories_versions",
+		Columns:    CategoriesVersionsColumns,
+		PrimaryKey: []*schema.Column{CategoriesVersionsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "categoryversion_slug_since_release",
+				Unique:  false,
+				Columns: []*schema.Column{CategoriesVersionsColumns[2], CategoriesVersionsColumns[7]},
+			},
+			{
+				Name:    "categoryversion_until_release",
+				Unique:  false,
+				Columns: []*schema.Column{CategoriesVersionsColumns[1]},
+			},
+		},
 	}
 	// ComparisonsColumns holds the columns for the "comparisons" table.
 	ComparisonsColumns = []*schema.Column{
@@ -145,6 +175,7 @@ var (
 		{Name: "updated_at", Type: field.TypeString},
 		{Name: "canonical_url", Type: field.TypeString},
 		{Name: "fingerprint", Type: field.TypeString},
+		{Name: "since_release", Type: field.TypeInt, Default: 1},
 		{Name: "tool_a_slug", Type: field.TypeString, Size: 80},
 		{Name: "tool_b_slug", Type: field.TypeString, Size: 80},
 		{Name: "winner_slug", Type: field.TypeString, Size: 80},
@@ -157,19 +188,19 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "comparisons_tools_comparisons_as_a",
-				Columns:    []*schema.Column{ComparisonsColumns[7]},
-				RefColumns: []*schema.Column{ToolsColumns[0]},
-				OnDelete:   schema.NoAction,
-			},
-			{
-				Symbol:     "comparisons_tools_comparisons_as_b",
 				Columns:    []*schema.Column{ComparisonsColumns[8]},
 				RefColumns: []*schema.Column{ToolsColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
 			{
-				Symbol:     "comparisons_tools_comparisons_won",
+				Symbol:     "comparisons_tools_comparisons_as_b",
 				Columns:    []*schema.Column{ComparisonsColumns[9]},
+				RefColumns: []*schema.Column{ToolsColumns[0]},
+				OnDelete:   schema.NoAction,
+			},
+			{
+				Symbol:     "comparisons_tools_comparisons_won",
+				Columns:    []*schema.Column{ComparisonsColumns[10]},
 				RefColumns: []*schema.Column{ToolsColumns[0]},
 				OnDelete:   schema.NoAction,
 			},
@@ -178,17 +209,51 @@ var (
 			{
 				Name:    "comparisons_by_tool_a",
 				Unique:  false,
-				Columns: []*schema.Column{ComparisonsColumns[7]},
+				Columns: []*schema.Column{ComparisonsColumns[8]},
 			},
 			{
 				Name:    "comparisons_by_tool_b",
 				Unique:  false,
-				Columns: []*schema.Column{ComparisonsColumns[8]},
+				Columns: []*schema.Column{ComparisonsColumns[9]},
 			},
 			{
 				Name:    "comparisons_by_winner",
 				Unique:  false,
-				Columns: []*schema.Column{ComparisonsColumns[9]},
+				Columns: []*schema.Column{ComparisonsColumns[10]},
+			},
+		},
+	}
+	// ComparisonsVersionsColumns holds the columns for the "comparisons_versions" table.
+	ComparisonsVersionsColumns = []*schema.Column{
+		{Name: "version", Type: field.TypeInt, Increment: true},
+		{Name: "until_release", Type: field.TypeInt},
+		{Name: "slug", Type: field.TypeString},
+		{Name: "title", Type: field.TypeString},
+		{Name: "tool_a_slug", Type: field.TypeString},
+		{Name: "tool_b_slug", Type: field.TypeString},
+		{Name: "winner_slug", Type: field.TypeString},
+		{Name: "winner_note", Type: field.TypeString},
+		{Name: "published", Type: field.TypeBool},
+		{Name: "updated_at", Type: field.TypeString},
+		{Name: "canonical_url", Type: field.TypeString},
+		{Name: "fingerprint", Type: field.TypeString},
+		{Name: "since_release", Type: field.TypeInt, Default: 1},
+	}
+	// ComparisonsVersionsTable holds the schema information for the "comparisons_versions" table.
+	ComparisonsVersionsTable = &schema.Table{
+		Name:       "comparisons_versions",
+		Columns:    ComparisonsVersionsColumns,
+		PrimaryKey: []*schema.Column{ComparisonsVersionsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "comparisonversion_slug_since_release",
+				Unique:  false,
+				Columns: []*schema.Column{ComparisonsVersionsColumns[2], ComparisonsVersionsColumns[12]},
+			},
+			{
+				Name:    "comparisonversion_until_release",
+				Unique:  false,
+				Columns: []*schema.Column{ComparisonsVersionsColumns[1]},
 			},
 		},
 	}
@@ -472,6 +537,7 @@ var (
 		{Name: "previous_pricing", Type: field.TypeEnum, Enums: []string{"gratuit", "freemium", "payant"}},
 		{Name: "previous_price", Type: field.TypeString},
 		{Name: "digest", Type: field.TypeString},
+		{Name: "since_release", Type: field.TypeInt, Default: 1},
 		{Name: "tool_slug", Type: field.TypeString, Size: 80},
 	}
 	// PriceChangesTable holds the schema information for the "price_changes" table.
@@ -482,7 +548,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "price_changes_tools_price_changes",
-				Columns:    []*schema.Column{PriceChangesColumns[7]},
+				Columns:    []*schema.Column{PriceChangesColumns[8]},
 				RefColumns: []*schema.Column{ToolsColumns[0]},
 				OnDelete:   schema.Cascade,
 			},
@@ -491,7 +557,39 @@ var (
 			{
 				Name:    "price_changes_once",
 				Unique:  true,
-				Columns: []*schema.Column{PriceChangesColumns[7], PriceChangesColumns[6]},
+				Columns: []*schema.Column{PriceChangesColumns[8], PriceChangesColumns[6]},
+			},
+		},
+	}
+	// PriceChangesVersionsColumns holds the columns for the "price_changes_versions" table.
+	PriceChangesVersionsColumns = []*schema.Column{
+		{Name: "version", Type: field.TypeInt, Increment: true},
+		{Name: "until_release", Type: field.TypeInt},
+		{Name: "tool_slug", Type: field.TypeString},
+		{Name: "changed_at", Type: field.TypeString},
+		{Name: "pricing", Type: field.TypeEnum, Enums: []string{"gratuit", "freemium", "payant"}},
+		{Name: "price", Type: field.TypeString},
+		{Name: "previous_pricing", Type: field.TypeEnum, Enums: []string{"gratuit", "freemium", "payant"}},
+		{Name: "previous_price", Type: field.TypeString},
+		{Name: "digest", Type: field.TypeString},
+		{Name: "since_release", Type: field.TypeInt, Default: 1},
+		{Name: "id", Type: field.TypeInt},
+	}
+	// PriceChangesVersionsTable holds the schema information for the "price_changes_versions" table.
+	PriceChangesVersionsTable = &schema.Table{
+		Name:       "price_changes_versions",
+		Columns:    PriceChangesVersionsColumns,
+		PrimaryKey: []*schema.Column{PriceChangesVersionsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "pricechangeversion_tool_slug_since_release",
+				Unique:  false,
+				Columns: []*schema.Column{PriceChangesVersionsColumns[2], PriceChangesVersionsColumns[9]},
+			},
+			{
+				Name:    "pricechangeversion_until_release",
+				Unique:  false,
+				Columns: []*schema.Column{PriceChangesVersionsColumns[1]},
 			},
 		},
 	}
@@ -505,6 +603,7 @@ var (
 		{Name: "tools_avg_score", Type: field.TypeFloat64, Nullable: true},
 		{Name: "tools_retired", Type: field.TypeInt},
 		{Name: "comparisons_total", Type: field.TypeInt},
+		{Name: "history_from", Type: field.TypeInt, Default: 1},
 	}
 	// ReleasesTable holds the schema information for the "releases" table.
 	ReleasesTable = &schema.Table{
@@ -529,6 +628,7 @@ var (
 		{Name: "position", Type: field.TypeInt},
 		{Name: "section", Type: field.TypeString},
 		{Name: "text", Type: field.TypeString, Size: 2147483647},
+		{Name: "since_release", Type: field.TypeInt, Default: 1},
 		{Name: "tool_slug", Type: field.TypeString, Size: 80},
 	}
 	// SectionsTable holds the schema information for the "sections" table.
@@ -539,7 +639,7 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "sections_tools_sections",
-				Columns:    []*schema.Column{SectionsColumns[4]},
+				Columns:    []*schema.Column{SectionsColumns[5]},
 				RefColumns: []*schema.Column{ToolsColumns[0]},
 				OnDelete:   schema.Cascade,
 			},
@@ -548,7 +648,36 @@ var (
 			{
 				Name:    "sections_by_tool",
 				Unique:  true,
-				Columns: []*schema.Column{SectionsColumns[4], SectionsColumns[1]},
+				Columns: []*schema.Column{SectionsColumns[5], SectionsColumns[1]},
+			},
+		},
+	}
+	// SectionsVersionsColumns holds the columns for the "sections_versions" table.
+	SectionsVersionsColumns = []*schema.Column{
+		{Name: "version", Type: field.TypeInt, Increment: true},
+		{Name: "until_release", Type: field.TypeInt},
+		{Name: "tool_slug", Type: field.TypeString},
+		{Name: "position", Type: field.TypeInt},
+		{Name: "section", Type: field.TypeString},
+		{Name: "text", Type: field.TypeString, Size: 2147483647},
+		{Name: "since_release", Type: field.TypeInt, Default: 1},
+		{Name: "id", Type: field.TypeInt},
+	}
+	// SectionsVersionsTable holds the schema information for the "sections_versions" table.
+	SectionsVersionsTable = &schema.Table{
+		Name:       "sections_versions",
+		Columns:    SectionsVersionsColumns,
+		PrimaryKey: []*schema.Column{SectionsVersionsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "sectionversion_tool_slug_since_release",
+				Unique:  false,
+				Columns: []*schema.Column{SectionsVersionsColumns[2], SectionsVersionsColumns[6]},
+			},
+			{
+				Name:    "sectionversion_until_release",
+				Unique:  false,
+				Columns: []*schema.Column{SectionsVersionsColumns[1]},
 			},
 		},
 	}
@@ -616,6 +745,7 @@ var (
 		{Name: "retired_at", Type: field.TypeString, Nullable: true},
 		{Name: "retired_note", Type: field.TypeString, Nullable: true},
 		{Name: "fingerprint", Type: field.TypeString},
+		{Name: "since_release", Type: field.TypeInt, Default: 1},
 		{Name: "category_slug", Type: field.TypeString, Size: 80},
 	}
 	// ToolsTable holds the schema information for the "tools" table.
@@ -626,9 +756,61 @@ var (
 		ForeignKeys: []*schema.ForeignKey{
 			{
 				Symbol:     "tools_categories_tools",
-				Columns:    []*schema.Column{ToolsColumns[27]},
+				Columns:    []*schema.Column{ToolsColumns[28]},
 				RefColumns: []*schema.Column{CategoriesColumns[0]},
 				OnDelete:   schema.NoAction,
+			},
+		},
+	}
+	// ToolsVersionsColumns holds the columns for the "tools_versions" table.
+	ToolsVersionsColumns = []*schema.Column{
+		{Name: "version", Type: field.TypeInt, Increment: true},
+		{Name: "until_release", Type: field.TypeInt},
+		{Name: "slug", Type: field.TypeString},
+		{Name: "name", Type: field.TypeString},
+		{Name: "name_key", Type: field.TypeString},
+		{Name: "category_slug", Type: field.TypeString},
+		{Name: "score", Type: field.TypeFloat64, Nullable: true},
+		{Name: "untested", Type: field.TypeBool},
+		{Name: "domain", Type: field.TypeString, Nullable: true},
+		{Name: "icp", Type: field.TypeEnum, Nullable: true, Enums: []string{"vibe-coder", "agentic-engineer", "mixte"}},
+		{Name: "pricing", Type: field.TypeEnum, Nullable: true, Enums: []string{"gratuit", "freemium", "payant"}},
+		{Name: "price", Type: field.TypeString, Nullable: true},
+		{Name: "price_amount", Type: field.TypeFloat64, Nullable: true},
+		{Name: "price_period", Type: field.TypeString, Nullable: true},
+		{Name: "verifiability", Type: field.TypeFloat64, Nullable: true},
+		{Name: "obsolescence", Type: field.TypeFloat64, Nullable: true},
+		{Name: "tagline", Type: field.TypeString, Nullable: true},
+		{Name: "canonical_url", Type: field.TypeString, Nullable: true},
+		{Name: "avis_url", Type: field.TypeString, Nullable: true},
+		{Name: "alternatives_url", Type: field.TypeString, Nullable: true},
+		{Name: "updated_at", Type: field.TypeString, Nullable: true},
+		{Name: "tier", Type: field.TypeInt, Nullable: true},
+		{Name: "mainstream", Type: field.TypeBool, Default: false},
+		{Name: "sections_hash", Type: field.TypeString, Nullable: true},
+		{Name: "history_hash", Type: field.TypeString, Nullable: true},
+		{Name: "in_embeddings", Type: field.TypeBool, Default: false},
+		{Name: "retired_reason", Type: field.TypeEnum, Nullable: true, Enums: []string{"mort", "acquis", "deprecie", "pivot", "absorbe"}},
+		{Name: "retired_at", Type: field.TypeString, Nullable: true},
+		{Name: "retired_note", Type: field.TypeString, Nullable: true},
+		{Name: "fingerprint", Type: field.TypeString},
+		{Name: "since_release", Type: field.TypeInt, Default: 1},
+	}
+	// ToolsVersionsTable holds the schema information for the "tools_versions" table.
+	ToolsVersionsTable = &schema.Table{
+		Name:       "tools_versions",
+		Columns:    ToolsVersionsColumns,
+		PrimaryKey: []*schema.Column{ToolsVersionsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "toolversion_slug_since_release",
+				Unique:  false,
+				Columns: []*schema.Column{ToolsVersionsColumns[2], ToolsVersionsColumns[30]},
+			},
+			{
+				Name:    "toolversion_until_release",
+				Unique:  false,
+				Columns: []*schema.Column{ToolsVersionsColumns[1]},
 			},
 		},
 	}
@@ -667,7 +849,9 @@ var (
 		AttemptsTable,
 		BillingEventsTable,
 		CategoriesTable,
+		CategoriesVersionsTable,
 		ComparisonsTable,
+		ComparisonsVersionsTable,
 		ConfirmationsTable,
 		CountBatchesTable,
 		CustomersTable,
@@ -677,11 +861,14 @@ var (
 		JournalEntriesTable,
 		MinutesTable,
 		PriceChangesTable,
+		PriceChangesVersionsTable,
 		ReleasesTable,
 		SecretsTable,
 		SectionsTable,
+		SectionsVersionsTable,
 		SessionsTable,
 		ToolsTable,
+		ToolsVersionsTable,
 		UsagesTable,
 	}
 )
@@ -689,22 +876,37 @@ var (
 func init() {
 	APIKeysTable.ForeignKeys[0].RefTable = AccountsTable
 	AttemptsTable.ForeignKeys[0].RefTable = EndpointsTable
+	CategoriesVersionsTable.Annotation = &entsql.Annotation{
+		Table: "categories_versions",
+	}
 	ComparisonsTable.ForeignKeys[0].RefTable = ToolsTable
 	ComparisonsTable.ForeignKeys[1].RefTable = ToolsTable
 	ComparisonsTable.ForeignKeys[2].RefTable = ToolsTable
+	ComparisonsVersionsTable.Annotation = &entsql.Annotation{
+		Table: "comparisons_versions",
+	}
 	ConfirmationsTable.ForeignKeys[0].RefTable = AccountsTable
 	CustomersTable.ForeignKeys[0].RefTable = AccountsTable
 	DeliveriesTable.ForeignKeys[0].RefTable = EndpointsTable
 	EndpointsTable.ForeignKeys[0].RefTable = AccountsTable
 	JournalEntriesTable.ForeignKeys[0].RefTable = ReleasesTable
 	PriceChangesTable.ForeignKeys[0].RefTable = ToolsTable
+	PriceChangesVersionsTable.Annotation = &entsql.Annotation{
+		Table: "price_changes_versions",
+	}
 	SectionsTable.ForeignKeys[0].RefTable = ToolsTable
+	SectionsVersionsTable.Annotation = &entsql.Annotation{
+		Table: "sections_versions",
+	}
 	SessionsTable.ForeignKeys[0].RefTable = AccountsTable
 	ToolsTable.ForeignKeys[0].RefTable = CategoriesTable
 	ToolsTable.Annotation = &entsql.Annotation{}
 	ToolsTable.Annotation.Checks = map[string]string{
 		"tools_active_or_retired": "((retired_at IS NULL) = (domain IS NOT NULL))",
 		"tools_untested_is_told":  "(untested = (score IS NULL))",
+	}
+	ToolsVersionsTable.Annotation = &entsql.Annotation{
+		Table: "tools_versions",
 	}
 	UsagesTable.ForeignKeys[0].RefTable = AccountsTable
 }

@@ -28,6 +28,8 @@ const (
 	FieldPreviousPrice = "previous_price"
 	// FieldDigest holds the string denoting the digest field in the database.
 	FieldDigest = "digest"
+	// FieldSinceRelease holds the string denoting the since_release field in the database.
+	FieldSinceRelease = "since_release"
 	// EdgeTool holds the string denoting the tool edge name in mutations.
 	EdgeTool = "tool"
 	// ToolFieldID holds the string denoting the ID field of the Tool.
@@ -53,6 +55,7 @@ var Columns = []string{
 	FieldPreviousPricing,
 	FieldPreviousPrice,
 	FieldDigest,
+	FieldSinceRelease,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -64,6 +67,11 @@ func ValidColumn(column string) bool {
 	}
 	return false
 }
+
+var (
+	// DefaultSinceRelease holds the default value on creation for the "since_release" field.
+	DefaultSinceRelease int
+)
 
 // Pricing defines the type for the "pricing" enum field.
 type Pricing string
@@ -154,6 +162,11 @@ func ByPreviousPrice(opts ...sql.OrderTermOption) OrderOption {
 // ByDigest orders the results by the digest field.
 func ByDigest(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldDigest, opts...).ToFunc()
+}
+
+// BySinceRelease orders the results by the since_release field.
+func BySinceRelease(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSinceRelease, opts...).ToFunc()
 }
 
 // ByToolField orders the results by tool field.

@@ -79,6 +79,11 @@ func Digest(v string) predicate.PriceChange {
 	return predicate.PriceChange(sql.FieldEQ(FieldDigest, v))
 }
 
+// SinceRelease applies equality check predicate on the "since_release" field. It's identical to SinceReleaseEQ.
+func SinceRelease(v int) predicate.PriceChange {
+	return predicate.PriceChange(sql.FieldEQ(FieldSinceRelease, v))
+}
+
 // ToolSlugEQ applies the EQ predicate on the "tool_slug" field.
 func ToolSlugEQ(v string) predicate.PriceChange {
 	return predicate.PriceChange(sql.FieldEQ(FieldToolSlug, v))
@@ -442,6 +447,46 @@ func DigestEqualFold(v string) predicate.PriceChange {
 // DigestContainsFold applies the ContainsFold predicate on the "digest" field.
 func DigestContainsFold(v string) predicate.PriceChange {
 	return predicate.PriceChange(sql.FieldContainsFold(FieldDigest, v))
+}
+
+// SinceReleaseEQ applies the EQ predicate on the "since_release" field.
+func SinceReleaseEQ(v int) predicate.PriceChange {
+	return predicate.PriceChange(sql.FieldEQ(FieldSinceRelease, v))
+}
+
+// SinceReleaseNEQ applies the NEQ predicate on the "since_release" field.
+func SinceReleaseNEQ(v int) predicate.PriceChange {
+	return predicate.PriceChange(sql.FieldNEQ(FieldSinceRelease, v))
+}
+
+// SinceReleaseIn applies the In predicate on the "since_release" field.
+func SinceReleaseIn(vs ...int) predicate.PriceChange {
+	return predicate.PriceChange(sql.FieldIn(FieldSinceRelease, vs...))
+}
+
+// SinceReleaseNotIn applies the NotIn predicate on the "since_release" field.
+func SinceReleaseNotIn(vs ...int) predicate.PriceChange {
+	return predicate.PriceChange(sql.FieldNotIn(FieldSinceRelease, vs...))
+}
+
+// SinceReleaseGT applies the GT predicate on the "since_release" field.
+func SinceReleaseGT(v int) predicate.PriceChange {
+	return predicate.PriceChange(sql.FieldGT(FieldSinceRelease, v))
+}
+
+// SinceReleaseGTE applies the GTE predicate on the "since_release" field.
+func SinceReleaseGTE(v int) predicate.PriceChange {
+	return predicate.PriceChange(sql.FieldGTE(FieldSinceRelease, v))
+}
+
+// SinceReleaseLT applies the LT predicate on the "since_release" field.
+func SinceReleaseLT(v int) predicate.PriceChange {
+	return predicate.PriceChange(sql.FieldLT(FieldSinceRelease, v))
+}
+
+// SinceReleaseLTE applies the LTE predicate on the "since_release" field.
+func SinceReleaseLTE(v int) predicate.PriceChange {
+	return predicate.PriceChange(sql.FieldLTE(FieldSinceRelease, v))
 }
 
 // HasTool applies the HasEdge predicate on the "tool" edge.

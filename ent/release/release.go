@@ -28,6 +28,8 @@ const (
 	FieldToolsRetired = "tools_retired"
 	// FieldComparisonsTotal holds the string denoting the comparisons_total field in the database.
 	FieldComparisonsTotal = "comparisons_total"
+	// FieldHistoryFrom holds the string denoting the history_from field in the database.
+	FieldHistoryFrom = "history_from"
 	// EdgeJournal holds the string denoting the journal edge name in mutations.
 	EdgeJournal = "journal"
 	// JournalEntryFieldID holds the string denoting the ID field of the JournalEntry.
@@ -53,6 +55,7 @@ var Columns = []string{
 	FieldToolsAvgScore,
 	FieldToolsRetired,
 	FieldComparisonsTotal,
+	FieldHistoryFrom,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -68,6 +71,8 @@ func ValidColumn(column string) bool {
 var (
 	// DefaultImportedAt holds the default value on creation for the "imported_at" field.
 	DefaultImportedAt func() time.Time
+	// DefaultHistoryFrom holds the default value on creation for the "history_from" field.
+	DefaultHistoryFrom int
 	// IDValidator is a validator for the "id" field. It is called by the builders before save.
 	IDValidator func(int) error
 )
@@ -113,6 +118,11 @@ func ByToolsRetired(opts ...sql.OrderTermOption) OrderOption {
 // ByComparisonsTotal orders the results by the comparisons_total field.
 func ByComparisonsTotal(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldComparisonsTotal, opts...).ToFunc()
+}
+
+// ByHistoryFrom orders the results by the history_from field.
+func ByHistoryFrom(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldHistoryFrom, opts...).ToFunc()
 }
 
 // ByJournalCount orders the results by journal count.

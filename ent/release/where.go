@@ -90,6 +90,11 @@ func ComparisonsTotal(v int) predicate.Release {
 	return predicate.Release(sql.FieldEQ(FieldComparisonsTotal, v))
 }
 
+// HistoryFrom applies equality check predicate on the "history_from" field. It's identical to HistoryFromEQ.
+func HistoryFrom(v int) predicate.Release {
+	return predicate.Release(sql.FieldEQ(FieldHistoryFrom, v))
+}
+
 // FeedDateEQ applies the EQ predicate on the "feed_date" field.
 func FeedDateEQ(v string) predicate.Release {
 	return predicate.Release(sql.FieldEQ(FieldFeedDate, v))
@@ -403,6 +408,46 @@ func ComparisonsTotalLT(v int) predicate.Release {
 // ComparisonsTotalLTE applies the LTE predicate on the "comparisons_total" field.
 func ComparisonsTotalLTE(v int) predicate.Release {
 	return predicate.Release(sql.FieldLTE(FieldComparisonsTotal, v))
+}
+
+// HistoryFromEQ applies the EQ predicate on the "history_from" field.
+func HistoryFromEQ(v int) predicate.Release {
+	return predicate.Release(sql.FieldEQ(FieldHistoryFrom, v))
+}
+
+// HistoryFromNEQ applies the NEQ predicate on the "history_from" field.
+func HistoryFromNEQ(v int) predicate.Release {
+	return predicate.Release(sql.FieldNEQ(FieldHistoryFrom, v))
+}
+
+// HistoryFromIn applies the In predicate on the "history_from" field.
+func HistoryFromIn(vs ...int) predicate.Release {
+	return predicate.Release(sql.FieldIn(FieldHistoryFrom, vs...))
+}
+
+// HistoryFromNotIn applies the NotIn predicate on the "history_from" field.
+func HistoryFromNotIn(vs ...int) predicate.Release {
+	return predicate.Release(sql.FieldNotIn(FieldHistoryFrom, vs...))
+}
+
+// HistoryFromGT applies the GT predicate on the "history_from" field.
+func HistoryFromGT(v int) predicate.Release {
+	return predicate.Release(sql.FieldGT(FieldHistoryFrom, v))
+}
+
+// HistoryFromGTE applies the GTE predicate on the "history_from" field.
+func HistoryFromGTE(v int) predicate.Release {
+	return predicate.Release(sql.FieldGTE(FieldHistoryFrom, v))
+}
+
+// HistoryFromLT applies the LT predicate on the "history_from" field.
+func HistoryFromLT(v int) predicate.Release {
+	return predicate.Release(sql.FieldLT(FieldHistoryFrom, v))
+}
+
+// HistoryFromLTE applies the LTE predicate on the "history_from" field.
+func HistoryFromLTE(v int) predicate.Release {
+	return predicate.Release(sql.FieldLTE(FieldHistoryFrom, v))
 }
 
 // HasJournal applies the HasEdge predicate on the "journal" edge.

@@ -19,6 +19,7 @@ func (Category) Fields() []ent.Field {
 		field.Float("avg_score").Optional().Nillable().
 			Comment("Mean score of its active tools, two decimals; null when none has a score."),
 		fingerprint(),
+		sinceRelease(),
 	}
 }
 

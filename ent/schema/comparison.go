@@ -23,6 +23,7 @@ func (Comparison) Fields() []ent.Field {
 		field.String("updated_at"),
 		field.String("canonical_url"),
 		fingerprint(),
+		sinceRelease(),
 	}
 }
 

@@ -18,3 +18,8 @@ func fingerprint() ent.Field {
 	return field.String("fingerprint").
 		Comment("Hash of the feed record that this row was last written from.")
 }
+
+func sinceRelease() ent.Field {
+	return field.Int("since_release").Default(1).
+		Comment("The release that this row was last written by.")
+}

@@ -21,6 +21,7 @@ func (PriceChange) Fields() []ent.Field {
 		field.Enum("previous_pricing").Values(pricingModels...),
 		field.String("previous_price"),
 		field.String("digest").Comment("Hash of the change, unique within its tool."),
+		sinceRelease(),
 	}
 }
 

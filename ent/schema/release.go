@@ -24,6 +24,8 @@ func (Release) Fields() []ent.Field {
 		field.Float("tools_avg_score").Optional().Nillable(),
 		field.Int("tools_retired"),
 		field.Int("comparisons_total").Comment("Published comparisons."),
+		field.Int("history_from").Default(1).
+			Comment("The oldest release that can still be read, as of this one."),
 	}
 }
 

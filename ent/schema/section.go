@@ -17,6 +17,7 @@ func (Section) Fields() []ent.Field {
 		field.Int("position").NonNegative().Comment("Order within the review, from 0."),
 		field.String("section").NotEmpty().Comment("The section's identifier within the review."),
 		field.Text("text"),
+		sinceRelease(),
 	}
 }
 

@@ -52,6 +52,7 @@ func (Tool) Fields() []ent.Field {
 		field.String("retired_note").Optional(),
 
 		fingerprint(),
+		sinceRelease(),
 	}
 }
 

@@ -20,6 +20,8 @@ const (
 	FieldSection = "section"
 	// FieldText holds the string denoting the text field in the database.
 	FieldText = "text"
+	// FieldSinceRelease holds the string denoting the since_release field in the database.
+	FieldSinceRelease = "since_release"
 	// EdgeTool holds the string denoting the tool edge name in mutations.
 	EdgeTool = "tool"
 	// ToolFieldID holds the string denoting the ID field of the Tool.
@@ -42,6 +44,7 @@ var Columns = []string{
 	FieldPosition,
 	FieldSection,
 	FieldText,
+	FieldSinceRelease,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -59,6 +62,8 @@ var (
 	PositionValidator func(int) error
 	// SectionValidator is a validator for the "section" field. It is called by the builders before save.
 	SectionValidator func(string) error
+	// DefaultSinceRelease holds the default value on creation for the "since_release" field.
+	DefaultSinceRelease int
 )
 
 // OrderOption defines the ordering options for the Section queries.
@@ -87,6 +92,11 @@ func BySection(opts ...sql.OrderTermOption) OrderOption {
 // ByText orders the results by the text field.
 func ByText(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldText, opts...).ToFunc()
+}
+
+// BySinceRelease orders the results by the since_release field.
+func BySinceRelease(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSinceRelease, opts...).ToFunc()
 }
 
 // ByToolField orders the results by tool field.

@@ -74,6 +74,11 @@ func Text(v string) predicate.Section {
 	return predicate.Section(sql.FieldEQ(FieldText, v))
 }
 
+// SinceRelease applies equality check predicate on the "since_release" field. It's identical to SinceReleaseEQ.
+func SinceRelease(v int) predicate.Section {
+	return predicate.Section(sql.FieldEQ(FieldSinceRelease, v))
+}
+
 // ToolSlugEQ applies the EQ predicate on the "tool_slug" field.
 func ToolSlugEQ(v string) predicate.Section {
 	return predicate.Section(sql.FieldEQ(FieldToolSlug, v))
@@ -307,6 +312,46 @@ func TextEqualFold(v string) predicate.Section {
 // TextContainsFold applies the ContainsFold predicate on the "text" field.
 func TextContainsFold(v string) predicate.Section {
 	return predicate.Section(sql.FieldContainsFold(FieldText, v))
+}
+
+// SinceReleaseEQ applies the EQ predicate on the "since_release" field.
+func SinceReleaseEQ(v int) predicate.Section {
+	return predicate.Section(sql.FieldEQ(FieldSinceRelease, v))
+}
+
+// SinceReleaseNEQ applies the NEQ predicate on the "since_release" field.
+func SinceReleaseNEQ(v int) predicate.Section {
+	return predicate.Section(sql.FieldNEQ(FieldSinceRelease, v))
+}
+
+// SinceReleaseIn applies the In predicate on the "since_release" field.
+func SinceReleaseIn(vs ...int) predicate.Section {
+	return predicate.Section(sql.FieldIn(FieldSinceRelease, vs...))
+}
+
+// SinceReleaseNotIn applies the NotIn predicate on the "since_release" field.
+func SinceReleaseNotIn(vs ...int) predicate.Section {
+	return predicate.Section(sql.FieldNotIn(FieldSinceRelease, vs...))
+}
+
+// SinceReleaseGT applies the GT predicate on the "since_release" field.
+func SinceReleaseGT(v int) predicate.Section {
+	return predicate.Section(sql.FieldGT(FieldSinceRelease, v))
+}
+
+// SinceReleaseGTE applies the GTE predicate on the "since_release" field.
+func SinceReleaseGTE(v int) predicate.Section {
+	return predicate.Section(sql.FieldGTE(FieldSinceRelease, v))
+}
+
+// SinceReleaseLT applies the LT predicate on the "since_release" field.
+func SinceReleaseLT(v int) predicate.Section {
+	return predicate.Section(sql.FieldLT(FieldSinceRelease, v))
+}
+
+// SinceReleaseLTE applies the LTE predicate on the "since_release" field.
+func SinceReleaseLTE(v int) predicate.Section {
+	return predicate.Section(sql.FieldLTE(FieldSinceRelease, v))
 }
 
 // HasTool applies the HasEdge predicate on the "tool" edge.

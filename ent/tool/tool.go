@@ -68,6 +68,8 @@ const (
 	FieldRetiredNote = "retired_note"
 	// FieldFingerprint holds the string denoting the fingerprint field in the database.
 	FieldFingerprint = "fingerprint"
+	// FieldSinceRelease holds the string denoting the since_release field in the database.
+	FieldSinceRelease = "since_release"
 	// EdgeCategory holds the string denoting the category edge name in mutations.
 	EdgeCategory = "category"
 	// EdgeSections holds the string denoting the sections edge name in mutations.
@@ -160,6 +162,7 @@ var Columns = []string{
 	FieldRetiredAt,
 	FieldRetiredNote,
 	FieldFingerprint,
+	FieldSinceRelease,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -179,6 +182,8 @@ var (
 	DefaultMainstream bool
 	// DefaultInEmbeddings holds the default value on creation for the "in_embeddings" field.
 	DefaultInEmbeddings bool
+	// DefaultSinceRelease holds the default value on creation for the "since_release" field.
+	DefaultSinceRelease int
 	// IDValidator is a validator for the "id" field. It is called by the builders before save.
 	IDValidator func(string) error
 )
@@ -398,6 +403,11 @@ func ByRetiredNote(opts ...sql.OrderTermOption) OrderOption {
 // ByFingerprint orders the results by the fingerprint field.
 func ByFingerprint(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldFingerprint, opts...).ToFunc()
+}
+
+// BySinceRelease orders the results by the since_release field.
+func BySinceRelease(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSinceRelease, opts...).ToFunc()
 }
 
 // ByCategoryField orders the results by category field.

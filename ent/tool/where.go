@@ -184,6 +184,11 @@ func Fingerprint(v string) predicate.Tool {
 	return predicate.Tool(sql.FieldEQ(FieldFingerprint, v))
 }
 
+// SinceRelease applies equality check predicate on the "since_release" field. It's identical to SinceReleaseEQ.
+func SinceRelease(v int) predicate.Tool {
+	return predicate.Tool(sql.FieldEQ(FieldSinceRelease, v))
+}
+
 // NameEQ applies the EQ predicate on the "name" field.
 func NameEQ(v string) predicate.Tool {
 	return predicate.Tool(sql.FieldEQ(FieldName, v))
@@ -1712,6 +1717,46 @@ func FingerprintEqualFold(v string) predicate.Tool {
 // FingerprintContainsFold applies the ContainsFold predicate on the "fingerprint" field.
 func FingerprintContainsFold(v string) predicate.Tool {
 	return predicate.Tool(sql.FieldContainsFold(FieldFingerprint, v))
+}
+
+// SinceReleaseEQ applies the EQ predicate on the "since_release" field.
+func SinceReleaseEQ(v int) predicate.Tool {
+	return predicate.Tool(sql.FieldEQ(FieldSinceRelease, v))
+}
+
+// SinceReleaseNEQ applies the NEQ predicate on the "since_release" field.
+func SinceReleaseNEQ(v int) predicate.Tool {
+	return predicate.Tool(sql.FieldNEQ(FieldSinceRelease, v))
+}
+
+// SinceReleaseIn applies the In predicate on the "since_release" field.
+func SinceReleaseIn(vs ...int) predicate.Tool {
+	return predicate.Tool(sql.FieldIn(FieldSinceRelease, vs...))
+}
+
+// SinceReleaseNotIn applies the NotIn predicate on the "since_release" field.
+func SinceReleaseNotIn(vs ...int) predicate.Tool {
+	return predicate.Tool(sql.FieldNotIn(FieldSinceRelease, vs...))
+}
+
+// SinceReleaseGT applies the GT predicate on the "since_release" field.
+func SinceReleaseGT(v int) predicate.Tool {
+	return predicate.Tool(sql.FieldGT(FieldSinceRelease, v))
+}
+
+// SinceReleaseGTE applies the GTE predicate on the "since_release" field.
+func SinceReleaseGTE(v int) predicate.Tool {
+	return predicate.Tool(sql.FieldGTE(FieldSinceRelease, v))
+}
+
+// SinceReleaseLT applies the LT predicate on the "since_release" field.
+func SinceReleaseLT(v int) predicate.Tool {
+	return predicate.Tool(sql.FieldLT(FieldSinceRelease, v))
+}
+
+// SinceReleaseLTE applies the LTE predicate on the "since_release" field.
+func SinceReleaseLTE(v int) predicate.Tool {
+	return predicate.Tool(sql.FieldLTE(FieldSinceRelease, v))
 }
 
 // HasCategory applies the HasEdge predicate on the "category" edge.

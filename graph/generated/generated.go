@@ -30,6 +30,7 @@ type CategoryResolver interface {
 type QueryResolver interface {
 	Feed(ctx context.Context) (*model.Feed, error)
 	Stats(ctx context.Context) (*model.Statistics, error)
+	Releases(ctx context.Context, first *int, after *string, last *int, before *string) (*model.ReleaseConnection, error)
 	ToolGroups(ctx context.Context, by model.ToolGroupKey, filter *model.ToolFilter) ([]*model.ToolGroup, error)
 	ScoreHistogram(ctx context.Context, filter *model.ToolFilter) ([]*model.ScoreBin, error)
 	PriceChangeCounts(ctx context.Context, filter *model.ToolFilter, since *string) ([]*model.PriceChangeCount, error)
@@ -40,6 +41,7 @@ type QueryResolver interface {
 	Comparisons(ctx context.Context, category *string, page int, limit int) (*model.ComparisonPage, error)
 	ComparisonConnection(ctx context.Context, category *string, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error)
 	Embeddings(ctx context.Context, slug string) (*model.EmbeddingsDocument, error)
+	ToolVersions(ctx context.Context, slug string, limit int) (*model.ToolVersions, error)
 	RetiredTool(ctx context.Context, slug string) (*model.RetiredTool, error)
 	RetiredTools(ctx context.Context, reason *model.RetirementReason, category *string, page int, limit int) (*model.RetiredToolPage, error)
 	RetiredToolConnection(ctx context.Context, reason *model.RetirementReason, category *string, first *int, after *string, last *int, before *string) (*model.RetiredToolConnection, error)
@@ -49,12 +51,15 @@ type QueryResolver interface {
 }
 type RetiredToolResolver interface {
 	Comparisons(ctx context.Context, obj *model.RetiredTool, limit int) ([]*model.Comparison, error)
+	Versions(ctx context.Context, obj *model.RetiredTool, limit int) ([]*model.ToolVersion, error)
 }
 type SubscriptionResolver interface {
 	CatalogPublished(ctx context.Context) (<-chan *model.Publication, error)
 }
 type ToolResolver interface {
 	Comparisons(ctx context.Context, obj *model.Tool, limit int) ([]*model.Comparison, error)
+
+	Versions(ctx context.Context, obj *model.Tool, limit int) ([]*model.ToolVersion, error)
 }
 
 // NewExecutableSchema creates an ExecutableSchema from the ResolverRoot interface.
@@ -515,7 +520,43 @@ type ChunkMetadata {
   updatedAt: Date!
 }
 `, BuiltIn: false},
-	{Name: "../schema/history.graphql", Input: `"The price and score of a tool from one date on, until the next entry."
+	{Name: "../schema/history.graphql", Input: `extend type Query {
+  "The versions of the tool with this slug, active, retired or removed; null if no release had it."
+  toolVersions(
+    "The slug of the tool, such as ` + "`" + `plume` + "`" + `."
+    slug: String!
+    "The maximum number of versions, from 1 to 200."
+    limit: Int! = 200
+  ): ToolVersions
+}
+
+"The versions of a tool."
+type ToolVersions {
+  "The slug of the tool."
+  slug: String!
+  "The versions, newest first."
+  versions: [ToolVersion!]!
+}
+
+"A tool as it was from one release to another."
+type ToolVersion {
+  "The first release with this version."
+  firstRelease: Int!
+  "The last release with this version; null if the newest release has it."
+  lastRelease: Int
+  "When the first of these releases was published."
+  publishedAt: DateTime!
+  "What made it a new version: ` + "`" + `tool_created` + "`" + `, ` + "`" + `tool_updated` + "`" + ` or ` + "`" + `tool_retired` + "`" + `."
+  type: ChangeType!
+  "The names of the changed fields in the REST API; empty unless the tool was updated."
+  fields: [String!]!
+  "The tool before, as in the REST API; null for the first version."
+  before: JSON
+  "The tool in this version, as in the REST API."
+  after: JSON!
+}
+
+"The price and score of a tool from one date on, until the next entry."
 type ToolMoment {
   "The first day on which these values applied."
   at: Date!
@@ -607,10 +648,55 @@ The catalog of tested AI tools. It is read-only, and all fields of an operation
 are from the same release.
 """
 type Query {
-  "The current release of the catalog, and the credit that reuse of the data requires."
+  "The release that is read, and the credit that reuse of the data requires."
   feed: Feed!
   "Statistics of the whole catalog."
   stats: Statistics!
+  "All releases up to the one that is read, newest first."
+  releases(
+    "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
+    first: Int
+    "Only items after this cursor."
+    after: String
+    "Return the last items, from 0 to 200. Cannot be used together with ` + "`" + `first` + "`" + `."
+    last: Int
+    "Only items before this cursor."
+    before: String
+  ): ReleaseConnection!
+}
+
+"One published state of the whole catalog."
+type Release {
+  "The number of the release: 1 for the first, then increased by 1 for each."
+  number: Int!
+  "The date of the feed that the release was imported from."
+  date: Date!
+  "The time of its publication."
+  publishedAt: DateTime!
+  "Whether it can be read with ` + "`" + `@asOf` + "`" + `."
+  readable: Boolean!
+  "The statistics of the release."
+  stats: Statistics!
+}
+
+"Releases, newest first."
+type ReleaseConnection {
+  "The releases with their cursors."
+  edges: [ReleaseEdge!]!
+  "The releases."
+  nodes: [Release!]!
+  "Whether there are more, and the cursors of the ends."
+  pageInfo: PageInfo!
+  "The number of all releases."
+  totalCount: Int!
+}
+
+"A release with its cursor."
+type ReleaseEdge {
+  "The position in the list, for ` + "`" + `after` + "`" + ` and ` + "`" + `before` + "`" + `."
+  cursor: String!
+  "The release."
+  node: Release!
 }
 
 "A date, ` + "`" + `YYYY-MM-DD` + "`" + `."
@@ -625,13 +711,24 @@ scalar URL
 "Any JSON value."
 scalar JSON
 
+"""
+Reads an earlier release of the catalog: all fields of the operation are as they
+were then. Give either ` + "`" + `release` + "`" + ` or ` + "`" + `date` + "`" + `.
+"""
+directive @asOf(
+  "The number of a release."
+  release: Int
+  "A day: the newest release whose feed has this date or an earlier one."
+  date: Date
+) on QUERY
+
 "The possible values of a string field whose values are not valid GraphQL enum names."
 directive @spelled(
   "The values."
   as: [String!]!
 ) on FIELD_DEFINITION
 
-"The release that a response is from."
+"The release that a response is from: the newest, or the one in ` + "`" + `@asOf` + "`" + `."
 type Feed {
   "The number of the release: 0 before the first one, then increased by 1 for each."
   release: Int!
@@ -716,6 +813,11 @@ type RetiredTool implements ComparedTool {
     "The maximum number of comparisons, from 1 to 200."
     limit: Int! = 10
   ): [Comparison!]!
+  "The versions of the tool, newest first, including those as an active or retired tool."
+  versions(
+    "The maximum number of versions, from 1 to 200."
+    limit: Int! = 20
+  ): [ToolVersion!]!
 }
 
 "The reasons for retiring a tool."
@@ -870,6 +972,11 @@ type Tool implements ComparedTool {
   history: [ToolMoment!]!
   "The review as text chunks; null if the tool has none. Requires an API key."
   embeddings: EmbeddingsDocument
+  "The versions of the tool, newest first, including those as an active or retired tool."
+  versions(
+    "The maximum number of versions, from 1 to 200."
+    limit: Int! = 20
+  ): [ToolVersion!]!
 }
 
 "The audiences that tools are made for."
@@ -1257,6 +1364,46 @@ func (ec *executionContext) childFields_Publication(ctx context.Context, field g
 	return nil, fmt.Errorf("no field named %q was found under type Publication", field.Name)
 }
 
+func (ec *executionContext) childFields_Release(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "number":
+		return ec.fieldContext_Release_number(ctx, field)
+	case "date":
+		return ec.fieldContext_Release_date(ctx, field)
+	case "publishedAt":
+		return ec.fieldContext_Release_publishedAt(ctx, field)
+	case "readable":
+		return ec.fieldContext_Release_readable(ctx, field)
+	case "stats":
+		return ec.fieldContext_Release_stats(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Release", field.Name)
+}
+
+func (ec *executionContext) childFields_ReleaseConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_ReleaseConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_ReleaseConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_ReleaseConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_ReleaseConnection_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReleaseConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_ReleaseEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_ReleaseEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_ReleaseEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReleaseEdge", field.Name)
+}
+
 func (ec *executionContext) childFields_RetiredTool(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "slug":
@@ -1277,6 +1424,8 @@ func (ec *executionContext) childFields_RetiredTool(ctx context.Context, field g
 		return ec.fieldContext_RetiredTool_note(ctx, field)
 	case "comparisons":
 		return ec.fieldContext_RetiredTool_comparisons(ctx, field)
+	case "versions":
+		return ec.fieldContext_RetiredTool_versions(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RetiredTool", field.Name)
 }
@@ -1397,6 +1546,8 @@ func (ec *executionContext) childFields_Tool(ctx context.Context, field graphql.
 		return ec.fieldContext_Tool_history(ctx, field)
 	case "embeddings":
 		return ec.fieldContext_Tool_embeddings(ctx, field)
+	case "versions":
+		return ec.fieldContext_Tool_versions(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Tool", field.Name)
 }
@@ -1465,6 +1616,36 @@ func (ec *executionContext) childFields_ToolPage(ctx context.Context, field grap
 		return ec.fieldContext_ToolPage_meta(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ToolPage", field.Name)
+}
+
+func (ec *executionContext) childFields_ToolVersion(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "firstRelease":
+		return ec.fieldContext_ToolVersion_firstRelease(ctx, field)
+	case "lastRelease":
+		return ec.fieldContext_ToolVersion_lastRelease(ctx, field)
+	case "publishedAt":
+		return ec.fieldContext_ToolVersion_publishedAt(ctx, field)
+	case "type":
+		return ec.fieldContext_ToolVersion_type(ctx, field)
+	case "fields":
+		return ec.fieldContext_ToolVersion_fields(ctx, field)
+	case "before":
+		return ec.fieldContext_ToolVersion_before(ctx, field)
+	case "after":
+		return ec.fieldContext_ToolVersion_after(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ToolVersion", field.Name)
+}
+
+func (ec *executionContext) childFields_ToolVersions(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "slug":
+		return ec.fieldContext_ToolVersions_slug(ctx, field)
+	case "versions":
+		return ec.fieldContext_ToolVersions_versions(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ToolVersions", field.Name)
 }
 
 func (ec *executionContext) childFields___Directive(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -1801,6 +1982,44 @@ func (ec *executionContext) field_Query_priceChangeCounts_args(ctx context.Conte
 	return args, nil
 }
 
+func (ec *executionContext) field_Query_releases_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["last"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg3
+	return args, nil
+}
+
 func (ec *executionContext) field_Query_retiredToolConnection_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -1997,6 +2216,28 @@ func (ec *executionContext) field_Query_toolGroups_args(ctx context.Context, raw
 	return args, nil
 }
 
+func (ec *executionContext) field_Query_toolVersions_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "slug",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNString2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["slug"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["limit"] = arg1
+	return args, nil
+}
+
 func (ec *executionContext) field_Query_tool_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -2063,7 +2304,35 @@ func (ec *executionContext) field_RetiredTool_comparisons_args(ctx context.Conte
 	return args, nil
 }
 
+func (ec *executionContext) field_RetiredTool_versions_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["limit"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Tool_comparisons_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["limit"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Tool_versions_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
@@ -2237,6 +2506,50 @@ func (ec *executionContext) fieldContext_Query_stats(_ context.Context, field gr
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_Statistics(ctx, field)
 		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_releases(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_releases(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().Releases(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ReleaseConnection) graphql.Marshaler {
+			return ec.marshalNReleaseConnection2ᚖpalmaresᚋgraphᚋmodelᚐReleaseConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_releases(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReleaseConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_releases_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
 	}
 	return fc, nil
 }
@@ -2669,6 +2982,50 @@ func (ec *executionContext) fieldContext_Query_embeddings(ctx context.Context, f
 	return fc, nil
 }
 
+func (ec *executionContext) _Query_toolVersions(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_toolVersions(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().ToolVersions(ctx, fc.Args["slug"].(string), fc.Args["limit"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ToolVersions) graphql.Marshaler {
+			return ec.marshalOToolVersions2ᚖpalmaresᚋgraphᚋmodelᚐToolVersions(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Query_toolVersions(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ToolVersions(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_toolVersions_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Query_retiredTool(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3053,6 +3410,50 @@ func (ec *executionContext) fieldContext_RetiredTool_comparisons(ctx context.Con
 	return fc, nil
 }
 
+func (ec *executionContext) _RetiredTool_versions(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RetiredTool_versions(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.RetiredTool().Versions(ctx, obj, fc.Args["limit"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.ToolVersion) graphql.Marshaler {
+			return ec.marshalNToolVersion2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolVersionᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RetiredTool_versions(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RetiredTool",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ToolVersion(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_RetiredTool_versions_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Subscription_catalogPublished(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
 	return graphql.ResolveFieldStream(
 		ctx,
@@ -3123,6 +3524,50 @@ func (ec *executionContext) fieldContext_Tool_comparisons(ctx context.Context, f
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Tool_comparisons_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Tool_versions(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Tool_versions(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Tool().Versions(ctx, obj, fc.Args["limit"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.ToolVersion) graphql.Marshaler {
+			return ec.marshalNToolVersion2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolVersionᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Tool_versions(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Tool",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ToolVersion(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Tool_versions_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -4375,6 +4820,28 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 			}
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "releases":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_releases(ctx, field)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
 		case "toolGroups":
 			field := field
 
@@ -4583,6 +5050,28 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 					}
 				}()
 				res = ec._Query_embeddings(ctx, field)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "toolVersions":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_toolVersions(ctx, field)
 				if res == graphql.RequiredNull {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}
@@ -5410,6 +5899,28 @@ func (ec *executionContext) marshalNInt2int(ctx context.Context, sel ast.Selecti
 	return res
 }
 
+func (ec *executionContext) unmarshalNJSON2encodingᚋjsonᚐRawMessage(ctx context.Context, v any) (json.RawMessage, error) {
+	res, err := scalar.UnmarshalJSON(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNJSON2encodingᚋjsonᚐRawMessage(ctx context.Context, sel ast.SelectionSet, v json.RawMessage) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	_ = sel
+	res := scalar.MarshalJSON(v)
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
+}
+
 func (ec *executionContext) marshalNPageInfo2ᚖpalmaresᚋgraphᚋmodelᚐPageInfo(ctx context.Context, sel ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
@@ -5468,6 +5979,36 @@ func (ec *executionContext) marshalNPublication2ᚖpalmaresᚋgraphᚋmodelᚐPu
 		return graphql.Null
 	}
 	return ec._Publication(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNRelease2ᚖpalmaresᚋgraphᚋmodelᚐRelease(ctx context.Context, sel ast.SelectionSet, v *model.Release) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._Release(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNReleaseConnection2ᚖpalmaresᚋgraphᚋmodelᚐReleaseConnection(ctx context.Context, sel ast.SelectionSet, v *model.ReleaseConnection) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._ReleaseConnection(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNReleaseEdge2ᚖpalmaresᚋgraphᚋmodelᚐReleaseEdge(ctx context.Context, sel ast.SelectionSet, v *model.ReleaseEdge) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._ReleaseEdge(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNRetiredTool2ᚖpalmaresᚋgraphᚋmodelᚐRetiredTool(ctx context.Context, sel ast.SelectionSet, v *model.RetiredTool) graphql.Marshaler {
@@ -5663,6 +6204,16 @@ func (ec *executionContext) unmarshalNToolSort2palmaresᚋgraphᚋmodelᚐToolSo
 
 func (ec *executionContext) marshalNToolSort2palmaresᚋgraphᚋmodelᚐToolSort(ctx context.Context, sel ast.SelectionSet, v model.ToolSort) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) marshalNToolVersion2ᚖpalmaresᚋgraphᚋmodelᚐToolVersion(ctx context.Context, sel ast.SelectionSet, v *model.ToolVersion) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._ToolVersion(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNURL2string(ctx context.Context, v any) (string, error) {
@@ -6109,6 +6660,13 @@ func (ec *executionContext) marshalOToolSort2ᚖpalmaresᚋgraphᚋmodelᚐToolS
 		return graphql.Null
 	}
 	return v
+}
+
+func (ec *executionContext) marshalOToolVersions2ᚖpalmaresᚋgraphᚋmodelᚐToolVersions(ctx context.Context, sel ast.SelectionSet, v *model.ToolVersions) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ToolVersions(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOURL2ᚖstring(ctx context.Context, v any) (*string, error) {
@@ -7673,6 +8231,228 @@ func (ec *executionContext) fieldContext_Publication_events(_ context.Context, f
 	return &graphql.FieldContext{Object: "Publication", Field: field}, nil
 }
 
+var releaseImplementors = []string{"Release"}
+
+func (ec *executionContext) _Release(ctx context.Context, sel ast.SelectionSet, obj *model.Release) graphql.Marshaler {
+	b, ok := ec.appendRelease(ctx, nil, fields.Collect(ec.OperationContext, sel, releaseImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendReleaseList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Release) ([]byte, bool) {
+	collected := fields.Collect(ec.OperationContext, sel, releaseImplementors)
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendRelease(ctx, b, collected, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendRelease reports whether no field that must have a value is null.
+func (ec *executionContext) appendRelease(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.Release) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range collected {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "Release")
+		case "number":
+			b = strconv.AppendInt(b, int64(obj.Number), 10)
+		case "date":
+			b = appendText(b, string(obj.Date))
+		case "publishedAt":
+			b, ok = appendMarshaler(b, ec.marshalNDateTime2timeᚐTime(ctx, field.Selections, obj.PublishedAt))
+		case "readable":
+			b = strconv.AppendBool(b, obj.Readable)
+		case "stats":
+			b, ok = ec.appendStatistics(ctx, b, fields.Collect(ec.OperationContext, field.Selections, statisticsImplementors), obj.Stats)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_Release_number(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Release", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Release_date(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Release", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Release_publishedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Release", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Release_readable(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Release", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Release_stats(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Release", Field: field}, nil
+}
+
+var releaseConnectionImplementors = []string{"ReleaseConnection"}
+
+func (ec *executionContext) _ReleaseConnection(ctx context.Context, sel ast.SelectionSet, obj *model.ReleaseConnection) graphql.Marshaler {
+	b, ok := ec.appendReleaseConnection(ctx, nil, fields.Collect(ec.OperationContext, sel, releaseConnectionImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendReleaseConnectionList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ReleaseConnection) ([]byte, bool) {
+	collected := fields.Collect(ec.OperationContext, sel, releaseConnectionImplementors)
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendReleaseConnection(ctx, b, collected, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendReleaseConnection reports whether no field that must have a value is null.
+func (ec *executionContext) appendReleaseConnection(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.ReleaseConnection) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range collected {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "ReleaseConnection")
+		case "edges":
+			b, ok = ec.appendReleaseEdgeList(ctx, b, field.Selections, obj.Edges)
+		case "nodes":
+			b, ok = ec.appendReleaseList(ctx, b, field.Selections, obj.Nodes)
+		case "pageInfo":
+			b, ok = ec.appendPageInfo(ctx, b, fields.Collect(ec.OperationContext, field.Selections, pageInfoImplementors), obj.PageInfo)
+		case "totalCount":
+			b = strconv.AppendInt(b, int64(obj.TotalCount), 10)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_ReleaseConnection_edges(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ReleaseConnection", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ReleaseConnection_nodes(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ReleaseConnection", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ReleaseConnection_pageInfo(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ReleaseConnection", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ReleaseConnection_totalCount(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ReleaseConnection", Field: field}, nil
+}
+
+var releaseEdgeImplementors = []string{"ReleaseEdge"}
+
+func (ec *executionContext) _ReleaseEdge(ctx context.Context, sel ast.SelectionSet, obj *model.ReleaseEdge) graphql.Marshaler {
+	b, ok := ec.appendReleaseEdge(ctx, nil, fields.Collect(ec.OperationContext, sel, releaseEdgeImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendReleaseEdgeList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ReleaseEdge) ([]byte, bool) {
+	collected := fields.Collect(ec.OperationContext, sel, releaseEdgeImplementors)
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendReleaseEdge(ctx, b, collected, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendReleaseEdge reports whether no field that must have a value is null.
+func (ec *executionContext) appendReleaseEdge(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.ReleaseEdge) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range collected {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "ReleaseEdge")
+		case "cursor":
+			b = appendText(b, string(obj.Cursor))
+		case "node":
+			b, ok = ec.appendRelease(ctx, b, fields.Collect(ec.OperationContext, field.Selections, releaseImplementors), obj.Node)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_ReleaseEdge_cursor(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ReleaseEdge", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ReleaseEdge_node(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ReleaseEdge", Field: field}, nil
+}
+
 var retiredToolImplementors = []string{"RetiredTool", "ComparedTool"}
 
 func (ec *executionContext) _RetiredTool(ctx context.Context, sel ast.SelectionSet, obj *model.RetiredTool) graphql.Marshaler {
@@ -7740,6 +8520,8 @@ func (ec *executionContext) appendRetiredTool(ctx context.Context, b []byte, col
 			b = appendText(b, string(obj.Note))
 		case "comparisons":
 			b, ok = appendMarshaler(b, ec._RetiredTool_comparisons(ctx, field, obj))
+		case "versions":
+			b, ok = appendMarshaler(b, ec._RetiredTool_versions(ctx, field, obj))
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -8278,6 +9060,8 @@ func (ec *executionContext) appendTool(ctx context.Context, b []byte, collected 
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
+		case "versions":
+			b, ok = appendMarshaler(b, ec._Tool_versions(ctx, field, obj))
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -8780,6 +9564,174 @@ func (ec *executionContext) fieldContext_ToolPage_meta(_ context.Context, field 
 	return &graphql.FieldContext{Object: "ToolPage", Field: field}, nil
 }
 
+var toolVersionImplementors = []string{"ToolVersion"}
+
+func (ec *executionContext) _ToolVersion(ctx context.Context, sel ast.SelectionSet, obj *model.ToolVersion) graphql.Marshaler {
+	b, ok := ec.appendToolVersion(ctx, nil, fields.Collect(ec.OperationContext, sel, toolVersionImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendToolVersionList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ToolVersion) ([]byte, bool) {
+	collected := fields.Collect(ec.OperationContext, sel, toolVersionImplementors)
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendToolVersion(ctx, b, collected, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendToolVersion reports whether no field that must have a value is null.
+func (ec *executionContext) appendToolVersion(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.ToolVersion) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range collected {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "ToolVersion")
+		case "firstRelease":
+			b = strconv.AppendInt(b, int64(obj.FirstRelease), 10)
+		case "lastRelease":
+			if obj.LastRelease == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendInt(b, int64(*obj.LastRelease), 10)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "publishedAt":
+			b, ok = appendMarshaler(b, ec.marshalNDateTime2timeᚐTime(ctx, field.Selections, obj.PublishedAt))
+		case "type":
+			b = appendText(b, string(obj.Type))
+		case "fields":
+			b, ok = appendMarshaler(b, ec.marshalNString2ᚕstringᚄ(ctx, field.Selections, obj.Fields))
+		case "before":
+			b, ok = appendMarshaler(b, ec.marshalOJSON2encodingᚋjsonᚐRawMessage(ctx, field.Selections, obj.Before))
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "after":
+			b, ok = appendMarshaler(b, ec.marshalNJSON2encodingᚋjsonᚐRawMessage(ctx, field.Selections, obj.After))
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_ToolVersion_firstRelease(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolVersion", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolVersion_lastRelease(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolVersion", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolVersion_publishedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolVersion", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolVersion_type(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolVersion", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolVersion_fields(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolVersion", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolVersion_before(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolVersion", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolVersion_after(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolVersion", Field: field}, nil
+}
+
+var toolVersionsImplementors = []string{"ToolVersions"}
+
+func (ec *executionContext) _ToolVersions(ctx context.Context, sel ast.SelectionSet, obj *model.ToolVersions) graphql.Marshaler {
+	b, ok := ec.appendToolVersions(ctx, nil, fields.Collect(ec.OperationContext, sel, toolVersionsImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendToolVersionsList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ToolVersions) ([]byte, bool) {
+	collected := fields.Collect(ec.OperationContext, sel, toolVersionsImplementors)
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendToolVersions(ctx, b, collected, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendToolVersions reports whether no field that must have a value is null.
+func (ec *executionContext) appendToolVersions(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.ToolVersions) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range collected {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "ToolVersions")
+		case "slug":
+			b = appendText(b, string(obj.Slug))
+		case "versions":
+			b, ok = ec.appendToolVersionList(ctx, b, field.Selections, obj.Versions)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_ToolVersions_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolVersions", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolVersions_versions(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolVersions", Field: field}, nil
+}
+
 func (ec *executionContext) marshalNCategory2ᚕᚖpalmaresᚋgraphᚋmodelᚐCategoryᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Category) graphql.Marshaler {
 	b, ok := ec.appendCategoryList(ctx, nil, sel, v)
 	if !ok {
@@ -8852,6 +9804,22 @@ func (ec *executionContext) marshalNPriceChangeCount2ᚕᚖpalmaresᚋgraphᚋmo
 	return &encoded{b}
 }
 
+func (ec *executionContext) marshalNRelease2ᚕᚖpalmaresᚋgraphᚋmodelᚐReleaseᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Release) graphql.Marshaler {
+	b, ok := ec.appendReleaseList(ctx, nil, sel, v)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) marshalNReleaseEdge2ᚕᚖpalmaresᚋgraphᚋmodelᚐReleaseEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ReleaseEdge) graphql.Marshaler {
+	b, ok := ec.appendReleaseEdgeList(ctx, nil, sel, v)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
 func (ec *executionContext) marshalNRetiredTool2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetiredToolᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.RetiredTool) graphql.Marshaler {
 	b, ok := ec.appendRetiredToolList(ctx, nil, sel, v)
 	if !ok {
@@ -8902,6 +9870,14 @@ func (ec *executionContext) marshalNToolGroup2ᚕᚖpalmaresᚋgraphᚋmodelᚐT
 
 func (ec *executionContext) marshalNToolMoment2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolMomentᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ToolMoment) graphql.Marshaler {
 	b, ok := ec.appendToolMomentList(ctx, nil, sel, v)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) marshalNToolVersion2ᚕᚖpalmaresᚋgraphᚋmodelᚐToolVersionᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ToolVersion) graphql.Marshaler {
+	b, ok := ec.appendToolVersionList(ctx, nil, sel, v)
 	if !ok {
 		return graphql.Null
 	}

@@ -196,7 +196,7 @@ type EmbeddingsDocument struct {
 	Chunks []*Chunk `json:"chunks"`
 }
 
-// The release that a response is from.
+// The release that a response is from: the newest, or the one in `@asOf`.
 type Feed struct {
 	// The number of the release: 0 before the first one, then increased by 1 for each.
 	Release int `json:"release"`
@@ -279,6 +279,40 @@ type Publication struct {
 type Query struct {
 }
 
+// One published state of the whole catalog.
+type Release struct {
+	// The number of the release: 1 for the first, then increased by 1 for each.
+	Number int `json:"number"`
+	// The date of the feed that the release was imported from.
+	Date string `json:"date"`
+	// The time of its publication.
+	PublishedAt time.Time `json:"publishedAt"`
+	// Whether it can be read with `@asOf`.
+	Readable bool `json:"readable"`
+	// The statistics of the release.
+	Stats *Statistics `json:"stats"`
+}
+
+// Releases, newest first.
+type ReleaseConnection struct {
+	// The releases with their cursors.
+	Edges []*ReleaseEdge `json:"edges"`
+	// The releases.
+	Nodes []*Release `json:"nodes"`
+	// Whether there are more, and the cursors of the ends.
+	PageInfo *PageInfo `json:"pageInfo"`
+	// The number of all releases.
+	TotalCount int `json:"totalCount"`
+}
+
+// A release with its cursor.
+type ReleaseEdge struct {
+	// The position in the list, for `after` and `before`.
+	Cursor string `json:"cursor"`
+	// The release.
+	Node *Release `json:"node"`
+}
+
 // A tool that can no longer be used.
 type RetiredTool struct {
 	// The unique identifier of the tool, such as `vieux-bot`.
@@ -299,6 +333,8 @@ type RetiredTool struct {
 	Note string `json:"note"`
 	// The published comparisons with this tool, most recently updated first.
 	Comparisons []*Comparison `json:"comparisons"`
+	// The versions of the tool, newest first, including those as an active or retired tool.
+	Versions []*ToolVersion `json:"versions"`
 }
 
 func (RetiredTool) IsComparedTool() {}
@@ -441,6 +477,8 @@ type Tool struct {
 	History []*ToolMoment `json:"history"`
 	// The review as text chunks; null if the tool has none. Requires an API key.
 	Embeddings *EmbeddingsDocument `json:"embeddings,omitempty"`
+	// The versions of the tool, newest first, including those as an active or retired tool.
+	Versions []*ToolVersion `json:"versions"`
 }
 
 func (Tool) IsComparedTool() {}
@@ -552,6 +590,32 @@ type ToolPage struct {
 	Items []*Tool `json:"items"`
 	// The position of this page in the list.
 	Meta *PageInfoByNumber `json:"meta"`
+}
+
+// A tool as it was from one release to another.
+type ToolVersion struct {
+	// The first release with this version.
+	FirstRelease int `json:"firstRelease"`
+	// The last release with this version; null if the newest release has it.
+	LastRelease *int `json:"lastRelease,omitempty"`
+	// When the first of these releases was published.
+	PublishedAt time.Time `json:"publishedAt"`
+	// What made it a new version: `tool_created`, `tool_updated` or `tool_retired`.
+	Type ChangeType `json:"type"`
+	// The names of the changed fields in the REST API; empty unless the tool was updated.
+	Fields []string `json:"fields"`
+	// The tool before, as in the REST API; null for the first version.
+	Before json.RawMessage `json:"before,omitempty"`
+	// The tool in this version, as in the REST API.
+	After json.RawMessage `json:"after"`
+}
+
+// The versions of a tool.
+type ToolVersions struct {
+	// The slug of the tool.
+	Slug string `json:"slug"`
+	// The versions, newest first.
+	Versions []*ToolVersion `json:"versions"`
 }
 
 // The orders of changes.

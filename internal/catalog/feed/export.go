@@ -17,18 +17,19 @@ import (
 	"palmares/internal/core/store"
 )
 
-// Export writes the catalog as a feed, each type in the order of its slugs:
-// the same catalog gives the same bytes on every database.
-func Export(ctx context.Context, s *store.Store, w io.Writer) error {
-	return s.Snapshot(ctx, func(tx *ent.Tx, release *ent.Release) error {
+// Export writes a release of the catalog as a feed, the newest if asOf is 0, each
+// type in the order of its slugs: the same catalog gives the same bytes on every
+// database.
+func Export(ctx context.Context, s *store.Store, w io.Writer, asOf int) error {
+	return s.Snapshot(ctx, asOf, func(ctx context.Context, release *ent.Release) error {
 		if release == nil {
 			return ErrEmptyCatalog
 		}
 		out := NewWriter(w, release.FeedDate)
-		for _, part := range []func(context.Context, *ent.Tx, *Writer) error{
+		for _, part := range []func(context.Context, *ent.Client, *Writer) error{
 			exportCategories, exportTools, exportComparisons, exportRetired,
 		} {
-			if err := part(ctx, tx, out); err != nil {
+			if err := part(ctx, s.Read, out); err != nil {
 				return err
 			}
 		}
@@ -36,17 +37,17 @@ func Export(ctx context.Context, s *store.Store, w io.Writer) error {
 	})
 }
 
-func exportCategories(ctx context.Context, tx *ent.Tx, out *Writer) error {
-	rows, err := tx.Category.Query().Order(category.ByID()).All(ctx)
+func exportCategories(ctx context.Context, db *ent.Client, out *Writer) error {
+	rows, err := db.Category.Query().Order(category.ByID()).All(ctx)
 	for _, row := range rows {
 		out.Write(record.FromRow[Category](row))
 	}
 	return err
 }
 
-func exportTools(ctx context.Context, tx *ent.Tx, out *Writer) error {
+func exportTools(ctx context.Context, db *ent.Client, out *Writer) error {
 	return inPages(func(after string) ([]*ent.Tool, error) {
-		return tx.Tool.Query().Where(tool.RetiredAtIsNil(), tool.IDGT(after)).Order(tool.ByID()).Limit(pageSize).
+		return db.Tool.Query().Where(tool.RetiredAtIsNil(), tool.IDGT(after)).Order(tool.ByID()).Limit(pageSize).
 			WithSections(func(q *ent.SectionQuery) { q.Order(section.ByPosition()) }).
 			WithPriceChanges(func(q *ent.PriceChangeQuery) {
 				q.Order(pricechange.ByChangedAt(entsql.OrderDesc()), pricechange.ByID(entsql.OrderDesc()))
@@ -65,18 +66,18 @@ func exportTools(ctx context.Context, tx *ent.Tx, out *Writer) error {
 	})
 }
 
-func exportComparisons(ctx context.Context, tx *ent.Tx, out *Writer) error {
+func exportComparisons(ctx context.Context, db *ent.Client, out *Writer) error {
 	return inPages(func(after string) ([]*ent.Comparison, error) {
-		return tx.Comparison.Query().Where(comparison.IDGT(after)).Order(comparison.ByID()).Limit(pageSize).All(ctx)
+		return db.Comparison.Query().Where(comparison.IDGT(after)).Order(comparison.ByID()).Limit(pageSize).All(ctx)
 	}, func(row *ent.Comparison) string {
 		out.Write(record.FromRow[Comparison](row))
 		return row.ID
 	})
 }
 
-func exportRetired(ctx context.Context, tx *ent.Tx, out *Writer) error {
+func exportRetired(ctx context.Context, db *ent.Client, out *Writer) error {
 	return inPages(func(after string) ([]*ent.Tool, error) {
-		return tx.Tool.Query().Where(tool.RetiredAtNotNil(), tool.IDGT(after)).Order(tool.ByID()).Limit(pageSize).All(ctx)
+		return db.Tool.Query().Where(tool.RetiredAtNotNil(), tool.IDGT(after)).Order(tool.ByID()).Limit(pageSize).All(ctx)
 	}, func(row *ent.Tool) string {
 		out.Write(record.FromRow[Retired](row))
 		return row.ID

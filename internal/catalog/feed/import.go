@@ -59,7 +59,11 @@ func Import(ctx context.Context, s *store.Store, feed io.ReadSeeker, opts Option
 				return err
 			}
 		}
-		pub := &publication{tx: tx, feed: in, snap: snap, stored: stored, report: report, formerNames: map[string]string{}}
+		pub := &publication{tx: tx, dialect: s.Dialect(), feed: in, snap: snap, stored: stored, report: report, formerNames: map[string]string{}}
+		pub.number, pub.historyFrom = 1, 1
+		if stored.release != nil {
+			pub.number, pub.historyFrom = stored.release.ID+1, stored.release.HistoryFrom
+		}
 		if err := pub.run(ctx); err != nil {
 			return err
 		}
@@ -72,7 +76,7 @@ func Import(ctx context.Context, s *store.Store, feed io.ReadSeeker, opts Option
 		if err := s.Analyze(ctx, tx); err != nil {
 			return err
 		}
-		if err := pub.indexForSearch(ctx, s.Dialect()); err != nil {
+		if err := pub.indexForSearch(ctx); err != nil {
 			return err
 		}
 		if err := s.SyncSequence(ctx, tx, journalentry.Table); err != nil {
@@ -89,6 +93,9 @@ func Import(ctx context.Context, s *store.Store, feed io.ReadSeeker, opts Option
 // publication is an import inside its transaction.
 type publication struct {
 	tx          *ent.Tx
+	dialect     string
+	number      int // of the release
+	historyFrom int // the oldest release that can be read
 	feed        *source
 	snap        *snapshot
 	stored      *catalog
@@ -140,19 +147,15 @@ func (p *publication) createRelease(ctx context.Context) error {
 	if p.journal != nil {
 		return nil
 	}
-	number := 1
-	if p.stored.release != nil {
-		number = p.stored.release.ID + 1
-	}
-	err := p.tx.Release.Create().SetID(number).SetFeedDate(p.snap.header.UpdatedAt).
+	err := p.tx.Release.Create().SetID(p.number).SetHistoryFrom(p.historyFrom).SetFeedDate(p.snap.header.UpdatedAt).
 		SetToolsTotal(p.snap.active.tools).SetToolsTested(p.snap.active.tested).SetNillableToolsAvgScore(p.snap.active.mean()).
 		SetToolsRetired(p.snap.retired).SetComparisonsTotal(p.snap.published).
 		Exec(ctx)
 	if err != nil {
-		return fmt.Errorf("create release %d: %w", number, err)
+		return fmt.Errorf("create release %d: %w", p.number, err)
 	}
-	p.report.Release = number
-	p.journal = journal.NewWriter(p.tx, number)
+	p.report.Release = p.number
+	p.journal = journal.NewWriter(p.tx, p.number)
 	return nil
 }
 

@@ -56,7 +56,7 @@ func publish(t *testing.T, s *store.Store, data []byte, opts ...feed.Options) *f
 func export(t *testing.T, s *store.Store) string {
 	t.Helper()
 	var buf bytes.Buffer
-	if err := feed.Export(t.Context(), s, &buf); err != nil {
+	if err := feed.Export(t.Context(), s, &buf, 0); err != nil {
 		t.Fatal(err)
 	}
 	return buf.String()

@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -13,6 +14,7 @@ import (
 	"palmares/ent/tool"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/record"
+	"palmares/internal/core/store"
 )
 
 // inBatches calls do with at most size items at a time.
@@ -23,6 +25,11 @@ func inBatches[T any](items []T, size int, do func([]T) error) error {
 		}
 	}
 	return nil
+}
+
+// archive copies rows to the history before they change.
+func (p *publication) archive(ctx context.Context, table store.Versioned, slugs []string) error {
+	return table.Archive(ctx, p.tx, p.dialect, p.number, slugs)
 }
 
 // storedRows reads the rows of those records that the catalog already has.
@@ -63,6 +70,7 @@ func replace(key string, columns []string) []entsql.ConflictOption {
 // changed has no journal entry.
 func (p *publication) writeCategories(ctx context.Context) error {
 	var rows []*ent.CategoryCreate
+	var slugs []string
 	for _, slug := range sortedKeys(p.snap.categories) {
 		line, stored := p.snap.categories[slug], p.stored.categories[slug]
 		entry := journal.Entry{Slug: slug, After: record.Summary(line.category)}
@@ -84,10 +92,13 @@ func (p *publication) writeCategories(ctx context.Context) error {
 				return err
 			}
 		}
-		row := p.tx.Category.Create().SetID(slug).SetFingerprint(line.fingerprint).
+		row := p.tx.Category.Create().SetID(slug).SetFingerprint(line.fingerprint).SetSinceRelease(p.number).
 			SetToolCount(line.stats.tools).SetNillableAvgScore(line.stats.mean())
 		record.ToRow(row.Mutation(), line.category)
-		rows = append(rows, row)
+		rows, slugs = append(rows, row), append(slugs, slug)
+	}
+	if err := p.archive(ctx, store.Categories, slugs); err != nil {
+		return err
 	}
 	return inBatches(rows, batchSize, func(rows []*ent.CategoryCreate) error {
 		return p.tx.Category.CreateBulk(rows...).OnConflict(replace(category.FieldID, category.Columns)...).Exec(ctx)
@@ -102,6 +113,9 @@ func (p *publication) removeCategories(ctx context.Context) error {
 			if err := p.record(ctx, entry); err != nil {
 				return err
 			}
+		}
+		if err := p.archive(ctx, store.Categories, slugs); err != nil {
+			return err
 		}
 		_, err := p.tx.Category.Delete().Where(category.IDIn(slugs...)).Exec(ctx)
 		return err
@@ -130,7 +144,7 @@ func (p *publication) writeComparisonBatch(ctx context.Context, records []record
 	rows := make([]*ent.ComparisonCreate, len(records))
 	for i, rec := range records {
 		slug := rec.RecordSlug()
-		rows[i] = p.tx.Comparison.Create().SetID(slug).SetFingerprint(p.snap.comparisons[slug].fingerprint)
+		rows[i] = p.tx.Comparison.Create().SetID(slug).SetFingerprint(p.snap.comparisons[slug].fingerprint).SetSinceRelease(p.number)
 		record.ToRow(rows[i].Mutation(), rec)
 		changes[i] = comparisonChange{kind: journal.ComparisonCreated, after: rec.(*Comparison)}
 		if was := before[slug]; was == nil {
@@ -141,6 +155,9 @@ func (p *publication) writeComparisonBatch(ctx context.Context, records []record
 		}
 	}
 	if err := p.recordComparisons(ctx, changes); err != nil {
+		return err
+	}
+	if err := p.archive(ctx, store.Comparisons, slices.Collect(maps.Keys(before))); err != nil {
 		return err
 	}
 	return p.tx.Comparison.CreateBulk(rows...).OnConflict(replace(comparison.FieldID, comparison.Columns)...).Exec(ctx)
@@ -158,6 +175,9 @@ func (p *publication) removeComparisons(ctx context.Context) error {
 			changes = append(changes, comparisonChange{kind: journal.ComparisonRemoved, before: record.FromRow[Comparison](row)})
 		}
 		if err := p.recordComparisons(ctx, changes); err != nil {
+			return err
+		}
+		if err := p.archive(ctx, store.Comparisons, slugs); err != nil {
 			return err
 		}
 		_, err = p.tx.Comparison.Delete().Where(comparison.IDIn(slugs...)).Exec(ctx)

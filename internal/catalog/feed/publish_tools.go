@@ -13,6 +13,7 @@ import (
 	"palmares/internal/catalog/journal"
 	"palmares/internal/catalog/record"
 	"palmares/internal/catalog/search"
+	"palmares/internal/core/store"
 	"palmares/internal/core/text"
 )
 
@@ -54,10 +55,21 @@ func (p *publication) writeToolBatch(ctx context.Context, records []record.Recor
 			return err
 		}
 	}
+	var written []string
+	for _, row := range batch.rows {
+		slug, _ := row.Mutation().ID()
+		written = append(written, slug)
+	}
+	if err := p.archive(ctx, store.Tools, written); err != nil {
+		return err
+	}
 	if err := p.tx.Tool.CreateBulk(batch.rows...).OnConflict(replace(tool.FieldID, tool.Columns)...).Exec(ctx); err != nil {
 		return err
 	}
 	if len(batch.outdated) > 0 {
+		if err := p.archive(ctx, store.Sections, batch.outdated); err != nil {
+			return err
+		}
 		if _, err := p.tx.Section.Delete().Where(section.ToolSlugIn(batch.outdated...)).Exec(ctx); err != nil {
 			return err
 		}
@@ -101,7 +113,7 @@ func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *Tool) er
 		}
 	}
 	for _, price := range prices {
-		row := p.tx.PriceChange.Create().SetToolSlug(t.Slug).SetDigest(price.Digest())
+		row := p.tx.PriceChange.Create().SetToolSlug(t.Slug).SetDigest(price.Digest()).SetSinceRelease(p.number)
 		record.ToRow(row.Mutation(), &price)
 		batch.prices = append(batch.prices, row)
 	}
@@ -118,7 +130,7 @@ func (p *publication) addTool(ctx context.Context, batch *toolBatch, t *Tool) er
 			batch.outdated = append(batch.outdated, t.Slug)
 		}
 		for position, s := range t.Sections {
-			row := p.tx.Section.Create().SetToolSlug(t.Slug).SetPosition(position)
+			row := p.tx.Section.Create().SetToolSlug(t.Slug).SetPosition(position).SetSinceRelease(p.number)
 			record.ToRow(row.Mutation(), &s)
 			batch.sections = append(batch.sections, row)
 		}
@@ -164,7 +176,7 @@ const maxNameKey = 400
 // newToolRow sets the columns that active and retired tools have.
 func (p *publication) newToolRow(rec record.Record, name string, score *float64) *ent.ToolCreate {
 	row := p.tx.Tool.Create().SetID(rec.RecordSlug()).SetNameKey(text.SortKey(name, maxNameKey)).
-		SetUntested(score == nil).SetFingerprint(p.snap.tools[rec.RecordSlug()].fingerprint)
+		SetUntested(score == nil).SetFingerprint(p.snap.tools[rec.RecordSlug()].fingerprint).SetSinceRelease(p.number)
 	record.ToRow(row.Mutation(), rec)
 	return row
 }
@@ -218,6 +230,11 @@ func (p *publication) removeTools(ctx context.Context) error {
 				return err
 			}
 		}
+		for _, table := range []store.Versioned{store.Tools, store.Sections, store.PriceChanges} {
+			if err := p.archive(ctx, table, slugs); err != nil {
+				return err
+			}
+		}
 		_, err = p.tx.Tool.Delete().Where(tool.IDIn(slugs...)).Exec(ctx)
 		return err
 	})
@@ -225,7 +242,7 @@ func (p *publication) removeTools(ctx context.Context) error {
 
 // indexForSearch updates the search index of tools that changed, and of all
 // tools in a category with a new label.
-func (p *publication) indexForSearch(ctx context.Context, dialect string) error {
+func (p *publication) indexForSearch(ctx context.Context) error {
 	slugs := missingFrom(p.snap.tools, p.stored.tools)
 	for slug, line := range p.snap.tools {
 		category := p.stored.categories[line.category]
@@ -234,7 +251,7 @@ func (p *publication) indexForSearch(ctx context.Context, dialect string) error 
 		}
 	}
 	slices.Sort(slugs)
-	return search.Update(ctx, p.tx, dialect, slugs)
+	return search.Update(ctx, p.tx, p.dialect, p.number, slugs)
 }
 
 // updateEmbeddings records which embeddings documents changed. It also marks
@@ -272,7 +289,10 @@ func (p *publication) updateEmbeddings(ctx context.Context) error {
 		marked[entry.After != nil] = append(marked[entry.After != nil], slug)
 	}
 	for member, slugs := range marked {
-		if err := p.tx.Tool.Update().Where(tool.IDIn(slugs...)).SetInEmbeddings(member).Exec(ctx); err != nil {
+		if err := p.archive(ctx, store.Tools, slugs); err != nil {
+			return err
+		}
+		if err := p.tx.Tool.Update().Where(tool.IDIn(slugs...)).SetInEmbeddings(member).SetSinceRelease(p.number).Exec(ctx); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
 
 	"palmares/ent/category"
@@ -33,18 +34,18 @@ func contents(t *testing.T, s *store.Store) string {
 	for _, row := range s.Read.Tool.Query().Order(tool.ByNameKey(), tool.ByID()).AllX(t.Context()) {
 		fmt.Fprintln(&all, row.ID, row.NameKey, row.Untested, row.PriceAmount, row.PricePeriod, row.SectionsHash, row.InEmbeddings)
 	}
-	words, err := s.Read.QueryContext(t.Context(), "SELECT word, tools FROM search_words ORDER BY word")
+	words := map[string]string{dialect.SQLite: "words", dialect.Postgres: "array_to_string(tsvector_to_array(words), ' ')"}[s.Dialect()]
+	rows, err := s.Read.QueryContext(t.Context(), "SELECT slug, "+words+" FROM tool_search WHERE until_release = 2147483647 ORDER BY slug")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer words.Close()
-	for words.Next() {
-		var word string
-		var tools int
-		if err := words.Scan(&word, &tools); err != nil {
+	defer rows.Close()
+	for rows.Next() {
+		var slug, words string
+		if err := rows.Scan(&slug, &words); err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintln(&all, word, tools)
+		fmt.Fprintln(&all, slug, words)
 	}
 	return all.String()
 }

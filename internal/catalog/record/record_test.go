@@ -52,10 +52,10 @@ func TestInvalidDeclarations(t *testing.T) {
 // derived lists the columns that an import sets without a field of their own.
 var derived = map[reflect.Type][]string{
 	reflect.TypeFor[ent.Tool](): {
-		"name_key", "untested", "price_amount", "price_period", "sections_hash", "history_hash", "in_embeddings", "fingerprint",
+		"name_key", "untested", "price_amount", "price_period", "sections_hash", "history_hash", "in_embeddings", "fingerprint", "since_release",
 	},
-	reflect.TypeFor[ent.Category]():   {"tool_count", "avg_score", "fingerprint"},
-	reflect.TypeFor[ent.Comparison](): {"fingerprint"},
+	reflect.TypeFor[ent.Category]():   {"tool_count", "avg_score", "fingerprint", "since_release"},
+	reflect.TypeFor[ent.Comparison](): {"fingerprint", "since_release"},
 }
 
 // A column that is added to ent/schema needs a field, or it would stay empty.

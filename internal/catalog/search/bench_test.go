@@ -106,9 +106,9 @@ func BenchmarkFind(b *testing.B) {
 
 func load(b *testing.B, s *store.Store, do func(context.Context, *search.Index) error) error {
 	b.Helper()
-	return s.WithRelease(b.Context(), func(ctx context.Context, _ *ent.Release) error {
+	return s.WithRelease(b.Context(), func(ctx context.Context, release *ent.Release) error {
 		n := 0
-		index, err := search.Load(ctx, s, s.Dialect(), func(string) (int, bool) { n++; return n - 1, true })
+		index, err := search.Load(ctx, s, s.Dialect(), release.ID, func(string) (int, bool) { n++; return n - 1, true })
 		if err != nil {
 			return err
 		}

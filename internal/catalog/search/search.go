@@ -10,7 +10,6 @@ package search
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -47,10 +46,11 @@ type Index struct {
 }
 
 // Load reads the index of a release. position returns where the caller has a
-// tool, and whether it has it.
-func Load(ctx context.Context, db Querier, dialectName string, position func(slug string) (int, bool)) (*Index, error) {
+// tool, and whether it has it. The vocabulary is that of all releases: words
+// that only others have find no tools.
+func Load(ctx context.Context, db Querier, dialectName string, release int, position func(slug string) (int, bool)) (*Index, error) {
 	x := &Index{dialect: dialectName}
-	tools, err := selectText(ctx, db, "SELECT string_agg(id || ' ' || slug, ' ') FROM tool_search")
+	tools, err := selectText(ctx, db, "SELECT string_agg(id || ' ' || slug, ' ') FROM tool_search WHERE since_release <= $1 AND until_release > $1", release)
 	if err != nil {
 		return nil, err
 	}
@@ -143,12 +143,13 @@ func (x *Index) run(ctx context.Context, db Querier, groups [][]prefix) ([]int, 
 	found := make([]int, 0, strings.Count(ids, " ")+1)
 	for id := range strings.SplitSeq(ids, " ") {
 		n, err := strconv.Atoi(id)
-		if err != nil || n >= len(x.positions) {
-			return nil, errors.Join(errors.New("the search index is of another release"), err)
+		if err != nil {
+			return nil, fmt.Errorf("read the search index: %w", err)
 		}
-		if at := x.positions[n]; at >= 0 {
-			found = append(found, at)
+		if n >= len(x.positions) || x.positions[n] < 0 {
+			continue // of another release
 		}
+		found = append(found, x.positions[n])
 	}
 	return found, nil
 }

@@ -32,24 +32,33 @@ func publish(t *testing.T, s *store.Store, data []byte) {
 func find(t *testing.T, s *store.Store, query string) []string {
 	t.Helper()
 	var found []string
-	err := s.WithRelease(t.Context(), func(ctx context.Context, _ *ent.Release) error {
-		found = nil
-		var slugs []string
-		index, err := search.Load(ctx, s, s.Dialect(), func(slug string) (int, bool) {
-			slugs = append(slugs, slug)
-			return len(slugs) - 1, true
-		})
-		if err != nil {
-			return err
-		}
-		positions, err := index.Find(ctx, s, text.Words(query))
-		for _, at := range positions {
-			found = append(found, slugs[at])
-		}
-		return err
+	err := s.WithRelease(t.Context(), func(ctx context.Context, release *ent.Release) error {
+		found = findIn(ctx, t, s, release.ID, query)
+		return nil
 	})
 	if err != nil {
 		t.Fatalf("%.80q: %v", query, err)
+	}
+	return found
+}
+
+// findIn is find in a release.
+func findIn(ctx context.Context, t *testing.T, s *store.Store, release int, query string) (found []string) {
+	t.Helper()
+	var slugs []string
+	index, err := search.Load(ctx, s, s.Dialect(), release, func(slug string) (int, bool) {
+		slugs = append(slugs, slug)
+		return len(slugs) - 1, true
+	})
+	if err != nil {
+		t.Fatalf("%.80q: %v", query, err)
+	}
+	positions, err := index.Find(ctx, s, text.Words(query))
+	if err != nil {
+		t.Fatalf("%.80q: %v", query, err)
+	}
+	for _, at := range positions {
+		found = append(found, slugs[at])
 	}
 	slices.Sort(found)
 	return found
@@ -170,7 +179,7 @@ func TestFind(t *testing.T) {
 
 func TestTooManyWords(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		index, err := search.Load(t.Context(), s, s.Dialect(), nil)
+		index, err := search.Load(t.Context(), s, s.Dialect(), 1, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -355,23 +364,42 @@ func (m *model) query() string {
 func TestIndexFollowsTheCatalog(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		m := &model{rand.New(rand.NewPCG(7, 7)), map[string]string{"code": "Code", "voix": "Voix"}, map[string]*feed.Tool{}, map[string]bool{}}
+		indexed, vocabulary := map[string]string{}, map[string]int{} // every version of a tool counts
+		found := map[int]map[string][]string{}                       // by revision and query
 		for revision := 1; revision <= 12; revision++ {
 			m.change()
 			publish(t, s, m.feed(revision))
+			found[revision] = map[string][]string{}
 			for range 25 {
 				query := m.query()
-				if got, want := find(t, s, query), m.find(query); !slices.Equal(got, want) {
-					t.Fatalf("revision %d, %q: got %q, want %q", revision, query, got, want)
+				found[revision][query] = find(t, s, query)
+				if want := m.find(query); !slices.Equal(found[revision][query], want) {
+					t.Fatalf("revision %d, %q: got %q, want %q", revision, query, found[revision][query], want)
 				}
 			}
-			tools := map[string]int{}
-			for _, tool := range m.tools {
-				for _, word := range slices.Compact(slices.Sorted(slices.Values(m.words(tool)))) {
-					tools[word]++
+			for slug := range indexed {
+				if m.tools[slug] == nil {
+					delete(indexed, slug)
 				}
 			}
-			if got := storedWords(t, s); !maps.Equal(got, tools) {
-				t.Fatalf("revision %d, vocabulary: got %v, want %v", revision, got, tools)
+			for slug, tool := range m.tools {
+				words := slices.Compact(slices.Sorted(slices.Values(m.words(tool))))
+				if text := strings.Join(words, " "); indexed[slug] != text {
+					indexed[slug] = text
+					for _, word := range words {
+						vocabulary[word]++
+					}
+				}
+			}
+			if got := storedWords(t, s); !maps.Equal(got, vocabulary) {
+				t.Fatalf("revision %d, vocabulary: got %v, want %v", revision, got, vocabulary)
+			}
+		}
+		for revision, queries := range found {
+			for query, want := range queries {
+				if got := findIn(t.Context(), t, s, revision, query); !slices.Equal(got, want) {
+					t.Errorf("as of revision %d, %q: got %q, want %q", revision, query, got, want)
+				}
 			}
 		}
 	})

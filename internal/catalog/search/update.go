@@ -21,7 +21,13 @@ func Fill(ctx context.Context, s *store.Store) error {
 	if empty, err := isEmpty(ctx, s.Current()); err != nil || !empty {
 		return err
 	}
-	return s.Exclusive(ctx, func(tx *ent.Tx) error { return Update(ctx, tx, s.Dialect(), nil) })
+	return s.Exclusive(ctx, func(tx *ent.Tx) error {
+		release, err := store.NewestRelease(ctx, tx.Release)
+		if err != nil || release == nil {
+			return err
+		}
+		return Update(ctx, tx, s.Dialect(), release.ID, nil)
+	})
 }
 
 // querier is what a client and a transaction have in common.
@@ -41,9 +47,10 @@ const (
 	wordBatch = 5000 // words of the vocabulary
 )
 
-// Update indexes tools as they are now stored: new, changed, retired and removed
-// ones. If the index is still empty, it indexes all tools.
-func Update(ctx context.Context, tx *ent.Tx, dialectName string, slugs []string) error {
+// Update indexes tools as a release has stored them: new, changed, retired and
+// removed ones. What earlier releases had stays in the index. If the index is
+// still empty, it indexes all tools.
+func Update(ctx context.Context, tx *ent.Tx, dialectName string, release int, slugs []string) error {
 	empty, err := isEmpty(ctx, tx)
 	if err != nil {
 		return err
@@ -60,7 +67,7 @@ func Update(ctx context.Context, tx *ent.Tx, dialectName string, slugs []string)
 			return err
 		}
 	}
-	u := &update{tx: tx, sql: statements[dialectName], counts: map[string]int{}}
+	u := &update{tx: tx, sql: statements[dialectName], release: release, counts: map[string]int{}}
 	err = scanRows(ctx, tx, func(rows *sql.Rows) error { return rows.Scan(&u.lastID) }, "SELECT coalesce(max(id), 0) FROM tool_search")
 	if err != nil {
 		return err
@@ -82,15 +89,17 @@ func Update(ctx context.Context, tx *ent.Tx, dialectName string, slugs []string)
 type update struct {
 	tx      *ent.Tx
 	sql     updateStatements
+	release int
 	lastID  int
 	written int            // tools
-	counts  map[string]int // by how many tools more, or less, each word has
+	counts  map[string]int // in how many of the added rows each word is
 }
 
 // updateStatements are the statements of one database. All but merge take a JSON
-// array, because the SQLite driver is slow with many parameters.
+// array, because the SQLite driver is slow with many parameters. save and end
+// also take the release.
 type updateStatements struct {
-	texts, save, remove, count string
+	texts, save, end, count string
 	// merge does what the database would do later, and what slows down searches
 	// until then. It is worth its time from this percentage of changed tools.
 	merge     string
@@ -103,15 +112,15 @@ const texts = `SELECT list.slug, t.name || ' ' || coalesce(t.domain, '') || ' ' 
 		coalesce((SELECT string_agg(s.text, ' ') FROM sections s WHERE s.tool_slug = t.slug), ''), i.id, `
 
 const joins = ` LEFT JOIN tools t ON t.slug = list.slug AND t.retired_at IS NULL
-		LEFT JOIN categories c ON c.slug = t.category_slug LEFT JOIN tool_search i ON i.slug = list.slug`
+		LEFT JOIN categories c ON c.slug = t.category_slug
+		LEFT JOIN tool_search i ON i.slug = list.slug AND i.until_release = 2147483647`
 
 var statements = map[string]updateStatements{
 	dialect.Postgres: {
 		texts: texts + `array_to_string(tsvector_to_array(i.words), ' ') FROM json_array_elements_text($1::json) AS list (slug)` + joins,
-		save: `INSERT INTO tool_search (id, slug, words)
-			SELECT (item->>0)::integer, item->>1, array_to_tsvector(string_to_array(item->>2, ' ')) FROM json_array_elements($1::json) AS list (item)
-			ON CONFLICT (id) DO UPDATE SET words = excluded.words`,
-		remove: `DELETE FROM tool_search WHERE id IN (SELECT value::integer FROM json_array_elements_text($1::json))`,
+		save: `INSERT INTO tool_search (id, slug, words, since_release)
+			SELECT (item->>0)::integer, item->>1, array_to_tsvector(string_to_array(item->>2, ' ')), $2 FROM json_array_elements($1::json) AS list (item)`,
+		end: `UPDATE tool_search SET until_release = $2 WHERE id IN (SELECT value::integer FROM json_array_elements_text($1::json))`,
 		count: `INSERT INTO search_words (word, tools) SELECT item->>0, (item->>1)::integer FROM json_array_elements($1::json) AS list (item)
 			ON CONFLICT (word) DO UPDATE SET tools = search_words.tools + excluded.tools`,
 		// Only the index's owner may call the function.
@@ -119,9 +128,8 @@ var statements = map[string]updateStatements{
 	},
 	dialect.SQLite: {
 		texts: texts + `i.words FROM (SELECT value AS slug FROM json_each($1)) list` + joins,
-		save: `INSERT INTO tool_search (id, slug, words) SELECT value->>0, value->>1, value->>2 FROM json_each($1) WHERE true
-			ON CONFLICT (id) DO UPDATE SET words = excluded.words`,
-		remove: `DELETE FROM tool_search WHERE id IN (SELECT value FROM json_each($1))`,
+		save:  `INSERT INTO tool_search (id, slug, words, since_release) SELECT value->>0, value->>1, value->>2, $2 FROM json_each($1)`,
+		end:   `UPDATE tool_search SET until_release = $2 WHERE id IN (SELECT value FROM json_each($1))`,
 		count: `INSERT INTO search_words (word, tools) SELECT value->>0, value->>1 FROM json_each($1) WHERE true
 			ON CONFLICT (word) DO UPDATE SET tools = search_words.tools + excluded.tools`,
 		merge: `INSERT INTO tool_search_index (tool_search_index) VALUES ('optimize')`, mergeFrom: 10,
@@ -129,7 +137,7 @@ var statements = map[string]updateStatements{
 }
 
 func (u *update) indexTools(ctx context.Context, slugs []string) error {
-	var saved, removed []any
+	var saved, ended []any
 	err := scanRows(ctx, u.tx, func(rows *sql.Rows) error {
 		var slug string
 		var content, indexed sql.NullString
@@ -137,37 +145,34 @@ func (u *update) indexTools(ctx context.Context, slugs []string) error {
 		if err := rows.Scan(&slug, &content, &id, &indexed); err != nil {
 			return err
 		}
-		before, after := strings.Fields(indexed.String), distinct(text.Words(content.String))
-		for _, word := range before {
-			u.counts[word]--
+		after := distinct(text.Words(content.String))
+		if content.Valid && id.Valid && slices.Equal(distinct(strings.Fields(indexed.String)), after) {
+			return nil
 		}
-		for _, word := range after {
-			u.counts[word]++
+		if id.Valid {
+			ended = append(ended, id.Int64)
 		}
-		switch {
-		case !content.Valid && id.Valid:
-			removed = append(removed, id.Int64)
-		case content.Valid && !id.Valid:
+		if content.Valid {
 			u.lastID++
 			saved = append(saved, []any{u.lastID, slug, strings.Join(after, " ")})
-		case content.Valid && !slices.Equal(distinct(before), after):
-			saved = append(saved, []any{id.Int64, slug, strings.Join(after, " ")})
+			for _, word := range after {
+				u.counts[word]++
+			}
 		}
 		return nil
 	}, u.sql.texts, toJSON(slugs))
 	if err != nil {
 		return err
 	}
-	u.written += len(saved) + len(removed)
-	if err := u.exec(ctx, u.sql.save, saved); err != nil {
+	u.written += len(saved)
+	if err := u.exec(ctx, u.sql.end, ended, u.release); err != nil {
 		return err
 	}
-	return u.exec(ctx, u.sql.remove, removed)
+	return u.exec(ctx, u.sql.save, saved, u.release)
 }
 
 // countWords updates the vocabulary.
 func (u *update) countWords(ctx context.Context) error {
-	maps.DeleteFunc(u.counts, func(_ string, change int) bool { return change == 0 })
 	for words := range slices.Chunk(slices.Sorted(maps.Keys(u.counts)), wordBatch) {
 		rows := make([]any, len(words))
 		for i, word := range words {
@@ -177,15 +182,14 @@ func (u *update) countWords(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err := u.tx.ExecContext(ctx, "DELETE FROM search_words WHERE tools = 0")
-	return err
+	return nil
 }
 
-func (u *update) exec(ctx context.Context, statement string, rows []any) error {
+func (u *update) exec(ctx context.Context, statement string, rows []any, args ...any) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	_, err := u.tx.ExecContext(ctx, statement, toJSON(rows))
+	_, err := u.tx.ExecContext(ctx, statement, append([]any{toJSON(rows)}, args...)...)
 	return err
 }
 

@@ -36,6 +36,11 @@ func (s *Store) WithRelease(ctx context.Context, read func(context.Context, *ent
 			return explain(err)
 		}
 	}
+	return s.inTransaction(ctx, read)
+}
+
+// inTransaction runs read in a transaction of the replica, or else the primary.
+func (s *Store) inTransaction(ctx context.Context, read func(context.Context, *ent.Release) error) error {
 	if s.replica == nil {
 		return explain(s.readingIn(ctx, s.reader, read))
 	}
@@ -47,6 +52,22 @@ func (s *Store) WithRelease(ctx context.Context, read func(context.Context, *ent
 	}
 	return explain(s.readingIn(ctx, s.replica.primary, read))
 }
+
+// WithEarlierRelease is WithRelease for a release that is not the newest. What it
+// had never changes, so read only needs a transaction if it reads the database:
+// then it runs again in one.
+func (s *Store) WithEarlierRelease(ctx context.Context, earlier *ent.Release, read func(context.Context) error) error {
+	err := read(context.WithValue(ctx, readingKey{}, &readingState{earlier: earlier.ID}))
+	if !errors.Is(err, ErrNeedsTransaction) {
+		return explain(err)
+	}
+	return s.inTransaction(ctx, func(ctx context.Context, newest *ent.Release) error {
+		return s.inEarlier(ctx, earlier.ID, newest, read)
+	})
+}
+
+// ErrNoRelease is the error for a release that does not exist, or no longer.
+var ErrNoRelease = errors.New("there is no such release")
 
 var errLags = errors.New("the replica does not have the release yet")
 
@@ -75,37 +96,39 @@ func (s *Store) snapshotOptions() *sql.TxOptions {
 	return &sql.TxOptions{ReadOnly: true, Isolation: s.isolation(sql.LevelRepeatableRead)}
 }
 
-// Snapshot runs read in a transaction that sees one release of the catalog, or
-// nil before the first import.
-func (s *Store) Snapshot(ctx context.Context, read func(*ent.Tx, *ent.Release) error) error {
-	if s.replica != nil && !s.replica.skipped() {
-		started := false // read may have had effects, and must not run again
-		err := s.snapshotOf(ctx, s.Read, func(tx *ent.Tx, release *ent.Release) error {
-			if !s.sawOnReplica(release) {
-				return errLags
-			}
-			started = true
-			return read(tx, release)
-		})
-		if failed := s.replica.failed(ctx, err); started || !failed && !errors.Is(err, errLags) {
-			return explain(err)
-		}
+// Snapshot runs read once, in a transaction that sees one release: the newest, or
+// one with a number. The release is nil before the first import.
+func (s *Store) Snapshot(ctx context.Context, number int, read func(context.Context, *ent.Release) error) error {
+	var failed error
+	started := false // read may have had effects, and must not run again
+	once := func(ctx context.Context, release *ent.Release) error {
+		started, failed = true, read(ctx, release)
+		return failed
 	}
-	before := s.newest.Load()
-	return explain(s.snapshotOf(ctx, s.Current(), func(tx *ent.Tx, release *ent.Release) error {
-		s.saw(before, release)
-		return read(tx, release)
-	}))
+	return s.inTransaction(ctx, func(ctx context.Context, newest *ent.Release) error {
+		switch {
+		case started:
+			return failed
+		case number == 0 || newest != nil && number == newest.ID:
+			return once(ctx, newest)
+		}
+		return s.inEarlier(ctx, number, newest, func(ctx context.Context) error {
+			release, err := s.Read.Release.Get(ctx, number)
+			if err != nil {
+				return err
+			}
+			return once(ctx, release)
+		})
+	})
 }
 
-func (s *Store) snapshotOf(ctx context.Context, client *ent.Client, read func(*ent.Tx, *ent.Release) error) error {
-	return inTx(ctx, client, s.snapshotOptions(), func(tx *ent.Tx) error {
-		release, err := NewestRelease(ctx, tx.Release)
-		if err != nil {
-			return err
-		}
-		return read(tx, release)
-	})
+// inEarlier continues a reading in a transaction with an earlier release.
+func (s *Store) inEarlier(ctx context.Context, number int, newest *ent.Release, read func(context.Context) error) error {
+	if newest == nil || number >= newest.ID || number < newest.HistoryFrom {
+		return ErrNoRelease
+	}
+	state := ctx.Value(readingKey{}).(*readingState)
+	return read(context.WithValue(ctx, readingKey{}, &readingState{tx: state.tx, earlier: number}))
 }
 
 // Select runs a statement in a reading.
@@ -139,6 +162,7 @@ func (s *Store) checkRelease(ctx context.Context, w *witness) error {
 type readingState struct {
 	tx      *sql.Tx
 	witness *witness
+	earlier int // the number of the release, if it is not the newest
 }
 
 type readingKey struct{}
@@ -158,6 +182,12 @@ func (d *readDriver) Query(ctx context.Context, text string, args, v any) error 
 	values, also := args.([]any)
 	if !ok || !also {
 		return fmt.Errorf("cannot read with %T into %T", args, v)
+	}
+	if reading.earlier > 0 {
+		if reading.tx == nil {
+			return ErrNeedsTransaction
+		}
+		text = asOf(d.Dialect(), reading.earlier, text)
 	}
 	if reading.tx != nil {
 		found, err := reading.tx.QueryContext(ctx, text, values...)

@@ -63,9 +63,10 @@ func (s *Store) Watch(ctx context.Context, log *slog.Logger, seen func(*ent.Rele
 	}
 }
 
-// same reports whether two releases are one; restored backups reuse numbers.
+// same reports whether two releases are one, with the same history: restored
+// backups reuse numbers.
 func same(a, b *ent.Release) bool {
-	return a != nil && b != nil && a.ID == b.ID && a.ImportedAt.Equal(b.ImportedAt)
+	return a != nil && b != nil && a.ID == b.ID && a.ImportedAt.Equal(b.ImportedAt) && a.HistoryFrom == b.HistoryFrom
 }
 
 func (s *Store) poll(ctx context.Context) (*ent.Release, error) {

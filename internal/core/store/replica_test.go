@@ -42,7 +42,7 @@ func readingSees(t *testing.T, s *store.Store) (given int) {
 
 func snapshotSees(t *testing.T, s *store.Store) (given int) {
 	t.Helper()
-	if err := s.Snapshot(t.Context(), func(_ *ent.Tx, release *ent.Release) error {
+	if err := s.Snapshot(t.Context(), 0, func(_ context.Context, release *ent.Release) error {
 		given = number(release)
 		return nil
 	}); err != nil {

@@ -39,7 +39,7 @@ func TestMigrationToTheSearchIndex(t *testing.T) {
 			t.Errorf("got %d sections, want 1", n)
 		}
 		var slugs []string
-		index, err := search.Load(t.Context(), s, s.Dialect(), func(slug string) (int, bool) {
+		index, err := search.Load(t.Context(), s, s.Dialect(), 1, func(slug string) (int, bool) {
 			slugs = append(slugs, slug)
 			return len(slugs) - 1, true
 		})

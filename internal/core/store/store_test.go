@@ -190,10 +190,10 @@ func TestReadersSeeWholeStates(t *testing.T) {
 			t.Errorf("after: got %d categories and %v", count(), err)
 		}
 
-		err = s.Snapshot(t.Context(), func(tx *ent.Tx, _ *ent.Release) error {
-			before := tx.Category.Query().CountX(t.Context())
+		err = s.Snapshot(t.Context(), 0, func(ctx context.Context, _ *ent.Release) error {
+			before := s.Read.Category.Query().CountX(ctx)
 			s.Write.Category.Create().SetID("y").SetLabel("Y").SetFingerprint("").SaveX(t.Context())
-			if after := tx.Category.Query().CountX(t.Context()); after != before {
+			if after := s.Read.Category.Query().CountX(ctx); after != before {
 				t.Errorf("got %d categories later in a snapshot, want %d", after, before)
 			}
 			return nil

@@ -84,12 +84,12 @@ func (h *Handler) render(ctx context.Context, f feed) (_ *cache.Entry, shown int
 	defer cancel()
 	var events []*journal.Event
 	tools := map[string]*ent.Tool{}
-	err = h.config.Store.Snapshot(ctx, func(tx *ent.Tx, release *ent.Release) error {
+	err = h.config.Store.Snapshot(ctx, 0, func(ctx context.Context, release *ent.Release) error {
 		if release != nil {
 			shown = release.ID
 		}
 		// Page returns fewer entries if their texts are long, which is fine here.
-		if events, _, err = journal.Page(ctx, tx.JournalEntry, journal.Query{Types: f.types, NewestFirst: true, Limit: maxEntries}); err != nil {
+		if events, _, err = journal.Page(ctx, h.config.Store.Read.JournalEntry, journal.Query{Types: f.types, NewestFirst: true, Limit: maxEntries}); err != nil {
 			return err
 		}
 		var slugs []string
@@ -98,7 +98,7 @@ func (h *Handler) render(ctx context.Context, f feed) (_ *cache.Entry, shown int
 				slugs = append(slugs, event.Slug)
 			}
 		}
-		rows, err := tx.Tool.Query().Where(tool.IDIn(slugs...)).Select(tool.FieldID, tool.FieldName, tool.FieldCanonicalURL).All(ctx)
+		rows, err := h.config.Store.Read.Tool.Query().Where(tool.IDIn(slugs...)).Select(tool.FieldID, tool.FieldName, tool.FieldCanonicalURL).All(ctx)
 		for _, row := range rows {
 			tools[row.ID] = row
 		}

@@ -1,0 +1,239 @@
+package graph
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+
+	entsql "entgo.io/ent/dialect/sql"
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"palmares/ent"
+	"palmares/ent/journalentry"
+	"palmares/graph/model"
+	"palmares/internal/catalog/journal"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/params"
+	"palmares/internal/core/problem"
+	"palmares/internal/core/store"
+)
+
+// AsOf selects the release that an operation reads: the newest, one with a
+// number, or the newest of a day.
+type AsOf struct {
+	Release int
+	Date    string
+}
+
+func (a AsOf) isNewest() bool { return a == AsOf{} }
+
+// ParseAsOf reads a release number or a day.
+func ParseAsOf(text string) (AsOf, error) {
+	if number, err := strconv.Atoi(text); err == nil && strconv.Itoa(number) == text {
+		return AsOf{Release: number}, checkRelease("as_of", number)
+	}
+	if !isDay(text) {
+		return AsOf{}, problem.New(problem.BadInput, "as_of must be the number of a release or a day, YYYY-MM-DD (got %q).", text)
+	}
+	return AsOf{Date: text}, nil
+}
+
+// String returns the release as ParseAsOf reads it.
+func (a AsOf) String() string { return cmp.Or(a.Date, strconv.Itoa(a.Release)) }
+
+func isDay(text string) bool {
+	day, err := time.Parse(time.DateOnly, text)
+	return err == nil && day.Year() > 0
+}
+
+func checkRelease(name string, number int) error {
+	if number < 1 {
+		return problem.New(problem.BadInput, "%s must be at least 1 (got %d).", name, number)
+	}
+	return nil
+}
+
+const asOfDirective = "asOf"
+
+// asOfOperation returns what the @asOf directive of an operation selects.
+func asOfOperation(op *ast.OperationDefinition, variables map[string]any) (asOf AsOf, err error) {
+	directive := op.Directives.ForName(asOfDirective)
+	if directive == nil {
+		return asOf, nil
+	}
+	arguments := directive.ArgumentMap(variables)
+	release, hasRelease := wholeNumber(arguments["release"])
+	date, hasDate := arguments["date"].(string)
+	switch {
+	case hasRelease == hasDate:
+		return asOf, problem.New(problem.BadInput, "@asOf requires either release or date.")
+	case hasRelease:
+		return AsOf{Release: release}, checkRelease("@asOf(release:)", release)
+	case !isDay(date):
+		return asOf, problem.New(problem.BadInput, "@asOf(date:) must be a day, YYYY-MM-DD.")
+	}
+	return AsOf{Date: date}, nil
+}
+
+// resolve returns the release that is selected, among those up to the index's.
+func (x *catalogIndex) resolve(asOf AsOf) (*ent.Release, error) {
+	if asOf.isNewest() {
+		return x.release, nil
+	}
+	if x.release == nil {
+		return nil, problem.New(problem.NotFound, "There is no release yet.")
+	}
+	for _, release := range x.releases { // newest first
+		if release.ID < x.release.HistoryFrom {
+			break
+		}
+		if release.ID == asOf.Release || asOf.Date != "" && release.FeedDate <= asOf.Date {
+			return release, nil
+		}
+	}
+	oldest := x.releases[min(len(x.releases)-1, x.release.ID-x.release.HistoryFrom)]
+	return nil, problem.New(problem.NotFound, "There is no release %s that can be read: releases %d (%s) to %d (%s) can.",
+		asOf, oldest.ID, oldest.FeedDate, x.release.ID, x.release.FeedDate)
+}
+
+// earlierIndex returns the index of a release before the current one.
+func (e *Executor) earlierIndex(ctx context.Context, release *ent.Release) (*catalogIndex, error) {
+	key := cache.Key{Operation: strconv.Itoa(release.ID)}
+	if known, ok := e.earlier.Get(cache.Timeless, key); ok && known.isOf(release) {
+		return known, nil
+	}
+	if !store.InTransaction(ctx) {
+		return nil, store.ErrNeedsTransaction
+	}
+	unlock, err := e.lockIndex(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if known, ok := e.earlier.Get(cache.Timeless, key); ok && known.isOf(release) {
+		return known, nil
+	}
+	x, err := readIndex(ctx, e.config.Catalog, release, e.index.Load(), e.config.Cache.Size()/earlierShare)
+	if err != nil {
+		return nil, err
+	}
+	e.earlier.Put(cache.Timeless, key, x, int(x.bytes.Load()))
+	return x, nil
+}
+
+// earlierShare is how much of the budget, as a fraction, the entities of an
+// earlier release may take.
+const earlierShare = 16
+
+// Releases lists the releases up to the one that is read.
+func (queryResolver) Releases(ctx context.Context, first *int, after *string, last *int, before *string) (*model.ReleaseConnection, error) {
+	r := readerFrom(ctx)
+	historyFrom := 0
+	if newest := r.executor.index.Load().release; newest != nil {
+		historyFrom = newest.HistoryFrom
+	}
+	releases := &list[*ent.Release, *model.Release]{
+		name: "releases", items: r.index.releases,
+		nodes: func(_ context.Context, releases []*ent.Release, _ selection) ([]*model.Release, error) {
+			return mapSlice(releases, func(release *ent.Release) *model.Release {
+				return &model.Release{
+					Number: release.ID, Date: release.FeedDate, PublishedAt: release.ImportedAt,
+					Readable: release.ID >= historyFrom, Stats: statistics(release),
+				}
+			}), nil
+		},
+		cursors: cursors[*ent.Release]{
+			length:   1,
+			position: func(release *ent.Release) []any { return []any{release.ID} },
+			compare: func(position []any) (func(*ent.Release) int, bool) {
+				number, ok := position[0].(float64)
+				return func(release *ent.Release) int { return cmp.Compare(number, float64(release.ID)) }, ok
+			},
+		},
+	}
+	c, err := releases.connection(ctx, first, after, last, before)
+	return &model.ReleaseConnection{Edges: edgesOf[model.ReleaseEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total}, err
+}
+
+func (queryResolver) ToolVersions(ctx context.Context, slug string, limit int) (*model.ToolVersions, error) {
+	if err := cmp.Or(checkText("slug", slug, maxSlugText), params.CheckRange("limit", limit, 1, maxPageSize)); err != nil {
+		return nil, err
+	}
+	found, err := readerFrom(ctx).versions(ctx, []string{slug}, limit)
+	if err != nil || len(found[slug]) == 0 {
+		return nil, err
+	}
+	return &model.ToolVersions{Slug: slug, Versions: found[slug]}, nil
+}
+
+// Versions returns the start of the list, which was read with the largest limit
+// of the operation.
+func (toolResolver) Versions(_ context.Context, t *model.Tool, limit int) ([]*model.ToolVersion, error) {
+	return t.Versions[:min(limit, len(t.Versions))], nil
+}
+
+// Versions returns the start of the list, as for an active tool.
+func (retiredToolResolver) Versions(_ context.Context, t *model.RetiredTool, limit int) ([]*model.ToolVersion, error) {
+	return t.Versions[:min(limit, len(t.Versions))], nil
+}
+
+// versions returns the newest versions of each tool, up to the release that is
+// read, from the journal.
+func (r *reader) versions(ctx context.Context, slugs []string, limit int) (map[string][]*model.ToolVersion, error) {
+	versions := map[string][]*model.ToolVersion{}
+	if r.release == nil || len(slugs) == 0 {
+		return versions, nil
+	}
+	numbers, err := r.versionEvents(ctx, slugs, limit)
+	if err != nil {
+		return nil, err
+	}
+	events, err := journal.ByNumbers(ctx, r.client.JournalEntry, numbers)
+	if err != nil {
+		return nil, err
+	}
+	until := map[string]*int{} // the release that ended a tool's next version
+	for _, e := range slices.Backward(events) {
+		v := &model.ToolVersion{
+			FirstRelease: e.Release, LastRelease: until[e.Slug], PublishedAt: e.At, Type: changeType(e.Type), Fields: e.Fields,
+			Before: json.RawMessage(e.Before), After: json.RawMessage(e.After),
+		}
+		last := e.Release - 1
+		until[e.Slug] = &last
+		if e.Type != journal.EventToolRemoved && len(versions[e.Slug]) < limit {
+			versions[e.Slug] = append(versions[e.Slug], v)
+		}
+	}
+	return versions, nil
+}
+
+// versionEvents returns the numbers of the newest events that made a new version
+// of a tool, or ended the last one, for each tool.
+func (r *reader) versionEvents(ctx context.Context, slugs []string, limit int) (numbers []int, err error) {
+	events := []any{journal.EventToolCreated, journal.EventToolUpdated, journal.EventToolRetired, journal.EventToolRemoved}
+	newest := entsql.Dialect(r.catalog.Dialect()).Select(journalentry.FieldID).From(entsql.Table(journalentry.Table)).
+		Where(entsql.And(
+			entsql.In(journalentry.FieldSlug, mapSlice(slugs, func(slug string) any { return slug })...),
+			entsql.In(journalentry.FieldEvent, events...),
+			entsql.LTE(journalentry.FieldReleaseNumber, r.release.ID),
+		))
+	newest.AppendSelectExprAs(entsql.RowNumber().PartitionBy(journalentry.FieldSlug).OrderExpr(entsql.Expr(journalentry.FieldID+" DESC")), "place")
+	// A removal takes a place, but is no version.
+	statement, args := entsql.Dialect(r.catalog.Dialect()).Select(journalentry.FieldID).From(newest.As("newest")).Where(entsql.LTE("place", limit+1)).Query()
+	rows, err := r.catalog.Select(ctx, statement, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var number int
+		if err := rows.Scan(&number); err != nil {
+			return nil, err
+		}
+		numbers = append(numbers, number)
+	}
+	return numbers, rows.Err()
+}

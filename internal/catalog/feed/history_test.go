@@ -1,0 +1,67 @@
+package feed_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+// exportOf returns a release as a feed.
+func exportOf(t *testing.T, s *store.Store, release int) string {
+	t.Helper()
+	var buf bytes.Buffer
+	if err := feed.Export(t.Context(), s, &buf, release); err != nil {
+		t.Fatalf("release %d: %v", release, err)
+	}
+	return buf.String()
+}
+
+// TestHistory publishes random catalogs and then exports each of them again.
+func TestHistory(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		exports := map[int]string{}
+		for i := range 30 {
+			data := mutate(synthetic(t, synth.Options{Tools: 40, Seed: uint64(i / 10), Revision: i % 10}), uint64(i))
+			if report := publish(t, s, data, feed.Options{Force: true}); report.Release > 0 {
+				exports[report.Release] = export(t, s)
+			}
+		}
+		if len(exports) < 25 {
+			t.Fatalf("got %d releases, want at least 25", len(exports))
+		}
+		for release, want := range exports {
+			if got := exportOf(t, s, release); got != want {
+				t.Errorf("release %d differs at %s", release, firstDifference(got, want))
+			}
+		}
+		prune(t, s, exports)
+	})
+}
+
+// prune removes a part of the history: the rest stays as it was.
+func prune(t *testing.T, s *store.Store, exports map[int]string) {
+	t.Helper()
+	const before = 12
+	if removed, err := s.Prune(t.Context(), before); err != nil || removed == 0 {
+		t.Fatalf("got %d rows and %v, want some", removed, err)
+	}
+	for release, want := range exports {
+		if release >= before {
+			if got := exportOf(t, s, release); got != want {
+				t.Errorf("release %d differs after pruning at %s", release, firstDifference(got, want))
+			}
+		} else if err := feed.Export(t.Context(), s, &bytes.Buffer{}, release); !errors.Is(err, store.ErrNoRelease) {
+			t.Errorf("release %d, which was pruned: got %v, want no release", release, err)
+		}
+	}
+	for _, number := range []int{before, 1, -1, 1000} {
+		if _, err := s.Prune(t.Context(), number); err == nil {
+			t.Errorf("pruning before %d: got no error", number)
+		}
+	}
+}

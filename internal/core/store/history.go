@@ -1,0 +1,113 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"entgo.io/ent/dialect"
+
+	"palmares/ent"
+	"palmares/ent/category"
+	"palmares/ent/comparison"
+	"palmares/ent/pricechange"
+	"palmares/ent/section"
+	"palmares/ent/tool"
+)
+
+// A Versioned table has a second one beside it with the rows that a release
+// replaced or removed.
+type Versioned struct {
+	name, key string
+	columns   []string
+}
+
+// The tables that make up a release.
+var (
+	Categories   = Versioned{category.Table, category.FieldID, category.Columns}
+	Tools        = Versioned{tool.Table, tool.FieldID, tool.Columns}
+	Comparisons  = Versioned{comparison.Table, comparison.FieldID, comparison.Columns}
+	Sections     = Versioned{section.Table, section.FieldToolSlug, section.Columns}
+	PriceChanges = Versioned{pricechange.Table, pricechange.FieldToolSlug, pricechange.Columns}
+)
+
+var versioned = []Versioned{Categories, Tools, Comparisons, Sections, PriceChanges}
+
+// Archive copies the rows of some keys to the history, before a release changes
+// or removes them. Rows that this release has written itself are not part of it.
+func (v Versioned) Archive(ctx context.Context, tx *ent.Tx, dialectName string, release int, keys []string) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	list, err := json.Marshal(keys) // the SQLite driver is slow with many parameters
+	if err != nil {
+		return err
+	}
+	values := "SELECT value FROM json_each($2)"
+	if dialectName == dialect.Postgres {
+		values = "SELECT value FROM json_array_elements_text($2::json)"
+	}
+	columns := strings.Join(v.columns, ", ")
+	_, err = tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO %[1]s_versions (%[2]s, until_release) SELECT %[2]s, $1 FROM %[1]s WHERE since_release < $1 AND %[3]s IN (%[4]s)",
+		v.name, columns, v.key, values), release, string(list))
+	return err
+}
+
+// asOf makes a statement read an earlier release. Names of tables then stand
+// for what they had: rows of the history, and those that have not changed since.
+func asOf(dialectName string, release int, statement string) string {
+	var views []string
+	for _, v := range versioned {
+		if !strings.Contains(statement, v.name) {
+			continue
+		}
+		// A view of the same name hides the table, except in its own definition; SQLite
+		// needs the name of the schema there.
+		keyword, table := "AS NOT MATERIALIZED", v.name
+		if dialectName == dialect.SQLite {
+			keyword, table = "AS", "main."+v.name
+		}
+		columns, number := strings.Join(v.columns, ", "), strconv.Itoa(release)
+		views = append(views, fmt.Sprintf("%s %s (SELECT %s FROM %s_versions WHERE since_release <= %s AND until_release > %[5]s UNION ALL SELECT %[3]s FROM %s WHERE since_release <= %[5]s)",
+			v.name, keyword, columns, v.name, number, table))
+	}
+	if len(views) == 0 {
+		return statement
+	}
+	return "WITH " + strings.Join(views, ", ") + " " + statement
+}
+
+// Prune removes the history of all releases before one, which can then no longer
+// be read. It returns how many rows were removed.
+func (s *Store) Prune(ctx context.Context, before int) (removed int, err error) {
+	err = s.Exclusive(ctx, func(tx *ent.Tx) error {
+		newest, err := NewestRelease(ctx, tx.Release)
+		if err != nil {
+			return err
+		}
+		if newest == nil || before <= newest.HistoryFrom || before > newest.ID {
+			return &Fault{Message: "there is nothing to prune before release " + strconv.Itoa(before)}
+		}
+		for _, v := range versioned {
+			result, err := tx.ExecContext(ctx, "DELETE FROM "+v.name+"_versions WHERE until_release <= $1", before)
+			if err != nil {
+				return err
+			}
+			rows, err := result.RowsAffected()
+			if err != nil {
+				return err
+			}
+			removed += int(rows)
+		}
+		if _, err := tx.ExecContext(ctx, "DELETE FROM tool_search WHERE until_release <= $1", before); err != nil {
+			return err
+		}
+		if err := tx.Release.UpdateOne(newest).SetHistoryFrom(before).Exec(ctx); err != nil {
+			return err
+		}
+		return s.NotifyRelease(ctx, tx, newest.ID)
+	})
+	return removed, explain(err)
+}
