@@ -244,10 +244,10 @@ func TestExplorerUsesAccountKey(t *testing.T) {
 	base := "http://" + s.Address
 	p := browser.Start(t).Open(t, browser.Look{}, base+"/login")
 	p.Fill("#email", "kay@example.com")
-	p.Click("main button")
+	p.Follow("main button")
 	link, _ := s.WaitForEmail(t, "kay@example.com", 0)
 	p.Go(link)
-	p.Click("main button")
+	p.Follow("main button")
 	p.Go(base + explorerOf("/api/embeddings/plume"))
 	p.WaitForText("#same-call", "GET /api/embeddings/plume") // the last element to appear
 	p.Text(inAnswer)
