@@ -82,7 +82,7 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 	if status, _, body, err := submit(client, "POST", base+"/login/confirm", token); err != nil || status != http.StatusSeeOther {
 		t.Fatalf("confirmation: got %d %v %s, want 303", status, err, body)
 	}
-	in := blackbox.NewInbox(t)
+	in := newInbox(t)
 	if status, _, body, err := submit(client, "POST", base+"/account/webhooks", url.Values{"url": {in.URL}}); err != nil || status != http.StatusOK {
 		t.Fatalf("adding an endpoint: got %d %v %s, want 200", status, err, body)
 	}

@@ -4,15 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os/exec"
 	"regexp"
-	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -114,52 +110,4 @@ func (s *Server) WaitForEmail(t testing.TB, to string, after int) (link, code st
 		return true
 	})
 	return link, code
-}
-
-// Inbox is a receiver of webhooks.
-type Inbox struct {
-	*httptest.Server
-	mu   sync.Mutex
-	got  []http.Header
-	hold chan struct{} // delays responses until it is closed, if not nil
-}
-
-// NewInbox starts a receiver, which is closed with the test.
-func NewInbox(t testing.TB) *Inbox {
-	in := &Inbox{}
-	in.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice a closed connection
-		in.mu.Lock()
-		in.got = append(in.got, r.Header)
-		hold := in.hold
-		in.mu.Unlock()
-		if hold != nil {
-			select {
-			case <-hold:
-			case <-r.Context().Done():
-			}
-		}
-	}))
-	t.Cleanup(in.Close)
-	return in
-}
-
-// Hold delays responses from now on until the channel is closed; nil ends it.
-func (in *Inbox) Hold(until chan struct{}) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.hold = until
-}
-
-// All returns the headers of the events received so far.
-func (in *Inbox) All() []http.Header {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return slices.Clone(in.got)
-}
-
-// Wait waits until n events have arrived.
-func (in *Inbox) Wait(t testing.TB, n int) {
-	t.Helper()
-	wait.Until(t, fmt.Sprintf("%d events have arrived", n), func() bool { return len(in.All()) >= n })
 }
