@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -52,6 +54,8 @@ func Path(t testing.TB) string {
 	if instead.path != "" {
 		return instead.path
 	}
+	info, _ := debug.ReadBuildInfo()
+	underRace := slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 	if !underRace || releaseOnly {
 		return releaseBuild(t)
 	}
