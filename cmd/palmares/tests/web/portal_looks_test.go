@@ -87,22 +87,22 @@ func TestPortalIsAccessible(t *testing.T) {
 	v := &viewing{T: t, chrome: browser.Start(t), server: s, base: base, db: db}
 	notSelling := "http://" + blackbox.Serve(t, cfg).Address // on the same database, so sessions are valid on both
 
-	stranger := v.chrome.Open(t, browser.Look{}, base+"/login")
-	v.inEachLook(stranger, "login", "/login")
-	v.inEachLook(stranger, "link-unknown", "/login/confirm?token=nobodyhasit")
-	stranger.Fill("#email", "ola@example.com")
-	stranger.Follow("main button")
-	v.inEachLook(stranger, "code", "/login/code")
-	stranger.Fill("#code", "000 000")
-	stranger.Follow("main button")
-	v.check(stranger, "code-wrong")
+	visitor := v.chrome.Open(t, browser.Look{}, base+"/login")
+	v.inEachLook(visitor, "login", "/login")
+	v.inEachLook(visitor, "link-unknown", "/login/confirm?token=nobodyhasit")
+	visitor.Fill("#email", "ola@example.com")
+	visitor.Follow("main button")
+	v.inEachLook(visitor, "code", "/login/code")
+	visitor.Fill("#code", "000 000")
+	visitor.Follow("main button")
+	v.check(visitor, "code-wrong")
 	link, _ := s.WaitForEmail(t, "ola@example.com", 0)
-	v.inEachLook(stranger, "link", strings.TrimPrefix(link, base))
-	stranger.Go(link)
-	stranger.Follow("main button")
-	v.inEachLook(stranger, "link-used", strings.TrimPrefix(link, base))
+	v.inEachLook(visitor, "link", strings.TrimPrefix(link, base))
+	visitor.Go(link)
+	visitor.Follow("main button")
+	v.inEachLook(visitor, "link-used", strings.TrimPrefix(link, base))
 
-	ola := stranger
+	ola := visitor
 	v.inEachLook(ola, "keys-none", "/account")
 	v.inEachLook(ola, "key-new", "/account", func(p *browser.Page) {
 		p.Fill("#name", "<b>machine</b>")
