@@ -280,16 +280,11 @@ func runCold(t testing.TB, table *load.Table, kind string, cfg store.Config, key
 			warmUp := r
 			warmUp.Texts, warmUp.Count = []string{getText([]string{"/api/v1/stats", "/body"}[side], bearer(key))}, 50
 			warmUp.sendAll(t)
-			got := r.sendAll(t)
-			totals[side].Requests += got.Requests
-			totals[side].Took += got.Took
-			totals[side].P50, totals[side].P99 = max(totals[side].P50, got.P50), max(totals[side].P99, got.P99)
+			totals[side].add(r.sendAll(t))
 		}
 		server.Kill()
 	}
-	a, b := totals[0].perSecond(), totals[1].perSecond()
-	table.Add(turns[0].name, kind, fmt.Sprintf("%.0f", a), fmt.Sprintf("%.0f", b), fmt.Sprintf("%.2f", a/b), fmt.Sprintf("%.1f", turns[0].goal),
-		totals[0].P50.Round(10*time.Microsecond), totals[0].P99.Round(10*time.Microsecond), allocations[0], allocations[1])
+	turns[0].addRow(table, kind, totals, allocations[0], allocations[1])
 }
 
 // countAllocations returns the allocations of each operation in this process,

@@ -33,7 +33,7 @@ type contest struct {
 	goal         float64 // ratio
 }
 
-// http measures a server against a bare one that writes the same bytes. Both
+// overHTTP measures a server against a bare one that writes the same bytes. Both
 // take turns, so that a noisy machine affects them alike.
 func overHTTP(t testing.TB) {
 	table := load.NewTable("over HTTP, 16 connections", "database", "ours per second", "by hand", "ratio", "goal", "p50", "p99")
@@ -75,19 +75,19 @@ func (c contest) run(t testing.TB, table *load.Table, kind, ours, theirs string)
 	for turn := range 5 {
 		for side, r := range []requests{c.ours, c.theirs} {
 			r.Duration = 1500 * time.Millisecond
-			got := r.sendAll(t)
-			if turn == 0 {
-				continue // warm-up
+			if got := r.sendAll(t); turn > 0 { // the first is a warm-up
+				totals[side].add(got)
 			}
-			total := &totals[side]
-			total.Requests += got.Requests
-			total.Took += got.Took
-			total.P50, total.P99 = max(total.P50, got.P50), max(total.P99, got.P99)
 		}
 	}
+	c.addRow(table, kind, totals)
+}
+
+// addRow adds a row with the results of both sides.
+func (c contest) addRow(table *load.Table, kind string, totals [2]results, more ...any) {
 	a, b := totals[0].perSecond(), totals[1].perSecond()
-	table.Add(c.name, kind, fmt.Sprintf("%.0f", a), fmt.Sprintf("%.0f", b), fmt.Sprintf("%.2f", a/b), fmt.Sprintf("%.2f", c.goal),
-		totals[0].P50.Round(10*time.Microsecond), totals[0].P99.Round(10*time.Microsecond))
+	table.Add(append([]any{c.name, kind, fmt.Sprintf("%.0f", a), fmt.Sprintf("%.0f", b), fmt.Sprintf("%.2f", a/b), c.goal,
+		totals[0].P50.Round(10 * time.Microsecond), totals[0].P99.Round(10 * time.Microsecond)}, more...)...)
 }
 
 // fetchSlugs returns the slugs of a list, up to 20 pages.

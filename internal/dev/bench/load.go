@@ -42,6 +42,13 @@ type results struct {
 	P50, P99   time.Duration
 }
 
+// add adds the results of another turn, with the worse percentiles.
+func (r *results) add(turn results) {
+	r.Requests += turn.Requests
+	r.Took += turn.Took
+	r.P50, r.P99 = max(r.P50, turn.P50), max(r.P99, turn.P99)
+}
+
 func (r results) perSecond() float64 { return float64(r.Requests) / r.Took.Seconds() }
 
 // number stands for the number of the request, with seven digits.

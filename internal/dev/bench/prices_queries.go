@@ -203,10 +203,7 @@ func (g *queryGenerator) cursor(field string) string {
 		c := oneOf(g, g.comparisons...)
 		return encodedCursor("comparisons", c.UpdatedAt, c.ID)
 	case "toolConnection":
-		if at.Score == nil {
-			return encodedCursor("tools score_desc", true, nil, at.ID)
-		}
-		return encodedCursor("tools score_desc", false, *at.Score, at.ID)
+		return encodedCursor("tools score_desc", at.Score == nil, at.Score, at.ID)
 	}
 	return ""
 }

@@ -120,17 +120,17 @@ func (s *system) counts() (c counts) {
 // compareCounts compares the requests counted since before with those sent, and
 // then tests the quota.
 func (s *system) compareCounts(o *outcome, before counts) {
-	answered, unsure := keyedRequests(o.samples)
+	responded, unsure := keyedRequests(o.samples)
 	var grown counts
 	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(250 * time.Millisecond) {
 		now := s.counts()
 		grown = counts{now.usage - before.usage, now.redis - before.redis}
-		if grown.usage >= answered && (s.redis == nil || grown.redis >= answered) {
+		if grown.usage >= responded && (s.redis == nil || grown.redis >= responded) {
 			break
 		}
 	}
 	compare := func(counted int) difference {
-		return difference{lost: max(0, answered-counted), duplicated: max(0, counted-answered-unsure)}
+		return difference{lost: max(0, responded-counted), duplicated: max(0, counted-responded-unsure)}
 	}
 	o.usage, o.mayLose = compare(grown.usage), s.killed.mayLose(o)
 	if s.redis != nil {
@@ -147,10 +147,10 @@ func (s *system) redisOutages() (n int) {
 	return n
 }
 
-// keyedRequests returns how many requests with the key were answered, and so
+// keyedRequests returns how many requests with the key got a response, and so were
 // counted, and how many others may have been counted: those without a response,
 // or tried on another server before.
-func keyedRequests(samples []*sample) (answered, unsure int) {
+func keyedRequests(samples []*sample) (responded, unsure int) {
 	for _, s := range samples {
 		if !s.query.keyed {
 			continue
@@ -160,10 +160,10 @@ func keyedRequests(samples []*sample) (answered, unsure int) {
 		case 0, http.StatusBadGateway, http.StatusGatewayTimeout: // nginx's own
 			unsure++
 		default:
-			answered++
+			responded++
 		}
 	}
-	return answered, unsure
+	return responded, unsure
 }
 
 // kill is when a server was killed.
@@ -175,12 +175,12 @@ type kill struct {
 // writeInterval is how often servers record their counts.
 const writeInterval = 500 * time.Millisecond
 
-// mayLose returns how many answered requests a killed server may not have
-// recorded. A slow machine is also slow to record them.
+// mayLose returns how many responses a killed server may have sent without
+// recording the request. A slow machine is also slow to record it.
 func (k kill) mayLose(o *outcome) (n int) {
 	since := k.at.Add(-writeInterval - o.cached.p99)
 	for _, s := range o.samples {
-		if answered := s.at.Add(s.took); s.query.keyed && s.server == k.server && answered.After(since) && !answered.After(k.at.Add(o.cached.p99)) {
+		if responded := s.at.Add(s.took); s.query.keyed && s.server == k.server && responded.After(since) && !responded.After(k.at.Add(o.cached.p99)) {
 			n++
 		}
 	}

@@ -207,7 +207,7 @@ func status(url, body string, headers ...string) (int, []byte) {
 // responded.
 const servedBy = "X-Served-By"
 
-// nginxConfig is a load balancer. A request that a server did not answer goes to
+// nginxConfig is a load balancer. A request without a response goes to
 // the next one, including GraphQL queries, which change nothing. Responses with
 // 503 are passed on: retrying them would count the request several times. With
 // max_fails=0, servers that restart one after the other are not taken out.

@@ -234,3 +234,18 @@ func SmallDisk(t testing.TB, size int) string {
 	}
 	return dir
 }
+
+// MountSmallDisk is like SmallDisk, but returns an error if it cannot.
+func MountSmallDisk(t testing.TB, size int) (dir string, err error) {
+	// Not in a test's own directory, which other users, such as that of a
+	// database server, may not enter.
+	if dir, err = os.MkdirTemp("", "palmares-disk-"); err != nil {
+		return "", err
+	}
+	t.Cleanup(func() { _ = os.Remove(dir) })
+	if err := run(fmt.Sprintf("mount -t tmpfs -o size=%d,mode=0700 tmpfs %s", size, dir)); err != nil {
+		return "", err
+	}
+	t.Cleanup(func() { _ = run("umount " + dir) })
+	return dir, nil
+}

@@ -104,7 +104,7 @@ func restore(t *testing.T, like store.Config, file string) store.Config {
 func TestBackupHasEverything(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		in := blackbox.NewInbox(t)
+		in := newInbox(t)
 		key := fillWithEverything(t, cfg, in)
 		before := allRows(t, cfg)
 		for _, table := range []string{"accounts", "api_keys", "sessions", "customers", "endpoints", "deliveries", "attempts", "journal_entries", "price_changes", "usages", "tools", "sections", "comparisons", "releases", "schema_migrations"} {
@@ -128,7 +128,7 @@ func TestBackupHasEverything(t *testing.T) {
 			t.Error("got another catalog, want the one that was backed up")
 		}
 
-		had := len(in.All())
+		had := len(in.all())
 		s := blackbox.Serve(t, restored)
 		if got := s.Call(t, http.MethodGet, "/api/embeddings/"+slugWithEmbeddings(t, s), "", "Authorization", "Bearer "+key); got.StatusCode != 200 {
 			t.Errorf("got %d with the restored key, want 200", got.StatusCode)
@@ -142,9 +142,9 @@ func TestBackupHasEverything(t *testing.T) {
 		})
 		last := newestEvent(t, s)
 		wait.Until(t, "its last event is delivered", func() bool {
-			return slices.ContainsFunc(in.All()[had:], func(h http.Header) bool { return h.Get("webhook-id") == last })
+			return slices.ContainsFunc(in.all()[had:], func(h http.Header) bool { return h.Get("webhook-id") == last })
 		})
-		for _, header := range in.All()[had:] {
+		for _, header := range in.all()[had:] {
 			if id := header.Get("webhook-id"); eventNumber(t, id) <= eventNumber(t, first) {
 				t.Errorf("got %s again, want only events after %s", id, first)
 			}
@@ -154,7 +154,7 @@ func TestBackupHasEverything(t *testing.T) {
 
 // fillWithEverything makes a server and commands write to all tables, and
 // returns when nothing is written any more.
-func fillWithEverything(t *testing.T, cfg store.Config, in *blackbox.Inbox) (key string) {
+func fillWithEverything(t *testing.T, cfg store.Config, in *inbox) (key string) {
 	t.Helper()
 	smtp := testkit.StartSMTP(t)
 	s := blackbox.Serve(t, cfg, "--smtp-url", smtp.URL, "--mail-from", "palmares <hello@example.com>", "--stripe-secret-key", "sk_test_123",
@@ -166,7 +166,7 @@ func fillWithEverything(t *testing.T, cfg store.Config, in *blackbox.Inbox) (key
 	// Deliveries to an unreachable endpoint stay pending.
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", "http://"+testkit.FreeAddress(t)))
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 3})))
-	in.Wait(t, 5)
+	in.wait(t, 5)
 
 	jar, err := cookiejar.New(nil)
 	if err != nil {

@@ -82,7 +82,7 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 	if status, _, body, err := submit(client, "POST", base+"/login/confirm", token); err != nil || status != http.StatusSeeOther {
 		t.Fatalf("confirmation: got %d %v %s, want 303", status, err, body)
 	}
-	in := blackbox.NewInbox(t)
+	in := newInbox(t)
 	if status, _, body, err := submit(client, "POST", base+"/account/webhooks", url.Values{"url": {in.URL}}); err != nil || status != http.StatusOK {
 		t.Fatalf("adding an endpoint: got %d %v %s, want 200", status, err, body)
 	}
@@ -93,7 +93,7 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 	wait.Until(t, "the catalog is in memory", func() bool { return strings.Contains(s.Log.String(), "catalog preloaded") })
 	cluster.Freeze(t)
 	t.Cleanup(func() { cluster.Thaw(t) }) // before it is stopped
-	stranger := newCookieClient(t)
+	visitor := newCookieClient(t)
 	const unavailable, busy = http.StatusServiceUnavailable, http.StatusTooManyRequests // catalog pages limit concurrent requests per network
 	requests := []struct {
 		method, path string
@@ -101,10 +101,10 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 		form         url.Values
 		status       []int
 	}{
-		{"POST", "/login", stranger, url.Values{"email": {"ben@example.com"}}, []int{unavailable}},
-		{"POST", "/login/confirm", stranger, token, []int{unavailable}},
-		{"GET", "/login/confirm?" + token.Encode(), stranger, nil, []int{unavailable}},
-		{"GET", "/login", stranger, nil, []int{http.StatusOK}}, // needs no database
+		{"POST", "/login", visitor, url.Values{"email": {"ben@example.com"}}, []int{unavailable}},
+		{"POST", "/login/confirm", visitor, token, []int{unavailable}},
+		{"GET", "/login/confirm?" + token.Encode(), visitor, nil, []int{unavailable}},
+		{"GET", "/login", visitor, nil, []int{http.StatusOK}}, // needs no database
 		{"GET", "/login", client, nil, []int{unavailable}},
 		{"POST", "/login/code", client, url.Values{"code": {"123456"}}, []int{unavailable}},
 		{"GET", "/account", client, nil, []int{unavailable}},
@@ -128,22 +128,22 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 		{"POST", "/account/webhooks/1/resume", client, nil, []int{unavailable}},
 		{"POST", "/account/webhooks/1/remove", client, nil, []int{unavailable}},
 		{"POST", "/logout", client, nil, []int{unavailable}},
-		{"GET", "/", stranger, nil, []int{http.StatusOK, unavailable, busy}},
-		{"GET", "/tools?page=2", stranger, nil, []int{http.StatusOK, busy}}, // from memory
-		{"GET", "/tools?q=agent", stranger, nil, []int{unavailable, busy}},
-		{"GET", "/tools/no-such-tool", stranger, nil, []int{http.StatusNotFound, unavailable, busy}},
-		{"GET", "/comparatifs?page=3", stranger, nil, []int{http.StatusOK, busy}},
-		{"GET", "/categories", stranger, nil, []int{http.StatusOK, unavailable, busy}},
-		{"GET", "/cimetiere?page=4", stranger, nil, []int{http.StatusOK, busy}},
-		{"GET", "/nowhere", stranger, nil, []int{http.StatusNotFound, unavailable}},
-		{"GET", "/feeds/prices.atom", stranger, nil, []int{unavailable}},
-		{"GET", "/readyz", stranger, nil, []int{unavailable}},
-		{"GET", "/healthz", stranger, nil, []int{http.StatusOK}},
-		{"GET", "/guides", stranger, nil, []int{http.StatusOK}},
-		{"GET", "/docs", stranger, nil, []int{http.StatusOK, unavailable}},
+		{"GET", "/", visitor, nil, []int{http.StatusOK, unavailable, busy}},
+		{"GET", "/tools?page=2", visitor, nil, []int{http.StatusOK, busy}}, // from memory
+		{"GET", "/tools?q=agent", visitor, nil, []int{unavailable, busy}},
+		{"GET", "/tools/no-such-tool", visitor, nil, []int{http.StatusNotFound, unavailable, busy}},
+		{"GET", "/comparatifs?page=3", visitor, nil, []int{http.StatusOK, busy}},
+		{"GET", "/categories", visitor, nil, []int{http.StatusOK, unavailable, busy}},
+		{"GET", "/cimetiere?page=4", visitor, nil, []int{http.StatusOK, busy}},
+		{"GET", "/nowhere", visitor, nil, []int{http.StatusNotFound, unavailable}},
+		{"GET", "/feeds/prices.atom", visitor, nil, []int{unavailable}},
+		{"GET", "/readyz", visitor, nil, []int{unavailable}},
+		{"GET", "/healthz", visitor, nil, []int{http.StatusOK}},
+		{"GET", "/guides", visitor, nil, []int{http.StatusOK}},
+		{"GET", "/docs", visitor, nil, []int{http.StatusOK, unavailable}},
 		{"GET", "/explorer", client, nil, []int{http.StatusOK, unavailable}},
-		{"GET", "/llms.txt", stranger, nil, []int{http.StatusOK}},
-		{"GET", "/robots.txt", stranger, nil, []int{http.StatusOK}},
+		{"GET", "/llms.txt", visitor, nil, []int{http.StatusOK}},
+		{"GET", "/robots.txt", visitor, nil, []int{http.StatusOK}},
 	}
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -157,7 +157,7 @@ func TestPagesWhilePostgreSQLIsFrozen(t *testing.T) {
 			return
 		}
 		r.Header.Set("Stripe-Signature", event.Header)
-		response, err := stranger.Do(r)
+		response, err := visitor.Do(r)
 		if err != nil {
 			t.Errorf("POST /billing/stripe: got %v, want a response", err)
 			return

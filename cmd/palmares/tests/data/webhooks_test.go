@@ -1,12 +1,17 @@
 package data_test
 
 import (
+	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +25,44 @@ import (
 	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
 )
+
+// inbox is a receiver of webhooks.
+type inbox struct {
+	*httptest.Server
+	silent atomic.Bool // does not respond
+	mu     sync.Mutex
+	got    []http.Header
+}
+
+// newInbox starts a receiver, which is closed with the test.
+func newInbox(t testing.TB) *inbox {
+	in := &inbox{}
+	in.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice a closed connection
+		silent := in.silent.Load()
+		in.mu.Lock()
+		in.got = append(in.got, r.Header)
+		in.mu.Unlock()
+		if silent {
+			<-r.Context().Done()
+		}
+	}))
+	t.Cleanup(in.Close)
+	return in
+}
+
+// all returns the headers of the events received so far.
+func (in *inbox) all() []http.Header {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return slices.Clone(in.got)
+}
+
+// wait waits until n events have arrived.
+func (in *inbox) wait(t testing.TB, n int) {
+	t.Helper()
+	wait.Until(t, fmt.Sprintf("%d events have arrived", n), func() bool { return len(in.all()) >= n })
+}
 
 // lastSent returns when each event was sent last, by its id.
 func lastSent(t *testing.T, got []http.Header) map[string]int {
@@ -52,28 +95,28 @@ func TestKillInMidDelivery(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		t.Parallel()
-		in := blackbox.NewInbox(t)
+		in := newInbox(t)
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1})))
 		secret := blackbox.MustRun(t, blackbox.Command(t, cfg, "webhooks", "add", "pro@example.com", in.URL, "--events", "catalog.published,tool.updated,price.changed"))
 		if !strings.HasPrefix(secret.Out, "whsec_") || strings.Contains(secret.Err, "whsec_") {
 			t.Errorf("got %q and %q, want the secret on standard output only", secret.Out, secret.Err)
 		}
-		in.Hold(make(chan struct{})) // never
+		in.silent.Store(true)
 		first := blackbox.Serve(t, cfg)
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 3})))
-		in.Wait(t, 2)
+		in.wait(t, 2)
 		_ = first.Cmd.Process.Kill()
 		<-first.Done
-		cut := lastSent(t, in.All())
+		cut := lastSent(t, in.all())
 		last := slices.Max(slices.Collect(maps.Values(cut)))
 		wait.Until(t, "the next second, for timestamps to differ", func() bool { return time.Now().Unix() > int64(last) })
 
 		expireLeases(t, testkit.Open(t, cfg))
-		in.Hold(nil)
+		in.silent.Store(false)
 		second := blackbox.Serve(t, cfg)
 		wait.Until(t, "all is sent again, under its id and at another time", func() bool {
-			now := lastSent(t, in.All())
+			now := lastSent(t, in.all())
 			for id, was := range cut {
 				if now[id] <= was {
 					return false
@@ -127,7 +170,7 @@ func TestKilledImportLeavesItsEvents(t *testing.T) {
 func TestWebhooksCommands(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
-	in := blackbox.NewInbox(t)
+	in := newInbox(t)
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "create", "pro@example.com", "--plan", "pro"))
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "accounts", "create", "free@example.com"))
 	blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 5, Seed: 1})))
@@ -171,7 +214,7 @@ func TestWebhooksCommands(t *testing.T) {
 // A disabled endpoint can be resumed, and replayed to, from the command line.
 func TestWebhooksResume(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
-		in := blackbox.NewInbox(t)
+		in := newInbox(t)
 		webhooks := func(args ...string) blackbox.Result {
 			t.Helper()
 			return blackbox.Run(t, blackbox.Command(t, cfg, append([]string{"webhooks"}, args...)...))

@@ -176,7 +176,7 @@ func TestCompareSamples(t *testing.T) {
 	}
 }
 
-// saved returns the files that a guide asks its readers to create.
+// saved returns the files that a guide's readers create.
 func saved(blocks []block) (files []string) {
 	for _, b := range blocks {
 		if b.Runs() && b.Name != "" && !slices.Contains(files, b.Name) {

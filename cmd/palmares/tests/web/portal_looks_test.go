@@ -29,7 +29,7 @@ func (v *viewing) signIn(email string) *browser.Page {
 	p := v.requestLink(email)
 	link, _ := v.server.WaitForEmail(v, email, 0)
 	p.Go(link)
-	p.Click("main button")
+	p.Follow("main button")
 	return p
 }
 
@@ -38,7 +38,7 @@ func (v *viewing) requestLink(email string) *browser.Page {
 	v.Helper()
 	p := v.chrome.Open(v, browser.Look{}, v.base+"/login")
 	p.Fill("#email", email)
-	p.Click("main button")
+	p.Follow("main button")
 	return p
 }
 
@@ -87,33 +87,33 @@ func TestPortalIsAccessible(t *testing.T) {
 	v := &viewing{T: t, chrome: browser.Start(t), server: s, base: base, db: db}
 	notSelling := "http://" + blackbox.Serve(t, cfg).Address // on the same database, so sessions are valid on both
 
-	stranger := v.chrome.Open(t, browser.Look{}, base+"/login")
-	v.inEachLook(stranger, "login", "/login")
-	v.inEachLook(stranger, "link-unknown", "/login/confirm?token=nobodyhasit")
-	stranger.Fill("#email", "ola@example.com")
-	stranger.Click("main button")
-	v.inEachLook(stranger, "code", "/login/code")
-	stranger.Fill("#code", "000 000")
-	stranger.Click("main button")
-	v.check(stranger, "code-wrong")
+	visitor := v.chrome.Open(t, browser.Look{}, base+"/login")
+	v.inEachLook(visitor, "login", "/login")
+	v.inEachLook(visitor, "link-unknown", "/login/confirm?token=nobodyhasit")
+	visitor.Fill("#email", "ola@example.com")
+	visitor.Follow("main button")
+	v.inEachLook(visitor, "code", "/login/code")
+	visitor.Fill("#code", "000 000")
+	visitor.Follow("main button")
+	v.check(visitor, "code-wrong")
 	link, _ := s.WaitForEmail(t, "ola@example.com", 0)
-	v.inEachLook(stranger, "link", strings.TrimPrefix(link, base))
-	stranger.Go(link)
-	stranger.Click("main button")
-	v.inEachLook(stranger, "link-used", strings.TrimPrefix(link, base))
+	v.inEachLook(visitor, "link", strings.TrimPrefix(link, base))
+	visitor.Go(link)
+	visitor.Follow("main button")
+	v.inEachLook(visitor, "link-used", strings.TrimPrefix(link, base))
 
-	ola := stranger
+	ola := visitor
 	v.inEachLook(ola, "keys-none", "/account")
 	v.inEachLook(ola, "key-new", "/account", func(p *browser.Page) {
 		p.Fill("#name", "<b>machine</b>")
-		p.Click("main form button")
+		p.Follow("main form button")
 	})
 	ola.Go(base + "/account")
 	ola.Fill("#name", "<i>the last</i>")
-	ola.Click("main form button")
+	ola.Follow("main form button")
 	v.inEachLook(ola, "keys-limit", "/account")
 	ola.Go(base + "/account")
-	ola.Click("tbody a.button")
+	ola.Follow("tbody a.button")
 	v.inEachLook(ola, "key-revoke", strings.TrimPrefix(ola.URL(), base))
 	v.inEachLook(ola, "usage-one", "/account/usage")
 	v.inEachLook(ola, "plan-developer", "/account/plan")
@@ -124,7 +124,7 @@ func TestPortalIsAccessible(t *testing.T) {
 	v.inEachLook(ola, "delete", "/account/delete")
 	v.inEachLook(ola, "delete-refused", "/account/delete", func(p *browser.Page) {
 		p.Fill("#email", "somebody@example.com")
-		p.Click("main button")
+		p.Follow("main button")
 	})
 	v.inEachLook(ola, "not-found", "/account/nothing")
 	v.changingAddress(ola)
@@ -179,10 +179,10 @@ func TestPortalIsAccessible(t *testing.T) {
 		v.inEachLook(p, "webhooks-none", "/account/webhooks")
 		p.Go(base + "/account/webhooks")
 		p.Fill("#url", "http://"+s.Address+"/nobody-is-here")
-		p.Click("main section button")
+		p.Follow("main section button")
 		v.check(p, "webhook-secret")
-		p.Click("main a.button")
-		p.Click("main form button") // a test event, which is not delivered
+		p.Follow("main a.button")
+		p.Follow("main form button") // a test event, which is not delivered
 		v.check(p, "webhook-tested")
 		v.inEachLook(p, "webhook", strings.TrimSuffix(strings.TrimPrefix(p.URL(), base), "/test"))
 		v.inEachLook(p, "webhooks", "/account/webhooks")
@@ -193,7 +193,7 @@ func TestPortalIsAccessible(t *testing.T) {
 func (v *viewing) changingAddress(p *browser.Page) {
 	p.Go(v.base + "/account/settings")
 	p.Fill("#email", "olga@example.com")
-	p.Click("main form button")
+	p.Follow("main form button")
 	v.inEachLook(p, "address-code", "/account/email/code")
 	link, _ := v.server.WaitForEmail(v, "olga@example.com", 0)
 	v.inEachLook(p, "address-link", strings.TrimPrefix(link, v.base))

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp/kb"
+
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -40,7 +42,7 @@ func TestNewUser(t *testing.T) {
 		}
 		p.Fill("#email", "Nina@Example.com")
 		shot(p, "1-login")
-		p.Click("main button")
+		p.Follow("main button")
 		if text := p.Text("main"); !strings.Contains(text, "nina@example.com") || !strings.Contains(text, "in the server log") {
 			t.Fatalf("got %s, want a confirmation that a message was sent", text)
 		}
@@ -51,13 +53,13 @@ func TestNewUser(t *testing.T) {
 		}
 		p.Go(link)
 		shot(p, "3-link")
-		p.Click("main button")
+		p.Follow("main button")
 		if p.URL() != base+"/account" || !strings.Contains(p.Text("main"), "You have no keys yet") {
 			t.Fatalf("signed in at %s: %s", p.URL(), p.Text("main"))
 		}
 		shot(p, "4-no-key")
 		p.Fill("#name", "laptop")
-		p.Click("main form button")
+		p.Follow("main form button")
 		key := p.Text("#key")
 		if curl := p.Text("#curl"); !strings.Contains(curl, key) || !strings.Contains(curl, base+"/api/embeddings/") {
 			t.Errorf("the line to try: %s", curl)
@@ -76,7 +78,7 @@ func TestNewUser(t *testing.T) {
 			body, _ := io.ReadAll(got.Body)
 			t.Fatalf("embeddings: got %d %s, want 200", got.StatusCode, body)
 		}
-		p.Click("main a.button")
+		p.Follow("main a.button")
 		if row := p.Text("tbody"); !strings.Contains(row, "laptop") || strings.Contains(row, key) {
 			t.Errorf("got the row %s in the list of keys", row)
 		}
@@ -88,15 +90,15 @@ func TestNewUser(t *testing.T) {
 		shot(p, "6-usage")
 
 		p.Go(base + "/account")
-		p.Click("tbody a.button")
-		p.Click("main button")
+		p.Follow("tbody a.button")
+		p.Follow("main button")
 		if !strings.Contains(p.Text("main"), "The key was revoked") {
 			t.Errorf("after revoking: got %s", p.Text("main"))
 		}
 		if got := s.Call(t, http.MethodGet, "/api/v1/stats", "", "Authorization", "Bearer "+key); got.StatusCode != 401 {
 			t.Errorf("revoked key: got %d, want 401", got.StatusCode)
 		}
-		p.Click(".who button")
+		p.Follow(".who button")
 		if !strings.Contains(p.Text("main"), "You are signed out") {
 			t.Errorf("after signing out: got %s", p.Text("main"))
 		}
@@ -115,7 +117,7 @@ func TestPortalByKeyboard(t *testing.T) {
 			if strings.Contains(p.Focused(), what) {
 				return
 			}
-			p.Press("Tab")
+			p.Press(kb.Tab)
 		}
 		t.Fatalf("got no way to reach %s with Tab", what)
 	}
@@ -126,24 +128,24 @@ func TestPortalByKeyboard(t *testing.T) {
 	}
 	tabTo("input#email")
 	write("kim@example.com")
-	p.Press("Enter")
+	p.FollowKey(kb.Enter)
 	_, code := s.WaitForEmail(t, "kim@example.com", 0)
 	tabTo("input#code")
 	write(code)
-	p.Press("Enter")
+	p.FollowKey(kb.Enter)
 	tabTo("input#name")
 	write("by hand")
-	p.Press("Tab")
-	p.Press("Space")
+	p.Press(kb.Tab)
+	p.FollowKey(" ")
 	if key := p.Text("#key"); !strings.HasPrefix(key, "pal_") {
 		t.Fatalf("the key is %q", key)
 	}
 	tabTo("I have saved the key")
-	p.Press("Enter")
+	p.FollowKey(kb.Enter)
 	tabTo(`a "Revoke`)
-	p.Press("Enter")
+	p.FollowKey(kb.Enter)
 	tabTo("Revoke key")
-	p.Press("Enter")
+	p.FollowKey(kb.Enter)
 	if !strings.Contains(p.Text("main"), "The key was revoked") {
 		t.Errorf("at the end: got %s", p.Text("main"))
 	}

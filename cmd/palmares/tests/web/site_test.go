@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp/kb"
+
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/blackbox"
@@ -54,7 +56,7 @@ func TestSiteIsAccessible(t *testing.T) {
 			checkPage(t, p, fmt.Sprintf("site-%s-%s", name, lookName(look)))
 		}
 		p.Go("http://" + s.Address + "/cimetiere")
-		p.Click(".entries a")
+		p.Follow(".entries a")
 		checkPage(t, p, "site-retired-"+lookName(look))
 	}
 }
@@ -74,17 +76,17 @@ func TestSiteByKeyboard(t *testing.T) {
 			if strings.Contains(p.Focused(), id) {
 				return
 			}
-			p.Press("Tab")
+			p.Press(kb.Tab)
 		}
 		t.Fatalf("got no way to focus %s", id)
 	}
 	to("score_min")
 	p.Press("5")
 	to("sort")
-	p.Press("ArrowDown")
-	p.Press("ArrowDown")
+	p.Press(kb.ArrowDown)
+	p.Press(kb.ArrowDown)
 	to("Find tools")
-	p.Press("Enter")
+	p.FollowKey(kb.Enter)
 	if got := p.URL(); !strings.HasPrefix(got, base+"/tools?") || !strings.Contains(got, "score_min=5") || !strings.Contains(got, "sort=name_asc") {
 		t.Fatalf("filtered and sorted: got %s", got)
 	}
@@ -93,7 +95,7 @@ func TestSiteByKeyboard(t *testing.T) {
 	}
 	first := p.Text("tbody th a")
 	to("Next")
-	p.Press("Enter")
+	p.FollowKey(kb.Enter)
 	if text := p.Text("[role=status]"); !strings.HasPrefix(text, "51–100 of ") {
 		t.Errorf("next page: got %s at %s, want 51–100", text, p.URL())
 	}

@@ -134,7 +134,7 @@ func TestExamplesExist(t *testing.T) {
 		blackbox.MustRun(t, blackbox.Command(t, cfg, "import", blackbox.SynthFile(t, synth.Options{Tools: 300, Seed: 1})))
 		key := blackbox.NewKey(t, cfg, "pro")
 		s := blackbox.Serve(t, cfg)
-		answers := func(path string) {
+		respondsOK := func(path string) {
 			t.Helper()
 			got := s.Call(t, http.MethodGet, path, "", "Authorization", "Bearer "+key)
 			if body, _ := io.ReadAll(got.Body); got.StatusCode != 200 {
@@ -145,14 +145,14 @@ func TestExamplesExist(t *testing.T) {
 			t.Fatal("got a catalog with tools of the demo, want another")
 		}
 		for _, one := range documentedPaths(t, s) {
-			answers(one.Target)
+			respondsOK(one.Target)
 		}
 		lines := exampleLine.FindAllStringSubmatch(blackbox.ReadAll(t, s.Call(t, http.MethodGet, "/docs.md", "").Body), -1)
 		if len(lines) != 10 {
 			t.Errorf("got %d examples, want more", len(lines))
 		}
 		for _, line := range lines {
-			answers(line[1])
+			respondsOK(line[1])
 		}
 		for _, example := range workbench.Examples {
 			query, err := json.Marshal(map[string]string{"query": example.Query})
@@ -160,14 +160,14 @@ func TestExamplesExist(t *testing.T) {
 				t.Fatal(err)
 			}
 			body := blackbox.ReadAll(t, s.Call(t, http.MethodPost, "/graphql", string(query), "Authorization", "Bearer "+key).Body)
-			var answer struct {
+			var response struct {
 				Data   map[string]any
 				Errors []any
 			}
-			if err := json.Unmarshal([]byte(body), &answer); err != nil || len(answer.Errors) > 0 {
+			if err := json.Unmarshal([]byte(body), &response); err != nil || len(response.Errors) > 0 {
 				t.Errorf("%s: got %s, want data", example.Title, body)
 			}
-			for name, value := range answer.Data {
+			for name, value := range response.Data {
 				if value == nil {
 					t.Errorf("%s: got no %s", example.Title, name)
 				}

@@ -76,13 +76,13 @@ func waitForTabs(t *testing.T, p *browser.Page, tabs int, query string) {
 const (
 	inQuery     = ".graphiql-query-editor .view-lines"
 	inVariables = ".graphiql-editor-tool"
-	inAnswer    = ".result-window .view-lines"
+	inResponse  = ".result-window .view-lines"
 	runButton   = ".graphiql-execute-button"
 )
 
 // runQuery runs the query in the editor, once the result pane exists.
 func runQuery(p *browser.Page) {
-	p.Text(inAnswer)
+	p.Text(inResponse)
 	p.Click(runButton)
 }
 
@@ -112,8 +112,8 @@ func TestExplorerBuildsQueries(t *testing.T) {
 	p.WaitForText(inQuery, "toolsTotal")
 	p.WaitForText(inQuery, "label")
 	runQuery(p)
-	p.WaitForText(inAnswer, `"toolsTotal": `)
-	p.WaitForText(inAnswer, `"label": `)
+	p.WaitForText(inResponse, `"toolsTotal": `)
+	p.WaitForText(inResponse, `"label": `)
 	p.Screenshot("explorer-built")
 }
 
@@ -126,7 +126,7 @@ func TestExplorerOpensExamples(t *testing.T) {
 	p.Click("#examples button")
 	p.WaitForText(inQuery, "scoreHistogram {")
 	runQuery(p)
-	p.WaitForText(inAnswer, `"scoreHistogram": [`)
+	p.WaitForText(inResponse, `"scoreHistogram": [`)
 	if !p.Exists("#same[hidden]") {
 		t.Errorf("got a hint at REST, want none: %s", p.Text("#same"))
 	}
@@ -164,7 +164,7 @@ func TestExplorerOpensPaths(t *testing.T) {
 		t.Errorf("got a result before any click: %s", text)
 	}
 	runQuery(p)
-	p.WaitForText(inAnswer, `"slug": "enclume-8"`)
+	p.WaitForText(inResponse, `"slug": "enclume-8"`)
 	p.Screenshot("explorer-path")
 
 	for _, path := range []string{
@@ -179,11 +179,11 @@ func TestExplorerOpensPaths(t *testing.T) {
 
 	p.Go(base + explorerOf("/api/v1/tools?limit=many"))
 	p.WaitForText("main .warning", `limit must be an integer from 1 to 200 (got "many")`)
-	p.Go(base + "/explorer?query=" + url.QueryEscape("query Asked($slug: String!) { tool(slug: $slug) { name } }") + "&variables=" + url.QueryEscape(`{"slug":"plume"}`))
-	p.WaitForText(inQuery, "query Asked(")
+	p.Go(base + "/explorer?query=" + url.QueryEscape("query ToolName($slug: String!) { tool(slug: $slug) { name } }") + "&variables=" + url.QueryEscape(`{"slug":"plume"}`))
+	p.WaitForText(inQuery, "query ToolName(")
 	p.WaitForText(inVariables, `"slug": "plume"`)
 	runQuery(p)
-	p.WaitForText(inAnswer, `"name": "Plume"`)
+	p.WaitForText(inResponse, `"name": "Plume"`)
 }
 
 // The explorer restores its tabs and variables: one tab, many, and unreadable
@@ -212,7 +212,7 @@ func TestExplorerRestoresTabs(t *testing.T) {
 				p.WaitForText(inVariables, `"category": [`)
 				p.WaitForText("#same-call", "GET /api/v1/tools?category=code")
 				runQuery(p)
-				p.WaitForText(inAnswer, `"slug": "enclume-8"`)
+				p.WaitForText(inResponse, `"slug": "enclume-8"`)
 				var tabs int
 				if p.Eval("document.querySelectorAll('.graphiql-tab').length", &tabs); tabs != len(c.before) {
 					t.Errorf("got %d tabs", tabs)
@@ -222,7 +222,7 @@ func TestExplorerRestoresTabs(t *testing.T) {
 			p.Click(".graphiql-tab-add")
 			waitForTabs(t, p, len(c.before)+1, "")
 			p.Go(base + "/explorer")
-			p.Text(inAnswer)
+			p.Text(inResponse)
 			if text := p.Text(inQuery); strings.TrimSpace(text) != "" {
 				t.Errorf("got %q in a new tab, want nothing", text)
 			}
@@ -244,17 +244,17 @@ func TestExplorerUsesAccountKey(t *testing.T) {
 	base := "http://" + s.Address
 	p := browser.Start(t).Open(t, browser.Look{}, base+"/login")
 	p.Fill("#email", "kay@example.com")
-	p.Click("main button")
+	p.Follow("main button")
 	link, _ := s.WaitForEmail(t, "kay@example.com", 0)
 	p.Go(link)
-	p.Click("main button")
+	p.Follow("main button")
 	p.Go(base + explorerOf("/api/embeddings/plume"))
 	p.WaitForText("#same-call", "GET /api/embeddings/plume") // the last element to appear
-	p.Text(inAnswer)
+	p.Text(inResponse)
 	p.Click("[data-name=headers]")
 	p.WaitForText(inVariables, `"Authorization": "Bearer pal_`)
 	runQuery(p)
-	p.WaitForText(inAnswer, `"chunk_count": `)
+	p.WaitForText(inResponse, `"chunk_count": `)
 	waitForTabs(t, p, 1, "query embeddings(")
 	// The history misses a query whose response arrives before the page is drawn.
 	wait.Until(t, "the query is in the history", func() bool {
@@ -263,7 +263,7 @@ func TestExplorerUsesAccountKey(t *testing.T) {
 			return true
 		}
 		runQuery(p)
-		p.WaitForText(inAnswer, `"chunk_count": `)
+		p.WaitForText(inResponse, `"chunk_count": `)
 		return false
 	})
 	var content string
@@ -277,7 +277,7 @@ func TestExplorerUsesAccountKey(t *testing.T) {
 	p.WaitForText(".graphiql-history", "embeddings")
 	p.Click(".graphiql-history-item-label")
 	runQuery(p)
-	p.WaitForText(inAnswer, `"chunk_count": `)
+	p.WaitForText(inResponse, `"chunk_count": `)
 }
 
 func TestWorkbenchIsAccessible(t *testing.T) {
@@ -289,7 +289,7 @@ func TestWorkbenchIsAccessible(t *testing.T) {
 			p := chrome.Open(t, look, "http://"+s.Address+explorerOf("/api/v1/tools?category=code"))
 			p.WaitForText("#same-call", "GET /api/v1/tools?category=code")
 			runQuery(p)
-			p.WaitForText(inAnswer, `"slug"`)
+			p.WaitForText(inResponse, `"slug"`)
 			checkPage(t, p, "explorer-"+lookName(look))
 			for _, label := range []string{"Show Documentation Explorer", "Show History", "Show Build a query"} {
 				if p.Exists(fmt.Sprintf("button[aria-label=%q]", label)) {

@@ -4,16 +4,96 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
+	"iter"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
+	"github.com/chromedp/cdproto/audits"
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
 	"palmares/internal/dev/testkit"
 )
+
+// watch records what is wrong with the pages of a tab.
+type watch struct {
+	readers sync.WaitGroup
+	frame   cdp.FrameID     // of the tab itself
+	failed  map[string]bool // URLs of documents with an error status
+
+	mu      sync.Mutex
+	console []chromedp.ConsoleMessage
+	errors  []string
+}
+
+// startWatch records the events of a context's tab until the tab is closed.
+func startWatch(ctx context.Context) *watch {
+	w := &watch{frame: cdp.FrameID(chromedp.FromContext(ctx).Target.TargetID), failed: map[string]bool{}}
+	// Events from before the end are still read after it.
+	ctx = context.WithoutCancel(ctx)
+
+	record(w, chromedp.Console(ctx), func(m chromedp.ConsoleMessage) { w.console = append(w.console, m) })
+	record(w, chromedp.Events(ctx, network.RequestWillBeSent), func(e network.EventRequestWillBeSent) { w.requested(e.Request.URL) })
+	record(w, chromedp.Events(ctx, network.WebSocketCreated), func(e network.EventWebSocketCreated) { w.requested(e.URL) })
+	record(w, chromedp.Events(ctx, audits.IssueAdded), func(e audits.EventIssueAdded) {
+		if csp := e.Issue.Details.ContentSecurityPolicyIssueDetails; csp != nil {
+			w.errors = append(w.errors, fmt.Sprintf("content security policy is violated: %s %s %s",
+				csp.ViolatedDirective, csp.ContentSecurityPolicyViolationType, csp.BlockedURL))
+		}
+	})
+	return w
+}
+
+// record calls a function with each event, under the lock.
+func record[E any](w *watch, events iter.Seq2[E, error], handle func(E)) {
+	w.readers.Go(func() {
+		for e, err := range events {
+			w.mu.Lock()
+			if err != nil {
+				w.errors = append(w.errors, err.Error())
+			} else {
+				handle(e)
+			}
+			w.mu.Unlock()
+		}
+	})
+}
+
+func (w *watch) requested(address string) {
+	if !loopback(address) {
+		w.errors = append(w.errors, "request to another host: "+address)
+	}
+}
+
+// loopback reports whether a URL stays on this machine. Some, such as data URLs,
+// have no host.
+func loopback(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && (u.Host == "" || u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
+}
+
+// complaints waits for the end of the tab and returns everything wrong with its
+// pages. Any output in the console is wrong.
+func (w *watch) complaints() []string {
+	w.readers.Wait()
+	all := w.errors
+	for _, message := range w.console {
+		// The browser logs every document with an error status.
+		if document, _, _ := strings.Cut(message.URL, "#"); message.Source == "network" && w.failed[document] {
+			continue
+		}
+		all = append(all, fmt.Sprintf("console: %s (%s:%d)", message, message.URL, message.Line+1))
+	}
+	return all
+}
 
 // Axe fails the test for each accessibility rule that the page violates.
 func (p *Page) Axe() {
@@ -31,12 +111,13 @@ func (p *Page) Axe() {
 		if err != nil {
 			return nil, err
 		}
-		return p.evaluateIn(world.ExecutionContextID, string(source)+`
+		inWorld := func(params *runtime.EvaluateParams) { params.ContextID = world.ExecutionContextID }
+		return chromedp.Evaluate[[]byte](string(source)+`
 		; axe.run(document, {
 			runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
 			resultTypes: ["violations"],
 			iframes: false,
-		}).then(result => result.violations.map(({id, help, nodes}) => ({id, help, nodes: nodes.map(({html}) => ({html}))})))`)(ctx, t)
+		}).then(result => result.violations.map(({id, help, nodes}) => ({id, help, nodes: nodes.map(({html}) => ({html}))})))`, chromedp.EvalAwaitPromise, inWorld)(ctx, t)
 	})
 	var violations []struct {
 		ID, Help string

@@ -1,5 +1,0 @@
-//go:build !race
-
-package blackbox
-
-const underRace = false
