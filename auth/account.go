@@ -113,17 +113,15 @@ func (a *Accounts) Delete(ctx context.Context, acc *ent.Account) error {
 		if err := tx.Customer.Update().Where(customer.AccountID(acc.ID)).ClearAccountID().SetEmail("").Exec(ctx); err != nil {
 			return err
 		}
-		if err := deleteAll(ctx,
-			tx.APIKey.Delete().Where(apikey.AccountID(acc.ID)),
-			tx.Usage.Delete().Where(usage.AccountID(acc.ID)),
-			tx.Session.Delete().Where(session.AccountID(acc.ID)),
-		); err != nil {
-			return err
-		}
 		if err := invalidateConfirmations(ctx, tx, current, a.now().UTC()); err != nil {
 			return err
 		}
-		return deleteAll(ctx, tx.Account.Delete().Where(account.ID(acc.ID)))
+		return deleteAll(ctx,
+			tx.APIKey.Delete().Where(apikey.AccountID(acc.ID)),
+			tx.Usage.Delete().Where(usage.AccountID(acc.ID)),
+			tx.Session.Delete().Where(session.AccountID(acc.ID)),
+			tx.Account.Delete().Where(account.ID(acc.ID)),
+		)
 	})
 }
 

@@ -59,10 +59,10 @@ func (a *Accounts) EndSession(ctx context.Context, token string) error {
 // EndSessions ends all sessions of an account and invalidates its sign-in emails.
 func (a *Accounts) EndSessions(ctx context.Context, acc *ent.Account) error {
 	return a.store.Update(ctx, func(tx *ent.Tx) error {
-		if err := deleteAll(ctx, tx.Session.Delete().Where(session.AccountID(acc.ID))); err != nil {
+		if err := invalidateConfirmations(ctx, tx, acc, a.now().UTC()); err != nil {
 			return err
 		}
-		return invalidateConfirmations(ctx, tx, acc, a.now().UTC())
+		return deleteAll(ctx, tx.Session.Delete().Where(session.AccountID(acc.ID)))
 	})
 }
 

@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/net/idna"
@@ -49,7 +48,6 @@ type Portal struct {
 	accounts *auth.Accounts
 	now      func() time.Time
 	handler  http.Handler
-	keyLocks [64]sync.Mutex // by account, for creating keys
 }
 
 type handler func(*Portal, *visit) error
