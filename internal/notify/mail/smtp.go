@@ -136,22 +136,22 @@ type ProbeResult struct {
 // Probe connects to the mail server and signs in, without sending an email. Its
 // error is a *problem.Problem.
 func (m *Mailer) Probe(ctx context.Context) (ProbeResult, error) {
-	return m.connect(ctx, func(*smtp.Client) (step, error) { return step{}, nil })
+	return m.connect(ctx, nil)
 }
 
 // deliver makes one attempt to send an email.
 func (m *Mailer) deliver(ctx context.Context, e *email) error {
-	_, err := m.connect(ctx, func(client *smtp.Client) (step, error) { return m.transmit(client, e) })
+	_, err := m.connect(ctx, e)
 	if err == nil {
 		m.Sent.Add(1)
 	}
 	return err
 }
 
-// connect signs in to the mail server and calls use with the connection, which
-// is closed when ctx ends. The library's own client has no overall timeout, and
-// reports a failure if only QUIT fails.
-func (m *Mailer) connect(ctx context.Context, use func(*smtp.Client) (step, error)) (reached ProbeResult, err error) {
+// connect signs in to the mail server and sends an email, unless it is nil. It
+// closes the connection when ctx ends. The library's own client has no overall
+// timeout, and reports a failure if only QUIT fails.
+func (m *Mailer) connect(ctx context.Context, e *email) (reached ProbeResult, err error) {
 	ctx, cancel := context.WithTimeout(ctx, m.attemptTimeout)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(m.server.host, m.server.port))
@@ -161,8 +161,8 @@ func (m *Mailer) connect(ctx context.Context, use func(*smtp.Client) (step, erro
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	client, at, err := m.handshake(conn, &reached)
-	if err == nil {
-		at, err = use(client)
+	if err == nil && e != nil {
+		at, err = m.transmit(client, e)
 	}
 	if err != nil {
 		return reached, failure(ctx, at, err)

@@ -84,8 +84,7 @@ func (w *Webhooks) round(ctx context.Context, mayStart func() bool, id int) (mor
 	if len(r.tasks) == 0 && r.position == e.Position {
 		return false, err
 	}
-	disabled, recordErr := r.record(ctx)
-	return len(r.tasks) >= roundSize || disabled, errors.Join(err, recordErr)
+	return len(r.tasks) >= roundSize, errors.Join(err, r.record(ctx))
 }
 
 // sendDue sends first the retries and then the new events. It reads events just
@@ -196,11 +195,9 @@ func (r *round) send(ctx context.Context, t *task) bool {
 		<-r.pending
 		return false
 	}
-	sent := make(chan struct{})
+	sent, proceed := context.WithCancel(context.Background())
 	r.sending.Go(func() {
 		defer func() { <-r.pending }()
-		var once sync.Once
-		proceed := func() { once.Do(func() { close(sent) }) }
 		defer proceed()
 		t.outcome = r.post(ctx, r.endpoint, eventID(t.event), t.body, func() { time.AfterFunc(r.timing.prompt, proceed) })
 		t.done = ctx.Err() == nil || t.outcome.status > 0
@@ -209,7 +206,7 @@ func (r *round) send(ctx context.Context, t *task) bool {
 			r.stopped.Store(true)
 		}
 	})
-	<-sent
+	<-sent.Done()
 	return true
 }
 

@@ -14,6 +14,7 @@ import (
 	"net/http/httptrace"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -268,13 +269,6 @@ func (w *Webhooks) mayDial(ip netip.Addr) bool {
 	if ip.IsLoopback() {
 		return w.Loopback
 	}
-	if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.Is6() && !globalIPv6.Contains(ip) {
-		return false
-	}
-	for _, network := range specialNetworks {
-		if network.Contains(ip) {
-			return false
-		}
-	}
-	return true
+	special := slices.ContainsFunc(specialNetworks, func(network netip.Prefix) bool { return network.Contains(ip) })
+	return !special && ip.IsGlobalUnicast() && !ip.IsPrivate() && (ip.Is4() || globalIPv6.Contains(ip))
 }
