@@ -48,10 +48,10 @@ func TestWebhookPages(t *testing.T) {
 		if page := ana.get("/account/webhooks"); !strings.Contains(page.text, "You have no endpoints yet") {
 			t.Errorf("got page %s, want no endpoints", page.text)
 		}
-		made := ana.post("/account/webhooks", "url", receiver.URL+"/<b>", "type", "tool.created", "categories", "code, image")
-		secret := shownSecret.FindString(made.Body.String())
-		if made.Code != 200 || secret == "" {
-			t.Fatalf("adding: got status %d, want 200 and a secret: %s", made.Code, made.Body.String())
+		added := ana.post("/account/webhooks", "url", receiver.URL+"/<b>", "type", "tool.created", "categories", "code, image")
+		secret := shownSecret.FindString(added.Body.String())
+		if added.Code != 200 || secret == "" {
+			t.Fatalf("adding: got status %d, want 200 and a secret: %s", added.Code, added.Body.String())
 		}
 		list := ana.get("/account/webhooks").Body.String()
 		path := regexp.MustCompile(`/account/webhooks/\d+`).FindString(list)
@@ -113,7 +113,7 @@ func TestWebhookPages(t *testing.T) {
 }
 
 func TestInvalidEndpoints(t *testing.T) {
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	ana := s.pro("ana@example.com")
 	for _, form := range [][]string{
 		{"url", ""}, {"url", "ftp://example.com"}, {"url", "http://example.com/x"}, {"url", "https://user:word@example.com"},
@@ -167,8 +167,8 @@ func TestOlderAttempts(t *testing.T) {
 			address string
 			events  []int
 		}{
-			"all":    {path, numbersDown(all, 1, 1)},
-			"failed": {path + "?failed=1", numbersDown(all, 1, 2)},
+			"all":    {path, descending(all, 1, 1)},
+			"failed": {path + "?failed=1", descending(all, 1, 2)},
 		} {
 			var got []int
 			pages := 0
@@ -206,7 +206,7 @@ var (
 	olderLink    = regexp.MustCompile(`<a rel="next" href="([^"#]+)#attempts">Older</a>`)
 )
 
-func numbersDown(from, to, step int) (all []int) {
+func descending(from, to, step int) (all []int) {
 	for n := from; n >= to; n -= step {
 		all = append(all, n)
 	}
@@ -214,8 +214,8 @@ func numbersDown(from, to, step int) (all []int) {
 }
 
 // The page shows until when a receiver has asked us to wait.
-func TestReceiverAskedToWait(t *testing.T) {
-	s := onSQLite(t)
+func TestRetryAfterIsShown(t *testing.T) {
+	s := newSQLiteSite(t)
 	ana := s.pro("ana@example.com")
 	ana.post("/account/webhooks", "url", "https://example.com/hook")
 	e := s.db.Current().Endpoint.Query().OnlyX(t.Context())

@@ -285,24 +285,19 @@ func isTemporary(err error) bool { return problem.Of(err).Code == problem.Unavai
 // enhancedCode matches the detailed status code in a server's reply.
 var enhancedCode = regexp.MustCompile(`^[245]\.\d{1,3}\.\d{1,3}\b`)
 
-// logAttributes describes a failed email for the log.
+// logAttributes describes a failed email for the log, without the text of the
+// server's reply, which may repeat the address or a sign-in link.
 func logAttributes(to string, err error) []any {
-	return []any{"to", masked(to), "reason", problem.Of(err).Message, "cause", loggableCause(err)}
-}
-
-// loggableCause returns the cause of a failure without the text of the server's
-// reply, which may repeat the address or a sign-in link.
-func loggableCause(err error) string {
 	var reply *textproto.Error
 	var malformed textproto.ProtocolError
-	switch p := problem.Of(err); {
+	p, cause := problem.Of(err), ""
+	switch {
 	case errors.As(err, &reply):
-		return strings.TrimSpace(fmt.Sprintf("%d %s", reply.Code, enhancedCode.FindString(reply.Msg)))
+		cause = strings.TrimSpace(fmt.Sprintf("%d %s", reply.Code, enhancedCode.FindString(reply.Msg)))
 	case errors.As(err, &malformed):
-		return "the reply is not SMTP"
-	case p.Code == problem.BadInput || p.Cause == nil:
-		return ""
-	default:
-		return p.Cause.Error()
+		cause = "the reply is not SMTP"
+	case p.Code != problem.BadInput && p.Cause != nil:
+		cause = p.Cause.Error()
 	}
+	return []any{"to", masked(to), "reason", p.Message, "cause", cause}
 }
