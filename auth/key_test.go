@@ -65,6 +65,6 @@ func TestSecretsAreUniform(t *testing.T) {
 		}
 	}
 	if bytes.Equal(NewKey().Hash(), NewKey().Hash()) {
-		t.Error("got the same secret twice")
+		t.Error("got the same secret twice, want different ones")
 	}
 }

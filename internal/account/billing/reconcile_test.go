@@ -42,7 +42,7 @@ func TestOverdueEventReads(t *testing.T) {
 		}
 		s.reconcile(t.Context())
 		if n := len(s.peer.requests("GET /v1/subscriptions")) - before; n != 2 {
-			t.Errorf("got %d reads", n)
+			t.Errorf("got %d reads, want 2", n)
 		}
 	})
 }
@@ -64,7 +64,7 @@ func TestLostCheckoutEvent(t *testing.T) {
 		s.wait(paymentOverdue + time.Second)
 		s.reconcile(t.Context())
 		if n := len(s.peer.requests(reading)) - before; n != 1 {
-			t.Errorf("got %d reads", n)
+			t.Errorf("got %d reads, want 1", n)
 		}
 	})
 }
@@ -280,7 +280,7 @@ func TestGraceAlreadyEnded(t *testing.T) {
 		s.wantPlan(auth.Developer)
 		s.reconcile(t.Context())
 		if n := s.smtp.Count(owner); n != 0 {
-			t.Errorf("got %d emails", n)
+			t.Errorf("got %d emails, want 0", n)
 		}
 	})
 }
@@ -338,7 +338,7 @@ func TestNoticeFromSeveralServers(t *testing.T) {
 		}
 		all.Wait()
 		if n := s.smtp.Count(owner); n != 1 {
-			t.Errorf("got %d emails", n)
+			t.Errorf("got %d emails, want 1", n)
 		}
 	})
 }

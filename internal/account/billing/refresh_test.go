@@ -104,7 +104,7 @@ func TestConcurrentSyncs(t *testing.T) {
 		all.Wait()
 		s.wantPlan(auth.Pro)
 		if n := len(s.peer.requests(reading)); n != 1 {
-			t.Errorf("got %d reads", n)
+			t.Errorf("got %d reads, want 1", n)
 		}
 	})
 }
@@ -125,7 +125,7 @@ func TestSyncDuringAnEvent(t *testing.T) {
 		}
 		s.wantPlan(auth.Pro)
 		if n := len(s.peer.requests(reading)); n != 2 { // for the event and for Sync
-			t.Errorf("got %d reads", n)
+			t.Errorf("got %d reads, want 2", n)
 		}
 	})
 }
@@ -179,7 +179,7 @@ func TestSubscriptionLifecycle(t *testing.T) {
 		s.failPayment(&sub) // a later failure causes another email
 		s.payInvoice(&sub)
 		if n := s.smtp.Count(owner); n != 2 {
-			t.Errorf("got %d emails", n)
+			t.Errorf("got %d emails, want 2", n)
 		}
 
 		sub.cancels = true
@@ -273,7 +273,7 @@ func TestGraceEnds(t *testing.T) {
 		s.sendChange(stripe.EventTypeInvoicePaid, sub)
 		s.wantPlan(auth.Pro)
 		if n := s.smtp.Count(owner); n != 2 {
-			t.Errorf("got %d emails", n)
+			t.Errorf("got %d emails, want 2", n)
 		}
 	})
 }
@@ -417,7 +417,7 @@ func TestNoNoticeForManualPlan(t *testing.T) {
 		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
 		s.reconcile(t.Context())
 		if n := s.smtp.Count(owner); n != 0 {
-			t.Errorf("got %d emails", n)
+			t.Errorf("got %d emails, want 0", n)
 		}
 		s.wantPlanAfterClearing(auth.Pro)
 		s.wantNotice(s.clock().Add(Grace)) // now the plan depends on it

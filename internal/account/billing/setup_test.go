@@ -92,7 +92,7 @@ func TestSubscribeFindsPrice(t *testing.T) {
 			}
 		}
 		if n := len(s.peer.requests("GET /v1/prices")); n != 2 {
-			t.Errorf("got %d lookups", n)
+			t.Errorf("got %d lookups, want 2", n)
 		}
 	})
 }

@@ -171,7 +171,7 @@ func TestSuspendedKeys(t *testing.T) {
 	}
 	s.Keyring.ForgetAccount(s.account("ana@example.com").ID)
 	if !s.accepts(keys[2]) || s.accepts(keys[3]) {
-		t.Error("got other keys suspended than the page shows")
+		t.Error("got other keys suspended, want those that the page shows")
 	}
 	// Revoking an older key activates a newer one at once.
 	wantRedirect(t, b.post("/account/keys/"+idOf(t, keys[0])+"/revoke"), home)
@@ -191,7 +191,7 @@ func TestHTMLIsEscaped(t *testing.T) {
 	for _, got := range []response{created, long, b.get(home), b.get("/account/keys/" + id + "/revoke"), b.get("/account?done=" + evil), b.get("/login/confirm?token=" + evil),
 		s.browser().get("/login?next=/" + evil), b.get("/account/nothing" + evil), b.post("/account/email", "email", evil)} {
 		if strings.Contains(got.Body.String(), evil) || strings.Contains(got.Body.String(), "a'&{x}") {
-			t.Errorf("got unescaped HTML: %s", got.Body)
+			t.Errorf("got HTML in the page, want it escaped: %s", got.Body)
 		}
 	}
 	wantPage(t, b.get(home), 200, evil) // as text

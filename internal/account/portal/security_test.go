@@ -65,7 +65,7 @@ func TestSecurityHeaders(t *testing.T) {
 		got := b.send(method, path, strings.NewReader(""), "Sec-Fetch-Site", "same-origin")
 		wantSecurityHeaders(t, "signed in, "+route.pattern, got)
 		if got.Code >= http.StatusInternalServerError {
-			t.Errorf("%s: %d", route.pattern, got.Code)
+			t.Errorf("%s: got status %d, want below 500", route.pattern, got.Code)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func TestCrossSiteForms(t *testing.T) {
 			continue
 		}
 		if got := b.send(method, path, strings.NewReader("email=ana%40example.com"), "Sec-Fetch-Site", "cross-site"); got.Code != 403 {
-			t.Errorf("%s: %d", route.pattern, got.Code)
+			t.Errorf("%s: got status %d, want 403", route.pattern, got.Code)
 		}
 	}
 	if !b.isSignedIn() {
@@ -187,7 +187,7 @@ func TestLinkSubmittedConcurrently(t *testing.T) {
 				signedIn.Add(1)
 			case http.StatusGone:
 			default:
-				t.Errorf("%d: %s", got.Code, got.text)
+				t.Errorf("got status %d, want 303 or 410: %s", got.Code, got.text)
 			}
 		})
 		if n := db.Write.Session.Query().CountX(t.Context()); signedIn.Load() != 1 || n != 1 {
@@ -233,7 +233,7 @@ func TestCodesGuessedConcurrently(t *testing.T) {
 		sent := b.start("ana@example.com")
 		concurrently(100, func(i int) {
 			if got := b.post("/login/code", "code", wrongCode(sent.code, i)); got.Code != 400 && got.Code != 429 {
-				t.Errorf("%d: %s", got.Code, got.text)
+				t.Errorf("got status %d, want 400 or 429: %s", got.Code, got.text)
 			}
 		})
 		wantPage(t, b.post("/login/code", "code", sent.code), 429, "Too many incorrect codes")
@@ -272,7 +272,7 @@ func TestCodeInAnotherBrowser(t *testing.T) {
 	wantRedirect(t, other.get("/login/code"), "/login")
 	other.start("mallory@example.com") // now it has a code of its own
 	if got := other.post("/login/code", "code", sent.code); got.Code != 400 {
-		t.Errorf("%d: %s", got.Code, got.text)
+		t.Errorf("got status %d, want 400: %s", got.Code, got.text)
 	}
 	if s.db.Write.Account.Query().CountX(t.Context()) != 0 {
 		t.Error("got a session, want none")
@@ -397,7 +397,7 @@ func TestNoSecretsInTheLog(t *testing.T) {
 	for what, secret := range map[string]string{"a link": sent.token(t), "another link": change.token(t), "a code": sent.code, "another code": change.code,
 		"the browser's secret": browser, "a session": session, "a key": key, "a key's secret": key[16:48]} {
 		if strings.Contains(log, secret) {
-			t.Errorf("got %s in the log: %s", what, log)
+			t.Errorf("got %s in the log, want no secrets: %s", what, log)
 		}
 	}
 }

@@ -106,14 +106,14 @@ func TestExport(t *testing.T) {
 	}
 	if data.Account.Email != "ana@example.com" || data.Account.Plan != "developer" || len(data.Keys) != 2 || len(data.Usage) != 2 ||
 		len(data.Sessions) != 2 || len(data.Messages) != 3 || data.Billing["customer"] != "cus_1" || data.Billing["subscription"] != "sub_1" {
-		t.Errorf("got export %s", got.Body)
+		t.Errorf("got export %s, want all data of the account", got.Body)
 	}
 	if data.Keys[0]["name"] != "laptop \"é\" </script>" || data.Keys[0]["last_used_at"] == nil || data.Keys[1]["revoked_at"] == nil {
-		t.Errorf("got keys %v", data.Keys)
+		t.Errorf("got keys %v, want one used and one revoked", data.Keys)
 	}
 	if len(data.Webhooks) != 1 || data.Webhooks[0].URL != "https://hooks.example/ana" || data.Webhooks[0].State != "active" || len(data.Webhooks[0].Types) != 1 ||
 		len(data.Webhooks[0].Attempts) != 1 || data.Webhooks[0].Attempts[0]["answer"] != "oh no" || data.Webhooks[0].Attempts[0]["status"] != 500.0 || data.Webhooks[0].Attempts[0]["event"] != eventID(7) {
-		t.Errorf("got webhooks %v", data.Webhooks)
+		t.Errorf("got webhooks %v, want one endpoint with one attempt", data.Webhooks)
 	}
 	wantNoText(t, got, "another key", "ben@", "whsec_", "hash", key, key[16:48], b.session(), phone.session())
 	for _, row := range s.db.Write.Confirmation.Query().AllX(t.Context()) {
@@ -125,7 +125,7 @@ func TestExport(t *testing.T) {
 
 	empty := s.signIn("eva@example.com").get("/account/export")
 	if !json.Valid(empty.Body.Bytes()) || strings.Contains(empty.text, `"keys": null`) || strings.Contains(empty.text, `"webhooks": null`) {
-		t.Errorf("new account: got %s", empty.text)
+		t.Errorf("new account: got %s, want empty lists", empty.text)
 	}
 }
 

@@ -80,7 +80,7 @@ func TestSessionCookie(t *testing.T) {
 			found = true
 			if cookie.Name != want.Name || cookie.Secure != want.Secure || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode ||
 				cookie.Path != "/" || cookie.Domain != "" || cookie.MaxAge != 30*24*60*60 || len(cookie.Value) < 26 {
-				t.Errorf("%s: got cookie %s", address, cookie)
+				t.Errorf("%s: got cookie %s, want %s for 30 days", address, cookie, want.Name)
 			}
 		}
 		if !found {
@@ -193,7 +193,7 @@ func TestEmailsPerMailbox(t *testing.T) {
 				refused.Add(1)
 				wantPage(t, got, 429, "Try again later")
 			default:
-				t.Errorf("%d: %s", got.Code, got.text)
+				t.Errorf("got status %d, want 303 or 429: %s", got.Code, got.text)
 			}
 		})
 		if sent.Load() != 5 || refused.Load() != 15 {
@@ -293,7 +293,7 @@ func TestInvalidAddresses(t *testing.T) {
 		got := b.post("/login", "email", email)
 		wantPage(t, got, 400, "Enter a valid email address")
 		if strings.Contains(got.Body.String(), "<script>alert") {
-			t.Errorf("%q: got unescaped HTML", email)
+			t.Errorf("%q: got HTML in the page, want it escaped", email)
 		}
 	}
 	if n := s.db.Write.Confirmation.Query().CountX(t.Context()); n != 0 {

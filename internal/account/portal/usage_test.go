@@ -70,6 +70,6 @@ func TestChart(t *testing.T) {
 	days := []dayUsage{{Requests: 0}, {Requests: 1}, {Requests: 1000}}
 	drawn := newChart(days)
 	if drawn.Bars[0].Height != 0 || drawn.Bars[1].Height < 2 || drawn.Bars[2].Height != chartHeight || drawn.Bars[2].Y != chartTop {
-		t.Errorf("got %+v", drawn)
+		t.Errorf("got %+v, want heights in proportion to the requests", drawn)
 	}
 }

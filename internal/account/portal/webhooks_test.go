@@ -56,10 +56,10 @@ func TestWebhookPages(t *testing.T) {
 		list := ana.get("/account/webhooks").Body.String()
 		path := regexp.MustCompile(`/account/webhooks/\d+`).FindString(list)
 		if path == "" || strings.Contains(list, "whsec_") || strings.Contains(list, "<b>") || !strings.Contains(list, "code, image") {
-			t.Errorf("got list %s", list)
+			t.Errorf("got list %s, want the endpoint without its secret", list)
 		}
 		if page := ana.get(path); page.Code != 200 || strings.Contains(page.text, "whsec_") || !strings.Contains(page.text, "No events have been sent yet") {
-			t.Errorf("endpoint: got status %d, page %s", page.Code, page.text)
+			t.Errorf("endpoint: got status %d, want 200 and no attempts: %s", page.Code, page.text)
 		}
 		if page := ana.post(path + "/test"); !strings.Contains(page.text, "Test event delivered: status 204") || calls.Load() != 1 {
 			t.Errorf("test event: got page %s, want a delivery", page.text)
@@ -85,11 +85,11 @@ func TestWebhookPages(t *testing.T) {
 		}
 		ana.post(path + "/pause")
 		if page := ana.get(path); !strings.Contains(page.text, "This endpoint is paused") {
-			t.Errorf("after pausing: got page %s", page.text)
+			t.Errorf("after pausing: got page %s, want a paused endpoint", page.text)
 		}
 		ana.post(path + "/resume")
 		if page := ana.get(path); strings.Contains(page.text, "This endpoint is paused") {
-			t.Errorf("after resuming: got page %s", page.text)
+			t.Errorf("after resuming: got page %s, want an active endpoint", page.text)
 		}
 
 		ben := s.pro("ben@example.com")
@@ -222,7 +222,7 @@ func TestRetryAfterIsShown(t *testing.T) {
 	for until, want := range map[time.Duration]bool{time.Hour: true, -time.Hour: false} {
 		s.db.Write.Endpoint.UpdateOne(e).SetNotBefore(s.now().UTC().Add(until)).ExecX(t.Context())
 		if page := ana.get(endpointPath(e)); strings.Contains(page.text, "The receiver asked us to wait until") != want {
-			t.Errorf("%s from now: got page %s", until, page.text)
+			t.Errorf("%s from now: got page %s, want a wait: %v", until, page.text, want)
 		}
 	}
 }

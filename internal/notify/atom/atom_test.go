@@ -265,7 +265,7 @@ func TestHostileTexts(t *testing.T) {
 		for _, name := range []string{"changes.atom", "prices.atom", "cimetiere.atom"} {
 			got := get(h, name)
 			if strings.Contains(got.Body.String(), "<script") || strings.Contains(got.Body.String(), "<![CDATA[") {
-				t.Errorf("%s: got markup in %s", name, got.Body)
+				t.Errorf("%s: got markup in %s, want it escaped", name, got.Body)
 			}
 			f := valid(t, got)
 			if len(f.Entries) == 0 || !slices.ContainsFunc(titles(f), func(title string) bool {
