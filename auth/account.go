@@ -101,11 +101,8 @@ func deleteAll(ctx context.Context, deletions ...deletion) error {
 func (a *Accounts) Delete(ctx context.Context, acc *ent.Account) error {
 	return a.store.WithRowLock(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
 		current, err := tx.Account.Get(ctx, acc.ID) // the address may have changed since acc was read
-		if ent.IsNotFound(err) {
-			return nil // deleted concurrently
-		}
 		if err != nil {
-			return err
+			return ent.MaskNotFound(err) // not found: it was deleted concurrently
 		}
 		if err := storeFormerUsage(ctx, tx, current, dayOf(a.now())); err != nil {
 			return err

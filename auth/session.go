@@ -77,11 +77,8 @@ func (a *Accounts) SessionKey(ctx context.Context, token string) (string, error)
 	key := sessionKey(token)
 	if found.KeyID == nil {
 		err := a.store.Write.Session.UpdateOneID(found.ID).SetKeyID(key.ID).SetKeyHash(key.Hash()).Exec(ctx)
-		if ent.IsNotFound(err) {
-			return "", nil // ended concurrently
-		}
 		if err != nil {
-			return "", store.Explain(err)
+			return "", store.Explain(ent.MaskNotFound(err)) // not found: it ended concurrently
 		}
 	}
 	return key.Text(), nil

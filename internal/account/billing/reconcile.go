@@ -32,13 +32,12 @@ func (b *Billing) Run(ctx context.Context) {
 	if !b.Enabled() {
 		return
 	}
-	ticker := time.NewTicker(reconcileEvery)
-	defer ticker.Stop()
+	tick := time.Tick(reconcileEvery)
 	for ctx.Err() == nil {
 		b.reconcile(ctx)
 		select {
 		case <-ctx.Done():
-		case <-ticker.C:
+		case <-tick:
 		}
 	}
 }
@@ -113,9 +112,8 @@ func (b *Billing) reread(ctx context.Context, row *ent.Customer) error {
 	return b.refresh(ctx, row.ID, nil)
 }
 
-// notifyPaymentFailed sends one email, even if several servers call it. If the
-// email can be sent later, the next call tries again; a permanent failure is
-// logged once.
+// notifyPaymentFailed sends one email, even if several servers call it. After a
+// temporary failure, the next call tries again.
 func (b *Billing) notifyPaymentFailed(ctx context.Context, row *ent.Customer) error {
 	if row.Edges.Account == nil {
 		return nil // deleted concurrently

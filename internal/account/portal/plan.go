@@ -92,8 +92,7 @@ func (p *Portal) redirectToStripe(v *visit, open func(context.Context, *ent.Acco
 }
 
 // returnFromCheckout reads the subscription, because Stripe's event may arrive
-// later than the customer. If it is not Pro yet, the page says that the payment
-// is being confirmed.
+// later than the customer.
 func (p *Portal) returnFromCheckout(v *visit) error {
 	synced, err := p.syncPlan(v)
 	if err != nil {

@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -55,9 +56,9 @@ func parseServer(address string) (*server, error) {
 		return nil, errors.New("must have the form smtp://user:password@host:587 or smtps://user:password@host:465; " +
 			"percent-encode special characters in the user name and password, such as %2F for a slash")
 	}
-	s := &server{host: u.Hostname(), port: u.Port(), implicitTLS: u.Scheme == "smtps", loopback: isLoopback(u.Hostname())}
-	if s.port == "" {
-		s.port = defaultPorts[u.Scheme]
+	s := &server{
+		host: u.Hostname(), port: cmp.Or(u.Port(), defaultPorts[u.Scheme]),
+		implicitTLS: u.Scheme == "smtps", loopback: isLoopback(u.Hostname()),
 	}
 	if port, err := strconv.ParseUint(s.port, 10, 16); err != nil || port == 0 {
 		return nil, errors.New("must have a port between 1 and 65535")
@@ -77,10 +78,7 @@ func parseServer(address string) (*server, error) {
 
 // isLoopback does not resolve names, because a DNS response can be forged.
 func isLoopback(host string) bool {
-	if ip := net.ParseIP(host); ip != nil {
-		return ip.IsLoopback()
-	}
-	return strings.EqualFold(host, "localhost")
+	return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
 }
 
 func parseFrom(address string) (*mail.Address, error) {

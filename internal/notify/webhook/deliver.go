@@ -90,8 +90,8 @@ func (w *Webhooks) round(ctx context.Context, mayStart func() bool, id int) (mor
 // sendDue sends first the retries and then the new events. It reads events just
 // before it sends them, to hold few in memory.
 func (r *round) sendDue(ctx context.Context) error {
-	room := roundSize
-	if r.endpoint.Failures >= probeAfter {
+	room, probing := roundSize, r.endpoint.Failures >= probeAfter
+	if probing {
 		room = 1
 	}
 	retries, err := r.Store.Current().Delivery.Query().
@@ -101,20 +101,16 @@ func (r *round) sendDue(ctx context.Context) error {
 	}
 	for _, row := range retries {
 		t := &task{event: row.Event, attempts: row.Attempts, retry: true, due: row.NextAt}
-		if found, err := r.readRetry(ctx, t); err != nil {
+		found, err := r.readRetry(ctx, t)
+		if err != nil {
 			return err
-		} else if !found {
-			continue
 		}
-		r.tasks = append(r.tasks, t)
-		if !r.send(ctx, t) {
+		if found && !r.send(ctx, t) {
 			return nil
 		}
 	}
-	if room -= len(retries); room == 0 {
-		return nil
-	}
-	if r.endpoint.Failures >= probeAfter {
+	room -= len(retries)
+	if probing && room > 0 {
 		// If any delivery is left, its retry is the next probe.
 		left, err := r.Store.Current().Delivery.Query().Where(delivery.EndpointID(r.endpoint.ID)).Exist(ctx)
 		if err != nil || left {
@@ -137,22 +133,18 @@ func (r *round) sendNew(ctx context.Context, room int) error {
 			return err
 		}
 		room -= len(page)
-		// Without more events, the position skips those that the endpoint does not
-		// want. It can also go back, after a backup of the journal was restored.
-		if n := len(page); more || n > 0 && page[n-1].event > newest {
-			r.position = page[n-1].event
-		} else {
-			r.position = newest
-		}
-		// After a replay, a new event may already be among the retries.
-		page = slices.DeleteFunc(page, func(t *task) bool {
-			return slices.ContainsFunc(retries, func(other *task) bool { return other.event == t.event })
-		})
-		r.tasks = append(r.tasks, page...)
 		for _, t := range page {
-			if !r.send(ctx, t) {
+			r.position = t.event
+			// After a replay, a new event may already be among the retries.
+			sent := slices.ContainsFunc(retries, func(other *task) bool { return other.event == t.event })
+			if !sent && !r.send(ctx, t) {
 				return nil
 			}
+		}
+		// Without more events, the position skips those that the endpoint does not
+		// want. It can also go back, after a backup of the journal was restored.
+		if !more && (len(page) == 0 || r.position < newest) {
+			r.position = newest
 		}
 	}
 	return nil
@@ -190,6 +182,7 @@ func (r *round) readRetry(ctx context.Context, t *task) (found bool, err error) 
 // receiver has responded or, if that takes long, when the request is written:
 // events arrive in order, and slow receivers get several at once.
 func (r *round) send(ctx context.Context, t *task) bool {
+	r.tasks = append(r.tasks, t)
 	r.pending <- struct{}{}
 	if ctx.Err() != nil || r.stopped.Load() || !r.mayStart() {
 		<-r.pending
@@ -257,9 +250,8 @@ func (w *Webhooks) skip(ctx context.Context, e *ent.Endpoint) error {
 	})
 }
 
-// notifyOwner sends the email about a disabled endpoint. The database remembers
-// that it is pending until it is sent, so that it survives restarts and outages
-// of the mail server.
+// notifyOwner sends the email about a disabled endpoint. It is pending in the
+// database, so that it survives restarts and outages of the mail server.
 func (w *Webhooks) notifyOwner(ctx context.Context, e *ent.Endpoint) error {
 	page := fmt.Sprintf("%s/account/webhooks/%d", w.PublicURL, e.ID)
 	err := w.Mail.Send(ctx, mail.WebhookDisabled(e.Edges.Account.Email, w.ServiceName, e.URL, e.DisabledReason, page))

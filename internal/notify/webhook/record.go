@@ -205,9 +205,8 @@ func healthAfter(failures int, since *time.Time, done []*task, now time.Time) (_
 	return failures, since, disable
 }
 
-// failingSince returns since when an endpoint has been failing. It excludes the
-// time without any retries: one failure after a quiet month is not a month of
-// failures.
+// failingSince returns since when an endpoint has been failing, excluding time
+// without retries: one failure after a quiet month is not a month of failures.
 func failingSince(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, done []*task) (*time.Time, error) {
 	if e.FailingSince == nil || len(done) == 0 {
 		return e.FailingSince, nil

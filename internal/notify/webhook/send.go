@@ -205,8 +205,7 @@ func (w *Webhooks) checkURL(text string) (string, error) {
 }
 
 // looksLikeNumber reports whether some resolvers would read a host as an IPv4
-// address, such as 2130706433, 0x7f000001 or 127.1. No public name ends
-// like that.
+// address, such as 2130706433 or 127.1. No public name ends like that.
 func looksLikeNumber(host string) bool {
 	host = strings.TrimSuffix(host, ".")
 	last := host[strings.LastIndexByte(host, '.')+1:]
