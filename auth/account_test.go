@@ -83,22 +83,22 @@ func TestKeyLimit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var made atomic.Int64
+			var created atomic.Int64
 			var all sync.WaitGroup
 			for range 15 {
 				all.Go(func() {
 					text, _, err := accounts.CreateKey(t.Context(), account, "one of many")
 					switch {
 					case err == nil && text != "":
-						made.Add(1)
+						created.Add(1)
 					case !strings.Contains(err.Error(), "Revoke one first"):
 						t.Error(err)
 					}
 				})
 			}
 			all.Wait()
-			if made.Load() != most {
-				t.Errorf("%s: got %d keys, want %d", plan, made.Load(), most)
+			if created.Load() != most {
+				t.Errorf("%s: got %d keys, want %d", plan, created.Load(), most)
 			}
 			keys, err := accounts.Keys(t.Context(), account)
 			if err != nil || len(keys) != int(most) {

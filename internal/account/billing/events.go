@@ -137,7 +137,7 @@ func (b *Billing) unlink(ctx context.Context, id string) error {
 	return store.Explain(b.Store.Write.Customer.Update().Where(customer.ID(id)).ClearAccountID().SetEmail("").Exec(ctx))
 }
 
-// unlinkDeleted also takes Pro away, for a customer that was deleted without an event.
+// unlinkDeleted also removes Pro, for a customer that was deleted without an event.
 func (b *Billing) unlinkDeleted(ctx context.Context, id string) error {
 	if err := b.refresh(ctx, id, nil); err != nil {
 		return err

@@ -301,8 +301,8 @@ func TestSubscribeWithDeletedCustomer(t *testing.T) {
 	})
 }
 
-// An event whose signature is dated ahead could be replayed until that time
-// comes, so it is refused like one that is too old.
+// An event whose signature is dated ahead could be replayed until that
+// time, so it is rejected like one that is too old.
 func TestEventSignedInTheFuture(t *testing.T) {
 	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()

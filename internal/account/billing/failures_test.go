@@ -64,7 +64,7 @@ func TestFailedCalls(t *testing.T) {
 		for name, c := range map[string]struct {
 			how  http.HandlerFunc
 			code problem.Code
-			says string
+			text string
 		}{
 			"failing":   {internalError, problem.Unavailable, "Try again in a minute"},
 			"busy":      {tooMany, problem.Unavailable, "Try again in a minute"},
@@ -81,8 +81,8 @@ func TestFailedCalls(t *testing.T) {
 				"close":           func() error { return s.Cancel(t.Context(), s.account) },
 			} {
 				err := do()
-				if text := problem.Of(err); text.Code != c.code || !strings.Contains(text.Message, c.says) {
-					t.Errorf("%s, %s: got %v, want %s: %s", name, what, err, c.code, c.says)
+				if p := problem.Of(err); p.Code != c.code || !strings.Contains(p.Message, c.text) {
+					t.Errorf("%s, %s: got %v, want %s: %s", name, what, err, c.code, c.text)
 				}
 				s.wantNoInternalText(problem.Of(err).Message)
 			}

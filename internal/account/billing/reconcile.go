@@ -93,7 +93,7 @@ func overdue(now time.Time) predicate.Customer {
 }
 
 var (
-	// notNotified matches customers who do not know of a failed payment that
+	// notNotified matches customers who were not notified of a failed payment that
 	// their plan depends on.
 	notNotified = customer.And(customer.Status(StatusPastDue), customer.NoticedAtIsNil(), customer.HasAccountWith(account.PlanByHand(false)))
 	// orphaned matches customers who pay for a deleted account.

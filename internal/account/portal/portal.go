@@ -9,7 +9,6 @@ import (
 	"errors"
 	"html/template"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -150,20 +149,12 @@ func origin(address string) string {
 	if err != nil {
 		return ""
 	}
-	host, port := strings.ToLower(u.Hostname()), u.Port()
-	if ascii, err := idna.Lookup.ToASCII(host); err == nil {
-		host = ascii
+	host := u.Host
+	if ascii, err := idna.Lookup.ToASCII(u.Hostname()); err == nil {
+		host = strings.Replace(host, u.Hostname(), ascii, 1)
 	}
-	if u.Scheme == "https" && port == "443" || u.Scheme == "http" && port == "80" {
-		port = ""
-	}
-	switch {
-	case port != "":
-		host = net.JoinHostPort(host, port)
-	case strings.Contains(host, ":"):
-		host = "[" + host + "]"
-	}
-	return u.Scheme + "://" + host
+	defaultPort := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]
+	return u.Scheme + "://" + strings.ToLower(strings.TrimSuffix(host, defaultPort))
 }
 
 // ServeHTTP serves a page.

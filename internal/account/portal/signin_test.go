@@ -362,7 +362,7 @@ func TestInvalidLinks(t *testing.T) {
 		wantPage(t, b.post(path, "token", token), status, text)
 	}
 	both(stranger, "/login/confirm", "", 404, "Invalid link")
-	both(stranger, "/login/confirm", "made up\x00\xff", 404, "Invalid link")
+	both(stranger, "/login/confirm", "invented\x00\xff", 404, "Invalid link")
 	both(stranger, "/login/confirm", change.token(t), 404, "Invalid link")
 	both(ana, "/account/email/confirm", signIn.token(t), 404, "Invalid link")
 	both(ben, "/account/email/confirm", change.token(t), 403, "This link belongs to another account")

@@ -213,7 +213,7 @@ func descending(from, to, step int) (all []int) {
 	return all
 }
 
-// The page shows until when a receiver has asked us to wait.
+// The page shows until when the receiver wants no events.
 func TestRetryAfterIsShown(t *testing.T) {
 	s := newSQLiteSite(t)
 	ana := s.pro("ana@example.com")

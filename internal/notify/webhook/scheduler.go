@@ -151,7 +151,7 @@ func (s *scheduler) due(ctx context.Context, now time.Time) ([]*ent.Endpoint, er
 		Where(endpoint.Or(endpoint.NotifyOwner(true), behind, retry), s.acceptsEvents(), s.available(now)).All(ctx)
 }
 
-// acceptsEvents matches endpoints whose receiver did not ask to wait.
+// acceptsEvents matches endpoints whose receiver requested no wait.
 func (w *Webhooks) acceptsEvents() predicate.Endpoint {
 	return endpoint.Or(endpoint.NotBeforeIsNil(), endpoint.NotBeforeLTE(w.now().UTC()))
 }

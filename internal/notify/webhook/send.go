@@ -209,10 +209,8 @@ func (w *Webhooks) checkURL(text string) (string, error) {
 func looksLikeNumber(host string) bool {
 	host = strings.TrimSuffix(host, ".")
 	last := host[strings.LastIndexByte(host, '.')+1:]
-	if _, err := strconv.ParseUint(last, 0, 64); err == nil {
-		return true
-	}
-	return last != "" && strings.Trim(last, "0123456789") == ""
+	_, err := strconv.ParseUint(last, 0, 64)
+	return err == nil || last != "" && strings.Trim(last, "0123456789") == ""
 }
 
 // newClient returns a client that follows no redirects, uses no proxy and

@@ -63,7 +63,7 @@ func (w *Webhooks) Test(ctx context.Context, e *ent.Endpoint) (*ent.Attempt, err
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	var made *ent.Attempt
+	var saved *ent.Attempt
 	err = w.Store.Update(ctx, func(tx *ent.Tx) error {
 		removed, err := tx.Attempt.Delete().Where(attempt.ID(reserved.ID)).Exec(ctx)
 		if err != nil {
@@ -72,10 +72,10 @@ func (w *Webhooks) Test(ctx context.Context, e *ent.Endpoint) (*ent.Attempt, err
 		if removed == 0 { // with the endpoint, in the meantime
 			return errNoEndpoint
 		}
-		made, err = o.row(tx.Attempt.Create(), e.ID, 0, TestType, 1).Save(ctx)
+		saved, err = o.row(tx.Attempt.Create(), e.ID, 0, TestType, 1).Save(ctx)
 		return err
 	})
-	return made, err
+	return saved, err
 }
 
 // reserveTest records an attempt before it is made, so that concurrent requests
