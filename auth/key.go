@@ -154,26 +154,29 @@ func (a *Accounts) CreateKey(ctx context.Context, acc *ent.Account, name string)
 // CreateKeyOnce fails if a key was created after newest, see NewestKey. A form
 // contains it, so that submitting the form twice creates one key: browsers show
 // only the last response, and a key is shown once.
-func (a *Accounts) CreateKeyOnce(ctx context.Context, acc *ent.Account, name string, newest int64) (string, *ent.APIKey, error) {
+func (a *Accounts) CreateKeyOnce(
+	ctx context.Context, acc *ent.Account, name string, newest int64,
+) (text string, created *ent.APIKey, err error) {
 	name = strings.TrimSpace(name)
 	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > MaxKeyName || strings.ContainsFunc(name, unicode.IsControl) {
 		return "", nil, problem.New(problem.BadInput, "The name of a key must be a single line of at most %d characters.", MaxKeyName)
 	}
 	key := NewKey()
 	now := a.now().UTC()
-	var created *ent.APIKey
 	// The account's row is locked, so that concurrent calls cannot exceed the limits.
-	err := a.store.WithRowLock(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
+	err = a.store.WithRowLock(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
 		owner, err := tx.Account.Get(ctx, acc.ID)
 		if err != nil {
 			return err
 		}
-		keys, err := tx.APIKey.Query().Where(apikey.AccountID(acc.ID), apikey.RevokedAtIsNil()).Order(oldestFirst...).All(ctx)
+		keys, err := tx.APIKey.Query().Where(apikey.AccountID(acc.ID), apikey.RevokedAtIsNil()).
+			Order(oldestFirst...).All(ctx)
 		if err != nil {
 			return err
 		}
 		if NewestKey(keys) > newest {
-			return problem.New(problem.BadInput, "A key was created after you opened this form, or you submitted the form twice. No other key was created. Keys are shown only once: if you did not copy the newest key, revoke it and create another.")
+			return problem.New(problem.BadInput, "A key was created after you opened this form, or you submitted the form twice. "+
+				"No other key was created. Keys are shown only once: if you did not copy the newest key, revoke it and create another.")
 		}
 		if limit := Plan(owner.Plan).Terms().Keys; len(keys) >= limit {
 			return problem.New(problem.BadInput, "The %s plan includes %d keys, and all of them are in use. Revoke one first.", owner.Plan, limit)

@@ -256,7 +256,8 @@ func (c *cachedKey) set(id string, hash []byte, acc *ent.Account) {
 func (k *Keyring) recordUse(id string, found *cachedKey) {
 	now := k.now()
 	last := found.recorded.Load()
-	if time.Duration(now.UnixNano()-last).Abs() >= lastUsedEvery && found.recorded.CompareAndSwap(last, now.UnixNano()) {
+	due := time.Duration(now.UnixNano()-last).Abs() >= lastUsedEvery
+	if due && found.recorded.CompareAndSwap(last, now.UnixNano()) {
 		k.used.Store(id, now)
 	}
 }

@@ -94,8 +94,7 @@ func unixTime(seconds int64) *time.Time {
 	if seconds <= 0 {
 		return nil
 	}
-	t := time.Unix(seconds, 0).UTC()
-	return &t
+	return new(time.Unix(seconds, 0).UTC())
 }
 
 // subscriptions returns all subscriptions that a customer ever had.

@@ -63,8 +63,7 @@ func paymentDue(acc *ent.Account, customer *ent.Customer, now time.Time) *time.T
 	if customer == nil || acc.PlanByHand || customer.Status != billing.StatusPastDue || customer.PastDueSince == nil || billing.PlanOf(customer, now) != auth.Pro {
 		return nil
 	}
-	until := customer.PastDueSince.Add(billing.Grace)
-	return &until
+	return new(customer.PastDueSince.Add(billing.Grace))
 }
 
 func (p *Portal) subscribe(v *visit) error {

@@ -192,8 +192,7 @@ func healthAfter(failures int, since *time.Time, done []*task, now time.Time) (_
 		if failures++; t.outcome.delivered() {
 			failures, since = 0, nil
 		} else if since == nil {
-			at := t.outcome.at.UTC()
-			since = &at
+			since = new(t.outcome.at.UTC())
 		}
 		if t.outcome.gone() {
 			disable = "the receiver responded with status 410 (Gone)"
@@ -219,6 +218,5 @@ func failingSince(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, done []*task
 	if err != nil { // no attempt is left if the last one is older than attemptRetention
 		return nil, ent.MaskNotFound(err)
 	}
-	since := e.FailingSince.Add(max(done[0].outcome.at.Sub(last.At), 0)).UTC()
-	return &since, nil
+	return new(e.FailingSince.Add(max(done[0].outcome.at.Sub(last.At), 0)).UTC()), nil
 }
