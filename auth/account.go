@@ -29,12 +29,10 @@ func NewAccounts(s *store.Store) *Accounts { return &Accounts{store: s, now: tim
 
 // Create creates an account on behalf of an operator. Billing does not change
 // a plan other than Developer that was set here.
-func (a *Accounts) Create(ctx context.Context, email string, plan Plan) (*ent.Account, error) {
-	email, err := NormalizeEmail(email)
-	if err != nil {
+func (a *Accounts) Create(ctx context.Context, email string, plan Plan) (created *ent.Account, err error) {
+	if email, err = NormalizeEmail(email); err != nil {
 		return nil, err
 	}
-	var created *ent.Account
 	err = a.store.Update(ctx, func(tx *ent.Tx) error {
 		create, err := newAccount(ctx, tx, email, plan, a.now().UTC())
 		if err != nil {
