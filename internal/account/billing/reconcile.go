@@ -112,8 +112,8 @@ func (b *Billing) reread(ctx context.Context, row *ent.Customer) error {
 	return b.refresh(ctx, row.ID, nil)
 }
 
-// notifyPaymentFailed sends one email, even if several servers call it. After a
-// temporary failure, the next call tries again.
+// notifyPaymentFailed sends one email, even if several servers call it. The next
+// call retries a temporary failure; a permanent one is logged once.
 func (b *Billing) notifyPaymentFailed(ctx context.Context, row *ent.Customer) error {
 	if row.Edges.Account == nil {
 		return nil // deleted concurrently
