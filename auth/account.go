@@ -29,12 +29,10 @@ func NewAccounts(s *store.Store) *Accounts { return &Accounts{store: s, now: tim
 
 // Create creates an account on behalf of an operator. Billing does not change
 // a plan other than Developer that was set here.
-func (a *Accounts) Create(ctx context.Context, email string, plan Plan) (*ent.Account, error) {
-	email, err := NormalizeEmail(email)
-	if err != nil {
+func (a *Accounts) Create(ctx context.Context, email string, plan Plan) (created *ent.Account, err error) {
+	if email, err = NormalizeEmail(email); err != nil {
 		return nil, err
 	}
-	var created *ent.Account
 	err = a.store.Update(ctx, func(tx *ent.Tx) error {
 		create, err := newAccount(ctx, tx, email, plan, a.now().UTC())
 		if err != nil {
@@ -101,11 +99,8 @@ func deleteAll(ctx context.Context, deletions ...deletion) error {
 func (a *Accounts) Delete(ctx context.Context, acc *ent.Account) error {
 	return a.store.WithRowLock(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
 		current, err := tx.Account.Get(ctx, acc.ID) // the address may have changed since acc was read
-		if ent.IsNotFound(err) {
-			return nil // deleted concurrently
-		}
 		if err != nil {
-			return err
+			return ent.MaskNotFound(err) // not found: it was deleted concurrently
 		}
 		if err := storeFormerUsage(ctx, tx, current, dayOf(a.now())); err != nil {
 			return err
@@ -113,17 +108,15 @@ func (a *Accounts) Delete(ctx context.Context, acc *ent.Account) error {
 		if err := tx.Customer.Update().Where(customer.AccountID(acc.ID)).ClearAccountID().SetEmail("").Exec(ctx); err != nil {
 			return err
 		}
-		if err := deleteAll(ctx,
-			tx.APIKey.Delete().Where(apikey.AccountID(acc.ID)),
-			tx.Usage.Delete().Where(usage.AccountID(acc.ID)),
-			tx.Session.Delete().Where(session.AccountID(acc.ID)),
-		); err != nil {
-			return err
-		}
 		if err := invalidateConfirmations(ctx, tx, current, a.now().UTC()); err != nil {
 			return err
 		}
-		return deleteAll(ctx, tx.Account.Delete().Where(account.ID(acc.ID)))
+		return deleteAll(ctx,
+			tx.APIKey.Delete().Where(apikey.AccountID(acc.ID)),
+			tx.Usage.Delete().Where(usage.AccountID(acc.ID)),
+			tx.Session.Delete().Where(session.AccountID(acc.ID)),
+			tx.Account.Delete().Where(account.ID(acc.ID)),
+		)
 	})
 }
 

@@ -62,10 +62,10 @@ func TestSessionsWithAWrongClock(t *testing.T) {
 		if jump == year || jump == -year { // it would last until then, or has expired
 			valid = "session false, key false"
 		}
-		want("started meanwhile, clock set right", during, duringKey, valid)
+		want("started in between, clock corrected", during, duringKey, valid)
 
 		// No session lasts longer than 30 days plus the tolerance, even where
-		// nothing is deleted. Nothing comes back a year later.
+		// nothing is deleted. Nothing becomes valid again a year later.
 		for _, later := range []time.Duration{SessionLifetime + clockTolerance, year, year + time.Minute} {
 			a.time = right.Add(later)
 			deleteExpired(t, a.store, right.Add(min(later, 2*SessionLifetime)))

@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"hash/crc32"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -116,29 +117,28 @@ var oldestFirst = []apikey.OrderOption{apikey.ByCreatedAt(), apikey.ByID()}
 
 // Keys returns an account's keys, oldest first, including revoked ones.
 func (a *Accounts) Keys(ctx context.Context, acc *ent.Account) ([]*ent.APIKey, error) {
-	return a.keys(ctx, apikey.AccountID(acc.ID))
-}
-
-// UnrevokedKeys returns an account's keys that were not revoked, oldest first.
-func (a *Accounts) UnrevokedKeys(ctx context.Context, acc *ent.Account) ([]*ent.APIKey, error) {
-	return a.keys(ctx, apikey.AccountID(acc.ID), apikey.RevokedAtIsNil())
-}
-
-func (a *Accounts) keys(ctx context.Context, where ...predicate.APIKey) ([]*ent.APIKey, error) {
-	keys, err := a.store.Current().APIKey.Query().Where(where...).Order(oldestFirst...).All(ctx)
+	keys, err := a.store.Current().APIKey.Query().Where(apikey.AccountID(acc.ID)).Order(oldestFirst...).All(ctx)
 	return keys, store.Explain(err)
 }
 
-// HasRevokedKeys reports whether a key of the account was revoked.
-func (a *Accounts) HasRevokedKeys(ctx context.Context, acc *ent.Account) (bool, error) {
-	exist, err := a.store.Current().APIKey.Query().Where(apikey.AccountID(acc.ID), apikey.RevokedAtNotNil()).Exist(ctx)
-	return exist, store.Explain(err)
+// Unrevoked returns the keys that were not revoked.
+func Unrevoked(keys []*ent.APIKey) []*ent.APIKey {
+	return slices.DeleteFunc(slices.Clone(keys), func(key *ent.APIKey) bool { return key.RevokedAt != nil })
+}
+
+// NewestKey returns when the last of an account's keys was created, in the
+// microseconds that PostgreSQL stores; 0 without keys.
+func NewestKey(keys []*ent.APIKey) int64 {
+	if len(keys) == 0 {
+		return 0
+	}
+	return keys[len(keys)-1].CreatedAt.UnixMicro()
 }
 
 // Suspended returns the ids of the keys that exceed the plan. The oldest keys
 // remain active. The keys must be in the order of Accounts.Keys.
 func Suspended(plan Plan, keys []*ent.APIKey) map[string]bool {
-	unrevoked := slices.DeleteFunc(slices.Clone(keys), func(key *ent.APIKey) bool { return key.RevokedAt != nil })
+	unrevoked := Unrevoked(keys)
 	suspended := map[string]bool{}
 	for _, key := range unrevoked[min(plan.Terms().Keys, len(unrevoked)):] {
 		suspended[key.ID] = true
@@ -148,24 +148,37 @@ func Suspended(plan Plan, keys []*ent.APIKey) map[string]bool {
 
 // CreateKey creates a key and returns its text, which is not stored.
 func (a *Accounts) CreateKey(ctx context.Context, acc *ent.Account, name string) (string, *ent.APIKey, error) {
+	return a.CreateKeyOnce(ctx, acc, name, math.MaxInt64)
+}
+
+// CreateKeyOnce fails if a key was created after newest, see NewestKey. A form
+// contains it, so that submitting the form twice creates one key: browsers show
+// only the last response, and a key is shown once.
+func (a *Accounts) CreateKeyOnce(
+	ctx context.Context, acc *ent.Account, name string, newest int64,
+) (text string, created *ent.APIKey, err error) {
 	name = strings.TrimSpace(name)
 	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > MaxKeyName || strings.ContainsFunc(name, unicode.IsControl) {
 		return "", nil, problem.New(problem.BadInput, "The name of a key must be a single line of at most %d characters.", MaxKeyName)
 	}
 	key := NewKey()
 	now := a.now().UTC()
-	var created *ent.APIKey
 	// The account's row is locked, so that concurrent calls cannot exceed the limits.
-	err := a.store.WithRowLock(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
+	err = a.store.WithRowLock(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
 		owner, err := tx.Account.Get(ctx, acc.ID)
 		if err != nil {
 			return err
 		}
-		count, err := tx.APIKey.Query().Where(apikey.AccountID(acc.ID), apikey.RevokedAtIsNil()).Count(ctx)
+		keys, err := tx.APIKey.Query().Where(apikey.AccountID(acc.ID), apikey.RevokedAtIsNil()).
+			Order(oldestFirst...).All(ctx)
 		if err != nil {
 			return err
 		}
-		if limit := Plan(owner.Plan).Terms().Keys; count >= limit {
+		if NewestKey(keys) > newest {
+			return problem.New(problem.BadInput, "A key was created after you opened this form, or you submitted the form twice. "+
+				"No other key was created. Keys are shown only once: if you did not copy the newest key, revoke it and create another.")
+		}
+		if limit := Plan(owner.Plan).Terms().Keys; len(keys) >= limit {
 			return problem.New(problem.BadInput, "The %s plan includes %d keys, and all of them are in use. Revoke one first.", owner.Plan, limit)
 		}
 		// A clock may have been ahead when a key was created, so dates have two limits.

@@ -32,12 +32,12 @@ func TestKeys(t *testing.T) {
 func TestMistypedKeys(t *testing.T) {
 	text := NewKey().Text()
 	for i := range text {
-		for _, letter := range []byte{'0', 'Z', 'a', '_', ' '} {
+		for _, char := range []byte{'0', 'Z', 'a', '_', ' '} {
 			changed := []byte(text)
-			if changed[i] == letter {
+			if changed[i] == char {
 				continue
 			}
-			changed[i] = letter
+			changed[i] = char
 			if _, ok := ParseKey(string(changed)); ok {
 				t.Errorf("%s instead of %s: got a key, want none", changed, text)
 			}
@@ -56,15 +56,15 @@ func TestMistypedKeys(t *testing.T) {
 // All characters are equally likely.
 func TestSecretsAreUniform(t *testing.T) {
 	counts := map[byte]int{}
-	for _, letter := range []byte(readText(rand.Reader, 62*2000)) {
-		counts[letter]++
+	for _, char := range []byte(readText(rand.Reader, 62*2000)) {
+		counts[char]++
 	}
-	for _, letter := range []byte(base62) {
-		if n := counts[letter]; n < 1700 || n > 2300 {
-			t.Errorf("%c: got %d occurrences, want about 2000", letter, n)
+	for _, char := range []byte(base62) {
+		if n := counts[char]; n < 1700 || n > 2300 {
+			t.Errorf("%c: got %d occurrences, want about 2000", char, n)
 		}
 	}
 	if bytes.Equal(NewKey().Hash(), NewKey().Hash()) {
-		t.Error("got the same secret twice")
+		t.Error("got the same secret twice, want different ones")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -48,9 +47,7 @@ type Keyring struct {
 	keys    *lru.Cache[string, *cachedKey]
 	unknown *lru.Cache[string, int64] // when an id without a key was looked up, in nanoseconds
 	lookups singleflight.Group
-
-	usedMu sync.Mutex
-	used   map[string]time.Time // last uses to be saved
+	used    sync.Map // last uses to be saved, by key id
 }
 
 // cachedKey is a key as it was in the database at its last lookup.
@@ -67,7 +64,7 @@ type cachedKey struct {
 func NewKeyring(s *store.Store, log *slog.Logger) *Keyring {
 	keys, _ := lru.New[string, *cachedKey](maxKeys) // fails only for a size of 0
 	unknown, _ := lru.New[string, int64](maxUnknown)
-	return &Keyring{store: s, log: log, now: time.Now, timeout: lookupTimeout, keys: keys, unknown: unknown, used: map[string]time.Time{}}
+	return &Keyring{store: s, log: log, now: time.Now, timeout: lookupTimeout, keys: keys, unknown: unknown}
 }
 
 var notShared = []string{"private, no-store"}
@@ -120,9 +117,8 @@ func (k *Keyring) Recheck(ctx context.Context, caller Caller) (Caller, error) {
 	return found.caller, found.refusal
 }
 
-// ForgetAccount drops an account's keys from the cache, so that a change to the
-// account takes effect on this server at once. Other servers notice it within a
-// second.
+// ForgetAccount drops an account's keys from the cache, so that a change takes
+// effect on this server at once. Other servers notice it within a second.
 func (k *Keyring) ForgetAccount(id int) {
 	for _, key := range k.keys.Keys() {
 		if cached, ok := k.keys.Peek(key); ok && cached.caller.Account == id {
@@ -209,15 +205,13 @@ func (k *Keyring) lookUp(ctx context.Context, id string) (*cachedKey, error) {
 		}()
 		return k.query(ctx, id)
 	})
-	timer := time.NewTimer(k.timeout)
-	defer timer.Stop()
 	select {
 	case result := <-lookup:
 		if result.Err != nil {
 			return nil, result.Err
 		}
 		return result.Val.(*cachedKey), nil
-	case <-timer.C:
+	case <-time.After(k.timeout):
 		return nil, context.DeadlineExceeded
 	}
 }
@@ -262,29 +256,20 @@ func (c *cachedKey) set(id string, hash []byte, acc *ent.Account) {
 func (k *Keyring) recordUse(id string, found *cachedKey) {
 	now := k.now()
 	last := found.recorded.Load()
-	if time.Duration(now.UnixNano()-last).Abs() < lastUsedEvery || !found.recorded.CompareAndSwap(last, now.UnixNano()) {
-		return
+	due := time.Duration(now.UnixNano()-last).Abs() >= lastUsedEvery
+	if due && found.recorded.CompareAndSwap(last, now.UnixNano()) {
+		k.used.Store(id, now)
 	}
-	k.usedMu.Lock()
-	defer k.usedMu.Unlock()
-	k.used[id] = now
 }
 
 // SaveLastUsed saves when keys were last used. After an error, it can be repeated.
 func (k *Keyring) SaveLastUsed(ctx context.Context) error {
-	k.usedMu.Lock()
-	used := k.used
-	k.used = map[string]time.Time{}
-	k.usedMu.Unlock()
-	for id, at := range used {
-		if err := k.store.Write.APIKey.Update().Where(apikey.ID(id)).SetLastUsedAt(at.UTC()).Exec(ctx); err != nil {
-			k.usedMu.Lock()
-			defer k.usedMu.Unlock()
-			maps.Copy(used, k.used) // newer uses win
-			k.used = used
+	for id, at := range k.used.Range {
+		err := k.store.Write.APIKey.Update().Where(apikey.ID(id.(string))).SetLastUsedAt(at.(time.Time).UTC()).Exec(ctx)
+		if err != nil {
 			return err
 		}
-		delete(used, id)
+		k.used.CompareAndDelete(id, at) // unless the key was used again
 	}
 	return nil
 }

@@ -59,10 +59,10 @@ func (a *Accounts) EndSession(ctx context.Context, token string) error {
 // EndSessions ends all sessions of an account and invalidates its sign-in emails.
 func (a *Accounts) EndSessions(ctx context.Context, acc *ent.Account) error {
 	return a.store.Update(ctx, func(tx *ent.Tx) error {
-		if err := deleteAll(ctx, tx.Session.Delete().Where(session.AccountID(acc.ID))); err != nil {
+		if err := invalidateConfirmations(ctx, tx, acc, a.now().UTC()); err != nil {
 			return err
 		}
-		return invalidateConfirmations(ctx, tx, acc, a.now().UTC())
+		return deleteAll(ctx, tx.Session.Delete().Where(session.AccountID(acc.ID)))
 	})
 }
 
@@ -77,11 +77,8 @@ func (a *Accounts) SessionKey(ctx context.Context, token string) (string, error)
 	key := sessionKey(token)
 	if found.KeyID == nil {
 		err := a.store.Write.Session.UpdateOneID(found.ID).SetKeyID(key.ID).SetKeyHash(key.Hash()).Exec(ctx)
-		if ent.IsNotFound(err) {
-			return "", nil // ended concurrently
-		}
 		if err != nil {
-			return "", store.Explain(err)
+			return "", store.Explain(ent.MaskNotFound(err)) // not found: it ended concurrently
 		}
 	}
 	return key.Text(), nil

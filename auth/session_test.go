@@ -32,7 +32,7 @@ func TestSessions(t *testing.T) {
 		if got := a.emailOf(laptop) + a.emailOf(phone) + a.emailOf(ben); got != "ana@example.comana@example.comben@example.com" {
 			t.Errorf("got %s, want ana, ana and ben", got)
 		}
-		for _, token := range []string{"", "made up", hashToken(laptop), laptop + "x"} {
+		for _, token := range []string{"", "invented", hashToken(laptop), laptop + "x"} {
 			if got := a.emailOf(token); got != "" {
 				t.Errorf("token %q: got %s, want no account", token, got)
 			}
@@ -142,7 +142,7 @@ func TestSessionKeys(t *testing.T) {
 		}
 
 		laptop, phone := a.signedIn("ana@example.com"), a.signedIn("ana@example.com")
-		if keyOf("") != "" || keyOf("made up") != "" {
+		if keyOf("") != "" || keyOf("invented") != "" {
 			t.Error("invalid token: got a key, want none")
 		}
 		key, other := keyOf(laptop), keyOf(phone)

@@ -139,9 +139,8 @@ func checkLimits(ctx context.Context, tx *ent.Tx, email string, from Sender, now
 	return nil
 }
 
-// sentWithin matches emails whose dates differ from now by less than window. A
-// clock may have been ahead, but emails dated further in the future must not count
-// until that date.
+// sentWithin matches emails whose dates differ from now by less than window: those
+// that a wrong clock has dated further in the future must not count until then.
 func sentWithin(window time.Duration, now time.Time) predicate.Confirmation {
 	return confirmation.And(confirmation.CreatedAtGT(now.Add(-window)), confirmation.CreatedAtLT(now.Add(window)))
 }

@@ -244,7 +244,7 @@ func TestConcurrentAttempts(t *testing.T) {
 func TestCodeInAnotherBrowser(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *fixture) {
 		challenge, other := a.signIn("ana@example.com"), a.signIn("ben@example.com")
-		for _, browser := range []string{"", "made up", challenge.Link} {
+		for _, browser := range []string{"", "invented", challenge.Link} {
 			_, err := a.CheckCode(t.Context(), signingIn, browser, challenge.Code)
 			wantError(t, "browser "+browser, err, ErrUnknownLink)
 		}

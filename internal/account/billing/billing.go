@@ -94,8 +94,7 @@ func (b *Billing) Customer(ctx context.Context, acc *ent.Account) (*ent.Customer
 
 // explain turns an error of Stripe into one whose message is for users.
 func explain(err error) error {
-	var known *problem.Problem
-	if err == nil || errors.As(err, &known) {
+	if _, known := errors.AsType[*problem.Problem](err); known || err == nil {
 		return err
 	}
 	explained := problem.New(problem.Unavailable, "The payment service is unavailable. Nothing was changed. Try again in a minute.")

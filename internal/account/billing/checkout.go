@@ -99,19 +99,13 @@ func (b *Billing) openCheckout(ctx context.Context, row *ent.Customer, acc *ent.
 	// A double click creates one checkout.
 	params.SetIdempotencyKey(fmt.Sprintf("palmares-checkout-%s-%s-%d-%d", row.ID, price, row.Revision, b.now().Unix()/60))
 	session, err := b.stripe.V1CheckoutSessions.Create(ctx, params)
-	if rejectsPrice(err) {
-		return "", b.forgetPrice(price)
+	if e := reported(err); e.Type == stripe.ErrorTypeInvalidRequest && strings.HasPrefix(e.Param, "line_items") {
+		return "", b.forgetPrice(price) // it is missing or archived
 	}
 	if err != nil {
 		return "", err
 	}
 	return session.URL, nil
-}
-
-// rejectsPrice reports whether the price of a checkout is missing or archived.
-func rejectsPrice(err error) bool {
-	e := reported(err)
-	return e.Type == stripe.ErrorTypeInvalidRequest && strings.HasPrefix(e.Param, "line_items")
 }
 
 func (b *Billing) openCheckouts(ctx context.Context, customer string) ([]*stripe.CheckoutSession, error) {

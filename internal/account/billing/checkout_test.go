@@ -18,19 +18,19 @@ import (
 )
 
 func TestSubscribe(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		address, err := s.Subscribe(t.Context(), s.account)
 		if err != nil || !strings.HasPrefix(address, "https://checkout.stripe.test/") {
 			t.Fatalf("got %q, %v, want the address of a checkout", address, err)
 		}
-		wantForm(t, s.peer.only(t, "POST /v1/customers"), map[string]string{
+		wantForm(t, s.fake.only(t, "POST /v1/customers"), map[string]string{
 			"email": owner, "metadata[account]": fmt.Sprint(s.account.ID),
 		})
-		wantForm(t, s.peer.only(t, "GET /v1/subscriptions"), map[string]string{
+		wantForm(t, s.fake.only(t, "GET /v1/subscriptions"), map[string]string{
 			"customer": "cus_1", "status": "all", "expand[0]": "data.latest_invoice",
 		})
-		wantForm(t, s.peer.only(t, "GET /v1/checkout/sessions"), map[string]string{"customer": "cus_1", "status": "open"})
-		checkout := s.peer.only(t, "POST /v1/checkout/sessions")
+		wantForm(t, s.fake.only(t, "GET /v1/checkout/sessions"), map[string]string{"customer": "cus_1", "status": "open"})
+		checkout := s.fake.only(t, "POST /v1/checkout/sessions")
 		wantForm(t, checkout, map[string]string{
 			"mode": "subscription", "customer": "cus_1", "client_reference_id": fmt.Sprint(s.account.ID),
 			"line_items[0][price]": priceID, "line_items[0][quantity]": "1",
@@ -39,32 +39,32 @@ func TestSubscribe(t *testing.T) {
 			"subscription_data[metadata][account]": fmt.Sprint(s.account.ID),
 			"success_url":                          publicURL + "/account/plan/done", "cancel_url": publicURL + "/account/plan",
 		})
-		if len(s.peer.requests("GET /v1/prices")) > 0 {
+		if len(s.fake.requests("GET /v1/prices")) > 0 {
 			t.Error("got a lookup of the configured price, want none")
 		}
 		row, err := s.Customer(t.Context(), s.account)
 		if err != nil || row == nil || row.ID != "cus_1" || row.Email != owner {
-			t.Errorf("got %v, %v", row, err)
+			t.Errorf("got %v, %v, want cus_1", row, err)
 		}
 		s.wantPlan(auth.Developer) // not paid yet
 	})
 }
 
-func wantForm(t *testing.T, made call, want map[string]string) {
+func wantForm(t *testing.T, request call, want map[string]string) {
 	t.Helper()
 	for field, value := range want {
-		if got := made.form.Get(field); got != value {
-			t.Errorf("%s %s: got %s %q, want %q", made.method, made.path, field, got, value)
+		if got := request.form.Get(field); got != value {
+			t.Errorf("%s %s: got %s %q, want %q", request.method, request.path, field, got, value)
 		}
 	}
-	if len(made.form) != len(want) {
-		t.Errorf("%s %s: got %d fields, want %d: %v", made.method, made.path, len(made.form), len(want), made.form)
+	if len(request.form) != len(want) {
+		t.Errorf("%s %s: got %d fields, want %d: %v", request.method, request.path, len(request.form), len(want), request.form)
 	}
 }
 
 // Concurrent calls return the same checkout of one customer.
 func TestSubscribeConcurrently(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.holdResponses("POST /v1/customers", 2)
 		addresses := make([]string, 2)
 		var both sync.WaitGroup
@@ -86,11 +86,11 @@ func TestSubscribeConcurrently(t *testing.T) {
 }
 
 // holdResponses delays responses to a request until it was received many times.
-func (s *shop) holdResponses(what string, many int) {
+func (s *fixture) holdResponses(what string, many int) {
 	var mu sync.Mutex
 	received, all := 0, make(chan struct{})
-	s.peer.onReading(func(made string) {
-		if made != what {
+	s.fake.onRequest(func(request string) {
+		if request != what {
 			return
 		}
 		mu.Lock()
@@ -102,7 +102,7 @@ func (s *shop) holdResponses(what string, many int) {
 	})
 }
 
-func (s *shop) wantCustomers(want int) {
+func (s *fixture) wantCustomers(want int) {
 	s.t.Helper()
 	n, err := s.Store.Write.Customer.Query().Where(customer.AccountID(s.account.ID)).Count(s.t.Context())
 	if err != nil || n != want {
@@ -112,7 +112,7 @@ func (s *shop) wantCustomers(want int) {
 
 // If Stripe has created two customers, only one is used.
 func TestSubscribeWithTwoIdempotencyKeys(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.holdResponses("POST /v1/customers", 2)
 		var both sync.WaitGroup
 		for range 2 {
@@ -121,7 +121,7 @@ func TestSubscribeWithTwoIdempotencyKeys(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			for len(s.peer.requests("POST /v1/customers")) == 0 { // until the first request has been sent
+			for len(s.fake.requests("POST /v1/customers")) == 0 { // until the first request has been sent
 				time.Sleep(time.Millisecond)
 			}
 			s.wait(61 * time.Second)
@@ -132,13 +132,13 @@ func TestSubscribeWithTwoIdempotencyKeys(t *testing.T) {
 }
 
 func TestSubscribeReusesOpenCheckout(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
-		s.peer.sessions = []map[string]any{{"status": "open", "url": ""}, {"status": "open", "url": "https://checkout.stripe.test/left-open"}}
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		s.fake.sessions = []map[string]any{{"status": "open", "url": ""}, {"status": "open", "url": "https://checkout.stripe.test/left-open"}}
 		address, err := s.Subscribe(t.Context(), s.account)
 		if err != nil || address != "https://checkout.stripe.test/left-open" {
 			t.Errorf("got %q, %v, want an address", address, err)
 		}
-		if len(s.peer.requests("POST /v1/checkout/sessions")) > 0 {
+		if len(s.fake.requests("POST /v1/checkout/sessions")) > 0 {
 			t.Error("got a second checkout, want the open one")
 		}
 	})
@@ -146,13 +146,13 @@ func TestSubscribeReusesOpenCheckout(t *testing.T) {
 
 // A subscription that is found is stored, because its event may be late.
 func TestSubscribeTwice(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
-		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		_, err := s.Subscribe(t.Context(), s.account)
 		wantProblem(t, err, problem.BadInput)
 		s.wantPlan(auth.Pro)
-		if len(s.peer.requests("POST /v1/checkout/sessions")) > 0 {
+		if len(s.fake.requests("POST /v1/checkout/sessions")) > 0 {
 			t.Error("got a second checkout, want the open one")
 		}
 	})
@@ -168,7 +168,7 @@ func wantProblem(t *testing.T, err error, code problem.Code) {
 
 // All pages of a list of subscriptions are read.
 func TestManySubscriptions(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
 		var all []subscription
 		for range 21 {
@@ -177,24 +177,24 @@ func TestManySubscriptions(t *testing.T) {
 		all[20].status = stripe.SubscriptionStatusActive
 		s.sendChange(stripe.EventTypeCustomerSubscriptionCreated, all...)
 		s.wantPlan(auth.Pro)
-		if n := len(s.peer.requests("GET /v1/subscriptions")); n != 3 {
+		if n := len(s.fake.requests("GET /v1/subscriptions")); n != 3 {
 			t.Errorf("got %d pages read, want 3", n)
 		}
 	})
 }
 
 func TestSync(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		if err := s.Sync(t.Context(), s.account); err != nil { // not a customer yet
 			t.Fatal(err)
 		}
 		s.customer()
-		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		if err := s.Sync(t.Context(), s.account); err != nil {
 			t.Fatal(err)
 		}
 		s.wantPlan(auth.Pro)
-		s.peer.set("cus_1")
+		s.fake.set("cus_1")
 		var synced []string
 		err := s.SyncAll(t.Context(), func(row *ent.Customer) { synced = append(synced, row.ID+row.Status+row.Edges.Account.Email) })
 		if err != nil || len(synced) != 1 || synced[0] != "cus_1"+owner {
@@ -206,7 +206,7 @@ func TestSync(t *testing.T) {
 
 // Without a secret key, billing is disabled.
 func TestDisabled(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		closed := New(Config{Store: s.Store, Mail: s.Mail, Log: s.Log})
 		if closed.Enabled() {
 			t.Error("got billing enabled, want it disabled")
@@ -236,33 +236,33 @@ func TestDisabled(t *testing.T) {
 func saved() map[string]any { return map[string]any{"id": "bpc_saved", "is_default": true} }
 
 func TestManage(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		_, err := s.Manage(t.Context(), s.account)
 		wantProblem(t, err, problem.BadInput)
 		s.customer()
-		s.peer.pages = []map[string]any{saved()}
-		if _, made, err := s.SetUpPortal(t.Context()); err != nil || !made {
-			t.Fatalf("got %v, %v, want a new configuration", made, err)
+		s.fake.pages = []map[string]any{saved()}
+		if _, created, err := s.SetUpPortal(t.Context()); err != nil || !created {
+			t.Fatalf("got %v, %v, want a new configuration", created, err)
 		}
 		address, err := s.Manage(t.Context(), s.account)
 		if err != nil || !strings.HasPrefix(address, "https://") {
 			t.Errorf("got %q, %v, want an address", address, err)
 		}
-		wantForm(t, s.peer.only(t, "POST /v1/billing_portal/sessions"), map[string]string{
-			"customer": "cus_1", "return_url": publicURL + "/account/plan/back", "configuration": "bpc_made",
+		wantForm(t, s.fake.only(t, "POST /v1/billing_portal/sessions"), map[string]string{
+			"customer": "cus_1", "return_url": publicURL + "/account/plan/back", "configuration": "bpc_created",
 		})
 	})
 }
 
 // Stripe uses a configuration from its dashboard by default.
 func TestManageWithDefaultConfiguration(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
-		s.peer.pages = []map[string]any{saved()}
+		s.fake.pages = []map[string]any{saved()}
 		if _, err := s.Manage(t.Context(), s.account); err != nil {
 			t.Fatal(err)
 		}
-		wantForm(t, s.peer.only(t, "POST /v1/billing_portal/sessions"), map[string]string{
+		wantForm(t, s.fake.only(t, "POST /v1/billing_portal/sessions"), map[string]string{
 			"customer": "cus_1", "return_url": publicURL + "/account/plan/back",
 		})
 	})
@@ -270,14 +270,14 @@ func TestManageWithDefaultConfiguration(t *testing.T) {
 
 // A new Stripe account has no billing portal until it is set up.
 func TestManageBeforeSetUp(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
 		_, err := s.Manage(t.Context(), s.account)
 		wantProblem(t, err, problem.Unavailable)
-		said := problem.Of(err).Message
-		s.wantNoForeignText(said)
-		if strings.Contains(said, "billing setup") {
-			t.Errorf("got %q, want no instructions for operators", said)
+		text := problem.Of(err).Message
+		s.wantNoInternalText(text)
+		if strings.Contains(text, "billing setup") {
+			t.Errorf("got %q, want no instructions for operators", text)
 		}
 		if !strings.Contains(s.log.String(), "run palmares billing setup") {
 			t.Errorf("got log %s, want instructions", s.log)
@@ -287,15 +287,15 @@ func TestManageBeforeSetUp(t *testing.T) {
 
 // A restricted key may not read the configurations that it can use.
 func TestManageWithARestrictedKey(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
-		s.peer.pages = []map[string]any{saved()}
-		s.peer.forbidden = "GET /v1/billing_portal/configurations"
+		s.fake.pages = []map[string]any{saved()}
+		s.fake.forbidden = "GET /v1/billing_portal/configurations"
 		if _, err := s.Manage(t.Context(), s.account); err != nil {
 			t.Error(err)
 		}
-		s.peer.forbidden = "POST /v1/billing_portal/sessions"
-		s.peer.pages = nil
+		s.fake.forbidden = "POST /v1/billing_portal/sessions"
+		s.fake.pages = nil
 		_, err := s.Manage(t.Context(), s.account)
 		wantProblem(t, err, problem.Internal)
 		if strings.Contains(s.log.String(), "run palmares billing setup") {
@@ -305,33 +305,33 @@ func TestManageWithARestrictedKey(t *testing.T) {
 }
 
 func TestSetUpManaging(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		for _, want := range []bool{true, false} { // created once, then found
-			id, made, err := s.SetUpPortal(t.Context())
-			if err != nil || made != want || id != "bpc_made" {
-				t.Fatalf("got %q, %v, %v", id, made, err)
+			id, created, err := s.SetUpPortal(t.Context())
+			if err != nil || created != want || id != "bpc_created" {
+				t.Fatalf("got %q, %v, %v, want bpc_created, %v", id, created, err, want)
 			}
 		}
-		wantForm(t, s.peer.only(t, "POST /v1/billing_portal/configurations"), map[string]string{
+		wantForm(t, s.fake.only(t, "POST /v1/billing_portal/configurations"), map[string]string{
 			"features[payment_method_update][enabled]": "true", "features[invoice_history][enabled]": "true",
 			"features[subscription_cancel][enabled]": "true", "features[subscription_cancel][mode]": "at_period_end",
 			"features[customer_update][enabled]":            "true",
 			"features[customer_update][allowed_updates][0]": "address", "features[customer_update][allowed_updates][1]": "tax_id",
 			"metadata[made_by]": "palmares billing setup",
 		})
-		wantForm(t, s.peer.requests("GET /v1/billing_portal/configurations")[0], map[string]string{"active": "true"})
+		wantForm(t, s.fake.requests("GET /v1/billing_portal/configurations")[0], map[string]string{"active": "true"})
 	})
 }
 
 // A customer that was deleted at Stripe without an event is unlinked.
 func TestManageDeletedCustomer(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.subscribed()
-		s.peer.pages = []map[string]any{saved()}
-		s.peer.forget("cus_1")
+		s.fake.pages = []map[string]any{saved()}
+		s.fake.deleteObject("cus_1")
 		_, err := s.Manage(t.Context(), s.account)
 		wantProblem(t, err, problem.BadInput)
-		s.wantNoForeignText(problem.Of(err).Message)
+		s.wantNoInternalText(problem.Of(err).Message)
 		s.wantPlan(auth.Developer)
 		s.wantNewCustomer()
 	})
@@ -339,9 +339,9 @@ func TestManageDeletedCustomer(t *testing.T) {
 
 // An account can cause only a limited number of calls.
 func TestCallLimit(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
-		s.peer.pages = []map[string]any{saved()}
+		s.fake.pages = []map[string]any{saved()}
 		for range maxCallsPerMinute / 2 {
 			if _, err := s.Manage(t.Context(), s.account); err != nil {
 				t.Fatal(err)
@@ -354,7 +354,7 @@ func TestCallLimit(t *testing.T) {
 		wantProblem(t, err, problem.TooMany)
 		_, err = s.Subscribe(t.Context(), s.account)
 		wantProblem(t, err, problem.TooMany)
-		if n := len(s.peer.requests("POST /v1/billing_portal/sessions")); n != maxCallsPerMinute/2 {
+		if n := len(s.fake.requests("POST /v1/billing_portal/sessions")); n != maxCallsPerMinute/2 {
 			t.Errorf("got %d calls, want %d", n, maxCallsPerMinute/2)
 		}
 		if err := s.limit.count(s.account.ID+1, s.clock()); err != nil {
@@ -368,24 +368,24 @@ func TestCallLimit(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		if err := s.Cancel(t.Context(), s.account); err != nil { // not a customer yet
 			t.Fatal(err)
 		}
 		live, over := s.subscribed(), s.started(stripe.SubscriptionStatusCanceled)
-		s.peer.set("cus_1", live, over)
+		s.fake.set("cus_1", live, over)
 		if err := s.Cancel(t.Context(), s.account); err != nil {
 			t.Fatal(err)
 		}
-		s.peer.only(t, "DELETE /v1/subscriptions/"+live.id)
-		if len(s.peer.requests("DELETE /v1/subscriptions/"+over.id)) > 0 {
+		s.fake.only(t, "DELETE /v1/subscriptions/"+live.id)
+		if len(s.fake.requests("DELETE /v1/subscriptions/"+over.id)) > 0 {
 			t.Error("got an ended subscription canceled again, want it left alone")
 		}
 		if err := s.accounts.Delete(t.Context(), s.account); err != nil {
 			t.Fatal(err)
 		}
 		if row := s.row(); row.AccountID != nil || row.Status != "canceled" || row.Email != "" {
-			t.Errorf("got customer %v", row)
+			t.Errorf("got customer %v, want it canceled and without an account", row)
 		}
 		// A change of address that is being sent to Stripe does not restore it.
 		s.reconcile(t.Context())
@@ -402,28 +402,28 @@ func TestCancel(t *testing.T) {
 
 // An open checkout cannot be paid after its account was deleted.
 func TestCancelWithOpenCheckout(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
-		s.peer.sessions = []map[string]any{{"id": "cs_open", "status": "open"}, {"id": "cs_paid", "status": "complete"}}
+		s.fake.sessions = []map[string]any{{"id": "cs_open", "status": "open"}, {"id": "cs_paid", "status": "complete"}}
 		if err := s.Cancel(t.Context(), s.account); err != nil {
 			t.Fatal(err)
 		}
-		wantForm(t, s.peer.only(t, "GET /v1/checkout/sessions"), map[string]string{"customer": "cus_1", "status": "open"})
-		s.peer.only(t, "POST /v1/checkout/sessions/cs_open/expire")
-		if len(s.peer.requests("POST /v1/checkout/sessions/cs_paid/expire")) > 0 {
+		wantForm(t, s.fake.only(t, "GET /v1/checkout/sessions"), map[string]string{"customer": "cus_1", "status": "open"})
+		s.fake.only(t, "POST /v1/checkout/sessions/cs_open/expire")
+		if len(s.fake.requests("POST /v1/checkout/sessions/cs_paid/expire")) > 0 {
 			t.Error("got a paid checkout expired, want it left alone")
 		}
 	})
 }
 
 func TestCancelWhileStripeFails(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.subscribed()
 		before := s.row()
-		s.peer.breakWith(internalError)
+		s.fake.failWith(internalError)
 		err := s.Cancel(t.Context(), s.account)
 		wantProblem(t, err, problem.Unavailable)
-		s.wantNoForeignText(problem.Of(err).Message)
+		s.wantNoInternalText(problem.Of(err).Message)
 		s.wantPlan(auth.Pro)
 		if after := s.row(); after.String() != before.String() {
 			t.Errorf("got %v, want %v", after, before)
@@ -433,27 +433,27 @@ func TestCancelWhileStripeFails(t *testing.T) {
 
 // A checkout is paid after its account was deleted.
 func TestPaidForADeletedAccount(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
 		if err := s.accounts.Delete(t.Context(), s.account); err != nil {
 			t.Fatal(err)
 		}
 		sub := s.started(stripe.SubscriptionStatusActive)
-		s.peer.set("cus_1", sub)
+		s.fake.set("cus_1", sub)
 		s.wantStatus(s.send(s.event(stripe.EventTypeCheckoutSessionCompleted)), http.StatusOK)
 
-		s.peer.breakWith(internalError)
+		s.fake.failWith(internalError)
 		s.reconcile(t.Context())
 		if status := s.row().Status; status != "active" {
-			t.Fatalf("got status %q", status)
+			t.Fatalf("got status %q, want active", status)
 		}
-		s.peer.repair()
+		s.fake.recover()
 		for range 2 {
 			s.reconcile(t.Context())
 		}
-		s.peer.only(t, "DELETE /v1/subscriptions/"+sub.id)
+		s.fake.only(t, "DELETE /v1/subscriptions/"+sub.id)
 		if row := s.row(); row.AccountID != nil || row.Status != "canceled" {
-			t.Errorf("got customer %v", row)
+			t.Errorf("got customer %v, want it canceled and without an account", row)
 		}
 	})
 }

@@ -57,8 +57,7 @@ func (b *Billing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if problem.Of(err).Code.Status() >= http.StatusInternalServerError {
 			b.Log.ErrorContext(r.Context(), "handling a Stripe event failed", "cause", cause(err), "request_id", problem.RequestID(r.Context()))
 		}
-		var known *problem.Problem
-		if !errors.As(err, &known) {
+		if _, known := errors.AsType[*problem.Problem](err); !known {
 			err = &problem.Problem{Code: problem.Unavailable, Message: "The event could not be processed. Send it again later.", Cause: err}
 		}
 		problem.Write(w, err)
@@ -138,7 +137,7 @@ func (b *Billing) unlink(ctx context.Context, id string) error {
 	return store.Explain(b.Store.Write.Customer.Update().Where(customer.ID(id)).ClearAccountID().SetEmail("").Exec(ctx))
 }
 
-// unlinkDeleted also takes Pro away, for a customer that was deleted without an event.
+// unlinkDeleted also removes Pro, for a customer that was deleted without an event.
 func (b *Billing) unlinkDeleted(ctx context.Context, id string) error {
 	if err := b.refresh(ctx, id, nil); err != nil {
 		return err

@@ -17,9 +17,9 @@ import (
 
 // An event without a valid, recent signature changes nothing.
 func TestInvalidSignatures(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
-		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		event := s.event(stripe.EventTypeCustomerSubscriptionCreated)
 		good := signed(event, webhookSecret, time.Now())
 		for what, signature := range map[string]string{
@@ -40,7 +40,7 @@ func TestInvalidSignatures(t *testing.T) {
 			}
 		}
 		s.wantPlan(auth.Developer)
-		if len(s.peer.requests("GET /v1/subscriptions")) > 0 || s.applied() > 0 {
+		if len(s.fake.requests("GET /v1/subscriptions")) > 0 || s.applied() > 0 {
 			t.Error("got an event applied, want none")
 		}
 		s.wantStatus(s.deliver(t.Context(), event, good), http.StatusOK)
@@ -57,9 +57,9 @@ func flipped(digit byte) string {
 
 // Without a secret, events cannot be verified.
 func TestNoWebhookSecret(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
-		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		s.WebhookSecret = ""
 		event := s.event(stripe.EventTypeCustomerSubscriptionCreated)
 		s.wantStatus(s.deliver(t.Context(), event, signed(event, "", time.Now())), http.StatusNotFound)
@@ -68,7 +68,7 @@ func TestNoWebhookSecret(t *testing.T) {
 }
 
 func TestMalformedEvents(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
 		for _, payload := range []string{"not JSON", `{"object":"event"}`, `[]`, `{"object":"v2.core.event","id":"evt_thin"}`} {
 			s.wantStatus(s.send([]byte(payload)), http.StatusBadRequest)
@@ -79,7 +79,7 @@ func TestMalformedEvents(t *testing.T) {
 
 // Events that do not concern us are accepted and ignored.
 func TestIgnoredEvents(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
 		s.wantStatus(s.send(eventOf("evt_other", stripe.EventTypeInvoicePaid, "cus_of_another_shop")), http.StatusOK)
 		for _, object := range []any{
@@ -91,7 +91,7 @@ func TestIgnoredEvents(t *testing.T) {
 			s.wantStatus(s.send(eventAbout("evt_nobody", "balance.available", object)), http.StatusOK)
 		}
 		s.wantStatus(s.send([]byte(`{"object":"event","id":"evt_empty"}`)), http.StatusOK)
-		if len(s.peer.requests("GET /v1/subscriptions")) > 0 || s.applied() > 0 {
+		if len(s.fake.requests("GET /v1/subscriptions")) > 0 || s.applied() > 0 {
 			t.Error("got an event applied, want none")
 		}
 	})
@@ -99,9 +99,9 @@ func TestIgnoredEvents(t *testing.T) {
 
 // An event may contain the whole customer instead of its id.
 func TestExpandedCustomer(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
-		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		event := eventAbout("evt_whole", stripe.EventTypeInvoicePaid, map[string]any{
 			"object": "invoice", "customer": map[string]any{"object": "customer", "id": "cus_1"},
 		})
@@ -111,23 +111,23 @@ func TestExpandedCustomer(t *testing.T) {
 }
 
 func TestSameEventTwice(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
-		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		event := s.event(stripe.EventTypeCustomerSubscriptionCreated)
 		for range 2 {
 			s.wantStatus(s.send(event), http.StatusOK)
 		}
 		s.wantAppliedOnce()
-		s.peer.only(t, "GET /v1/subscriptions") // no second request to Stripe
+		s.fake.only(t, "GET /v1/subscriptions") // no second request to Stripe
 	})
 }
 
 func TestSameEventConcurrently(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		const many = 20
 		s.customer()
-		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		s.holdResponses("GET /v1/subscriptions", many)
 		event := s.event(stripe.EventTypeCustomerSubscriptionCreated)
 		codes := make([]int, many)
@@ -145,7 +145,7 @@ func TestSameEventConcurrently(t *testing.T) {
 	})
 }
 
-func (s *shop) wantAppliedOnce() {
+func (s *fixture) wantAppliedOnce() {
 	s.t.Helper()
 	s.wantPlan(auth.Pro)
 	if n, row := s.applied(), s.row(); n != 1 || row.Revision != 1 {
@@ -155,7 +155,7 @@ func (s *shop) wantAppliedOnce() {
 
 // The order of events does not matter, because the state is read from Stripe.
 func TestReorderedEvents(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		old := s.subscribed()
 		old.status = stripe.SubscriptionStatusCanceled
 		s.wait(time.Hour)
@@ -163,18 +163,18 @@ func TestReorderedEvents(t *testing.T) {
 		s.wantStatus(s.send(s.event(stripe.EventTypeCustomerSubscriptionDeleted)), http.StatusOK)
 		s.wantPlan(auth.Pro)
 		if n := s.smtp.Count(owner); n != 0 {
-			t.Errorf("got %d emails", n)
+			t.Errorf("got %d emails, want 0", n)
 		}
 	})
 }
 
 // A state that was read first and is saved last must not win.
 func TestOvertakenEvent(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		sub := s.subscribed()
 		read, proceed := make(chan struct{}), make(chan struct{})
 		var first sync.Once
-		s.peer.onReading(func(string) {
+		s.fake.onRequest(func(string) {
 			held := false
 			first.Do(func() { held = true })
 			if held {
@@ -195,14 +195,14 @@ func TestOvertakenEvent(t *testing.T) {
 		}
 		s.wantPlan(auth.Developer)
 		if status := s.row().Status; status != "canceled" {
-			t.Errorf("got status %q", status)
+			t.Errorf("got status %q, want canceled", status)
 		}
 	})
 }
 
 // After concurrent events, the last state is stored.
 func TestConcurrentEvents(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		sub := s.subscribed()
 		for round := range 5 {
 			var all sync.WaitGroup
@@ -211,7 +211,7 @@ func TestConcurrentEvents(t *testing.T) {
 				if (round+change)%2 == 0 {
 					sub.status = stripe.SubscriptionStatusCanceled
 				}
-				s.peer.set("cus_1", sub)
+				s.fake.set("cus_1", sub)
 				event := s.event(stripe.EventTypeCustomerSubscriptionUpdated)
 				all.Go(func() {
 					for s.send(event).Code != http.StatusOK { // Stripe repeats it
@@ -232,9 +232,9 @@ func TestConcurrentEvents(t *testing.T) {
 
 // A customer that was deleted at Stripe loses Pro and can subscribe again.
 func TestCustomerDeleted(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.subscribed()
-		s.peer.forget("cus_1")
+		s.fake.deleteObject("cus_1")
 		s.sendChange(stripe.EventTypeCustomerDeleted)
 		s.wantPlan(auth.Developer)
 		s.wantNewCustomer()
@@ -242,7 +242,7 @@ func TestCustomerDeleted(t *testing.T) {
 }
 
 // wantNewCustomer subscribes and expects another customer than the first.
-func (s *shop) wantNewCustomer() {
+func (s *fixture) wantNewCustomer() {
 	s.t.Helper()
 	if row := s.row(); row.AccountID != nil || row.Email != "" {
 		s.t.Fatalf("got customer %v, want none", row)
@@ -259,14 +259,14 @@ func (s *shop) wantNewCustomer() {
 
 // The same if Stripe fails when the event arrives.
 func TestCustomerDeletedWhileStripeFails(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.subscribed()
-		s.peer.forget("cus_1")
-		s.peer.breakWith(internalError)
+		s.fake.deleteObject("cus_1")
+		s.fake.failWith(internalError)
 		event := s.event(stripe.EventTypeCustomerDeleted)
 		s.wantStatus(s.send(event), http.StatusServiceUnavailable)
 		s.wantPlan(auth.Pro)
-		s.peer.repair()
+		s.fake.recover()
 		s.wantStatus(s.send(event), http.StatusOK)
 		s.wantPlan(auth.Developer)
 		s.wantNewCustomer()
@@ -275,9 +275,9 @@ func TestCustomerDeletedWhileStripeFails(t *testing.T) {
 
 // If the customer could not be unlinked, the repeated event unlinks it.
 func TestCustomerDeletedPartially(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.subscribed()
-		s.peer.forget("cus_1")
+		s.fake.deleteObject("cus_1")
 		event := s.event(stripe.EventTypeCustomerDeleted)
 		if err := s.refresh(t.Context(), "cus_1", &stripe.Event{ID: idOf(event), Type: stripe.EventTypeCustomerDeleted}); err != nil {
 			t.Fatal(err)
@@ -289,9 +289,9 @@ func TestCustomerDeletedPartially(t *testing.T) {
 
 // The same if the event was lost and the account subscribes again.
 func TestSubscribeWithDeletedCustomer(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.subscribed()
-		s.peer.forget("cus_1")
+		s.fake.deleteObject("cus_1")
 		s.wait(time.Minute) // for another idempotency key
 		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
 			t.Fatal(err)
@@ -301,12 +301,12 @@ func TestSubscribeWithDeletedCustomer(t *testing.T) {
 	})
 }
 
-// An event whose signature is dated ahead could be replayed until that time
-// comes, so it is refused like one that is too old.
+// An event whose signature is dated ahead could be replayed until that
+// time, so it is rejected like one that is too old.
 func TestEventSignedInTheFuture(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
-		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		event := s.event(stripe.EventTypeCustomerSubscriptionCreated)
 		for name, at := range map[string]time.Time{
 			"6 minutes":   time.Now().Add(6 * time.Minute),
@@ -317,7 +317,7 @@ func TestEventSignedInTheFuture(t *testing.T) {
 			if w.Code != http.StatusBadRequest {
 				t.Errorf("%s ahead: got %d %s, want 400", name, w.Code, w.Body)
 			}
-			s.wantNoForeignText(w.Body.String())
+			s.wantNoInternalText(w.Body.String())
 		}
 		s.wantPlan(auth.Developer)
 		if got := s.applied(); got != 0 {

@@ -22,16 +22,16 @@ func idOf(event []byte) string {
 
 // An event that failed is applied when it is repeated.
 func TestStripeFails(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
-		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		event := s.event(stripe.EventTypeCustomerSubscriptionCreated)
-		for _, broken := range []http.HandlerFunc{internalError, hangUp} {
-			s.peer.breakWith(broken)
+		for _, failing := range []http.HandlerFunc{internalError, closeConnection} {
+			s.fake.failWith(failing)
 			s.wantStatus(s.send(event), http.StatusServiceUnavailable)
 			s.wantPlan(auth.Developer)
 		}
-		s.peer.repair()
+		s.fake.recover()
 		s.wantStatus(s.send(event), http.StatusOK)
 		s.wantPlan(auth.Pro)
 		if !strings.Contains(s.log.String(), stripeMessage) {
@@ -41,15 +41,15 @@ func TestStripeFails(t *testing.T) {
 }
 
 func TestStripeTimeout(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
-		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		event := s.event(stripe.EventTypeCustomerSubscriptionCreated)
-		s.peer.breakWith(silence)
+		s.fake.failWith(neverRespond)
 		ctx, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer stop()
 		s.wantStatus(s.deliver(ctx, event, signed(event, webhookSecret, time.Now())), http.StatusServiceUnavailable)
-		s.peer.repair()
+		s.fake.recover()
 		s.wantStatus(s.send(event), http.StatusOK)
 		s.wantPlan(auth.Pro)
 	})
@@ -58,19 +58,19 @@ func TestStripeTimeout(t *testing.T) {
 // Users never see Stripe's messages. The message says whether trying again
 // helps.
 func TestFailedCalls(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
 		s.Price = ""
 		for name, c := range map[string]struct {
 			how  http.HandlerFunc
 			code problem.Code
-			says string
+			text string
 		}{
-			"broken":   {internalError, problem.Unavailable, "Try again in a minute"},
-			"busy":     {tooMany, problem.Unavailable, "Try again in a minute"},
-			"refusing": {refuse, problem.Internal, "Trying again will not help"},
+			"failing":   {internalError, problem.Unavailable, "Try again in a minute"},
+			"busy":      {tooMany, problem.Unavailable, "Try again in a minute"},
+			"rejecting": {reject, problem.Internal, "Trying again will not help"},
 		} {
-			s.peer.breakWith(c.how)
+			s.fake.failWith(c.how)
 			for what, do := range map[string]func() error{
 				"subscribe":       func() error { _, err := s.Subscribe(t.Context(), s.account); return err },
 				"manage":          func() error { _, err := s.Manage(t.Context(), s.account); return err },
@@ -81,10 +81,10 @@ func TestFailedCalls(t *testing.T) {
 				"close":           func() error { return s.Cancel(t.Context(), s.account) },
 			} {
 				err := do()
-				if said := problem.Of(err); said.Code != c.code || !strings.Contains(said.Message, c.says) {
-					t.Errorf("%s, %s: got %v, want %s: %s", name, what, err, c.code, c.says)
+				if p := problem.Of(err); p.Code != c.code || !strings.Contains(p.Message, c.text) {
+					t.Errorf("%s, %s: got %v, want %s: %s", name, what, err, c.code, c.text)
 				}
-				s.wantNoForeignText(problem.Of(err).Message)
+				s.wantNoInternalText(problem.Of(err).Message)
 			}
 		}
 	})
@@ -93,22 +93,22 @@ func TestFailedCalls(t *testing.T) {
 func tooMany(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusTooManyRequests)
-	_, _ = w.Write(refusal())
+	_, _ = w.Write(invalidRequest())
 }
 
 // Stripe repeats its response for the same idempotency key, even an error, so
 // later requests need another key.
 func TestSubscribeAfterAnError(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
-		s.peer.breakWith(internalError)
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		s.fake.failWith(internalError)
 		_, err := s.Subscribe(t.Context(), s.account)
 		wantProblem(t, err, problem.Unavailable)
-		s.peer.repair()
+		s.fake.recover()
 		s.wait(time.Minute)
 		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
 			t.Fatal(err)
 		}
-		attempts := s.peer.requests("POST /v1/customers")
+		attempts := s.fake.requests("POST /v1/customers")
 		first, last := attempts[0], attempts[len(attempts)-1]
 		if first.key == "" || first.key == last.key {
 			t.Errorf("got keys %q and %q, want different ones", first.key, last.key)
@@ -117,9 +117,9 @@ func TestSubscribeAfterAnError(t *testing.T) {
 }
 
 func TestDatabaseClosed(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
-		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		if err := s.Store.Close(); err != nil {
 			t.Fatal(err)
 		}

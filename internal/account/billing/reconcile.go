@@ -32,13 +32,12 @@ func (b *Billing) Run(ctx context.Context) {
 	if !b.Enabled() {
 		return
 	}
-	ticker := time.NewTicker(reconcileEvery)
-	defer ticker.Stop()
+	tick := time.Tick(reconcileEvery)
 	for ctx.Err() == nil {
 		b.reconcile(ctx)
 		select {
 		case <-ctx.Done():
-		case <-ticker.C:
+		case <-tick:
 		}
 	}
 }
@@ -94,7 +93,7 @@ func overdue(now time.Time) predicate.Customer {
 }
 
 var (
-	// notNotified matches customers who do not know of a failed payment that
+	// notNotified matches customers who were not notified of a failed payment that
 	// their plan depends on.
 	notNotified = customer.And(customer.Status(StatusPastDue), customer.NoticedAtIsNil(), customer.HasAccountWith(account.PlanByHand(false)))
 	// orphaned matches customers who pay for a deleted account.
@@ -113,9 +112,8 @@ func (b *Billing) reread(ctx context.Context, row *ent.Customer) error {
 	return b.refresh(ctx, row.ID, nil)
 }
 
-// notifyPaymentFailed sends one email, even if several servers call it. If the
-// email can be sent later, the next call tries again; a permanent failure is
-// logged once.
+// notifyPaymentFailed sends one email, even if several servers call it. The next
+// call retries a temporary failure; a permanent one is logged once.
 func (b *Billing) notifyPaymentFailed(ctx context.Context, row *ent.Customer) error {
 	if row.Edges.Account == nil {
 		return nil // deleted concurrently

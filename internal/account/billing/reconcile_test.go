@@ -17,10 +17,10 @@ import (
 
 // The state is read if an expected event does not arrive.
 func TestOverdueEvent(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		sub := s.subscribed()
 		sub.status = stripe.SubscriptionStatusCanceled
-		s.peer.set("cus_1", sub)
+		s.fake.set("cus_1", sub)
 		s.wait(month + renewalOverdue)
 		s.reconcile(t.Context())
 		s.wantPlan(auth.Pro) // the event may still arrive
@@ -32,29 +32,29 @@ func TestOverdueEvent(t *testing.T) {
 
 // An overdue subscription is read once an hour.
 func TestOverdueEventReads(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.subscribed()
 		s.wait(month + renewalOverdue + time.Second)
-		before := len(s.peer.requests("GET /v1/subscriptions"))
+		before := len(s.fake.requests("GET /v1/subscriptions"))
 		for range 61 {
 			s.reconcile(t.Context())
 			s.wait(time.Minute)
 		}
 		s.reconcile(t.Context())
-		if n := len(s.peer.requests("GET /v1/subscriptions")) - before; n != 2 {
-			t.Errorf("got %d reads", n)
+		if n := len(s.fake.requests("GET /v1/subscriptions")) - before; n != 2 {
+			t.Errorf("got %d reads, want 2", n)
 		}
 	})
 }
 
 // A payment is noticed even if its event is lost.
 func TestLostCheckoutEvent(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
 			t.Fatal(err)
 		}
-		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
-		before := len(s.peer.requests(reading))
+		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		before := len(s.fake.requests(reading))
 		s.wait(paymentOverdue)
 		s.reconcile(t.Context())
 		s.wantPlan(auth.Developer) // the event may still arrive
@@ -63,22 +63,22 @@ func TestLostCheckoutEvent(t *testing.T) {
 		s.wantPlan(auth.Pro)
 		s.wait(paymentOverdue + time.Second)
 		s.reconcile(t.Context())
-		if n := len(s.peer.requests(reading)) - before; n != 1 {
-			t.Errorf("got %d reads", n)
+		if n := len(s.fake.requests(reading)) - before; n != 1 {
+			t.Errorf("got %d reads, want 1", n)
 		}
 	})
 }
 
 // An unpaid checkout is checked while it is open.
 func TestUnpaidCheckout(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
 			t.Fatal(err)
 		}
-		before := len(s.peer.requests(reading))
+		before := len(s.fake.requests(reading))
 		reads := func() int {
 			s.reconcile(t.Context())
-			return len(s.peer.requests(reading)) - before
+			return len(s.fake.requests(reading)) - before
 		}
 		for i := range 3 {
 			s.wait(paymentOverdue + time.Second)
@@ -98,11 +98,11 @@ func TestUnpaidCheckout(t *testing.T) {
 
 // Stripe gets the new email address of an account.
 func TestEmailChanged(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.subscribed()
 		s.reconcile(t.Context())
 		const what = "POST /v1/customers/cus_1"
-		if len(s.peer.requests(what)) > 0 {
+		if len(s.fake.requests(what)) > 0 {
 			t.Error("got an update, want none")
 		}
 		if err := s.Store.Write.Account.UpdateOne(s.account).SetEmail("new@example.com").Exec(t.Context()); err != nil {
@@ -111,7 +111,7 @@ func TestEmailChanged(t *testing.T) {
 		for range 2 {
 			s.reconcile(t.Context())
 		}
-		wantForm(t, s.peer.only(t, what), map[string]string{"email": "new@example.com"})
+		wantForm(t, s.fake.only(t, what), map[string]string{"email": "new@example.com"})
 		if email := s.row().Email; email != "new@example.com" {
 			t.Errorf("got address %q, want the new one", email)
 		}
@@ -120,14 +120,14 @@ func TestEmailChanged(t *testing.T) {
 
 // A customer that was deleted at Stripe without an event is unlinked.
 func TestEmailChangedOfDeletedCustomer(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.subscribed()
-		s.peer.forget("cus_1")
+		s.fake.deleteObject("cus_1")
 		s.Store.Write.Account.UpdateOne(s.account).SetEmail("new@example.com").ExecX(t.Context())
 		for range 2 {
 			s.reconcile(t.Context())
 		}
-		s.peer.only(t, "POST /v1/customers/cus_1")
+		s.fake.only(t, "POST /v1/customers/cus_1")
 		s.wantPlan(auth.Developer)
 		s.wantNewCustomer()
 	})
@@ -135,7 +135,7 @@ func TestEmailChangedOfDeletedCustomer(t *testing.T) {
 
 // An account may be deleted between the two queries that found it.
 func TestAccountDeletedConcurrently(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		sub := s.subscribed()
 		sub.status = stripe.SubscriptionStatusPastDue
 		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
@@ -153,26 +153,26 @@ func TestAccountDeletedConcurrently(t *testing.T) {
 
 // A failure for one customer does not affect the others.
 func TestOneCustomerFails(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		sub := s.subscribed()
 		unlinked := s.Store.Write.Customer.Create().SetID("cus_0").SetEmail("a@example.com").SetStatus(StatusActive)
 		if err := unlinked.Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		s.peer.forget("cus_0")
+		s.fake.deleteObject("cus_0")
 		sub.status = stripe.SubscriptionStatusPastDue
 		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
 		s.reconcile(t.Context())
 		s.smtp.Wait(t, owner)
 		row, err := s.Store.Write.Customer.Get(t.Context(), "cus_0")
 		if err != nil || row.Status != "" {
-			t.Errorf("got %v, %v", row, err)
+			t.Errorf("got %v, %v, want no status", row, err)
 		}
 	})
 }
 
 func TestDeleteOldEvents(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		sub := s.subscribed()
 		s.wait(eventRetention - time.Second)
 		s.sendChange(stripe.EventTypeInvoicePaid, sub)
@@ -190,7 +190,7 @@ func TestDeleteOldEvents(t *testing.T) {
 
 // Run starts immediately and returns when its context ends.
 func TestRun(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		sub := s.subscribed()
 		sub.status = stripe.SubscriptionStatusPastDue
 		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
@@ -206,7 +206,7 @@ func TestRun(t *testing.T) {
 // The grace period starts with the event, because a debit may be returned long
 // after its invoice.
 func TestReturnedDebit(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		sub := s.subscribed()
 		s.wait(month)
 		sub.status, sub.invoiced = stripe.SubscriptionStatusPastDue, s.clock().Add(-8*24*time.Hour)
@@ -219,7 +219,7 @@ func TestReturnedDebit(t *testing.T) {
 }
 
 // wantNotice expects an email with the end of the grace period.
-func (s *shop) wantNotice(until time.Time) {
+func (s *fixture) wantNotice(until time.Time) {
 	s.t.Helper()
 	s.reconcile(s.t.Context())
 	email := s.smtp.Wait(s.t, owner)
@@ -229,7 +229,7 @@ func (s *shop) wantNotice(until time.Time) {
 }
 
 // wantGraceUntil expects Pro to end at a time.
-func (s *shop) wantGraceUntil(end time.Time) {
+func (s *fixture) wantGraceUntil(end time.Time) {
 	s.t.Helper()
 	s.wait(end.Sub(s.clock()) - time.Second)
 	s.reconcile(s.t.Context())
@@ -241,7 +241,7 @@ func (s *shop) wantGraceUntil(end time.Time) {
 
 // A second failed attempt does not extend the grace period.
 func TestGraceIsNotExtended(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		sub := s.subscribed()
 		end := s.clock().Add(Grace)
 		sub.status = stripe.SubscriptionStatusPastDue
@@ -257,11 +257,11 @@ func TestGraceIsNotExtended(t *testing.T) {
 
 // If the event was lost, the grace period starts when the failure is found.
 func TestFailureFoundLate(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		sub := s.subscribed()
 		s.wait(month)
 		sub.status, sub.invoiced = stripe.SubscriptionStatusPastDue, s.clock().Add(-Grace-time.Hour)
-		s.peer.set("cus_1", sub)
+		s.fake.set("cus_1", sub)
 		s.wait(2 * time.Hour)
 		s.wantNotice(s.clock().Add(Grace))
 		s.wantPlan(auth.Pro)
@@ -271,7 +271,7 @@ func TestFailureFoundLate(t *testing.T) {
 // If the customer was never known to have paid, the invoice's date counts.
 // After the grace period there is no email.
 func TestGraceAlreadyEnded(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
 		sub := s.started(stripe.SubscriptionStatusPastDue)
 		sub.invoiced = s.clock().Add(-2 * Grace)
@@ -280,14 +280,14 @@ func TestGraceAlreadyEnded(t *testing.T) {
 		s.wantPlan(auth.Developer)
 		s.reconcile(t.Context())
 		if n := s.smtp.Count(owner); n != 0 {
-			t.Errorf("got %d emails", n)
+			t.Errorf("got %d emails, want 0", n)
 		}
 	})
 }
 
 // The rest of a grace period that has started is granted.
 func TestRemainingGrace(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
 		sub := s.started(stripe.SubscriptionStatusPastDue)
 		sub.invoiced = s.clock().Add(-2 * Grace)
@@ -300,7 +300,7 @@ func TestRemainingGrace(t *testing.T) {
 
 // An email that could not be sent is sent again.
 func TestNoticeIsRetried(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		sub := s.subscribed()
 		sub.status = stripe.SubscriptionStatusPastDue
 		s.smtp.Stop()
@@ -320,7 +320,7 @@ func TestNoticeIsRetried(t *testing.T) {
 
 // If several servers find a failure at the same time, one sends the email.
 func TestNoticeFromSeveralServers(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		sub := s.subscribed()
 		sub.status = stripe.SubscriptionStatusPastDue
 		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
@@ -338,14 +338,14 @@ func TestNoticeFromSeveralServers(t *testing.T) {
 		}
 		all.Wait()
 		if n := s.smtp.Count(owner); n != 1 {
-			t.Errorf("got %d emails", n)
+			t.Errorf("got %d emails, want 1", n)
 		}
 	})
 }
 
 // A permanent failure is logged once, not every minute.
 func TestRejectedNotice(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		attempts := 0
 		refusing := testkit.StartSMTPWith(t, testkit.SMTPOptions{Rcpt: func(string) error {
 			attempts++

@@ -94,8 +94,7 @@ func unixTime(seconds int64) *time.Time {
 	if seconds <= 0 {
 		return nil
 	}
-	t := time.Unix(seconds, 0).UTC()
-	return &t
+	return new(time.Unix(seconds, 0).UTC())
 }
 
 // subscriptions returns all subscriptions that a customer ever had.
@@ -129,11 +128,8 @@ func (b *Billing) update(ctx context.Context, id string, event *stripe.Event) (d
 	started := b.now().Truncate(time.Microsecond) // PostgreSQL's precision
 	for attempt := range maxUpdates {
 		row, err := b.Store.Current().Customer.Get(ctx, id)
-		if ent.IsNotFound(err) {
-			return nil, nil // a customer of another product in the same Stripe account
-		}
-		if err != nil {
-			return nil, store.Explain(err)
+		if err != nil { // not found: a customer of another product in the same Stripe account
+			return nil, store.Explain(ent.MaskNotFound(err))
 		}
 		if attempt > 0 && event == nil && row.ReadAt != nil && !row.ReadAt.Before(started) {
 			return nil, nil

@@ -17,21 +17,21 @@ import (
 const reading = "GET /v1/subscriptions"
 
 // wantReads syncs and checks how often Stripe has been read in total.
-func (s *shop) wantReads(want int) {
+func (s *fixture) wantReads(want int) {
 	s.t.Helper()
 	if err := s.Sync(s.t.Context(), s.account); err != nil {
 		s.t.Error(err)
 	}
-	if n := len(s.peer.requests(reading)); n != want {
+	if n := len(s.fake.requests(reading)); n != want {
 		s.t.Errorf("got %d reads, want %d", n, want)
 	}
 }
 
 // Reloading the page does not read from Stripe each time.
 func TestSyncIsCached(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
-		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		s.wantReads(1)
 		s.wait(freshFor - time.Second)
 		s.wantReads(1)
@@ -43,10 +43,10 @@ func TestSyncIsCached(t *testing.T) {
 // An unpaid subscription is read each time, because it may have been paid, up
 // to the limit.
 func TestSyncAfterPaying(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
 		s.wantReads(1)
-		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		s.wantReads(2)
 		s.wantPlan(auth.Pro)
 
@@ -62,9 +62,9 @@ func TestSyncAfterPaying(t *testing.T) {
 
 // A call that starts as another one ends does not read again.
 func TestSyncAfterAnotherSync(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		seen := s.customer()
-		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		s.wantReads(1)
 		if err := s.refreshSince(t.Context(), seen, s.account); err != nil {
 			t.Error(err)
@@ -74,12 +74,12 @@ func TestSyncAfterAnotherSync(t *testing.T) {
 }
 
 func TestConcurrentSyncs(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		const many = 20
 		s.customer()
-		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		first, proceed := make(chan struct{}, many), make(chan struct{})
-		s.peer.onReading(func(string) { first <- struct{}{}; <-proceed })
+		s.fake.onRequest(func(string) { first <- struct{}{}; <-proceed })
 		// The first caller is canceled; the others still get the result.
 		ctx, leave := context.WithCancel(t.Context())
 		left := make(chan error)
@@ -103,19 +103,19 @@ func TestConcurrentSyncs(t *testing.T) {
 		close(proceed)
 		all.Wait()
 		s.wantPlan(auth.Pro)
-		if n := len(s.peer.requests(reading)); n != 1 {
-			t.Errorf("got %d reads", n)
+		if n := len(s.fake.requests(reading)); n != 1 {
+			t.Errorf("got %d reads, want 1", n)
 		}
 	})
 }
 
 // If an event is handled meanwhile, the state is not read again.
 func TestSyncDuringAnEvent(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
-		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		var eventSent atomic.Bool
-		s.peer.onReading(func(string) {
+		s.fake.onRequest(func(string) {
 			if !eventSent.Swap(true) { // the event causes a read too
 				s.wantStatus(s.send(s.event(stripe.EventTypeCustomerSubscriptionCreated)), 200)
 			}
@@ -124,20 +124,20 @@ func TestSyncDuringAnEvent(t *testing.T) {
 			t.Error(err)
 		}
 		s.wantPlan(auth.Pro)
-		if n := len(s.peer.requests(reading)); n != 2 { // for the event and for Sync
-			t.Errorf("got %d reads", n)
+		if n := len(s.fake.requests(reading)); n != 2 { // for the event and for Sync
+			t.Errorf("got %d reads, want 2", n)
 		}
 	})
 }
 
 // ClearManualPlan does not count as a read.
 func TestSyncDuringClearManualPlan(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
 		s.setManually(auth.Developer)
-		s.peer.set("cus_1", s.started(stripe.SubscriptionStatusActive))
+		s.fake.set("cus_1", s.started(stripe.SubscriptionStatusActive))
 		var once sync.Once
-		s.peer.onReading(func(string) { once.Do(func() { s.wantPlanAfterClearing(auth.Developer) }) })
+		s.fake.onRequest(func(string) { once.Do(func() { s.wantPlanAfterClearing(auth.Developer) }) })
 		if err := s.Sync(t.Context(), s.account); err != nil {
 			t.Error(err)
 		}
@@ -147,7 +147,7 @@ func TestSyncDuringClearManualPlan(t *testing.T) {
 
 // Reads do not wait for a writer.
 func TestReadsDuringAWrite(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
 		writing, err := s.Store.Write.Tx(t.Context())
 		if err != nil {
@@ -155,7 +155,7 @@ func TestReadsDuringAWrite(t *testing.T) {
 		}
 		defer func() { _ = writing.Rollback() }()
 		if row, err := s.Customer(wait.Context(t), s.account); err != nil || row == nil {
-			t.Errorf("got %v, %v", row, err)
+			t.Errorf("got %v, %v, want a customer", row, err)
 		}
 	})
 }
@@ -164,7 +164,7 @@ const month = 30 * 24 * time.Hour
 
 // All stages of a subscription, reported by events.
 func TestSubscriptionLifecycle(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		sub := s.subscribed()
 		s.wantPeriodEnd(sub.periodEnd)
 
@@ -179,7 +179,7 @@ func TestSubscriptionLifecycle(t *testing.T) {
 		s.failPayment(&sub) // a later failure causes another email
 		s.payInvoice(&sub)
 		if n := s.smtp.Count(owner); n != 2 {
-			t.Errorf("got %d emails", n)
+			t.Errorf("got %d emails, want 2", n)
 		}
 
 		sub.cancels = true
@@ -202,14 +202,14 @@ func TestSubscriptionLifecycle(t *testing.T) {
 		}
 		s.sendChange(stripe.EventTypeCheckoutSessionCompleted, sub, s.started(stripe.SubscriptionStatusActive))
 		s.wantPlan(auth.Pro)
-		if n := len(s.peer.requests("POST /v1/customers")); n != 1 {
+		if n := len(s.fake.requests("POST /v1/customers")); n != 1 {
 			t.Errorf("got %d customers, want 1", n)
 		}
 	})
 }
 
 // failPayment fails a payment: the account keeps Pro and gets one email.
-func (s *shop) failPayment(sub *subscription) {
+func (s *fixture) failPayment(sub *subscription) {
 	s.t.Helper()
 	sub.status, sub.invoiced = stripe.SubscriptionStatusPastDue, s.clock().Add(-time.Hour)
 	until := s.clock().Add(Grace).UTC().Format("2 January 2006")
@@ -227,7 +227,7 @@ func (s *shop) failPayment(sub *subscription) {
 	}
 }
 
-func (s *shop) payInvoice(sub *subscription) {
+func (s *fixture) payInvoice(sub *subscription) {
 	s.t.Helper()
 	sub.status = stripe.SubscriptionStatusActive
 	s.sendChange(stripe.EventTypeInvoicePaid, *sub)
@@ -237,7 +237,7 @@ func (s *shop) payInvoice(sub *subscription) {
 	}
 }
 
-func (s *shop) wantPeriodEnd(want time.Time) {
+func (s *fixture) wantPeriodEnd(want time.Time) {
 	s.t.Helper()
 	if got := s.row().PeriodEnd; got == nil || !got.Equal(want) {
 		s.t.Errorf("got period end %v, want %v", got, want)
@@ -246,7 +246,7 @@ func (s *shop) wantPeriodEnd(want time.Time) {
 
 // There is no event for the end of the grace period.
 func TestGraceEnds(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		sub := s.subscribed()
 		sub.status, sub.invoiced = stripe.SubscriptionStatusPastDue, s.clock().Add(-2*time.Hour)
 		sub.finalizedAt = s.clock().Add(-time.Hour)
@@ -258,7 +258,7 @@ func TestGraceEnds(t *testing.T) {
 		s.reconcile(t.Context())
 		s.wantPlan(auth.Pro)
 		if PlanOf(s.row(), s.clock()) != auth.Pro {
-			t.Error("got the grace period ended early")
+			t.Error("got the grace period ended early, want Pro")
 		}
 		s.wait(time.Second)
 		s.reconcile(t.Context())
@@ -273,13 +273,13 @@ func TestGraceEnds(t *testing.T) {
 		s.sendChange(stripe.EventTypeInvoicePaid, sub)
 		s.wantPlan(auth.Pro)
 		if n := s.smtp.Count(owner); n != 2 {
-			t.Errorf("got %d emails", n)
+			t.Errorf("got %d emails, want 2", n)
 		}
 	})
 }
 
 func TestStatuses(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
 		for status, want := range map[stripe.SubscriptionStatus]auth.Plan{
 			stripe.SubscriptionStatusTrialing:          auth.Pro,
@@ -290,7 +290,7 @@ func TestStatuses(t *testing.T) {
 			stripe.SubscriptionStatusIncomplete:        auth.Developer,
 			stripe.SubscriptionStatusIncompleteExpired: auth.Developer,
 			stripe.SubscriptionStatusCanceled:          auth.Developer,
-			"a word of next year's":                    auth.Developer,
+			"unknown_status":                           auth.Developer,
 		} {
 			sub := s.started(status)
 			s.sendChange(stripe.EventTypeCustomerSubscriptionUpdated, sub)
@@ -306,7 +306,7 @@ func TestStatuses(t *testing.T) {
 
 // The newer of two equal subscriptions counts, in any order.
 func TestNewestSubscription(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
 		for _, status := range []stripe.SubscriptionStatus{stripe.SubscriptionStatusActive, stripe.SubscriptionStatusCanceled} {
 			older := s.started(status)
@@ -325,7 +325,7 @@ func TestNewestSubscription(t *testing.T) {
 
 // A subscription can end at any date.
 func TestCancelAt(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		sub := s.subscribed()
 		for _, off := range []time.Duration{-10 * 24 * time.Hour, 0, 10 * 24 * time.Hour} {
 			sub.cancelAt = sub.periodEnd.Add(off)
@@ -344,12 +344,12 @@ func TestCancelAt(t *testing.T) {
 // A subscription that ends after several periods is read regularly, so lost
 // events are noticed.
 func TestOverdueEventOfEndingSubscription(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		sub := s.subscribed()
 		sub.cancelAt = sub.periodEnd.Add(3 * month)
 		s.sendChange(stripe.EventTypeCustomerSubscriptionUpdated, sub)
 		sub.status = stripe.SubscriptionStatusUnpaid
-		s.peer.set("cus_1", sub)
+		s.fake.set("cus_1", sub)
 		s.wait(endingReadEvery)
 		s.reconcile(t.Context())
 		s.wantPlan(auth.Pro)
@@ -361,7 +361,7 @@ func TestOverdueEventOfEndingSubscription(t *testing.T) {
 
 // Billing does not change a plan that an operator has set.
 func TestManualPlan(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		sub := s.subscribed()
 		s.setManually(auth.Developer)
 		s.sendChange(stripe.EventTypeInvoicePaid, sub)
@@ -384,14 +384,14 @@ func TestManualPlan(t *testing.T) {
 	})
 }
 
-func (s *shop) setManually(to auth.Plan) {
+func (s *fixture) setManually(to auth.Plan) {
 	s.t.Helper()
 	if err := s.accounts.SetPlan(s.t.Context(), s.account, to); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-func (s *shop) wantPlanAfterClearing(want auth.Plan) {
+func (s *fixture) wantPlanAfterClearing(want auth.Plan) {
 	s.t.Helper()
 	got, err := ClearManualPlan(s.t.Context(), s.Store, s.account)
 	if err != nil || got != want {
@@ -402,7 +402,7 @@ func (s *shop) wantPlanAfterClearing(want auth.Plan) {
 
 // Without a subscription, the plan becomes Developer.
 func TestClearManualPlanWithoutSubscription(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.setManually(auth.Pro)
 		s.wantPlanAfterClearing(auth.Developer)
 	})
@@ -410,14 +410,14 @@ func TestClearManualPlanWithoutSubscription(t *testing.T) {
 
 // There is no email about a failed payment if the plan does not depend on it.
 func TestNoNoticeForManualPlan(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		sub := s.subscribed()
 		s.setManually(auth.Pro)
 		sub.status = stripe.SubscriptionStatusPastDue
 		s.sendChange(stripe.EventTypeInvoicePaymentFailed, sub)
 		s.reconcile(t.Context())
 		if n := s.smtp.Count(owner); n != 0 {
-			t.Errorf("got %d emails", n)
+			t.Errorf("got %d emails, want 0", n)
 		}
 		s.wantPlanAfterClearing(auth.Pro)
 		s.wantNotice(s.clock().Add(Grace)) // now the plan depends on it

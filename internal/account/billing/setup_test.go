@@ -24,13 +24,13 @@ func advertised() map[string]any {
 }
 
 func TestSetUpCreatesPrice(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
-		id, made, err := s.SetUpPrice(t.Context())
-		if err != nil || !made || id == "" {
-			t.Fatalf("got %q, %v, %v", id, made, err)
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		id, created, err := s.SetUpPrice(t.Context())
+		if err != nil || !created || id == "" {
+			t.Fatalf("got %q, %v, %v, want a new price", id, created, err)
 		}
-		wantForm(t, s.peer.only(t, "GET /v1/prices"), map[string]string{"lookup_keys[0]": "pro_monthly", "active": "true"})
-		wantForm(t, s.peer.only(t, "POST /v1/prices"), map[string]string{
+		wantForm(t, s.fake.only(t, "GET /v1/prices"), map[string]string{"lookup_keys[0]": "pro_monthly", "active": "true"})
+		wantForm(t, s.fake.only(t, "POST /v1/prices"), map[string]string{
 			"currency": "eur", "unit_amount": "9900", "recurring[interval]": "month", "tax_behavior": "exclusive",
 			"lookup_key": "pro_monthly", "product_data[name]": "palmarès Pro",
 		})
@@ -38,36 +38,36 @@ func TestSetUpCreatesPrice(t *testing.T) {
 }
 
 func TestSetUpFindsPrice(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
-		s.peer.prices = []map[string]any{advertised()}
-		id, made, err := s.SetUpPrice(t.Context())
-		if err != nil || made || id != "price_found" {
-			t.Errorf("got %q, %v, %v, want the existing price", id, made, err)
+	eachFixture(t, func(t *testing.T, s *fixture) {
+		s.fake.prices = []map[string]any{advertised()}
+		id, created, err := s.SetUpPrice(t.Context())
+		if err != nil || created || id != "price_found" {
+			t.Errorf("got %q, %v, %v, want the existing price", id, created, err)
 		}
-		if len(s.peer.requests("POST /v1/prices")) > 0 {
+		if len(s.fake.requests("POST /v1/prices")) > 0 {
 			t.Error("got a second price, want none")
 		}
 	})
 }
 
 func TestSetUpRejectsAnotherPrice(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		for field, wrong := range map[string]any{
 			"currency": "usd", "unit_amount": 990, "tax_behavior": "inclusive",
 			"recurring": map[string]any{"interval": "year", "interval_count": 1},
 		} {
 			price := advertised()
 			price[field] = wrong
-			s.peer.prices = []map[string]any{price}
+			s.fake.prices = []map[string]any{price}
 			_, _, err := s.SetUpPrice(t.Context())
 			wantProblem(t, err, problem.BadInput)
 		}
 		quarterly := advertised()
 		quarterly["recurring"] = map[string]any{"interval": "month", "interval_count": 3}
-		s.peer.prices = []map[string]any{quarterly}
+		s.fake.prices = []map[string]any{quarterly}
 		_, _, err := s.SetUpPrice(t.Context())
 		wantProblem(t, err, problem.BadInput)
-		if len(s.peer.requests("POST /v1/prices")) > 0 {
+		if len(s.fake.requests("POST /v1/prices")) > 0 {
 			t.Error("got a second price, want none")
 		}
 	})
@@ -75,31 +75,31 @@ func TestSetUpRejectsAnotherPrice(t *testing.T) {
 
 // If no price is configured, it is looked up once.
 func TestSubscribeFindsPrice(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.Price = ""
 		_, err := s.Subscribe(t.Context(), s.account)
 		wantProblem(t, err, problem.Unavailable)
-		s.peer.prices = []map[string]any{advertised()}
+		s.fake.prices = []map[string]any{advertised()}
 		for range 2 {
 			if _, err := s.Subscribe(t.Context(), s.account); err != nil {
 				t.Fatal(err)
 			}
 			s.wait(61 * time.Second) // for another idempotency key
 		}
-		for _, checkout := range s.peer.requests("POST /v1/checkout/sessions") {
+		for _, checkout := range s.fake.requests("POST /v1/checkout/sessions") {
 			if got := checkout.form.Get("line_items[0][price]"); got != "price_found" {
-				t.Errorf("got price %q", got)
+				t.Errorf("got price %q, want price_found", got)
 			}
 		}
-		if n := len(s.peer.requests("GET /v1/prices")); n != 2 {
-			t.Errorf("got %d lookups", n)
+		if n := len(s.fake.requests("GET /v1/prices")); n != 2 {
+			t.Errorf("got %d lookups, want 2", n)
 		}
 	})
 }
 
 // wantUnavailable expects that subscribing fails without details for the user,
 // and that the log contains instructions.
-func (s *shop) wantUnavailable(todo string) {
+func (s *fixture) wantUnavailable(todo string) {
 	s.t.Helper()
 	_, err := s.Subscribe(s.t.Context(), s.account)
 	wantProblem(s.t, err, problem.Unavailable)
@@ -116,13 +116,13 @@ func (s *shop) wantUnavailable(todo string) {
 
 // A missing price is not mistaken for a missing customer.
 func TestMissingPrice(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.Price = ""
-		s.peer.prices = []map[string]any{advertised()}
+		s.fake.prices = []map[string]any{advertised()}
 		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
 			t.Fatal(err)
 		}
-		s.peer.forget("price_found")
+		s.fake.deleteObject("price_found")
 		s.wait(time.Minute)
 		s.wantUnavailable("run palmares billing setup")
 		if row := s.row(); row.AccountID == nil || row.Email == "" {
@@ -130,24 +130,24 @@ func TestMissingPrice(t *testing.T) {
 		}
 		another := advertised()
 		another["id"] = "price_another"
-		s.peer.prices = []map[string]any{another}
+		s.fake.prices = []map[string]any{another}
 		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
 			t.Errorf("after SetUp: got %v, want no error", err)
 		}
 		s.wantCustomers(1)
-		if n := len(s.peer.requests("POST /v1/customers")); n != 1 {
+		if n := len(s.fake.requests("POST /v1/customers")); n != 1 {
 			t.Errorf("got %d customers, want 1", n)
 		}
 	})
 }
 
 func TestMissingConfiguredPrice(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.customer()
-		s.peer.forget(priceID)
+		s.fake.deleteObject(priceID)
 		s.wantUnavailable("STRIPE_PRICE")
 		s.wantCustomers(1)
-		if len(s.peer.requests("GET /v1/prices")) > 0 {
+		if len(s.fake.requests("GET /v1/prices")) > 0 {
 			t.Error("got a lookup, want only the configured price")
 		}
 	})
@@ -155,16 +155,16 @@ func TestMissingConfiguredPrice(t *testing.T) {
 
 // Pro is sold only at the advertised price.
 func TestPriceNotAsAdvertised(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		s.Price = ""
 		dear := advertised()
 		dear["unit_amount"] = 99900
-		s.peer.prices = []map[string]any{dear}
+		s.fake.prices = []map[string]any{dear}
 		s.wantUnavailable("archive it and run palmares billing setup")
-		if len(s.peer.requests("POST /v1/checkout/sessions")) > 0 {
+		if len(s.fake.requests("POST /v1/checkout/sessions")) > 0 {
 			t.Error("got a checkout at another price, want none")
 		}
-		s.peer.prices = []map[string]any{advertised()}
+		s.fake.prices = []map[string]any{advertised()}
 		if _, err := s.Subscribe(t.Context(), s.account); err != nil {
 			t.Errorf("after correcting the price: got %v, want no error", err)
 		}
@@ -173,7 +173,7 @@ func TestPriceNotAsAdvertised(t *testing.T) {
 
 // Keys that exceed the plan are suspended, newest first, until Pro returns.
 func TestKeysAfterPro(t *testing.T) {
-	eachShop(t, func(t *testing.T, s *shop) {
+	eachFixture(t, func(t *testing.T, s *fixture) {
 		sub := s.subscribed()
 		var keys []string
 		for range 10 {
@@ -191,15 +191,15 @@ func TestKeysAfterPro(t *testing.T) {
 		s.wantActive(keys, 10)
 		remaining, err := s.accounts.Keys(t.Context(), s.account)
 		if err != nil || len(remaining) != 10 {
-			t.Errorf("got %d keys, %v", len(remaining), err)
+			t.Errorf("got %d keys, %v, want all of them", len(remaining), err)
 		}
 	})
 }
 
 // wantActive expects the oldest keys to be active and the others suspended.
-func (s *shop) wantActive(keys []string, want int) {
+func (s *fixture) wantActive(keys []string, want int) {
 	s.t.Helper()
-	made, err := s.accounts.Keys(s.t.Context(), s.account)
+	rows, err := s.accounts.Keys(s.t.Context(), s.account)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func (s *shop) wantActive(keys []string, want int) {
 	for _, text := range keys {
 		parsed, _ := auth.ParseKey(text)
 		age := 0
-		for made[age].ID != parsed.ID {
+		for rows[age].ID != parsed.ID {
 			age++
 		}
 		r := httptest.NewRequestWithContext(s.t.Context(), http.MethodGet, "/", nil)
@@ -221,7 +221,7 @@ func (s *shop) wantActive(keys []string, want int) {
 			s.t.Errorf("key %d: got status %d %s, want %d active keys", age+1, w.Code, w.Body, want)
 		}
 	}
-	if !slices.IsSortedFunc(made, func(a, b *ent.APIKey) int { return a.CreatedAt.Compare(b.CreatedAt) }) {
+	if !slices.IsSortedFunc(rows, func(a, b *ent.APIKey) int { return a.CreatedAt.Compare(b.CreatedAt) }) {
 		s.t.Error("got keys in another order, want the oldest first")
 	}
 }

@@ -38,35 +38,35 @@ type call struct {
 
 func (c call) is(what string) bool { return c.method+" "+c.path == what }
 
-// peer plays Stripe. It forwards every request to a real stripe-mock, which
+// fakeStripe stands in for Stripe. It forwards every request to a real stripe-mock, which
 // validates it against Stripe's specification, and adds the state of the test
 // to the response.
-type peer struct {
+type fakeStripe struct {
 	*httptest.Server
 	t *testing.T
 
-	mu            sync.Mutex
-	calls         []call
-	subscriptions map[string][]subscription // by customer
-	sessions      []map[string]any          // open ones
-	prices        []map[string]any
-	pages         []map[string]any // configurations of the billing portal
-	customers     int
-	remembered    map[string][]byte // responses, by idempotency key
-	deleted       map[string]bool   // customers and prices that were deleted
-	forbidden     string            // request that our key may not send
-	broken        func(http.ResponseWriter, *http.Request)
-	afterReading  func(what string) // called before a response is sent
+	mu             sync.Mutex
+	calls          []call
+	subscriptions  map[string][]subscription // by customer
+	sessions       []map[string]any          // open ones
+	prices         []map[string]any
+	pages          []map[string]any // configurations of the billing portal
+	customers      int
+	responses      map[string][]byte // responses, by idempotency key
+	deleted        map[string]bool   // customers and prices that were deleted
+	forbidden      string            // request that our key may not send
+	failing        func(http.ResponseWriter, *http.Request)
+	beforeResponse func(what string) // called before a response is sent
 }
 
-func newPeer(t *testing.T) *peer {
-	p := &peer{t: t, subscriptions: map[string][]subscription{}, remembered: map[string][]byte{}, deleted: map[string]bool{}}
+func newFakeStripe(t *testing.T) *fakeStripe {
+	p := &fakeStripe{t: t, subscriptions: map[string][]subscription{}, responses: map[string][]byte{}, deleted: map[string]bool{}}
 	p.Server = httptest.NewServer(p)
 	t.Cleanup(p.Close)
 	return p
 }
 
-func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *fakeStripe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	form, err := url.ParseQuery(r.URL.RawQuery)
 	if r.Method == http.MethodPost {
@@ -75,19 +75,19 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		p.t.Errorf("%s %s: got %v, want no error", r.Method, r.URL.Path, err)
 	}
-	made := call{r.Method, r.URL.Path, form, r.Header.Get("Idempotency-Key")}
+	request := call{r.Method, r.URL.Path, form, r.Header.Get("Idempotency-Key")}
 	p.mu.Lock()
-	p.calls = append(p.calls, made)
-	broken, afterReading := p.broken, p.afterReading
+	p.calls = append(p.calls, request)
+	failing, beforeResponse := p.failing, p.beforeResponse
 	p.mu.Unlock()
-	if broken != nil {
-		broken(w, r)
+	if failing != nil {
+		failing(w, r)
 		return
 	}
 	response := p.forward(r, body)
-	status, response := p.addState(made, response)
-	if afterReading != nil {
-		afterReading(made.method + " " + made.path)
+	status, response := p.addState(request, response)
+	if beforeResponse != nil {
+		beforeResponse(request.method + " " + request.path)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
@@ -95,7 +95,7 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // forward sends a request to stripe-mock, which must accept it.
-func (p *peer) forward(r *http.Request, body []byte) []byte {
+func (p *fakeStripe) forward(r *http.Request, body []byte) []byte {
 	request, err := http.NewRequestWithContext(r.Context(), r.Method, stripeMock+r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
 		p.t.Error(err)
@@ -112,75 +112,75 @@ func (p *peer) forward(r *http.Request, body []byte) []byte {
 	defer response.Body.Close()
 	content, _ := io.ReadAll(response.Body)
 	if response.StatusCode/100 != 2 {
-		p.t.Errorf("%s %s: %s %s", r.Method, r.URL, response.Status, content)
+		p.t.Errorf("%s %s: got %s, want 2xx: %s", r.Method, r.URL, response.Status, content)
 	}
 	return content
 }
 
 // addState adds the state to a response.
-func (p *peer) addState(made call, response []byte) (status int, corrected []byte) {
+func (p *fakeStripe) addState(request call, response []byte) (status int, corrected []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if known, before := p.remembered[made.key]; before && made.key != "" {
+	if known, before := p.responses[request.key]; before && request.key != "" {
 		return http.StatusOK, known // like Stripe
 	}
 	var got map[string]any
 	if err := json.Unmarshal(response, &got); err != nil {
 		return http.StatusInternalServerError, nil
 	}
-	customer := made.form.Get("customer")
-	switch id, named := strings.CutPrefix(made.path, "/v1/customers/"); {
-	case made.is(p.forbidden):
-		return http.StatusForbidden, refusal()
+	customer := request.form.Get("customer")
+	switch id, named := strings.CutPrefix(request.path, "/v1/customers/"); {
+	case request.is(p.forbidden):
+		return http.StatusForbidden, invalidRequest()
 	case p.deleted[customer]:
-		return http.StatusBadRequest, noSuch("customer")
+		return http.StatusBadRequest, missingObject("customer")
 	case named && p.deleted[id]:
-		return http.StatusNotFound, noSuch("id")
-	case made.is("POST /v1/billing_portal/sessions") && len(p.pages) == 0:
-		return http.StatusBadRequest, refusal()
-	case made.is("POST /v1/checkout/sessions") && p.deleted[made.form.Get("line_items[0][price]")]:
-		return http.StatusBadRequest, noSuch("line_items[0][price]")
+		return http.StatusNotFound, missingObject("id")
+	case request.is("POST /v1/billing_portal/sessions") && len(p.pages) == 0:
+		return http.StatusBadRequest, invalidRequest()
+	case request.is("POST /v1/checkout/sessions") && p.deleted[request.form.Get("line_items[0][price]")]:
+		return http.StatusBadRequest, missingObject("line_items[0][price]")
 	}
 	switch {
-	case made.is("POST /v1/customers"):
+	case request.is("POST /v1/customers"):
 		p.customers++
 		got["id"] = customerID(p.customers)
-	case made.is("POST /v1/checkout/sessions"):
+	case request.is("POST /v1/checkout/sessions"):
 		got["url"], got["status"] = fmt.Sprintf("https://checkout.stripe.test/%d", len(p.calls)), "open"
-	case made.is("GET /v1/subscriptions"):
+	case request.is("GET /v1/subscriptions"):
 		form := got["data"].([]any)[0]
 		list := []any{}
 		for _, s := range p.subscriptions[customer] {
 			list = append(list, s.in(form))
 		}
-		page(got, list, made.form)
-	case made.is("GET /v1/checkout/sessions"):
-		got["data"] = filled(got["data"].([]any)[0], p.sessions)
-	case made.is("GET /v1/prices"):
-		got["data"] = filled(got["data"].([]any)[0], p.prices)
-	case made.is("GET /v1/billing_portal/configurations"):
-		got["data"] = filled(got["data"].([]any)[0], p.pages)
-	case made.is("POST /v1/billing_portal/configurations"):
-		made := map[string]any{"id": "bpc_made", "is_default": false, "metadata": map[string]any{markName: made.form.Get("metadata[" + markName + "]")}}
-		p.pages = append(p.pages, made)
-		got["id"] = made["id"]
-	case made.method == http.MethodDelete && strings.HasPrefix(made.path, "/v1/subscriptions/"):
-		p.end(strings.TrimPrefix(made.path, "/v1/subscriptions/"))
+		page(got, list, request.form)
+	case request.is("GET /v1/checkout/sessions"):
+		got["data"] = fill(got["data"].([]any)[0], p.sessions)
+	case request.is("GET /v1/prices"):
+		got["data"] = fill(got["data"].([]any)[0], p.prices)
+	case request.is("GET /v1/billing_portal/configurations"):
+		got["data"] = fill(got["data"].([]any)[0], p.pages)
+	case request.is("POST /v1/billing_portal/configurations"):
+		created := map[string]any{"id": "bpc_created", "is_default": false, "metadata": map[string]any{markName: request.form.Get("metadata[" + markName + "]")}}
+		p.pages = append(p.pages, created)
+		got["id"] = created["id"]
+	case request.method == http.MethodDelete && strings.HasPrefix(request.path, "/v1/subscriptions/"):
+		p.end(strings.TrimPrefix(request.path, "/v1/subscriptions/"))
 	}
 	corrected, _ = json.Marshal(got)
-	if made.key != "" && made.method == http.MethodPost {
-		p.remembered[made.key] = corrected
+	if request.key != "" && request.method == http.MethodPost {
+		p.responses[request.key] = corrected
 	}
 	return http.StatusOK, corrected
 }
 
-// noSuch returns Stripe's error for a missing object.
-func noSuch(param string) []byte {
+// missingObject returns Stripe's error for a missing object.
+func missingObject(param string) []byte {
 	return fmt.Appendf(nil, `{"error":{"type":"invalid_request_error","code":"resource_missing","param":"%s","message":"%s"}}`, param, stripeMessage)
 }
 
-// refusal returns Stripe's error for an invalid request.
-func refusal() []byte {
+// invalidRequest returns Stripe's error for an invalid request.
+func invalidRequest() []byte {
 	return fmt.Appendf(nil, `{"error":{"type":"invalid_request_error","message":"%s"}}`, stripeMessage)
 }
 
@@ -196,8 +196,8 @@ func page(response map[string]any, list []any, form url.Values) {
 	response["data"] = list[:min(size, len(list))]
 }
 
-// filled returns a copy of a template for each object.
-func filled(form any, objects []map[string]any) []any {
+// fill returns a copy of a template for each object.
+func fill(form any, objects []map[string]any) []any {
 	list := []any{}
 	for _, values := range objects {
 		object := clone(form)
@@ -212,17 +212,17 @@ func filled(form any, objects []map[string]any) []any {
 func (s subscription) in(form any) map[string]any {
 	object := clone(form)
 	object["id"], object["status"], object["created"] = s.id, s.status, s.created.Unix()
-	object["cancel_at_period_end"], object["cancel_at"] = s.cancels, moment(s.cancelAt)
+	object["cancel_at_period_end"], object["cancel_at"] = s.cancels, unixOrNil(s.cancelAt)
 	for _, item := range object["items"].(map[string]any)["data"].([]any) {
 		item.(map[string]any)["current_period_end"] = s.periodEnd.Unix()
 	}
 	invoice := object["latest_invoice"].(map[string]any) // present because it is expanded
 	invoice["created"] = s.invoiced.Unix()
-	invoice["status_transitions"] = map[string]any{"finalized_at": moment(s.finalizedAt)}
+	invoice["status_transitions"] = map[string]any{"finalized_at": unixOrNil(s.finalizedAt)}
 	return object
 }
 
-func moment(at time.Time) any {
+func unixOrNil(at time.Time) any {
 	if at.IsZero() {
 		return nil
 	}
@@ -236,7 +236,7 @@ func clone(object any) map[string]any {
 	return copied
 }
 
-func (p *peer) end(id string) {
+func (p *fakeStripe) end(id string) {
 	for _, all := range p.subscriptions {
 		for i := range all {
 			if all[i].id == id {
@@ -247,36 +247,36 @@ func (p *peer) end(id string) {
 }
 
 // set sets the subscriptions of a customer.
-func (p *peer) set(customer string, all ...subscription) {
+func (p *fakeStripe) set(customer string, all ...subscription) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.subscriptions[customer] = all
 }
 
-func (p *peer) breakWith(broken func(http.ResponseWriter, *http.Request)) {
+func (p *fakeStripe) failWith(failing func(http.ResponseWriter, *http.Request)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.broken = broken
+	p.failing = failing
 }
 
-func (p *peer) repair() { p.breakWith(nil) }
+func (p *fakeStripe) recover() { p.failWith(nil) }
 
-// forget deletes a customer or a price at Stripe.
-func (p *peer) forget(id string) {
+// deleteObject deletes a customer or a price at Stripe.
+func (p *fakeStripe) deleteObject(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.deleted[id] = true
 }
 
-// onReading sets a function that is called before each response is sent.
-func (p *peer) onReading(do func(what string)) {
+// onRequest sets a function that is called before each response is sent.
+func (p *fakeStripe) onRequest(do func(what string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.afterReading = do
+	p.beforeResponse = do
 }
 
 // requests returns the requests of a kind so far.
-func (p *peer) requests(what string) (found []call) {
+func (p *fakeStripe) requests(what string) (found []call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.calls {
@@ -288,7 +288,7 @@ func (p *peer) requests(what string) (found []call) {
 }
 
 // only returns the only request of a kind.
-func (p *peer) only(t *testing.T, what string) call {
+func (p *fakeStripe) only(t *testing.T, what string) call {
 	t.Helper()
 	found := p.requests(what)
 	if len(found) != 1 {
@@ -306,12 +306,12 @@ func internalError(w http.ResponseWriter, _ *http.Request) {
 	_, _ = fmt.Fprintf(w, `{"error":{"type":"api_error","message":"%s"}}`, stripeMessage)
 }
 
-func refuse(w http.ResponseWriter, _ *http.Request) {
+func reject(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusBadRequest)
-	_, _ = w.Write(refusal())
+	_, _ = w.Write(invalidRequest())
 }
 
-func silence(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+func neverRespond(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
-func hangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+func closeConnection(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }

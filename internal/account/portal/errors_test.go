@@ -15,12 +15,12 @@ import (
 
 func TestInvalidForms(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	b := s.signIn("ana@example.com")
 	for name, c := range map[string]struct {
 		body   io.Reader
 		status int
-		says   string
+		text   string
 	}{
 		"large":      {strings.NewReader("name=" + strings.Repeat("x", 20<<10)), 413, "larger than"},
 		"broken":     {strings.NewReader("name=%zz"), 400, "could not be read"},
@@ -30,7 +30,7 @@ func TestInvalidForms(t *testing.T) {
 		"long":       {strings.NewReader("name=" + strings.Repeat("n", 81)), 400, "80 characters"},
 		"NUL byte":   {strings.NewReader("name=%00"), 400, "a single line"},
 	} {
-		t.Run(name, func(t *testing.T) { wantPage(t, b.send("POST", "/account/keys", c.body), c.status, c.says) })
+		t.Run(name, func(t *testing.T) { wantPage(t, b.send("POST", "/account/keys", c.body), c.status, c.text) })
 	}
 	if n := s.db.Write.APIKey.Query().CountX(t.Context()); n != 0 {
 		t.Errorf("got %d keys, want 0", n)
@@ -39,7 +39,7 @@ func TestInvalidForms(t *testing.T) {
 
 func TestOtherMethods(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	b := s.signIn("ana@example.com")
 	key := idOf(t, b.makeKey("laptop"))
 	for _, method := range []string{"PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"} {
@@ -48,7 +48,7 @@ func TestOtherMethods(t *testing.T) {
 			if got.Code != 405 && got.Code != 404 {
 				t.Errorf("%s %s: got status %d, want 404 or 405", method, path, got.Code)
 			}
-			wantGuarded(t, method+" "+path, got)
+			wantSecurityHeaders(t, method+" "+path, got)
 		}
 	}
 	for _, path := range []string{"/logout", "/account/delete/", "/account/logout-everywhere", "/account/keys", "/account/nothing", "/login/nothing"} {
@@ -66,15 +66,15 @@ func TestOtherMethods(t *testing.T) {
 	}
 }
 
-// wire is the connection to a database, which a test can cut.
-type wire struct {
+// proxy forwards connections to a database until a test cuts them.
+type proxy struct {
 	listener net.Listener
 	mu       sync.Mutex
-	ends     []net.Conn
+	conns    []net.Conn
 }
 
-// overWire returns a database behind a wire.
-func overWire(t *testing.T) (store.Config, *wire) {
+// throughProxy returns a database behind a proxy.
+func throughProxy(t *testing.T) (store.Config, *proxy) {
 	t.Helper()
 	cfg := testkit.Postgres(t)
 	address, err := url.Parse(cfg.DatabaseURL)
@@ -85,48 +85,48 @@ func overWire(t *testing.T) (store.Config, *wire) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &wire{listener: listener}
+	p := &proxy{listener: listener}
 	server := address.Host
 	go func() {
 		for {
-			near, err := listener.Accept()
+			client, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			far, err := net.Dial("tcp", server)
+			database, err := net.Dial("tcp", server)
 			if err != nil {
-				_ = near.Close()
+				_ = client.Close()
 				continue
 			}
-			w.mu.Lock()
-			w.ends = append(w.ends, near, far)
-			w.mu.Unlock()
-			go func() { _, _ = io.Copy(far, near) }()
-			go func() { _, _ = io.Copy(near, far) }()
+			p.mu.Lock()
+			p.conns = append(p.conns, client, database)
+			p.mu.Unlock()
+			go func() { _, _ = io.Copy(database, client) }()
+			go func() { _, _ = io.Copy(client, database) }()
 		}
 	}()
-	t.Cleanup(w.cut)
+	t.Cleanup(p.cut)
 	address.Host = listener.Addr().String()
 	cfg.DatabaseURL = address.String()
-	return cfg, w
+	return cfg, p
 }
 
-func (w *wire) cut() {
-	_ = w.listener.Close()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, end := range w.ends {
-		_ = end.Close()
+func (p *proxy) cut() {
+	_ = p.listener.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, conn := range p.conns {
+		_ = conn.Close()
 	}
 }
 
 func TestDatabaseUnavailable(t *testing.T) {
 	t.Parallel()
-	cfg, wire := overWire(t)
+	cfg, proxy := throughProxy(t)
 	s := newSite(t, testkit.Open(t, cfg))
 	b := s.signIn("ana@example.com")
 	sent := s.browser().start("ben@example.com")
-	wire.cut()
+	proxy.cut()
 	stranger := s.browser()
 	wantPage(t, stranger.get("/login"), 200) // needs no database
 	for _, got := range []response{
@@ -134,13 +134,13 @@ func TestDatabaseUnavailable(t *testing.T) {
 		stranger.post("/login", "email", "eva@example.com"), stranger.get(sent.path(t)), stranger.post("/login/confirm", "token", sent.token(t)),
 	} {
 		wantPage(t, got, 503, "Our database is unavailable", "Try again in a minute")
-		wantGuarded(t, "without a database", got)
+		wantSecurityHeaders(t, "without a database", got)
 		if got.Header().Get("Retry-After") == "" {
 			t.Error("got no Retry-After, want one")
 		}
 		for _, word := range []string{"sql", "pq:", "dial", "refused", "127.0.0.1", "EOF", "ent:"} {
 			if strings.Contains(got.Body.String(), word) {
-				t.Errorf("got %q on the page, want our own words: %s", word, got.text)
+				t.Errorf("got %q on the page, want our own wording: %s", word, got.text)
 			}
 		}
 	}
@@ -181,14 +181,14 @@ func TestPagesDuringAWrite(t *testing.T) {
 // If a change may have been saved, the page does not say that it was not.
 func TestUncertainChange(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
-	for unsure, says := range map[bool]string{false: "Nothing was changed", true: "may or may not have been saved"} {
+	s := newSQLiteSite(t)
+	for unsure, text := range map[bool]string{false: "Nothing was changed", true: "may or may not have been saved"} {
 		b := s.browser()
-		got := b.failing(&store.Fault{Message: "the words of a database", Unsure: unsure})
-		wantPage(t, got, 503, says)
-		wantNot(t, got, "the words of a database")
+		got := b.failWith(&store.Fault{Message: "the words of a database", Unsure: unsure})
+		wantPage(t, got, 503, text)
+		wantNoText(t, got, "the words of a database")
 		if unsure {
-			wantNot(t, got, "Nothing was changed")
+			wantNoText(t, got, "Nothing was changed")
 		}
 	}
 }
@@ -196,16 +196,16 @@ func TestUncertainChange(t *testing.T) {
 // Error pages link to the account only if somebody is signed in.
 func TestErrorPageLinks(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	for _, got := range []response{s.browser().get("/account/nothing"), s.browser().get("/login/confirm?token=x"), s.browser().send("POST", "/login", strings.NewReader("email=%zz"))} {
-		wantNot(t, got, "Go to your account")
+		wantNoText(t, got, "Go to your account")
 		if !strings.Contains(got.text, `href="/login">Sign in</a>`) {
 			t.Errorf("got no link to sign in, want one: %s", got.text)
 		}
 	}
 	b := s.signIn("ana@example.com")
 	for _, got := range []response{b.get("/account/nothing"), b.send("POST", "/account/keys", strings.NewReader("name=%zz"))} {
-		wantNot(t, got, ">Sign in<")
+		wantNoText(t, got, ">Sign in<")
 		if !strings.Contains(got.text, "Go to your account") {
 			t.Errorf("got no link to the account, want one: %s", got.text)
 		}

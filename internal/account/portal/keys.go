@@ -3,6 +3,7 @@ package portal
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -22,35 +23,33 @@ type keysPage struct {
 	Today          allowance
 	PaymentDue     *time.Time
 	HasRevokedKeys bool
-	Newest         int64 // see createKeyOnce
+	Newest         int64 // see auth.CreateKeyOnce
 }
 
 func (p *Portal) showKeys(v *visit) error {
-	keys, keysErr := p.accounts.UnrevokedKeys(v.Context(), v.account)
+	all, keysErr := p.accounts.Keys(v.Context(), v.account)
 	days, daysErr := p.lastDays(v)
 	customer, customerErr := p.Billing.Customer(v.Context(), v.account)
 	if err := errors.Join(keysErr, daysErr, customerErr); err != nil {
 		return err
 	}
-	plan := auth.Plan(v.account.Plan)
-	data := keysPage{
+	plan, keys := auth.Plan(v.account.Plan), auth.Unrevoked(all)
+	return p.show(v, "keys", keysPage{
 		Limit: plan.Terms().Keys, MaxName: auth.MaxKeyName, Name: v.PostFormValue("name"), CanUpgrade: plan == auth.Developer,
-		ProKeys: auth.Pro.Terms().Keys, Newest: newestKey(keys), Keys: keys, Suspended: auth.Suspended(plan, keys),
+		ProKeys: auth.Pro.Terms().Keys, Newest: auth.NewestKey(keys), Keys: keys, Suspended: auth.Suspended(plan, keys),
 		Today: allowanceOn(days[len(days)-1], v.account), PaymentDue: paymentDue(v.account, customer, p.now()),
-	}
-	if len(keys) == 0 {
-		var err error
-		if data.HasRevokedKeys, err = p.accounts.HasRevokedKeys(v.Context(), v.account); err != nil {
-			return err
-		}
-	}
-	return p.show(v, "keys", data)
+		HasRevokedKeys: len(all) > len(keys),
+	})
 }
 
 type newKeyPage struct{ Name, Key, Curl string }
 
 func (p *Portal) createKey(v *visit) error {
-	text, key, err := p.createKeyOnce(v)
+	newest, err := strconv.ParseInt(v.PostFormValue("newest"), 10, 64)
+	if err != nil {
+		newest = math.MaxInt64
+	}
+	text, key, err := p.accounts.CreateKeyOnce(v.Context(), v.account, v.PostFormValue("name"), newest)
 	if err != nil {
 		return v.reject(err, p.showKeys)
 	}
@@ -58,41 +57,14 @@ func (p *Portal) createKey(v *visit) error {
 	return p.show(v, "newkey", newKeyPage{Name: key.Name, Key: text, Curl: curl})
 }
 
-// createKeyOnce ignores a form that was already submitted: the browser shows
-// only the last response, and a key is shown once. The form contains the date
-// of the newest key, so that no server has to remember forms.
-func (p *Portal) createKeyOnce(v *visit) (string, *ent.APIKey, error) {
-	lock := &p.keyLocks[v.account.ID%len(p.keyLocks)]
-	lock.Lock() // a form may be submitted twice at the same time
-	defer lock.Unlock()
-	if newest, err := strconv.ParseInt(v.PostFormValue("newest"), 10, 64); err == nil {
-		keys, err := p.accounts.UnrevokedKeys(v.Context(), v.account)
-		if err != nil {
-			return "", nil, err
-		}
-		if newestKey(keys) > newest {
-			return "", nil, problem.New(problem.BadInput, "A key was created after you opened this form, or you submitted the form twice. No other key was created. Keys are shown only once: if you did not copy the newest key, revoke it and create another.")
-		}
-	}
-	return p.accounts.CreateKey(v.Context(), v.account, v.PostFormValue("name"))
-}
-
-// newestKey returns when the newest key was created, in PostgreSQL's precision.
-func newestKey(keys []*ent.APIKey) int64 {
-	if len(keys) == 0 {
-		return 0
-	}
-	return keys[len(keys)-1].CreatedAt.UnixMicro()
-}
-
 // withKey passes the key in the path, if it belongs to the visitor.
 func withKey(handle func(*Portal, *visit, *ent.APIKey) error) handler {
 	return func(p *Portal, v *visit) error {
-		keys, err := p.accounts.UnrevokedKeys(v.Context(), v.account)
+		keys, err := p.accounts.Keys(v.Context(), v.account)
 		if err != nil {
 			return err
 		}
-		for _, key := range keys {
+		for _, key := range auth.Unrevoked(keys) {
 			if key.ID == v.PathValue("id") {
 				return handle(p, v, key)
 			}

@@ -20,15 +20,15 @@ func TestKeyPages(t *testing.T) {
 		started := time.Now()
 		wantPage(t, b.get(home), 200, "You have no keys yet", "Create key")
 
-		made := b.post("/account/keys", "name", "laptop")
-		key := keyInPage.FindString(made.Body.String())
-		wantPage(t, made, 200, "shown only once", "laptop", `curl -s -H "Authorization: Bearer `+key+`" https://palmares.example/api/v1/tools`)
+		created := b.post("/account/keys", "name", "laptop")
+		key := keyInPage.FindString(created.Body.String())
+		wantPage(t, created, 200, "shown only once", "laptop", `curl -s -H "Authorization: Bearer `+key+`" https://palmares.example/api/v1/tools`)
 		if !s.accepts(key) {
 			t.Fatal("got the new key refused, want it accepted")
 		}
 		id := idOf(t, key)
 		for _, path := range []string{home, "/account/keys/" + id + "/revoke", "/account/export", "/account/settings", "/account/usage"} {
-			wantNot(t, b.get(path), key, key[16:48])
+			wantNoText(t, b.get(path), key, key[16:48])
 		}
 		wantPage(t, b.get(home), 200, "1 of 3 keys", "pal_"+id+"…", "never")
 		if err := s.Keyring.SaveLastUsed(t.Context()); err != nil {
@@ -41,7 +41,7 @@ func TestKeyPages(t *testing.T) {
 		if !usedOn(started) && !usedOn(time.Now()) { // it may have been before midnight
 			t.Errorf("got no last use today, want one: %s", used)
 		}
-		wantNot(t, b.get(home), "never")
+		wantNoText(t, b.get(home), "never")
 
 		b.makeKey("")
 		b.makeKey("server")
@@ -53,9 +53,9 @@ func TestKeyPages(t *testing.T) {
 			t.Error("got the key revoked without confirmation, want it accepted")
 		}
 		revoked := b.post("/account/keys/" + id + "/revoke")
-		wantGo(t, revoked, home)
+		wantRedirect(t, revoked, home)
 		wantPage(t, b.get(revoked.to()), 200, "The key was revoked", "2 of 3 keys")
-		wantNot(t, b.get(home), id)
+		wantNoText(t, b.get(home), id)
 		if s.accepts(key) {
 			t.Error("got the revoked key accepted, want it refused at once")
 		}
@@ -69,20 +69,20 @@ func TestKeyPages(t *testing.T) {
 
 func TestKeysOfOtherAccounts(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	ana, ben := s.signIn("ana@example.com"), s.signIn("ben@example.com")
 	key := ana.makeKey("secret project")
 	id := idOf(t, key)
 	for _, got := range []response{ben.get("/account/keys/" + id + "/revoke"), ben.post("/account/keys/" + id + "/revoke")} {
 		wantPage(t, got, 404, "This key does not exist")
-		wantNot(t, got, "secret project")
+		wantNoText(t, got, "secret project")
 	}
 	unknown := ben.get("/account/keys/000000000000/revoke")
 	if got := ben.get("/account/keys/" + id + "/revoke"); strings.ReplaceAll(got.text, id, "000000000000") != unknown.text {
 		t.Error("got different pages for another account's key and an unknown key, want the same")
 	}
 	for _, path := range []string{home, "/account/export", "/account/usage", "/account/settings"} {
-		wantNot(t, ben.get(path), id, "secret project", "ana@example.com")
+		wantNoText(t, ben.get(path), id, "secret project", "ana@example.com")
 	}
 	if !s.accepts(key) {
 		t.Error("got another account's key revoked, want it accepted")
@@ -96,14 +96,14 @@ func TestKeysCreatedConcurrently(t *testing.T) {
 		b := s.signIn("ana@example.com")
 		b.makeKey("1")
 		b.makeKey("2")
-		var made atomic.Int64
-		atOnce(6, func(int) {
+		var created atomic.Int64
+		concurrently(6, func(int) {
 			if b.post("/account/keys", "name", "3").Code == 200 {
-				made.Add(1)
+				created.Add(1)
 			}
 		})
-		if n := db.Write.APIKey.Query().CountX(t.Context()); made.Load() != 1 || n != 3 {
-			t.Errorf("got %d keys created and %d in total, want 1 and 3", made.Load(), n)
+		if n := db.Write.APIKey.Query().CountX(t.Context()); created.Load() != 1 || n != 3 {
+			t.Errorf("got %d keys created and %d in total, want 1 and 3", created.Load(), n)
 		}
 	})
 }
@@ -116,22 +116,22 @@ func TestKeyFormSubmittedTwice(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		s := newSite(t, db)
 		b := s.signIn("ana@example.com")
-		for made := range 3 { // including at the limit
+		for existing := range 3 { // including at the limit
 			form := newestInForm.FindStringSubmatch(b.get(home).Body.String())
 			if form == nil {
 				t.Fatal("got no date of the newest key in the form, want one")
 			}
 			var shown, refused atomic.Int64
-			atOnce(2, func(int) {
+			concurrently(2, func(int) {
 				got := b.post("/account/keys", "name", "laptop", "newest", form[1])
 				if got.Code == 200 {
 					shown.Add(1)
 				} else {
 					refused.Add(1)
-					wantPage(t, got, 400, "you submitted the form twice", fmt.Sprintf("%d of 3 keys", made+1), "Revoke")
+					wantPage(t, got, 400, "you submitted the form twice", fmt.Sprintf("%d of 3 keys", existing+1), "Revoke")
 				}
 			})
-			if n := db.Write.APIKey.Query().CountX(t.Context()); n != made+1 || shown.Load() != 1 || refused.Load() != 1 {
+			if n := db.Write.APIKey.Query().CountX(t.Context()); n != existing+1 || shown.Load() != 1 || refused.Load() != 1 {
 				t.Fatalf("got %d keys, %d shown and %d refused, want one more key that is shown once", n, shown.Load(), refused.Load())
 			}
 		}
@@ -141,10 +141,10 @@ func TestKeyFormSubmittedTwice(t *testing.T) {
 // The page shows the daily limit.
 func TestKeysPerDay(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	b := s.signIn("ana@example.com")
 	for range 30 {
-		wantGo(t, b.post("/account/keys/"+idOf(t, b.makeKey("x"))+"/revoke"), home)
+		wantRedirect(t, b.post("/account/keys/"+idOf(t, b.makeKey("x"))+"/revoke"), home)
 	}
 	wantPage(t, b.post("/account/keys", "name", "one more"), 429, "at most 30 keys within 24 hours", "All your keys are revoked")
 	if n := strings.Count(b.get("/account/export").text, `"revoked_at": "`); n != 30 {
@@ -154,7 +154,7 @@ func TestKeysPerDay(t *testing.T) {
 
 func TestSuspendedKeys(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	b := s.signIn("ana@example.com")
 	s.db.Write.Account.Update().SetPlan("pro").ExecX(t.Context())
 	var keys []string
@@ -162,7 +162,7 @@ func TestSuspendedKeys(t *testing.T) {
 		keys = append(keys, b.makeKey("key"))
 	}
 	wantPage(t, b.get(home), 200, "5 of 10 keys")
-	wantNot(t, b.get(home), "suspended")
+	wantNoText(t, b.get(home), "suspended")
 	s.db.Write.Account.Update().SetPlan("developer").ExecX(t.Context())
 	page := b.get(home)
 	wantPage(t, page, 200, "5 of 3 keys", "only the 3 oldest are active", "upgrade to Pro")
@@ -171,10 +171,10 @@ func TestSuspendedKeys(t *testing.T) {
 	}
 	s.Keyring.ForgetAccount(s.account("ana@example.com").ID)
 	if !s.accepts(keys[2]) || s.accepts(keys[3]) {
-		t.Error("got other keys suspended than the page shows")
+		t.Error("got other keys suspended, want those that the page shows")
 	}
 	// Revoking an older key activates a newer one at once.
-	wantGo(t, b.post("/account/keys/"+idOf(t, keys[0])+"/revoke"), home)
+	wantRedirect(t, b.post("/account/keys/"+idOf(t, keys[0])+"/revoke"), home)
 	if !s.accepts(keys[3]) || s.accepts(keys[4]) {
 		t.Error("got the next key suspended, want it active")
 	}
@@ -182,16 +182,16 @@ func TestSuspendedKeys(t *testing.T) {
 
 func TestHTMLIsEscaped(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	const evil = `<script>alert(1)</script>`
 	b := s.signIn("a'&{x}@example.com")
-	made := b.post("/account/keys", "name", evil)
-	id := idOf(t, keyInPage.FindString(made.Body.String()))
+	created := b.post("/account/keys", "name", evil)
+	id := idOf(t, keyInPage.FindString(created.Body.String()))
 	long := b.post("/account/keys", "name", evil+strings.Repeat("x", 90))
-	for _, got := range []response{made, long, b.get(home), b.get("/account/keys/" + id + "/revoke"), b.get("/account?done=" + evil), b.get("/login/confirm?token=" + evil),
+	for _, got := range []response{created, long, b.get(home), b.get("/account/keys/" + id + "/revoke"), b.get("/account?done=" + evil), b.get("/login/confirm?token=" + evil),
 		s.browser().get("/login?next=/" + evil), b.get("/account/nothing" + evil), b.post("/account/email", "email", evil)} {
 		if strings.Contains(got.Body.String(), evil) || strings.Contains(got.Body.String(), "a'&{x}") {
-			t.Errorf("got unescaped HTML: %s", got.Body)
+			t.Errorf("got HTML in the page, want it escaped: %s", got.Body)
 		}
 	}
 	wantPage(t, b.get(home), 200, evil) // as text

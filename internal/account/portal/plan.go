@@ -63,8 +63,7 @@ func paymentDue(acc *ent.Account, customer *ent.Customer, now time.Time) *time.T
 	if customer == nil || acc.PlanByHand || customer.Status != billing.StatusPastDue || customer.PastDueSince == nil || billing.PlanOf(customer, now) != auth.Pro {
 		return nil
 	}
-	until := customer.PastDueSince.Add(billing.Grace)
-	return &until
+	return new(customer.PastDueSince.Add(billing.Grace))
 }
 
 func (p *Portal) subscribe(v *visit) error {
@@ -92,8 +91,7 @@ func (p *Portal) redirectToStripe(v *visit, open func(context.Context, *ent.Acco
 }
 
 // returnFromCheckout reads the subscription, because Stripe's event may arrive
-// later than the customer. If it is not Pro yet, the page says that the payment
-// is being confirmed.
+// later than the customer.
 func (p *Portal) returnFromCheckout(v *visit) error {
 	synced, err := p.syncPlan(v)
 	if err != nil {

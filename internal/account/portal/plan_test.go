@@ -13,24 +13,25 @@ import (
 	"palmares/internal/account/billing"
 )
 
+func enableBilling(cfg *Config) {
+	cfg.Billing = billing.New(billing.Config{SecretKey: "sk_test_nothing", Store: cfg.Store, Log: cfg.Log})
+}
+
 func TestPlanPage(t *testing.T) {
 	t.Parallel()
-	sells := func(cfg *Config) {
-		cfg.Billing = billing.New(billing.Config{SecretKey: "sk_test_nothing", Store: cfg.Store, Log: cfg.Log})
-	}
-	s := onSQLite(t, sells)
+	s := newSQLiteSite(t, enableBilling)
 	s.now = func() time.Time { return noon }
 	b := s.signIn("ana@example.com")
 	ana := s.account("ana@example.com")
 	wantPage(t, b.get("/account/plan"), 200, "You are on the <strong>Developer</strong> plan", "99 EUR", "Subscribe to Pro")
-	wantNot(t, b.get("/account/plan"), "Manage billing")
+	wantNoText(t, b.get("/account/plan"), "Manage billing")
 
 	s.db.Write.Customer.Create().SetID("cus_1").SetAccountID(ana.ID).SetEmail(ana.Email).ExecX(t.Context())
 	for name, c := range map[string]struct {
 		plan, status string
-		behind       time.Duration // for how long a payment has been due
+		overdue      time.Duration // for how long a payment has been due
 		cancels      bool
-		says, not    []string
+		texts, not   []string
 	}{
 		"subscribed":           {"pro", "active", 0, false, []string{"<strong>Pro</strong>", "It renews on 1 April 2026", "Manage billing"}, []string{"Subscribe to Pro", "failed", "It ends"}},
 		"ends with its period": {"pro", "active", 0, true, []string{"<strong>Pro</strong>", "It ends on 1 April 2026", "Manage billing"}, []string{"It renews", "Subscribe to Pro"}},
@@ -42,36 +43,33 @@ func TestPlanPage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			update := s.db.Write.Customer.Update().SetStatus(c.status).SetCancels(c.cancels).SetPeriodEnd(time.Date(2026, 4, 1, 9, 0, 0, 0, time.UTC)).ClearPastDueSince()
-			if c.behind > 0 {
-				update.SetPastDueSince(noon.Add(-c.behind))
+			if c.overdue > 0 {
+				update.SetPastDueSince(noon.Add(-c.overdue))
 			}
 			update.ExecX(t.Context())
 			s.db.Write.Account.UpdateOne(ana).SetPlan(planOf(c.plan)).ExecX(t.Context())
 			page := b.get("/account/plan")
-			wantPage(t, page, 200, c.says...)
-			wantNot(t, page, c.not...)
+			wantPage(t, page, 200, c.texts...)
+			wantNoText(t, page, c.not...)
 			if due := strings.Contains(b.get(home).text, "Your last payment failed"); due != (name == "payment failed") {
 				t.Errorf("got warning on the keys page: %v, want %v", due, !due)
 			}
 		})
 	}
-
 }
 
 // The page is consistent if an operator has set the plan and there also is a
 // subscription.
 func TestManualPlan(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t, func(cfg *Config) {
-		cfg.Billing = billing.New(billing.Config{SecretKey: "sk_test_nothing", Store: cfg.Store, Log: cfg.Log})
-	})
+	s := newSQLiteSite(t, enableBilling)
 	s.now = func() time.Time { return noon }
 	b := s.signIn("ana@example.com")
 	ana := s.account("ana@example.com")
 	s.db.Write.Customer.Create().SetID("cus_1").SetAccountID(ana.ID).SetEmail(ana.Email).SetPeriodEnd(time.Date(2026, 4, 1, 9, 0, 0, 0, time.UTC)).ExecX(t.Context())
 	for name, c := range map[string]struct {
 		plan, status string
-		says, not    []string
+		texts, not   []string
 		refused      string
 	}{
 		"Pro":                            {"pro", "canceled", []string{"We set it manually, at no cost to you"}, []string{"also have", "Contact us"}, "there is nothing to pay"},
@@ -85,14 +83,14 @@ func TestManualPlan(t *testing.T) {
 		s.db.Write.Account.UpdateOne(ana).SetPlan(planOf(c.plan)).SetPlanByHand(true).ExecX(t.Context())
 		t.Run(name, func(t *testing.T) {
 			page := b.get("/account/plan")
-			wantPage(t, page, 200, c.says...)
-			wantNot(t, page, append(c.not, "Subscribe to Pro")...)
+			wantPage(t, page, 200, c.texts...)
+			wantNoText(t, page, append(c.not, "Subscribe to Pro")...)
 			refused := b.post("/account/plan/subscribe")
 			wantPage(t, refused, 400, c.refused)
 			if c.plan == "developer" {
-				wantNot(t, refused, "nothing to pay", "at no cost")
+				wantNoText(t, refused, "nothing to pay", "at no cost")
 			}
-			wantNot(t, b.get(home), "Your last payment failed")
+			wantNoText(t, b.get(home), "Your last payment failed")
 		})
 	}
 }
@@ -102,18 +100,18 @@ func TestReturnFromCheckoutWhileStripeFails(t *testing.T) {
 	t.Parallel()
 	failing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }))
 	t.Cleanup(failing.Close)
-	s := onSQLite(t, func(cfg *Config) {
+	s := newSQLiteSite(t, func(cfg *Config) {
 		cfg.Billing = billing.New(billing.Config{SecretKey: "sk_test_nothing", APIBase: failing.URL, Store: cfg.Store, Log: cfg.Log})
 	})
 	b := s.signIn("ana@example.com")
 	s.db.Write.Customer.Create().SetID("cus_1").SetAccountID(s.account("ana@example.com").ID).SetEmail("ana@example.com").ExecX(t.Context())
 	back := b.get("/account/plan/done")
-	wantGo(t, back, "/account/plan")
+	wantRedirect(t, back, "/account/plan")
 	page := b.get(back.to())
 	wantPage(t, page, 200, "Your payment may take a minute to show here.")
 	wantPage(t, page, 200, "Your payment is being confirmed")
-	wantNot(t, page, "Nothing was changed", "Subscribe to Pro")
-	wantPage(t, b.get("/account/plan"), 200, "Subscribe to Pro") // without having paid
+	wantNoText(t, page, "Nothing was changed", "Subscribe to Pro")
+	wantPage(t, b.get("/account/plan"), 200, "Subscribe to Pro") // nothing was paid
 	if !strings.Contains(s.log.String(), "reading the subscription from Stripe failed") {
 		t.Error("got no log line, want one")
 	}
@@ -121,16 +119,15 @@ func TestReturnFromCheckoutWhileStripeFails(t *testing.T) {
 
 func TestBillingDisabled(t *testing.T) {
 	t.Parallel()
-	b := onSQLite(t).signIn("ana@example.com")
+	b := newSQLiteSite(t).signIn("ana@example.com")
 	wantPage(t, b.get("/account/plan"), 200, "Subscriptions are not available on this server")
-	wantNot(t, b.get("/account/plan"), "Subscribe to Pro")
+	wantNoText(t, b.get("/account/plan"), "Subscribe to Pro")
 	wantPage(t, b.post("/account/plan/subscribe"), 404, "not available")
 	wantPage(t, b.post("/account/plan/manage"), 404, "not available")
-	wantGo(t, b.get("/account/plan/done"), "/account/plan")
+	wantRedirect(t, b.get("/account/plan/done"), "/account/plan")
 }
 
-// fakeStripe has the subscriptions of one customer, or not even the customer.
-// the customer.
+// fakeStripe has one customer with subscriptions, or no customer.
 type fakeStripe struct {
 	subscriptions atomic.Pointer[string] // nil if the customer was deleted
 }
@@ -149,15 +146,15 @@ func (c *fakeStripe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (c *fakeStripe) has(subscriptions string) { c.subscriptions.Store(&subscriptions) }
+func (c *fakeStripe) set(subscriptions string) { c.subscriptions.Store(&subscriptions) }
 
-// selling returns a site on which a customer is signed in.
-func selling(t *testing.T) (*fakeStripe, *browser) {
+// withBilling returns a site on which a customer is signed in.
+func withBilling(t *testing.T) (*fakeStripe, *browser) {
 	t.Helper()
 	stripe := &fakeStripe{}
 	server := httptest.NewServer(stripe)
 	t.Cleanup(server.Close)
-	s := onSQLite(t, func(cfg *Config) {
+	s := newSQLiteSite(t, func(cfg *Config) {
 		cfg.Billing = billing.New(billing.Config{SecretKey: "sk_test_nothing", APIBase: server.URL, Store: cfg.Store, Mail: cfg.Mail, Log: cfg.Log, ServiceName: "Palmarès"})
 	})
 	b := s.signIn("ana@example.com")
@@ -170,31 +167,31 @@ const active = `{"id":"sub_1","object":"subscription","status":"active","items":
 // The event of a payment may arrive later than the customer.
 func TestReturnFromCheckout(t *testing.T) {
 	t.Parallel()
-	stripe, b := selling(t)
-	stripe.has("")
+	stripe, b := withBilling(t)
+	stripe.set("")
 	back := b.get("/account/plan/done")
-	wantGo(t, back, "/account/plan")
+	wantRedirect(t, back, "/account/plan")
 	waiting := b.get(back.to())
 	wantPage(t, waiting, 200, "Your payment is being confirmed", `href="/account/plan/done"`)
-	wantNot(t, waiting, "Subscribe to Pro")
+	wantNoText(t, waiting, "Subscribe to Pro")
 
-	stripe.has(active) // a moment later
+	stripe.set(active) // a moment later
 	back = b.get("/account/plan/done")
 	if back.to() != "/account/plan" {
 		t.Errorf("got a redirect to %s, want /account/plan", back.to())
 	}
 	wantPage(t, b.get(back.to()), 200, "You are on the <strong>Pro</strong> plan", "It renews on 1 January 2100")
-	wantNot(t, b.get("/account/plan?done=paying"), "being confirmed")
+	wantNoText(t, b.get("/account/plan?done=paying"), "being confirmed")
 }
 
 // After canceling, the page does not mention a payment.
 func TestReturnFromManaging(t *testing.T) {
 	t.Parallel()
-	stripe, b := selling(t)
-	stripe.has(active)
-	wantGo(t, b.get("/account/plan/done"), "/account/plan")
+	stripe, b := withBilling(t)
+	stripe.set(active)
+	wantRedirect(t, b.get("/account/plan/done"), "/account/plan")
 	b.site.db.Write.Customer.Update().SetReadAt(time.Now().Add(-time.Minute)).ExecX(t.Context())
-	stripe.has("")
+	stripe.set("")
 	if back := b.get("/account/plan/back"); back.to() != "/account/plan" {
 		t.Errorf("got a redirect to %s, want /account/plan", back.to())
 	}
@@ -205,8 +202,8 @@ func TestReturnFromManaging(t *testing.T) {
 // subscribe.
 func TestManageDeletedCustomer(t *testing.T) {
 	t.Parallel()
-	_, b := selling(t)
+	_, b := withBilling(t)
 	got := b.post("/account/plan/manage")
 	wantPage(t, got, 400, "no longer has your subscription", "Subscribe to Pro")
-	wantNot(t, got, "Manage billing")
+	wantNoText(t, got, "Manage billing")
 }

@@ -12,8 +12,8 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// wantGuarded checks the security headers of a response.
-func wantGuarded(t *testing.T, what string, got response) {
+// wantSecurityHeaders checks the security headers of a response.
+func wantSecurityHeaders(t *testing.T, what string, got response) {
 	t.Helper()
 	header := got.Header()
 	policy := header.Get("Content-Security-Policy")
@@ -56,23 +56,23 @@ func target(pattern string) (method, path string) {
 
 func TestSecurityHeaders(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	for i, route := range routes {
 		method, path := target(route.pattern)
-		wantGuarded(t, route.pattern, s.browser().send(method, path, strings.NewReader("")))
+		wantSecurityHeaders(t, route.pattern, s.browser().send(method, path, strings.NewReader("")))
 		// Some routes delete the account or the session, so each has its own.
 		b := s.signIn(fmt.Sprintf("visitor%d@example.com", i))
 		got := b.send(method, path, strings.NewReader(""), "Sec-Fetch-Site", "same-origin")
-		wantGuarded(t, "signed in, "+route.pattern, got)
+		wantSecurityHeaders(t, "signed in, "+route.pattern, got)
 		if got.Code >= http.StatusInternalServerError {
-			t.Errorf("%s: %d", route.pattern, got.Code)
+			t.Errorf("%s: got status %d, want below 500", route.pattern, got.Code)
 		}
 	}
 }
 
 func TestNoHSTSWithoutTLS(t *testing.T) {
 	t.Parallel()
-	if got := printing(t).browser().get("/login").Header().Get("Strict-Transport-Security"); got != "" {
+	if got := newSiteWithoutMail(t).browser().get("/login").Header().Get("Strict-Transport-Security"); got != "" {
 		t.Errorf("got Strict-Transport-Security %q, want none", got)
 	}
 }
@@ -80,12 +80,12 @@ func TestNoHSTSWithoutTLS(t *testing.T) {
 // Without a session, account routes change nothing.
 func TestRoutesRequireSession(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	b := s.signIn("ana@example.com")
 	id := idOf(t, b.makeKey("laptop"))
 	change := b.startEmailChange("anna@example.com")
 	stranger := s.browser()
-	for _, session := range []string{"", "made up"} {
+	for _, session := range []string{"", "invented"} {
 		if session != "" {
 			stranger.cookies["__Host-"+sessionCookie] = session
 		}
@@ -100,7 +100,7 @@ func TestRoutesRequireSession(t *testing.T) {
 			if got.Code != http.StatusSeeOther || !strings.HasPrefix(got.to(), "/login") {
 				t.Errorf("%s: got status %d to %q, want 303 to /login", route.pattern, got.Code, got.to())
 			}
-			wantNot(t, got, "ana@example.com", "laptop")
+			wantNoText(t, got, "ana@example.com", "laptop")
 		}
 	}
 	if len(s.db.Write.APIKey.Query().AllX(t.Context())) != 1 || s.db.Write.APIKey.GetX(t.Context(), id).RevokedAt != nil || !b.isSignedIn() ||
@@ -115,11 +115,11 @@ func TestRoutesRequireSession(t *testing.T) {
 // Forms of other sites are rejected.
 func TestCrossSiteForms(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	b := s.signIn("ana@example.com")
 	for name, c := range map[string]struct {
-		header []string
-		made   bool
+		header   []string
+		accepted bool
 	}{
 		"cross-site":                {[]string{"Sec-Fetch-Site", "cross-site"}, false},
 		"another host of the site":  {[]string{"Sec-Fetch-Site", "same-site"}, false},
@@ -135,12 +135,12 @@ func TestCrossSiteForms(t *testing.T) {
 	} {
 		before := s.db.Write.APIKey.Query().CountX(t.Context())
 		got := b.send("POST", "/account/keys", strings.NewReader("name=x"), c.header...) // httptest's host is example.com
-		if made := s.db.Write.APIKey.Query().CountX(t.Context()) > before; made != c.made {
-			t.Errorf("%s: got status %d and a key: %v, want a key: %v", name, got.Code, made, c.made)
+		if created := s.db.Write.APIKey.Query().CountX(t.Context()) > before; created != c.accepted {
+			t.Errorf("%s: got status %d and a key: %v, want a key: %v", name, got.Code, created, c.accepted)
 		}
-		if !c.made {
+		if !c.accepted {
 			wantPage(t, got, 403, "from another site")
-			wantGuarded(t, name, got)
+			wantSecurityHeaders(t, name, got)
 		}
 		s.db.Write.APIKey.Delete().ExecX(t.Context())
 	}
@@ -150,7 +150,7 @@ func TestCrossSiteForms(t *testing.T) {
 			continue
 		}
 		if got := b.send(method, path, strings.NewReader("email=ana%40example.com"), "Sec-Fetch-Site", "cross-site"); got.Code != 403 {
-			t.Errorf("%s: %d", route.pattern, got.Code)
+			t.Errorf("%s: got status %d, want 403", route.pattern, got.Code)
 		}
 	}
 	if !b.isSignedIn() {
@@ -179,19 +179,19 @@ func TestLinkSubmittedConcurrently(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		s := newSite(t, db)
 		token := s.browser().start("ana@example.com").token(t)
-		var in atomic.Int64
-		atOnce(20, func(int) {
+		var signedIn atomic.Int64
+		concurrently(20, func(int) {
 			b := s.browser()
 			switch got := b.post("/login/confirm", "token", token); got.Code {
 			case http.StatusSeeOther:
-				in.Add(1)
+				signedIn.Add(1)
 			case http.StatusGone:
 			default:
-				t.Errorf("%d: %s", got.Code, got.text)
+				t.Errorf("got status %d, want 303 or 410: %s", got.Code, got.text)
 			}
 		})
-		if n := db.Write.Session.Query().CountX(t.Context()); in.Load() != 1 || n != 1 {
-			t.Errorf("got %d sign-ins with %d sessions, want 1 of each", in.Load(), n)
+		if n := db.Write.Session.Query().CountX(t.Context()); signedIn.Load() != 1 || n != 1 {
+			t.Errorf("got %d sign-ins with %d sessions, want 1 of each", signedIn.Load(), n)
 		}
 	})
 }
@@ -206,7 +206,7 @@ func wrongCode(right string, i int) string {
 
 func TestGuessedCodes(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	b := s.browser()
 	sent := b.start("ana@example.com")
 	for i := range 1000 {
@@ -218,11 +218,11 @@ func TestGuessedCodes(t *testing.T) {
 	}
 	locked := b.post("/login/code", "code", sent.code)
 	wantPage(t, locked, 429, "Too many incorrect codes", "The link in the email still works")
-	wantNot(t, locked, `name="code"`)
+	wantNoText(t, locked, `name="code"`)
 	again := b.get("/login/code")
 	wantPage(t, again, 429, "Too many incorrect codes")
-	wantNot(t, again, `name="code"`)
-	wantGo(t, b.post("/login/confirm", "token", sent.token(t)), home)
+	wantNoText(t, again, `name="code"`)
+	wantRedirect(t, b.post("/login/confirm", "token", sent.token(t)), home)
 }
 
 func TestCodesGuessedConcurrently(t *testing.T) {
@@ -231,9 +231,9 @@ func TestCodesGuessedConcurrently(t *testing.T) {
 		s := newSite(t, db)
 		b := s.browser()
 		sent := b.start("ana@example.com")
-		atOnce(100, func(i int) {
+		concurrently(100, func(i int) {
 			if got := b.post("/login/code", "code", wrongCode(sent.code, i)); got.Code != 400 && got.Code != 429 {
-				t.Errorf("%d: %s", got.Code, got.text)
+				t.Errorf("got status %d, want 400 or 429: %s", got.Code, got.text)
 			}
 		})
 		wantPage(t, b.post("/login/code", "code", sent.code), 429, "Too many incorrect codes")
@@ -246,7 +246,7 @@ func TestCodesGuessedConcurrently(t *testing.T) {
 // After twenty wrong codes for several emails, no more codes are accepted.
 func TestGuessedCodesOfSeveralEmails(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	for range 4 {
 		b := s.browser()
 		sent := b.start("ana@example.com")
@@ -258,28 +258,28 @@ func TestGuessedCodesOfSeveralEmails(t *testing.T) {
 	sent := b.start("ana@example.com")
 	page := b.get("/login/code")
 	wantPage(t, page, 429, "Too many incorrect codes")
-	wantNot(t, page, `name="code"`)
+	wantNoText(t, page, `name="code"`)
 	wantPage(t, b.post("/login/code", "code", sent.code), 429, "The link in the email still works")
-	wantGo(t, b.post("/login/confirm", "token", sent.token(t)), home)
+	wantRedirect(t, b.post("/login/confirm", "token", sent.token(t)), home)
 }
 
 func TestCodeInAnotherBrowser(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	sent := s.browser().start("ana@example.com")
 	other := s.browser()
 	wantPage(t, other.post("/login/code", "code", sent.code), 404, "Invalid link")
-	wantGo(t, other.get("/login/code"), "/login")
+	wantRedirect(t, other.get("/login/code"), "/login")
 	other.start("mallory@example.com") // now it has a code of its own
 	if got := other.post("/login/code", "code", sent.code); got.Code != 400 {
-		t.Errorf("%d: %s", got.Code, got.text)
+		t.Errorf("got status %d, want 400: %s", got.Code, got.text)
 	}
 	if s.db.Write.Account.Query().CountX(t.Context()) != 0 {
 		t.Error("got a session, want none")
 	}
 }
 
-var strayPaths = []string{
+var offsitePaths = []string{
 	"//evil.example", "///evil.example", "////evil.example", `/\evil.example`, `\\evil.example`, `/\/evil.example`, "https://evil.example", "HTTPS:evil.example", "https:/evil.example",
 	"http:///evil.example", "javascript:alert(1)", "data:text/html,x", "/%5cevil.example", "/%5Cevil.example", "/%2f/evil.example", "/%2Fevil.example", "//%65vil.example",
 	"/\t/evil.example", "/\n/evil.example", "/\r\nSet-Cookie: x=y", "\t//evil.example", " //evil.example", "/ /evil.example", "/\x00/evil.example", "/\x7f/evil.example",
@@ -287,8 +287,8 @@ var strayPaths = []string{
 	"\u2044\u2044evil.example", "\uff0f\uff0fevil.example", "/\u00a0//evil.example/..//x\t", "//\u3002evil.example",
 }
 
-// leads returns where a browser goes with a Location.
-func leads(t *testing.T, location string) *url.URL {
+// destination returns the URL that a browser opens for a Location header.
+func destination(t *testing.T, location string) *url.URL {
 	t.Helper()
 	// Browsers treat backslashes as slashes and ignore tabs and newlines.
 	location = strings.NewReplacer(`\`, "/", "\t", "", "\n", "", "\r", "").Replace(strings.TrimSpace(location))
@@ -302,7 +302,7 @@ func leads(t *testing.T, location string) *url.URL {
 
 func TestLocalPath(t *testing.T) {
 	t.Parallel()
-	for _, path := range strayPaths {
+	for _, path := range offsitePaths {
 		if got := localPath(path); got != home {
 			t.Errorf("%q: got %q, want %q", path, got, home)
 		}
@@ -317,10 +317,10 @@ func TestLocalPath(t *testing.T) {
 // Signing in never redirects to another site.
 func TestNextPathWhileSigningIn(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
-	ours := func(what, path string, got response) {
+	s := newSQLiteSite(t)
+	wantOurSite := func(what, path string, got response) {
 		t.Helper()
-		if to := leads(t, got.to()); got.Code != http.StatusSeeOther || to.Host != "palmares.example" || to.Scheme != "https" {
+		if to := destination(t, got.to()); got.Code != http.StatusSeeOther || to.Host != "palmares.example" || to.Scheme != "https" {
 			t.Errorf("%s, %q: got status %d to %q, want a path of ours", what, path, got.Code, got.to())
 		}
 		if got.Header().Get("Set-Cookie") == "x=y" {
@@ -328,29 +328,29 @@ func TestNextPathWhileSigningIn(t *testing.T) {
 		}
 	}
 	signedIn := s.signIn("in@example.com")
-	for i, path := range strayPaths {
-		ours("signed in already", path, signedIn.get("/login?next="+url.QueryEscape(path)))
+	for i, path := range offsitePaths {
+		wantOurSite("signed in already", path, signedIn.get("/login?next="+url.QueryEscape(path)))
 
 		b := s.browser()
 		sent := b.start(fmt.Sprintf("link%d@example.com", i), "next", path)
 		if !strings.HasPrefix(sent.link, "https://palmares.example/login/confirm?") || strings.Contains(sent.link, "evil") && len(path) < 1000 && localPath(path) == home {
 			t.Errorf("%q: got link %s, want one of ours", path, sent.link)
 		}
-		wantNot(t, b.get("/login/confirm?token="+sent.token(t)+"&next="+url.QueryEscape("//evil.example")), `value="//evil.example"`)
-		ours("by link", path, b.post("/login/confirm", "token", sent.token(t), "next", path))
+		wantNoText(t, b.get("/login/confirm?token="+sent.token(t)+"&next="+url.QueryEscape("//evil.example")), `value="//evil.example"`)
+		wantOurSite("by link", path, b.post("/login/confirm", "token", sent.token(t), "next", path))
 
 		b = s.browser()
 		sent = b.start(fmt.Sprintf("code%d@example.com", i))
-		ours("by code", path, b.post("/login/code?next="+url.QueryEscape(path), "code", sent.code, "next", path))
+		wantOurSite("by code", path, b.post("/login/code?next="+url.QueryEscape(path), "code", sent.code, "next", path))
 	}
 }
 
-func TestNextPathIsKept(t *testing.T) {
+func TestNextPathIsPreserved(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	b := s.browser()
 	redirected := b.get("/account/usage")
-	wantGo(t, redirected, "/login")
+	wantRedirect(t, redirected, "/login")
 	if page := b.get(redirected.to()); !strings.Contains(page.text, `name="next" value="/account/usage"`) {
 		t.Errorf("got no next path in the form, want one: %s", page.text)
 	}
@@ -359,19 +359,19 @@ func TestNextPathIsKept(t *testing.T) {
 	if page := other.get(sent.path(t)); !strings.Contains(page.text, `name="next" value="/account/usage"`) {
 		t.Errorf("got no next path behind the link, want one: %s", page.text)
 	}
-	wantGo(t, other.post("/login/confirm", "token", sent.token(t), "next", "/account/usage"), "/account/usage")
+	wantRedirect(t, other.post("/login/confirm", "token", sent.token(t), "next", "/account/usage"), "/account/usage")
 }
 
 // With a mail server, the log contains no secrets.
 func TestNoSecretsInTheLog(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	b := s.browser()
 	sent := b.start("ana@example.com")
 	browser := b.cookies["__Host-"+browserCookie]
 	b.get(sent.path(t))
 	b.post("/login/code", "code", "000")
-	wantGo(t, b.post("/login/confirm", "token", sent.token(t)), home)
+	wantRedirect(t, b.post("/login/confirm", "token", sent.token(t)), home)
 	b.post("/login/confirm", "token", sent.token(t))
 	key := b.makeKey("laptop")
 	change := b.startEmailChange("anna@example.com")
@@ -397,7 +397,7 @@ func TestNoSecretsInTheLog(t *testing.T) {
 	for what, secret := range map[string]string{"a link": sent.token(t), "another link": change.token(t), "a code": sent.code, "another code": change.code,
 		"the browser's secret": browser, "a session": session, "a key": key, "a key's secret": key[16:48]} {
 		if strings.Contains(log, secret) {
-			t.Errorf("got %s in the log: %s", what, log)
+			t.Errorf("got %s in the log, want no secrets: %s", what, log)
 		}
 	}
 }

@@ -65,14 +65,14 @@ type deletePage struct {
 }
 
 func (p *Portal) confirmDelete(v *visit) error {
-	keys, keysErr := p.accounts.UnrevokedKeys(v.Context(), v.account)
+	keys, keysErr := p.accounts.Keys(v.Context(), v.account)
 	endpoints, endpointsErr := p.Webhooks.List(v.Context(), v.account)
 	customer, customerErr := p.Billing.Customer(v.Context(), v.account)
 	if err := errors.Join(keysErr, endpointsErr, customerErr); err != nil {
 		return err
 	}
 	return p.show(v, "delete", deletePage{
-		Keys: len(keys), Endpoints: len(endpoints), HasInvoices: customer != nil, Subscribed: customer != nil && billing.Live(customer.Status),
+		Keys: len(auth.Unrevoked(keys)), Endpoints: len(endpoints), HasInvoices: customer != nil, Subscribed: customer != nil && billing.Live(customer.Status),
 	})
 }
 

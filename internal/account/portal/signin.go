@@ -102,37 +102,24 @@ func (f flow) submitCode(p *Portal, v *visit) error {
 	return f.finish(p, v, found)
 }
 
-// showLink shows a button, because mail scanners open links but submit no forms.
-func (f flow) showLink(p *Portal, v *visit) error {
-	found, err := f.findByLink(p, v)
-	if err != nil {
-		return err
-	}
-	return p.show(v, "confirm", signInPage{
-		Email: found.Email, Token: v.FormValue("token"), Next: nextPath(v), Action: f.linkPath, ChangesEmail: f.purpose == confirmation.PurposeChangeEmail,
-	})
-}
-
-func (f flow) submitLink(p *Portal, v *visit) error {
-	found, err := f.findByLink(p, v)
-	if err != nil {
-		return err
-	}
-	return f.finish(p, v, found)
-}
-
-// findByLink returns the confirmation if it belongs to this flow and to the visitor.
-func (f flow) findByLink(p *Portal, v *visit) (*ent.Confirmation, error) {
-	found, err := p.accounts.ConfirmationByLink(v.Context(), v.FormValue("token"))
+// openLink shows a button, because mail scanners open links but submit no forms.
+// The button completes the action.
+func (f flow) openLink(p *Portal, v *visit) error {
+	token := v.FormValue("token")
+	found, err := p.accounts.ConfirmationByLink(v.Context(), token)
 	switch {
 	case found != nil && found.Purpose != f.purpose:
-		return nil, auth.ErrUnknownLink
+		return auth.ErrUnknownLink
 	case err != nil:
-		return nil, err
+		return err
 	case found.AccountID != nil && (v.account == nil || v.account.ID != *found.AccountID):
-		return nil, auth.ErrOtherAccount
+		return auth.ErrOtherAccount
+	case v.Method == http.MethodPost:
+		return f.finish(p, v, found)
 	}
-	return found, nil
+	return p.show(v, "confirm", signInPage{
+		Email: found.Email, Token: token, Next: nextPath(v), Action: f.linkPath, ChangesEmail: f.purpose == confirmation.PurposeChangeEmail,
+	})
 }
 
 // sender returns the visitor's network, for the limits on emails.

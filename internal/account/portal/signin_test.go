@@ -36,7 +36,7 @@ func TestSignUpByLink(t *testing.T) {
 			t.Fatal("got the link used by opening it, want it unused")
 		}
 
-		wantGo(t, b.post("/login/confirm", "token", sent.token(t)), home)
+		wantRedirect(t, b.post("/login/confirm", "token", sent.token(t)), home)
 		wantPage(t, b.get(home), 200, "You have no keys yet", "ana@example.com")
 		if s.account("ana@example.com").Plan != "developer" {
 			t.Error("got another plan, want Developer")
@@ -46,21 +46,21 @@ func TestSignUpByLink(t *testing.T) {
 
 func TestSignInByCode(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	b := s.browser()
 	sent := b.start("ana@example.com")
-	if _, waits := b.cookies["__Host-"+browserCookie]; !waits {
+	if _, found := b.cookies["__Host-"+browserCookie]; !found {
 		t.Fatal("got no cookie for the code, want one")
 	}
 	wantPage(t, b.post("/login/code", "code", "12345"), 400, "code is incorrect", "Six-digit code")
-	wantGo(t, b.post("/login/code", "code", sent.code[:3]+" "+sent.code[3:]), home)
+	wantRedirect(t, b.post("/login/code", "code", sent.code[:3]+" "+sent.code[3:]), home)
 	if !b.isSignedIn() {
 		t.Error("got no session, want one")
 	}
-	if _, waits := b.cookies["__Host-"+browserCookie]; waits {
+	if _, found := b.cookies["__Host-"+browserCookie]; found {
 		t.Error("got a cookie for the code, want none")
 	}
-	wantGo(t, b.get("/login"), home)
+	wantRedirect(t, b.get("/login"), home)
 }
 
 func TestSessionCookie(t *testing.T) {
@@ -69,7 +69,7 @@ func TestSessionCookie(t *testing.T) {
 		"https://palmares.example": {Name: "__Host-palmares_session", Secure: true},
 		"http://localhost:8080":    {Name: "palmares_session"},
 	} {
-		s := onSQLite(t, func(cfg *Config) { cfg.PublicURL = address })
+		s := newSQLiteSite(t, func(cfg *Config) { cfg.PublicURL = address })
 		b := s.browser()
 		got := b.post("/login/confirm", "token", b.start("ana@example.com").token(t))
 		var found bool
@@ -80,7 +80,7 @@ func TestSessionCookie(t *testing.T) {
 			found = true
 			if cookie.Name != want.Name || cookie.Secure != want.Secure || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode ||
 				cookie.Path != "/" || cookie.Domain != "" || cookie.MaxAge != 30*24*60*60 || len(cookie.Value) < 26 {
-				t.Errorf("%s: got cookie %s", address, cookie)
+				t.Errorf("%s: got cookie %s, want %s for 30 days", address, cookie, want.Name)
 			}
 		}
 		if !found {
@@ -91,10 +91,10 @@ func TestSessionCookie(t *testing.T) {
 
 func TestNewSessionAtEachSignIn(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	b, other := s.signIn("ana@example.com"), s.signIn("ana@example.com")
 	before := b.session()
-	wantGo(t, b.post("/login/confirm", "token", b.start("ana@example.com").token(t)), home)
+	wantRedirect(t, b.post("/login/confirm", "token", b.start("ana@example.com").token(t)), home)
 	if b.session() == before {
 		t.Error("got the same session, want a new one")
 	}
@@ -109,7 +109,7 @@ func TestNewSessionAtEachSignIn(t *testing.T) {
 	// A session token is never taken from the browser.
 	fixed := s.browser()
 	fixed.cookies["__Host-"+sessionCookie] = "CHOSENBYSOMEBODYELSE000000"
-	wantGo(t, fixed.post("/login/confirm", "token", fixed.start("ben@example.com").token(t)), home)
+	wantRedirect(t, fixed.post("/login/confirm", "token", fixed.start("ben@example.com").token(t)), home)
 	if fixed.session() == "CHOSENBYSOMEBODYELSE000000" {
 		t.Error("got a session with the browser's token, want a new token")
 	}
@@ -117,24 +117,24 @@ func TestNewSessionAtEachSignIn(t *testing.T) {
 
 func TestSignOut(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	b, phone, ben := s.signIn("ana@example.com"), s.signIn("ana@example.com"), s.signIn("ben@example.com")
 	stolen := s.browser()
 	stolen.cookies["__Host-"+sessionCookie] = phone.session()
 	taken := b.session()
-	wantGo(t, b.post("/logout"), "/login")
+	wantRedirect(t, b.post("/logout"), "/login")
 	again := s.browser()
 	again.cookies["__Host-"+sessionCookie] = taken
 	if b.isSignedIn() || again.isSignedIn() || !phone.isSignedIn() || !stolen.isSignedIn() {
 		t.Error("got other browsers signed out, want only one")
 	}
 	out := phone.post("/account/logout-everywhere")
-	wantGo(t, out, "/login")
+	wantRedirect(t, out, "/login")
 	wantPage(t, phone.get(out.to()), 200, "signed out of all browsers")
 	if phone.isSignedIn() || stolen.isSignedIn() || !ben.isSignedIn() {
 		t.Error("got other sessions ended, want all of the account")
 	}
-	wantGo(t, s.browser().post("/logout"), "/login") // without a session
+	wantRedirect(t, s.browser().post("/logout"), "/login") // without a session
 }
 
 var cookieValue = regexp.MustCompile(`=[A-Z2-7]+;`)
@@ -155,7 +155,7 @@ func normalized(a response, email string) string {
 // Responses do not reveal whether an address has an account.
 func TestSignInDoesNotRevealAccounts(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	s.signIn("known@example.com")
 	s.signIn("pro@example.com")
 	s.db.Write.Account.Update().SetPlan("pro").ExecX(t.Context())
@@ -185,7 +185,7 @@ func TestEmailsPerMailbox(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		s := newSite(t, db)
 		var sent, refused atomic.Int64
-		atOnce(20, func(i int) {
+		concurrently(20, func(i int) {
 			switch got := s.browser().post("/login", "email", []string{"victim@example.com", "victim+x@example.com"}[i%2]); got.Code {
 			case 303:
 				sent.Add(1)
@@ -193,7 +193,7 @@ func TestEmailsPerMailbox(t *testing.T) {
 				refused.Add(1)
 				wantPage(t, got, 429, "Try again later")
 			default:
-				t.Errorf("%d: %s", got.Code, got.text)
+				t.Errorf("got status %d, want 303 or 429: %s", got.Code, got.text)
 			}
 		})
 		if sent.Load() != 5 || refused.Load() != 15 {
@@ -239,7 +239,7 @@ func TestEmailsPerNetwork(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := emailsFrom(t, onSQLite(t, trust), c.address, c.header); got != c.want {
+			if got := emailsFrom(t, newSQLiteSite(t, trust), c.address, c.header); got != c.want {
 				t.Errorf("got %d emails, want %d", got, c.want)
 			}
 		})
@@ -248,12 +248,12 @@ func TestEmailsPerNetwork(t *testing.T) {
 
 func TestPrintedLinks(t *testing.T) {
 	t.Parallel()
-	s := printing(t)
+	s := newSiteWithoutMail(t)
 	b := s.browser()
-	wantGo(t, b.post("/login", "email", "ana@example.com"), "/login/code")
+	wantRedirect(t, b.post("/login", "email", "ana@example.com"), "/login/code")
 	wantPage(t, b.get("/login/code"), 200, "does not send emails", "in the server log")
 	link := message{link: regexp.MustCompile(`http://localhost:8080/login/confirm\?token=\w+`).FindString(s.log.String())}
-	wantGo(t, b.post("/login/confirm", "token", link.token(t)), home)
+	wantRedirect(t, b.post("/login/confirm", "token", link.token(t)), home)
 	if !b.isSignedIn() {
 		t.Error("got no session, want one")
 	}
@@ -261,7 +261,7 @@ func TestPrintedLinks(t *testing.T) {
 
 func TestClosed(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	b := s.signIn("ana@example.com")
 	s.Closed = true
 	stranger := s.browser()
@@ -275,7 +275,7 @@ func TestClosed(t *testing.T) {
 
 func TestAddressSpellings(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	for i, email := range []string{"ana@m\u00fcnchen.de", " ANA@mu\u0308nchen.de", "ana@xn--mnchen-3ya.de"} {
 		b := s.signIn(email)
 		if n := s.db.Write.Account.Query().CountX(t.Context()); n != 1 || !b.isSignedIn() {
@@ -286,14 +286,14 @@ func TestAddressSpellings(t *testing.T) {
 
 func TestInvalidAddresses(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	b := s.browser()
 	for _, email := range []string{"", "ana", "ana@example.com\r\nBcc: ben@example.com", "ana@example.com\nX: y", "ana@example.com.", "ana@example.com。", "ana@example.com．", "ana@example.com｡", "ana\x00@example.com", "ana@exa\xffmple.com",
 		strings.Repeat("a", 300) + "@example.com", "<script>alert(1)</script>@example.com", `"><script>alert(1)</script>`} {
 		got := b.post("/login", "email", email)
 		wantPage(t, got, 400, "Enter a valid email address")
 		if strings.Contains(got.Body.String(), "<script>alert") {
-			t.Errorf("%q: got unescaped HTML", email)
+			t.Errorf("%q: got HTML in the page, want it escaped", email)
 		}
 	}
 	if n := s.db.Write.Confirmation.Query().CountX(t.Context()); n != 0 {
@@ -304,12 +304,12 @@ func TestInvalidAddresses(t *testing.T) {
 // If an email cannot be queued, the page does not say that it was sent.
 func TestFullQueue(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	in := s.signIn("ben@example.com")
 	s.smtp.Stop()
 	full := false
 	for range 1100 {
-		if full = s.Mail.Enqueue(mailTo("x@example.com")) != nil; full {
+		if full = s.Mail.Enqueue(someEmail("x@example.com")) != nil; full {
 			break
 		}
 	}
@@ -345,32 +345,32 @@ func TestExpiredSession(t *testing.T) {
 		s := newSite(t, db)
 		b := s.signIn("ana@example.com")
 		s.expire("sessions")
-		wantGo(t, b.get("/account"), "/login")
+		wantRedirect(t, b.get("/account"), "/login")
 	})
 }
 
 // Each state of a link has an error page, when it is opened and when it is used.
 func TestInvalidLinks(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	ana, ben := s.signIn("ana@example.com"), s.signIn("ben@example.com")
 	stranger := s.browser()
 	signIn, change := stranger.start("eva@example.com"), ana.startEmailChange("anna@example.com")
-	both := func(b *browser, path, token string, status int, says string) {
+	both := func(b *browser, path, token string, status int, text string) {
 		t.Helper()
-		wantPage(t, b.get(path+"?token="+url.QueryEscape(token)), status, says)
-		wantPage(t, b.post(path, "token", token), status, says)
+		wantPage(t, b.get(path+"?token="+url.QueryEscape(token)), status, text)
+		wantPage(t, b.post(path, "token", token), status, text)
 	}
 	both(stranger, "/login/confirm", "", 404, "Invalid link")
-	both(stranger, "/login/confirm", "made up\x00\xff", 404, "Invalid link")
+	both(stranger, "/login/confirm", "invented\x00\xff", 404, "Invalid link")
 	both(stranger, "/login/confirm", change.token(t), 404, "Invalid link")
 	both(ana, "/account/email/confirm", signIn.token(t), 404, "Invalid link")
 	both(ben, "/account/email/confirm", change.token(t), 403, "This link belongs to another account")
-	wantGo(t, stranger.get("/account/email/confirm?token="+change.token(t)), "/login")
+	wantRedirect(t, stranger.get("/account/email/confirm?token="+change.token(t)), "/login")
 
 	// A code works only for its purpose.
 	wantPage(t, ana.post("/login/code", "code", change.code), 404, "Invalid link")
-	wantGo(t, ana.get("/login/code"), "/login")
+	wantRedirect(t, ana.get("/login/code"), "/login")
 	for _, row := range s.db.Write.Confirmation.Query().AllX(t.Context()) {
 		if row.Tries != 0 {
 			t.Errorf("%s: got attempts counted, want 0", row.Email)
@@ -383,7 +383,7 @@ func TestInvalidLinks(t *testing.T) {
 		t.Error("got an address changed, want none")
 	}
 
-	wantGo(t, stranger.post("/login/confirm", "token", signIn.token(t)), home)
+	wantRedirect(t, stranger.post("/login/confirm", "token", signIn.token(t)), home)
 	both(s.browser(), "/login/confirm", signIn.token(t), 410, "This link was already used")
 	wantPage(t, s.browser().get(signIn.path(t)), 410, "Request a new email")
 
@@ -416,15 +416,15 @@ func TestKeysEndWithSessions(t *testing.T) {
 		end  func(b *browser)
 		both bool // including the other browser's key
 	}{
-		"logging out":            {func(b *browser) { wantGo(t, b.post("/logout"), "/login") }, false},
-		"logging out everywhere": {func(b *browser) { wantGo(t, b.post("/account/logout-everywhere"), "/login") }, true},
-		"deleting the account":   {func(b *browser) { wantGo(t, b.post("/account/delete", "email", "ana@example.com"), "/login") }, true},
+		"logging out":            {func(b *browser) { wantRedirect(t, b.post("/logout"), "/login") }, false},
+		"logging out everywhere": {func(b *browser) { wantRedirect(t, b.post("/account/logout-everywhere"), "/login") }, true},
+		"deleting the account":   {func(b *browser) { wantRedirect(t, b.post("/account/delete", "email", "ana@example.com"), "/login") }, true},
 		"signing in again": {func(b *browser) {
-			wantGo(t, b.post("/login/confirm", "token", b.start("ben@example.com").token(t)), home)
+			wantRedirect(t, b.post("/login/confirm", "token", b.start("ben@example.com").token(t)), home)
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := onSQLite(t)
+			s := newSQLiteSite(t)
 			b, phone := s.signIn("ana@example.com"), s.signIn("ana@example.com")
 			key, other := b.apiKey(), phone.apiKey()
 			c.end(b)
@@ -441,10 +441,10 @@ func TestKeysEndWithSessions(t *testing.T) {
 // Changing the address signs out the other browsers.
 func TestKeysEndWithEmailChange(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	b, phone := s.signIn("ana@example.com"), s.signIn("ana@example.com")
 	key, other := b.apiKey(), phone.apiKey()
-	wantGo(t, b.post("/account/email/confirm", "token", b.startEmailChange("anna@example.com").token(t)), "/account/settings")
+	wantRedirect(t, b.post("/account/email/confirm", "token", b.startEmailChange("anna@example.com").token(t)), "/account/settings")
 	if !s.accepts(key) || s.accepts(other) {
 		t.Error("got other keys refused, want only those of other browsers")
 	}

@@ -1,7 +1,6 @@
 package portal
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"html"
@@ -35,18 +34,18 @@ type site struct {
 	t    *testing.T
 	db   *store.Store
 	smtp *testkit.SMTPServer
-	log  *logbook
+	log  *testkit.Log
 }
 
-// onSQLite returns a site for tests that do not depend on the database.
-func onSQLite(t *testing.T, change ...func(*Config)) *site {
+// newSQLiteSite returns a site for tests that do not depend on the database.
+func newSQLiteSite(t *testing.T, change ...func(*Config)) *site {
 	t.Helper()
 	return newSite(t, testkit.Open(t, testkit.SQLite(t)), change...)
 }
 
 func newSite(t *testing.T, db *store.Store, change ...func(*Config)) *site {
 	t.Helper()
-	s := &site{t: t, db: db, log: &logbook{}, smtp: testkit.StartSMTP(t)}
+	s := &site{t: t, db: db, log: &testkit.Log{}, smtp: testkit.StartSMTP(t)}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	cfg := Config{
 		PublicURL: "https://palmares.example", ServiceName: "Palmarès", Credit: "Scores by the editors.",
@@ -63,10 +62,10 @@ func newSite(t *testing.T, db *store.Store, change ...func(*Config)) *site {
 	return s
 }
 
-// printing returns a site on a private address without a mail server.
-func printing(t *testing.T) *site {
+// newSiteWithoutMail returns a site on a private address without a mail server.
+func newSiteWithoutMail(t *testing.T) *site {
 	t.Helper()
-	return onSQLite(t, func(cfg *Config) {
+	return newSQLiteSite(t, func(cfg *Config) {
 		cfg.PublicURL = "http://localhost:8080"
 		cfg.Mail, _ = ourmail.New(ourmail.Config{Log: cfg.Log})
 	})
@@ -88,24 +87,6 @@ func (s *site) mailer(cfg ourmail.Config) *ourmail.Mailer {
 	return mailer
 }
 
-// logbook is a log that can be read concurrently.
-type logbook struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *logbook) Write(line []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(line)
-}
-
-func (j *logbook) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
-}
-
 // message is a received email.
 type message struct {
 	text, link, code string
@@ -116,7 +97,7 @@ var (
 	codeInMessage = regexp.MustCompile(`(?m)^ +(\d{6})\r?$`)
 )
 
-// emailTo waits for the next email to an address.
+// emailTo found for the next email to an address.
 func (s *site) emailTo(email string) message {
 	s.t.Helper()
 	parsed, err := mail.ReadMessage(strings.NewReader(s.smtp.Wait(s.t, email)))
@@ -231,7 +212,7 @@ func (b *browser) post(target string, form ...string) response {
 // start starts to sign in and returns the email.
 func (b *browser) start(email string, form ...string) message {
 	b.site.t.Helper()
-	wantGo(b.site.t, b.post("/login", append([]string{"email", email}, form...)...), "/login/code")
+	wantRedirect(b.site.t, b.post("/login", append([]string{"email", email}, form...)...), "/login/code")
 	sent, err := auth.NormalizeEmail(email)
 	if err != nil {
 		b.site.t.Fatal(err)
@@ -243,7 +224,7 @@ func (b *browser) start(email string, form ...string) message {
 func (s *site) signIn(email string) *browser {
 	s.t.Helper()
 	b := s.browser()
-	wantGo(s.t, b.post("/login/confirm", "token", b.start(email).token(s.t)), home)
+	wantRedirect(s.t, b.post("/login/confirm", "token", b.start(email).token(s.t)), home)
 	return b
 }
 
@@ -290,35 +271,35 @@ func (s *site) accepts(key string) bool {
 	return recorder.Code == http.StatusOK
 }
 
-func wantGo(t *testing.T, got response, to string) {
+func wantRedirect(t *testing.T, got response, to string) {
 	t.Helper()
 	if path, _, _ := strings.Cut(got.to(), "?"); got.Code != http.StatusSeeOther || path != to {
 		t.Fatalf("got status %d to %q, want 303 to %s: %s", got.Code, got.to(), to, got.text)
 	}
 }
 
-func wantPage(t *testing.T, got response, status int, says ...string) {
+func wantPage(t *testing.T, got response, status int, texts ...string) {
 	t.Helper()
 	if got.Code != status || !strings.HasPrefix(got.Header().Get("Content-Type"), "text/html") {
 		t.Errorf("got status %d, want %d: %s", got.Code, status, got.text)
 	}
-	for _, text := range says {
+	for _, text := range texts {
 		if !strings.Contains(got.text, text) {
 			t.Errorf("got a page without %q, want it: %s", text, got.text)
 		}
 	}
 }
 
-func wantNot(t *testing.T, got response, says ...string) {
+func wantNoText(t *testing.T, got response, texts ...string) {
 	t.Helper()
-	for _, text := range says {
+	for _, text := range texts {
 		if strings.Contains(got.text, text) || strings.Contains(got.Body.String(), text) {
 			t.Errorf("got a page with %q, want it without: %s", text, got.text)
 		}
 	}
 }
 
-func atOnce(times int, do func(i int)) {
+func concurrently(times int, do func(i int)) {
 	var ready, all sync.WaitGroup
 	ready.Add(1)
 	for i := range times {
@@ -331,13 +312,15 @@ func atOnce(times int, do func(i int)) {
 	all.Wait()
 }
 
-// mailTo returns some email.
-func mailTo(email string) ourmail.Message { return ourmail.ProEnded(email, "x", "https://x.example") }
+// someEmail returns some email.
+func someEmail(email string) ourmail.Message {
+	return ourmail.ProEnded(email, "x", "https://x.example")
+}
 
 func planOf(name string) account.Plan { return account.Plan(name) }
 
-// failing returns the response to a request that fails with an error.
-func (b *browser) failing(err error) response {
+// failWith returns the response to a request that fails with an error.
+func (b *browser) failWith(err error) response {
 	recorder := httptest.NewRecorder()
 	b.site.setHeaders(recorder.Header())
 	b.site.fail(&visit{Request: httptest.NewRequest("POST", home, nil), w: recorder}, err)

@@ -12,7 +12,7 @@ var noon = time.Date(2026, 3, 15, 12, 0, 0, 0, time.UTC)
 
 func TestUsagePage(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	s.now = func() time.Time { return noon }
 	b := s.signIn("ana@example.com")
 	empty := b.get("/account/usage")
@@ -20,7 +20,7 @@ func TestUsagePage(t *testing.T) {
 	if n := strings.Count(empty.text, `<th scope="row">`); n != 30 {
 		t.Errorf("got %d days, want 30", n)
 	}
-	wantNot(t, empty, "<rect", "NaN", "Inf")
+	wantNoText(t, empty, "<rect", "NaN", "Inf")
 
 	ana := s.account("ana@example.com")
 	for back, requests := range map[int]int{0: 999, 1: 1, 29: 12345, 30: 777} {
@@ -28,7 +28,7 @@ func TestUsagePage(t *testing.T) {
 	}
 	page := b.get("/account/usage")
 	wantPage(t, page, 200, `<strong id="today">999</strong> requests today, 1 of 1,000 left`, "Last 30 days: 13,345 requests", "12,345", "14 March 2026: 1")
-	wantNot(t, page, "777", "You have used today’s quota")
+	wantNoText(t, page, "777", "You have used today’s quota")
 	if n := strings.Count(page.text, "<rect"); n != 3 {
 		t.Errorf("got %d bars, want 3", n)
 	}
@@ -39,14 +39,14 @@ func TestUsagePage(t *testing.T) {
 	wantPage(t, b.get(home), 200, "You have used today’s quota")
 	s.db.Write.Account.Update().SetPlan("pro").ExecX(t.Context())
 	wantPage(t, b.get("/account/usage"), 200, "(unlimited)")
-	wantNot(t, b.get("/account/usage"), "You have used today’s quota")
-	wantNot(t, b.get(home), "You have used today’s quota")
+	wantNoText(t, b.get("/account/usage"), "You have used today’s quota")
+	wantNoText(t, b.get(home), "You have used today’s quota")
 }
 
 // The pages show the same numbers as the API.
 func TestUsageCarriedFromADeletedAccount(t *testing.T) {
 	t.Parallel()
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	s.now = func() time.Time { return noon }
 	ana := s.db.Write.Account.Create().SetEmail("ana@example.com").SetPlan("developer").SetCarriedDay("2026-03-15").SetCarriedRequests(600).SaveX(t.Context())
 	s.db.Write.Usage.Create().SetAccountID(ana.ID).SetDay("2026-03-15").SetRequests(150).ExecX(t.Context())
@@ -58,7 +58,7 @@ func TestUsageCarriedFromADeletedAccount(t *testing.T) {
 	s.now = func() time.Time { return noon.AddDate(0, 0, 1) }
 	page := b.get("/account/usage")
 	wantPage(t, page, 200, `<strong id="today">0</strong> requests today, 1,000 of 1,000 left`)
-	wantNot(t, page, "deleted account")
+	wantNoText(t, page, "deleted account")
 }
 
 func TestChart(t *testing.T) {
@@ -70,6 +70,6 @@ func TestChart(t *testing.T) {
 	days := []dayUsage{{Requests: 0}, {Requests: 1}, {Requests: 1000}}
 	drawn := newChart(days)
 	if drawn.Bars[0].Height != 0 || drawn.Bars[1].Height < 2 || drawn.Bars[2].Height != chartHeight || drawn.Bars[2].Y != chartTop {
-		t.Errorf("got %+v", drawn)
+		t.Errorf("got %+v, want heights in proportion to the requests", drawn)
 	}
 }

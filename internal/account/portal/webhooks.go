@@ -87,7 +87,7 @@ type endpointPage struct {
 	Paged     bool // there are newer attempts
 	Older     int  // id that older attempts precede; 0 if there are none
 	Waiting   int
-	Postponed bool         // the receiver asked us to wait
+	Postponed bool         // the receiver requested a wait
 	Tested    *ent.Attempt // result of a test event
 	Since     string
 }
@@ -113,12 +113,9 @@ func (p *Portal) showTested(v *visit, e *ent.Endpoint, tested *ent.Attempt) erro
 	if before, err := strconv.Atoi(params.Get("before")); err == nil && before > 0 {
 		query.Before = before
 	}
-	attempts, older, err := p.Webhooks.Attempts(v.Context(), e, query)
-	if err != nil {
-		return err
-	}
-	waiting, err := p.Webhooks.PendingRetries(v.Context(), e)
-	if err != nil {
+	attempts, older, attemptsErr := p.Webhooks.Attempts(v.Context(), e, query)
+	waiting, waitingErr := p.Webhooks.PendingRetries(v.Context(), e)
+	if err := errors.Join(attemptsErr, waitingErr); err != nil {
 		return err
 	}
 	data := endpointPage{
@@ -137,8 +134,7 @@ func (p *Portal) testEndpoint(v *visit, e *ent.Endpoint) error {
 		return p.showEndpoint(v, e)
 	}
 	tested, err := p.Webhooks.Test(v.Context(), e)
-	var limit *webhook.TestLimitError
-	if errors.As(err, &limit) {
+	if limit, reached := errors.AsType[*webhook.TestLimitError](err); reached {
 		v.w.Header().Set("Retry-After", strconv.Itoa(limit.Seconds()))
 		v.invalid = err
 	} else if err != nil {

@@ -48,18 +48,18 @@ func TestWebhookPages(t *testing.T) {
 		if page := ana.get("/account/webhooks"); !strings.Contains(page.text, "You have no endpoints yet") {
 			t.Errorf("got page %s, want no endpoints", page.text)
 		}
-		made := ana.post("/account/webhooks", "url", receiver.URL+"/<b>", "type", "tool.created", "categories", "code, image")
-		secret := shownSecret.FindString(made.Body.String())
-		if made.Code != 200 || secret == "" {
-			t.Fatalf("adding: got status %d, want 200 and a secret: %s", made.Code, made.Body.String())
+		added := ana.post("/account/webhooks", "url", receiver.URL+"/<b>", "type", "tool.created", "categories", "code, image")
+		secret := shownSecret.FindString(added.Body.String())
+		if added.Code != 200 || secret == "" {
+			t.Fatalf("adding: got status %d, want 200 and a secret: %s", added.Code, added.Body.String())
 		}
 		list := ana.get("/account/webhooks").Body.String()
 		path := regexp.MustCompile(`/account/webhooks/\d+`).FindString(list)
 		if path == "" || strings.Contains(list, "whsec_") || strings.Contains(list, "<b>") || !strings.Contains(list, "code, image") {
-			t.Errorf("got list %s", list)
+			t.Errorf("got list %s, want the endpoint without its secret", list)
 		}
 		if page := ana.get(path); page.Code != 200 || strings.Contains(page.text, "whsec_") || !strings.Contains(page.text, "No events have been sent yet") {
-			t.Errorf("endpoint: got status %d, page %s", page.Code, page.text)
+			t.Errorf("endpoint: got status %d, want 200 and no attempts: %s", page.Code, page.text)
 		}
 		if page := ana.post(path + "/test"); !strings.Contains(page.text, "Test event delivered: status 204") || calls.Load() != 1 {
 			t.Errorf("test event: got page %s, want a delivery", page.text)
@@ -85,11 +85,11 @@ func TestWebhookPages(t *testing.T) {
 		}
 		ana.post(path + "/pause")
 		if page := ana.get(path); !strings.Contains(page.text, "This endpoint is paused") {
-			t.Errorf("after pausing: got page %s", page.text)
+			t.Errorf("after pausing: got page %s, want a paused endpoint", page.text)
 		}
 		ana.post(path + "/resume")
 		if page := ana.get(path); strings.Contains(page.text, "This endpoint is paused") {
-			t.Errorf("after resuming: got page %s", page.text)
+			t.Errorf("after resuming: got page %s, want an active endpoint", page.text)
 		}
 
 		ben := s.pro("ben@example.com")
@@ -113,7 +113,7 @@ func TestWebhookPages(t *testing.T) {
 }
 
 func TestInvalidEndpoints(t *testing.T) {
-	s := onSQLite(t)
+	s := newSQLiteSite(t)
 	ana := s.pro("ana@example.com")
 	for _, form := range [][]string{
 		{"url", ""}, {"url", "ftp://example.com"}, {"url", "http://example.com/x"}, {"url", "https://user:word@example.com"},
@@ -167,8 +167,8 @@ func TestOlderAttempts(t *testing.T) {
 			address string
 			events  []int
 		}{
-			"all":    {path, numbersDown(all, 1, 1)},
-			"failed": {path + "?failed=1", numbersDown(all, 1, 2)},
+			"all":    {path, descending(all, 1, 1)},
+			"failed": {path + "?failed=1", descending(all, 1, 2)},
 		} {
 			var got []int
 			pages := 0
@@ -206,23 +206,23 @@ var (
 	olderLink    = regexp.MustCompile(`<a rel="next" href="([^"#]+)#attempts">Older</a>`)
 )
 
-func numbersDown(from, to, step int) (all []int) {
+func descending(from, to, step int) (all []int) {
 	for n := from; n >= to; n -= step {
 		all = append(all, n)
 	}
 	return all
 }
 
-// The page shows until when a receiver has asked us to wait.
-func TestReceiverAskedToWait(t *testing.T) {
-	s := onSQLite(t)
+// The page shows until when the receiver wants no events.
+func TestRetryAfterIsShown(t *testing.T) {
+	s := newSQLiteSite(t)
 	ana := s.pro("ana@example.com")
 	ana.post("/account/webhooks", "url", "https://example.com/hook")
 	e := s.db.Current().Endpoint.Query().OnlyX(t.Context())
 	for until, want := range map[time.Duration]bool{time.Hour: true, -time.Hour: false} {
 		s.db.Write.Endpoint.UpdateOne(e).SetNotBefore(s.now().UTC().Add(until)).ExecX(t.Context())
 		if page := ana.get(endpointPath(e)); strings.Contains(page.text, "The receiver asked us to wait until") != want {
-			t.Errorf("%s from now: got page %s", until, page.text)
+			t.Errorf("%s from now: got page %s, want a wait: %v", until, page.text, want)
 		}
 	}
 }

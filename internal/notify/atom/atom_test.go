@@ -46,11 +46,11 @@ func publish(t *testing.T, s *store.Store, data []byte) {
 // newHandler returns a handler that learns of each release before it responds.
 func newHandler(s *store.Store) http.Handler {
 	quiet := slog.New(slog.DiscardHandler)
-	answers := cache.New(16<<20, nil, quiet)
-	h := atom.New(atom.Config{Store: s, Cache: answers, PublicURL: "https://api.palmares.example:8443", ServiceName: "palmarès <&>", Credit: "Source : palmarès & Cie", Log: quiet})
+	responses := cache.New(16<<20, nil, quiet)
+	h := atom.New(atom.Config{Store: s, Cache: responses, PublicURL: "https://api.palmares.example:8443", ServiceName: "palmarès <&>", Credit: "Source : palmarès & Cie", Log: quiet})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if release, err := s.CurrentRelease(r.Context()); err == nil && release != nil {
-			_ = answers.Renew(release.ID)
+			_ = responses.Renew(release.ID)
 		}
 		h.ServeHTTP(w, r)
 	})
@@ -265,7 +265,7 @@ func TestHostileTexts(t *testing.T) {
 		for _, name := range []string{"changes.atom", "prices.atom", "cimetiere.atom"} {
 			got := get(h, name)
 			if strings.Contains(got.Body.String(), "<script") || strings.Contains(got.Body.String(), "<![CDATA[") {
-				t.Errorf("%s: got markup in %s", name, got.Body)
+				t.Errorf("%s: got markup in %s, want it escaped", name, got.Body)
 			}
 			f := valid(t, got)
 			if len(f.Entries) == 0 || !slices.ContainsFunc(titles(f), func(title string) bool {

@@ -59,7 +59,7 @@ func TestLogging(t *testing.T) {
 		t.Error(err)
 	}
 	if m.Enqueue(private("nobody")) == nil || m.Send(t.Context(), private("nobody")) == nil {
-		t.Error("got no error for an invalid address")
+		t.Error("invalid address: got no error, want one")
 	}
 	stop()
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
@@ -111,7 +111,7 @@ func TestServerBecomesAvailable(t *testing.T) {
 	server.Start(t)
 	server.Wait(t, ana)
 	if log.count("ERROR") != 0 {
-		t.Errorf("got log %s", log)
+		t.Errorf("got log %s, want no errors", log)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestQueue(t *testing.T) {
 		t.Errorf("got %d emails, want %d", server.Count(ana), queueLength)
 	}
 	if !errors.Is(m.Enqueue(private(ana)), ErrQueueFull) || log.String() != "" {
-		t.Errorf("got an email accepted after shutdown, or log %s", log)
+		t.Errorf("after shutdown: got an email accepted or log %s, want neither", log)
 	}
 }
 
@@ -226,6 +226,6 @@ func TestShutdownTimeout(t *testing.T) {
 	go func() { defer close(ended); m.Run(ctx) }()
 	wait.Receive(t, "Run returns", ended)
 	if log.count(`"level":"ERROR"`) != emails {
-		t.Errorf("got log %s", log)
+		t.Errorf("got log %s, want %d errors", log, emails)
 	}
 }

@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -55,9 +56,9 @@ func parseServer(address string) (*server, error) {
 		return nil, errors.New("must have the form smtp://user:password@host:587 or smtps://user:password@host:465; " +
 			"percent-encode special characters in the user name and password, such as %2F for a slash")
 	}
-	s := &server{host: u.Hostname(), port: u.Port(), implicitTLS: u.Scheme == "smtps", loopback: isLoopback(u.Hostname())}
-	if s.port == "" {
-		s.port = defaultPorts[u.Scheme]
+	s := &server{
+		host: u.Hostname(), port: cmp.Or(u.Port(), defaultPorts[u.Scheme]),
+		implicitTLS: u.Scheme == "smtps", loopback: isLoopback(u.Hostname()),
 	}
 	if port, err := strconv.ParseUint(s.port, 10, 16); err != nil || port == 0 {
 		return nil, errors.New("must have a port between 1 and 65535")
@@ -77,10 +78,7 @@ func parseServer(address string) (*server, error) {
 
 // isLoopback does not resolve names, because a DNS response can be forged.
 func isLoopback(host string) bool {
-	if ip := net.ParseIP(host); ip != nil {
-		return ip.IsLoopback()
-	}
-	return strings.EqualFold(host, "localhost")
+	return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
 }
 
 func parseFrom(address string) (*mail.Address, error) {
@@ -136,22 +134,22 @@ type ProbeResult struct {
 // Probe connects to the mail server and signs in, without sending an email. Its
 // error is a *problem.Problem.
 func (m *Mailer) Probe(ctx context.Context) (ProbeResult, error) {
-	return m.connect(ctx, func(*smtp.Client) (step, error) { return step{}, nil })
+	return m.connect(ctx, nil)
 }
 
 // deliver makes one attempt to send an email.
 func (m *Mailer) deliver(ctx context.Context, e *email) error {
-	_, err := m.connect(ctx, func(client *smtp.Client) (step, error) { return m.transmit(client, e) })
+	_, err := m.connect(ctx, e)
 	if err == nil {
 		m.Sent.Add(1)
 	}
 	return err
 }
 
-// connect signs in to the mail server and calls use with the connection, which
-// is closed when ctx ends. The library's own client has no overall timeout, and
-// reports a failure if only QUIT fails.
-func (m *Mailer) connect(ctx context.Context, use func(*smtp.Client) (step, error)) (reached ProbeResult, err error) {
+// connect signs in to the mail server and sends an email, unless it is nil. It
+// closes the connection when ctx ends. The library's own client has no overall
+// timeout, and reports a failure if only QUIT fails.
+func (m *Mailer) connect(ctx context.Context, e *email) (reached ProbeResult, err error) {
 	ctx, cancel := context.WithTimeout(ctx, m.attemptTimeout)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(m.server.host, m.server.port))
@@ -161,8 +159,8 @@ func (m *Mailer) connect(ctx context.Context, use func(*smtp.Client) (step, erro
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	client, at, err := m.handshake(conn, &reached)
-	if err == nil {
-		at, err = use(client)
+	if err == nil && e != nil {
+		at, err = m.transmit(client, e)
 	}
 	if err != nil {
 		return reached, failure(ctx, at, err)
@@ -285,24 +283,19 @@ func isTemporary(err error) bool { return problem.Of(err).Code == problem.Unavai
 // enhancedCode matches the detailed status code in a server's reply.
 var enhancedCode = regexp.MustCompile(`^[245]\.\d{1,3}\.\d{1,3}\b`)
 
-// logAttributes describes a failed email for the log.
+// logAttributes describes a failed email for the log, without the text of the
+// server's reply, which may repeat the address or a sign-in link.
 func logAttributes(to string, err error) []any {
-	return []any{"to", masked(to), "reason", problem.Of(err).Message, "cause", loggableCause(err)}
-}
-
-// loggableCause returns the cause of a failure without the text of the server's
-// reply, which may repeat the address or a sign-in link.
-func loggableCause(err error) string {
 	var reply *textproto.Error
 	var malformed textproto.ProtocolError
-	switch p := problem.Of(err); {
+	p, cause := problem.Of(err), ""
+	switch {
 	case errors.As(err, &reply):
-		return strings.TrimSpace(fmt.Sprintf("%d %s", reply.Code, enhancedCode.FindString(reply.Msg)))
+		cause = strings.TrimSpace(fmt.Sprintf("%d %s", reply.Code, enhancedCode.FindString(reply.Msg)))
 	case errors.As(err, &malformed):
-		return "the reply is not SMTP"
-	case p.Code == problem.BadInput || p.Cause == nil:
-		return ""
-	default:
-		return p.Cause.Error()
+		cause = "the reply is not SMTP"
+	case p.Code != problem.BadInput && p.Cause != nil:
+		cause = p.Cause.Error()
 	}
+	return []any{"to", masked(to), "reason", p.Message, "cause", cause}
 }

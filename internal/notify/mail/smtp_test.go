@@ -57,7 +57,7 @@ func TestEmailsArrive(t *testing.T) {
 				t.Errorf("got subject %q, %v, want %q", subject, err, msg.Subject)
 			}
 			if sender, err := header.AddressList("From"); err != nil || *sender[0] != (netmail.Address{Name: "palmarès", Address: "mail@palmares.example"}) {
-				t.Errorf("got sender %v, %v", sender, err)
+				t.Errorf("got sender %v, %v, want %s", sender, err, from)
 			}
 			if to, err := header.AddressList("To"); err != nil || len(to) != 1 || to[0].Address != ana {
 				t.Errorf("got recipients %v, %v, want %s", to, err, ana)
@@ -69,7 +69,7 @@ func TestEmailsArrive(t *testing.T) {
 				t.Errorf("got Message-ID %s, want a long one of our domain", id)
 			}
 			if header.Get("Auto-Submitted") != "auto-generated" || header.Get("User-Agent") != "" || header.Get("X-Mailer") != "" {
-				t.Errorf("got header %v", header)
+				t.Errorf("got header %v, want Auto-Submitted and no name of a program", header)
 			}
 			if log.String() != "" || server.Count(ana) != 1 {
 				t.Errorf("got %d emails and log %s, want 1 and no log", server.Count(ana), log)
@@ -216,7 +216,7 @@ func TestNoPasswordWithoutTLS(t *testing.T) {
 		t.Fatal(err, errors.Unwrap(err))
 	}
 	if sent := received(); strings.Contains(sent, "AUTH") || !strings.Contains(sent, "RCPT TO:<"+ana+">") || !strings.Contains(sent, "QUIT") {
-		t.Errorf("got conversation\n%s", sent)
+		t.Errorf("got conversation\n%s\nwant an email without AUTH", sent)
 	}
 }
 
@@ -228,7 +228,7 @@ func TestRemoteServerRequiresTLS(t *testing.T) {
 		t.Errorf("got %v, caused by %v, want %s", err, errors.Unwrap(err), encrypting.rejected)
 	}
 	if sent := received(); strings.Count(sent, "\n") != 1 || !strings.HasPrefix(sent, "EHLO palmares.example") {
-		t.Errorf("got conversation\n%s", sent)
+		t.Errorf("got conversation\n%s\nwant only EHLO", sent)
 	}
 }
 
@@ -255,13 +255,13 @@ func TestCheckURL(t *testing.T) {
 	} {
 		err := CheckURL(address)
 		if err == nil {
-			t.Errorf("%q: got no error", address)
+			t.Errorf("%q: got no error, want one", address)
 			continue
 		}
 		_, fromNew := New(Config{URL: address, From: "ana@example.com"})
 		for _, sentence := range []string{err.Error(), fromNew.Error()} {
 			if strings.Contains(sentence, "hunter2") || strings.Contains(sentence, "ana") {
-				t.Errorf("%q: got an error that repeats it: %s", address, sentence)
+				t.Errorf("%q: got %s, want an error that does not repeat it", address, sentence)
 			}
 		}
 	}
@@ -286,11 +286,11 @@ func TestCheckFrom(t *testing.T) {
 	}
 	for _, address := range []string{"", "ana", "Ana <ana>", "Ana\r\nBcc: eve@example.com <ana@example.com>", "ana@example.com\r\n", "ana@example.com, eve@example.com", "señora@example.com", "ana@bücher.example", "\"a b\"@example.com"} {
 		if CheckFrom(address) == nil {
-			t.Errorf("%q: got no error", address)
+			t.Errorf("%q: got no error, want one", address)
 		}
 	}
 	if _, err := New(Config{URL: "smtp://localhost"}); err == nil {
-		t.Error("got no error without a sender")
+		t.Error("without a sender: got no error, want one")
 	}
 }
 

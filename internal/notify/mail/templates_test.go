@@ -47,7 +47,7 @@ func TestTemplates(t *testing.T) {
 				t.Errorf("got no link, want a button and its URL:\n%s", html)
 			}
 			if strings.Contains(msg.Text+html, "bea@") || strings.Contains(msg.Text, "<") || strings.Contains(html, "ZgotmplZ") {
-				t.Errorf("got an unmasked address or wrong escaping:\n%s\n%s", msg.Text, html)
+				t.Errorf("got\n%s\n%s\nwant a masked address and escaped HTML", msg.Text, html)
 			}
 		})
 	}

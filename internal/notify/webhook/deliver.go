@@ -84,15 +84,14 @@ func (w *Webhooks) round(ctx context.Context, mayStart func() bool, id int) (mor
 	if len(r.tasks) == 0 && r.position == e.Position {
 		return false, err
 	}
-	disabled, recordErr := r.record(ctx)
-	return len(r.tasks) >= roundSize || disabled, errors.Join(err, recordErr)
+	return len(r.tasks) >= roundSize, errors.Join(err, r.record(ctx))
 }
 
 // sendDue sends first the retries and then the new events. It reads events just
 // before it sends them, to hold few in memory.
 func (r *round) sendDue(ctx context.Context) error {
-	room := roundSize
-	if r.endpoint.Failures >= probeAfter {
+	room, probing := roundSize, r.endpoint.Failures >= probeAfter
+	if probing {
 		room = 1
 	}
 	retries, err := r.Store.Current().Delivery.Query().
@@ -102,20 +101,16 @@ func (r *round) sendDue(ctx context.Context) error {
 	}
 	for _, row := range retries {
 		t := &task{event: row.Event, attempts: row.Attempts, retry: true, due: row.NextAt}
-		if found, err := r.readRetry(ctx, t); err != nil {
+		found, err := r.readRetry(ctx, t)
+		if err != nil {
 			return err
-		} else if !found {
-			continue
 		}
-		r.tasks = append(r.tasks, t)
-		if !r.send(ctx, t) {
+		if found && !r.send(ctx, t) {
 			return nil
 		}
 	}
-	if room -= len(retries); room == 0 {
-		return nil
-	}
-	if r.endpoint.Failures >= probeAfter {
+	room -= len(retries)
+	if probing && room > 0 {
 		// If any delivery is left, its retry is the next probe.
 		left, err := r.Store.Current().Delivery.Query().Where(delivery.EndpointID(r.endpoint.ID)).Exist(ctx)
 		if err != nil || left {
@@ -138,22 +133,18 @@ func (r *round) sendNew(ctx context.Context, room int) error {
 			return err
 		}
 		room -= len(page)
-		// Without more events, the position skips those that the endpoint does not
-		// want. It can also go back, after a backup of the journal was restored.
-		if n := len(page); more || n > 0 && page[n-1].event > newest {
-			r.position = page[n-1].event
-		} else {
-			r.position = newest
-		}
-		// After a replay, a new event may already be among the retries.
-		page = slices.DeleteFunc(page, func(t *task) bool {
-			return slices.ContainsFunc(retries, func(other *task) bool { return other.event == t.event })
-		})
-		r.tasks = append(r.tasks, page...)
 		for _, t := range page {
-			if !r.send(ctx, t) {
+			r.position = t.event
+			// After a replay, a new event may already be among the retries.
+			sent := slices.ContainsFunc(retries, func(other *task) bool { return other.event == t.event })
+			if !sent && !r.send(ctx, t) {
 				return nil
 			}
+		}
+		// Without more events, the position skips those that the endpoint does not
+		// want. It can also go back, after a backup of the journal was restored.
+		if !more && (len(page) == 0 || r.position < newest) {
+			r.position = newest
 		}
 	}
 	return nil
@@ -191,16 +182,15 @@ func (r *round) readRetry(ctx context.Context, t *task) (found bool, err error) 
 // receiver has responded or, if that takes long, when the request is written:
 // events arrive in order, and slow receivers get several at once.
 func (r *round) send(ctx context.Context, t *task) bool {
+	r.tasks = append(r.tasks, t)
 	r.pending <- struct{}{}
 	if ctx.Err() != nil || r.stopped.Load() || !r.mayStart() {
 		<-r.pending
 		return false
 	}
-	sent := make(chan struct{})
+	sent, proceed := context.WithCancel(context.Background())
 	r.sending.Go(func() {
 		defer func() { <-r.pending }()
-		var once sync.Once
-		proceed := func() { once.Do(func() { close(sent) }) }
 		defer proceed()
 		t.outcome = r.post(ctx, r.endpoint, eventID(t.event), t.body, func() { time.AfterFunc(r.timing.prompt, proceed) })
 		t.done = ctx.Err() == nil || t.outcome.status > 0
@@ -209,7 +199,7 @@ func (r *round) send(ctx context.Context, t *task) bool {
 			r.stopped.Store(true)
 		}
 	})
-	<-sent
+	<-sent.Done()
 	return true
 }
 
@@ -260,9 +250,8 @@ func (w *Webhooks) skip(ctx context.Context, e *ent.Endpoint) error {
 	})
 }
 
-// notifyOwner sends the email about a disabled endpoint. The database remembers
-// that it is pending until it is sent, so that it survives restarts and outages
-// of the mail server.
+// notifyOwner sends the email about a disabled endpoint. It is pending in the
+// database, so that it survives restarts and outages of the mail server.
 func (w *Webhooks) notifyOwner(ctx context.Context, e *ent.Endpoint) error {
 	page := fmt.Sprintf("%s/account/webhooks/%d", w.PublicURL, e.ID)
 	err := w.Mail.Send(ctx, mail.WebhookDisabled(e.Edges.Account.Email, w.ServiceName, e.URL, e.DisabledReason, page))

@@ -74,12 +74,10 @@ func sortedSet(list []string) []string {
 }
 
 // Add creates an endpoint that receives the events published from now on.
-func (w *Webhooks) Add(ctx context.Context, acc *ent.Account, spec NewEndpoint) (*ent.Endpoint, error) {
-	spec, err := w.check(spec)
-	if err != nil {
+func (w *Webhooks) Add(ctx context.Context, acc *ent.Account, spec NewEndpoint) (added *ent.Endpoint, err error) {
+	if spec, err = w.check(spec); err != nil {
 		return nil, err
 	}
-	var added *ent.Endpoint
 	err = w.Store.WithRowLock(ctx, account.Table, acc.ID, func(tx *ent.Tx) error {
 		owner, err := tx.Account.Get(ctx, acc.ID)
 		if err != nil {

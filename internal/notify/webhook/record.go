@@ -67,42 +67,48 @@ func waitUntil(done []*task, now time.Time) (until time.Time) {
 	return until
 }
 
-// record stores the outcomes and reports whether they disabled the endpoint.
-// Outcomes that are not stored make us send events twice, so it keeps trying
-// for as long as an import may lock the database.
-func (r *round) record(ctx context.Context) (disabled bool, err error) {
+// record stores the outcomes. Those that are not stored make us send events
+// twice, so it keeps trying for as long as an import may lock the database.
+func (r *round) record(ctx context.Context) error {
 	shutdown := ctx
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.timing.locked)
 	defer cancel()
 	defer context.AfterFunc(shutdown, func() { time.AfterFunc(r.timing.record, cancel) })()
 	for logged := false; ; logged = true {
-		disabled, err = r.recordOnce(ctx)
+		err := r.recordOnce(ctx)
 		if err == nil || ctx.Err() != nil {
-			return disabled, err
+			return err
 		}
 		if !logged {
 			r.Log.Warn("recording webhook attempts failed, will retry", "endpoint", r.endpoint.ID, "cause", store.Explain(err))
 		}
 		select {
 		case <-ctx.Done():
-			return false, err
+			return err
 		case <-time.After(r.timing.poll):
 		}
 	}
 }
 
-func (r *round) recordOnce(ctx context.Context) (disabled bool, err error) {
+func (r *round) recordOnce(ctx context.Context) error {
 	e, now := r.endpoint, r.now().UTC()
 	done, position := r.done()
-	err = r.Store.Update(ctx, func(tx *ent.Tx) error {
-		disabled = false
+	return r.Store.Update(ctx, func(tx *ent.Tx) error {
 		since, err := failingSince(ctx, tx, e, done)
 		if err != nil {
 			return err
 		}
-		h := healthAfter(e, since, done, now)
+		failures, since, reason := healthAfter(e.Failures, since, done, now)
+		notBefore := waitUntil(done, now)
 		// This locks the endpoint first, in the same order as pausing it does.
-		if found, err := h.write(ctx, tx, e); err != nil || !found {
+		update := tx.Endpoint.Update().Where(endpoint.ID(e.ID)).SetFailures(failures).SetNillableFailingSince(since)
+		if since == nil {
+			update.ClearFailingSince()
+		}
+		if !notBefore.IsZero() {
+			update.SetNotBefore(notBefore)
+		}
+		if found, err := update.Save(ctx); err != nil || found == 0 {
 			return err
 		}
 		// A replay that moved the position back in the meantime wins.
@@ -115,13 +121,11 @@ func (r *round) recordOnce(ctx context.Context) (disabled bool, err error) {
 		if err != nil {
 			return err
 		}
-		if h.disable == "" {
-			return planRetries(ctx, tx, e, done, now, h.notBefore)
+		if reason == "" {
+			return planRetries(ctx, tx, e, done, now, notBefore)
 		}
-		disabled, err = disable(ctx, tx, e, h.disable)
-		return err
+		return disable(ctx, tx, e, reason)
 	})
-	return disabled, err
 }
 
 // done returns the tasks that have an outcome, and the endpoint's new position:
@@ -153,19 +157,14 @@ func (o outcome) row(create *ent.AttemptCreate, endpoint, event int, kind string
 // notBefore, and deletes the deliveries of those that arrived.
 func planRetries(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, done []*task, now, notBefore time.Time) error {
 	for _, t := range done {
-		next, again := time.Time{}, false
-		if !t.outcome.delivered() {
-			next, again = nextAttempt(t.attempts+1, now)
-		}
-		if next.Before(notBefore) {
-			next = notBefore
-		}
 		var err error
-		switch {
-		case again:
+		if next, again := nextAttempt(t.attempts+1, now); again && !t.outcome.delivered() {
+			if next.Before(notBefore) {
+				next = notBefore
+			}
 			err = tx.Delivery.Create().SetEndpointID(e.ID).SetEvent(t.event).SetAttempts(t.attempts+1).SetNextAt(next).
 				OnConflictColumns(delivery.FieldEndpointID, delivery.FieldEvent).UpdateNewValues().Exec(ctx)
-		case t.retry:
+		} else if t.retry {
 			// A later next_at means that the event was replayed while it was being sent.
 			_, err = tx.Delivery.Delete().Where(delivery.EndpointID(e.ID), delivery.Event(t.event), delivery.NextAtLTE(t.due.UTC())).Exec(ctx)
 		}
@@ -178,48 +177,35 @@ func planRetries(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, done []*task,
 
 // disable disables an endpoint, unless it was paused or disabled in the
 // meantime, and requests the email to its owner.
-func disable(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, reason string) (bool, error) {
+func disable(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, reason string) error {
 	if _, err := tx.Delivery.Delete().Where(delivery.EndpointID(e.ID)).Exec(ctx); err != nil {
-		return false, err
+		return err
 	}
-	n, err := tx.Endpoint.Update().Where(endpoint.ID(e.ID), endpoint.StateEQ(endpoint.StateActive)).
-		SetState(endpoint.StateDisabled).SetDisabledReason(reason).SetNotifyOwner(true).ClearNotBefore().Save(ctx)
-	return n > 0, err
+	return tx.Endpoint.Update().Where(endpoint.ID(e.ID), endpoint.StateEQ(endpoint.StateActive)).
+		SetState(endpoint.StateDisabled).SetDisabledReason(reason).SetNotifyOwner(true).ClearNotBefore().Exec(ctx)
 }
 
-// health is the part of an endpoint that depends on the outcomes of attempts.
-type health struct {
-	failures     int
-	failingSince *time.Time
-	notBefore    time.Time // zero to leave it unchanged
-	disable      string    // the reason to disable the endpoint, if there is one
-}
-
-func healthAfter(e *ent.Endpoint, failingSince *time.Time, done []*task, now time.Time) health {
-	h := health{failures: e.Failures, failingSince: failingSince, notBefore: waitUntil(done, now)}
+// healthAfter returns the number of failures in a row and their start after
+// some outcomes, and the reason to disable the endpoint, if there is one.
+func healthAfter(failures int, since *time.Time, done []*task, now time.Time) (_ int, _ *time.Time, disable string) {
 	for _, t := range done {
-		switch {
-		case t.outcome.delivered():
-			h.failures, h.failingSince = 0, nil
-		case h.failingSince == nil:
-			since := t.outcome.at.UTC()
-			h.failures, h.failingSince = h.failures+1, &since
-		default:
-			h.failures++
+		if failures++; t.outcome.delivered() {
+			failures, since = 0, nil
+		} else if since == nil {
+			since = new(t.outcome.at.UTC())
 		}
 		if t.outcome.gone() {
-			h.disable = "the receiver responded with status 410 (Gone)"
+			disable = "the receiver responded with status 410 (Gone)"
 		}
 	}
-	if h.disable == "" && h.failingSince != nil && now.Sub(*h.failingSince) >= disableAfter {
-		h.disable = "every delivery failed for 5 days"
+	if disable == "" && since != nil && now.Sub(*since) >= disableAfter {
+		disable = "every delivery failed for 5 days"
 	}
-	return h
+	return failures, since, disable
 }
 
-// failingSince returns since when an endpoint has been failing. It excludes the
-// time without any retries: one failure after a quiet month is not a month of
-// failures.
+// failingSince returns since when an endpoint has been failing, excluding time
+// without retries: one failure after a quiet month is not a month of failures.
 func failingSince(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, done []*task) (*time.Time, error) {
 	if e.FailingSince == nil || len(done) == 0 {
 		return e.FailingSince, nil
@@ -232,21 +218,5 @@ func failingSince(ctx context.Context, tx *ent.Tx, e *ent.Endpoint, done []*task
 	if err != nil { // no attempt is left if the last one is older than attemptRetention
 		return nil, ent.MaskNotFound(err)
 	}
-	since := e.FailingSince.Add(max(done[0].outcome.at.Sub(last.At), 0)).UTC()
-	return &since, nil
-}
-
-// write reports whether the endpoint still exists.
-func (h health) write(ctx context.Context, tx *ent.Tx, e *ent.Endpoint) (found bool, err error) {
-	update := tx.Endpoint.Update().Where(endpoint.ID(e.ID)).SetFailures(h.failures)
-	if h.failingSince != nil {
-		update.SetFailingSince(*h.failingSince)
-	} else {
-		update.ClearFailingSince()
-	}
-	if !h.notBefore.IsZero() {
-		update.SetNotBefore(h.notBefore)
-	}
-	n, err := update.Save(ctx)
-	return n > 0, err
+	return new(e.FailingSince.Add(max(done[0].outcome.at.Sub(last.At), 0)).UTC()), nil
 }

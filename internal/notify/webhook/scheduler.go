@@ -69,8 +69,7 @@ func (w *Webhooks) newScheduler() *scheduler {
 // one sends too; both requests have the same webhook-id.
 func (w *Webhooks) Run(ctx context.Context) {
 	s := w.newScheduler()
-	ticker := time.NewTicker(w.timing.poll)
-	defer ticker.Stop()
+	tick := time.Tick(w.timing.poll)
 	for healthy := true; ctx.Err() == nil; {
 		err := s.poll(ctx)
 		if err != nil && healthy && ctx.Err() == nil {
@@ -79,7 +78,7 @@ func (w *Webhooks) Run(ctx context.Context) {
 		healthy = err == nil
 		select {
 		case <-ctx.Done():
-		case <-ticker.C:
+		case <-tick:
 		}
 	}
 	stopped := make(chan struct{})
@@ -152,7 +151,7 @@ func (s *scheduler) due(ctx context.Context, now time.Time) ([]*ent.Endpoint, er
 		Where(endpoint.Or(endpoint.NotifyOwner(true), behind, retry), s.acceptsEvents(), s.available(now)).All(ctx)
 }
 
-// acceptsEvents matches endpoints whose receiver did not ask to wait.
+// acceptsEvents matches endpoints whose receiver requested no wait.
 func (w *Webhooks) acceptsEvents() predicate.Endpoint {
 	return endpoint.Or(endpoint.NotBeforeIsNil(), endpoint.NotBeforeLTE(w.now().UTC()))
 }
@@ -237,8 +236,7 @@ func (s *scheduler) start(ctx context.Context, e *ent.Endpoint) {
 }
 
 // work delivers to an endpoint until nothing is due or its time is up, and then
-// releases the lease. After an error it lets the lease expire instead, which
-// delays the next try.
+// releases the lease. After an error the lease expires, which delays the next try.
 func (s *scheduler) work(ctx context.Context, id int) {
 	mayStart := within(s.timing.work)
 	for more := true; more; {

@@ -14,6 +14,7 @@ import (
 	"net/http/httptrace"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -204,15 +205,12 @@ func (w *Webhooks) checkURL(text string) (string, error) {
 }
 
 // looksLikeNumber reports whether some resolvers would read a host as an IPv4
-// address, such as 2130706433, 0x7f000001 or 127.1. No public name ends
-// like that.
+// address, such as 2130706433 or 127.1. No public name ends like that.
 func looksLikeNumber(host string) bool {
 	host = strings.TrimSuffix(host, ".")
 	last := host[strings.LastIndexByte(host, '.')+1:]
-	if _, err := strconv.ParseUint(last, 0, 64); err == nil {
-		return true
-	}
-	return last != "" && strings.Trim(last, "0123456789") == ""
+	_, err := strconv.ParseUint(last, 0, 64)
+	return err == nil || last != "" && strings.Trim(last, "0123456789") == ""
 }
 
 // newClient returns a client that follows no redirects, uses no proxy and
@@ -268,13 +266,6 @@ func (w *Webhooks) mayDial(ip netip.Addr) bool {
 	if ip.IsLoopback() {
 		return w.Loopback
 	}
-	if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.Is6() && !globalIPv6.Contains(ip) {
-		return false
-	}
-	for _, network := range specialNetworks {
-		if network.Contains(ip) {
-			return false
-		}
-	}
-	return true
+	special := slices.ContainsFunc(specialNetworks, func(network netip.Prefix) bool { return network.Contains(ip) })
+	return !special && ip.IsGlobalUnicast() && !ip.IsPrivate() && (ip.Is4() || globalIPv6.Contains(ip))
 }

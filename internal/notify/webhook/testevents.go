@@ -44,7 +44,7 @@ func (e *TestLimitError) Unwrap() error {
 func (e *TestLimitError) Seconds() int { return max(1, int((e.RetryAfter+time.Second-1)/time.Second)) }
 
 // Test sends a test event to an endpoint and returns the attempt.
-func (w *Webhooks) Test(ctx context.Context, e *ent.Endpoint) (*ent.Attempt, error) {
+func (w *Webhooks) Test(ctx context.Context, e *ent.Endpoint) (result *ent.Attempt, err error) {
 	id := "msg_test_" + rand.Text()
 	body, err := json.Marshal(map[string]any{
 		"id": id, "type": TestType, "timestamp": w.now().UTC().Format(time.RFC3339),
@@ -63,7 +63,6 @@ func (w *Webhooks) Test(ctx context.Context, e *ent.Endpoint) (*ent.Attempt, err
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	var made *ent.Attempt
 	err = w.Store.Update(ctx, func(tx *ent.Tx) error {
 		removed, err := tx.Attempt.Delete().Where(attempt.ID(reserved.ID)).Exec(ctx)
 		if err != nil {
@@ -72,10 +71,10 @@ func (w *Webhooks) Test(ctx context.Context, e *ent.Endpoint) (*ent.Attempt, err
 		if removed == 0 { // with the endpoint, in the meantime
 			return errNoEndpoint
 		}
-		made, err = o.row(tx.Attempt.Create(), e.ID, 0, TestType, 1).Save(ctx)
+		result, err = o.row(tx.Attempt.Create(), e.ID, 0, TestType, 1).Save(ctx)
 		return err
 	})
-	return made, err
+	return result, err
 }
 
 // reserveTest records an attempt before it is made, so that concurrent requests

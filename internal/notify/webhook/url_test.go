@@ -34,7 +34,7 @@ func TestPrivateAddresses(t *testing.T) {
 			t.Errorf("%s: got %q, %v, want errPrivateAddress", host, got, err)
 		}
 		if _, err := w.checkURL("https://" + strings.ToUpper(host) + ":8443"); err == nil {
-			t.Errorf("%s with a port: got no error", host)
+			t.Errorf("%s with a port: got no error, want one", host)
 		}
 		address := strings.ReplaceAll(strings.Trim(host, "[]"), "%25", "%")
 		if w.mayDial(netip.MustParseAddr(address)) {
@@ -69,7 +69,7 @@ func TestLoopback(t *testing.T) {
 	}
 	for _, invalid := range []string{"http://hooks.example", "http://8.8.8.8", "http://localhost.example", "http://10.0.0.1", "https://10.0.0.1"} {
 		if _, err := w.checkURL(invalid); err == nil {
-			t.Errorf("%s: got no error", invalid)
+			t.Errorf("%s: got no error, want one", invalid)
 		}
 	}
 }

@@ -30,25 +30,25 @@ import (
 var stripeMock string
 
 func TestMain(m *testing.M) {
-	whole := &wholeRun{}
-	stripeMock = testkit.StartStripeMock(whole)
+	shared := &sharedTB{}
+	stripeMock = testkit.StartStripeMock(shared)
 	code := m.Run()
-	for _, end := range whole.ends {
+	for _, end := range shared.ends {
 		end()
 	}
 	os.Exit(code)
 }
 
-// wholeRun is a testing.TB for resources that all tests share.
-type wholeRun struct {
+// sharedTB is a testing.TB for resources that all tests share.
+type sharedTB struct {
 	testing.TB
 	ends []func()
 }
 
-func (w *wholeRun) Helper()                         {}
-func (w *wholeRun) Cleanup(end func())              { w.ends = append(w.ends, end) }
-func (w *wholeRun) Fatal(args ...any)               { log.Fatal(args...) }
-func (w *wholeRun) Fatalf(form string, args ...any) { log.Fatalf(form, args...) }
+func (w *sharedTB) Helper()                         {}
+func (w *sharedTB) Cleanup(end func())              { w.ends = append(w.ends, end) }
+func (w *sharedTB) Fatal(args ...any)               { log.Fatal(args...) }
+func (w *sharedTB) Fatalf(form string, args ...any) { log.Fatalf(form, args...) }
 
 const (
 	secretKey     = "sk_test_topsecret"
@@ -58,11 +58,11 @@ const (
 	owner         = "ana@example.com"
 )
 
-// shop is billing with its dependencies and one account.
-type shop struct {
+// fixture is billing with its dependencies and one account.
+type fixture struct {
 	*Billing
 	t        *testing.T
-	peer     *peer
+	fake     *fakeStripe
 	smtp     *testkit.SMTPServer
 	accounts *auth.Accounts
 	account  *ent.Account
@@ -73,17 +73,17 @@ type shop struct {
 	ids  int // number of generated ids
 }
 
-// eachShop runs a test on each kind of database. Tests run in parallel, because
+// eachFixture runs a test on each kind of database. Tests run in parallel, because
 // they mostly wait.
-func eachShop(t *testing.T, test func(t *testing.T, s *shop)) {
+func eachFixture(t *testing.T, test func(t *testing.T, s *fixture)) {
 	t.Helper()
 	t.Parallel()
-	testkit.EachStore(t, func(t *testing.T, db *store.Store) { test(t, newShop(t, db)) })
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) { test(t, newFixture(t, db)) })
 }
 
-func newShop(t *testing.T, db *store.Store) *shop {
+func newFixture(t *testing.T, db *store.Store) *fixture {
 	t.Helper()
-	s := &shop{t: t, peer: newPeer(t), smtp: testkit.StartSMTP(t), accounts: auth.NewAccounts(db), log: &testkit.Log{}, time: time.Now().Truncate(time.Second)}
+	s := &fixture{t: t, fake: newFakeStripe(t), smtp: testkit.StartSMTP(t), accounts: auth.NewAccounts(db), log: &testkit.Log{}, time: time.Now().Truncate(time.Second)}
 	log := slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	mailer, err := mail.New(mail.Config{URL: s.smtp.URL, From: "palmares@palmares.example", Log: log})
 	if err != nil {
@@ -91,7 +91,7 @@ func newShop(t *testing.T, db *store.Store) *shop {
 	}
 	s.runMail(mailer)
 	s.Billing = New(Config{
-		SecretKey: secretKey, WebhookSecret: webhookSecret, Price: priceID, APIBase: s.peer.URL,
+		SecretKey: secretKey, WebhookSecret: webhookSecret, Price: priceID, APIBase: s.fake.URL,
 		PublicURL: publicURL, ServiceName: "palmarès", Store: db, Mail: mailer, Log: log,
 	})
 	s.now = s.clock
@@ -102,7 +102,7 @@ func newShop(t *testing.T, db *store.Store) *shop {
 	return s
 }
 
-func (s *shop) runMail(mailer *mail.Mailer) {
+func (s *fixture) runMail(mailer *mail.Mailer) {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -112,20 +112,20 @@ func (s *shop) runMail(mailer *mail.Mailer) {
 	s.t.Cleanup(func() { stop(); <-ended })
 }
 
-func (s *shop) clock() time.Time {
+func (s *fixture) clock() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.time
 }
 
-func (s *shop) wait(d time.Duration) {
+func (s *fixture) wait(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.time = s.time.Add(d)
 }
 
 // customer creates the account's customer like Subscribe.
-func (s *shop) customer() *ent.Customer {
+func (s *fixture) customer() *ent.Customer {
 	s.t.Helper()
 	row, err := s.ensureCustomer(s.t.Context(), s.account)
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *shop) customer() *ent.Customer {
 }
 
 // row returns the first customer.
-func (s *shop) row() *ent.Customer {
+func (s *fixture) row() *ent.Customer {
 	s.t.Helper()
 	row, err := s.Store.Write.Customer.Get(s.t.Context(), customerID(1))
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *shop) row() *ent.Customer {
 	return row
 }
 
-func (s *shop) wantPlan(want auth.Plan) {
+func (s *fixture) wantPlan(want auth.Plan) {
 	s.t.Helper()
 	acc, err := s.Store.Write.Account.Get(s.t.Context(), s.account.ID)
 	if err != nil {
@@ -156,7 +156,7 @@ func (s *shop) wantPlan(want auth.Plan) {
 }
 
 // started returns a subscription that starts now.
-func (s *shop) started(status stripe.SubscriptionStatus) subscription {
+func (s *fixture) started(status stripe.SubscriptionStatus) subscription {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ids++
@@ -167,14 +167,14 @@ func (s *shop) started(status stripe.SubscriptionStatus) subscription {
 }
 
 // sendChange sets the subscriptions at Stripe and sends an event.
-func (s *shop) sendChange(what stripe.EventType, all ...subscription) {
+func (s *fixture) sendChange(what stripe.EventType, all ...subscription) {
 	s.t.Helper()
-	s.peer.set(customerID(1), all...)
+	s.fake.set(customerID(1), all...)
 	s.wantStatus(s.send(s.event(what)), http.StatusOK)
 }
 
 // subscribed subscribes the account to Pro.
-func (s *shop) subscribed() subscription {
+func (s *fixture) subscribed() subscription {
 	s.t.Helper()
 	s.customer()
 	sub := s.started(stripe.SubscriptionStatusActive)
@@ -184,7 +184,7 @@ func (s *shop) subscribed() subscription {
 }
 
 // event returns an event about the first customer.
-func (s *shop) event(what stripe.EventType) []byte {
+func (s *fixture) event(what stripe.EventType) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ids++
@@ -211,12 +211,12 @@ func signed(payload []byte, secret string, at time.Time) string {
 }
 
 // send delivers a signed event.
-func (s *shop) send(payload []byte) *httptest.ResponseRecorder {
+func (s *fixture) send(payload []byte) *httptest.ResponseRecorder {
 	return s.deliver(context.Background(), payload, signed(payload, webhookSecret, time.Now()))
 }
 
 // deliver may be called concurrently.
-func (s *shop) deliver(ctx context.Context, payload []byte, signature string) *httptest.ResponseRecorder {
+func (s *fixture) deliver(ctx context.Context, payload []byte, signature string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, EventsPath, bytes.NewReader(payload))
 	if signature != "" {
 		r.Header.Set("Stripe-Signature", signature)
@@ -226,28 +226,28 @@ func (s *shop) deliver(ctx context.Context, payload []byte, signature string) *h
 	return w
 }
 
-// foreign are secrets and messages of libraries, which users must not see.
-var foreign = []string{"sk_test", "whsec", stripeMessage, "sql:", "pq:", "sqlite", "database is closed", "webhook had", "Stripe-Signature", "dial tcp", "EOF", "context "}
+// internalTexts are secrets and messages of libraries, which users must not see.
+var internalTexts = []string{"sk_test", "whsec", stripeMessage, "sql:", "pq:", "sqlite", "database is closed", "webhook had", "Stripe-Signature", "dial tcp", "EOF", "context "}
 
-func (s *shop) wantStatus(w *httptest.ResponseRecorder, status int) {
+func (s *fixture) wantStatus(w *httptest.ResponseRecorder, status int) {
 	s.t.Helper()
 	if w.Code != status {
 		s.t.Fatalf("got status %d, want %d: %s", w.Code, status, w.Body)
 	}
-	s.wantNoForeignText(w.Body.String())
+	s.wantNoInternalText(w.Body.String())
 }
 
-func (s *shop) wantNoForeignText(said string) {
+func (s *fixture) wantNoInternalText(text string) {
 	s.t.Helper()
-	for _, word := range foreign {
-		if strings.Contains(said, word) {
-			s.t.Errorf("got %q in %s, want our own wording", word, said)
+	for _, word := range internalTexts {
+		if strings.Contains(text, word) {
+			s.t.Errorf("got %q in %s, want our own wording", word, text)
 		}
 	}
 }
 
 // applied returns the number of applied events.
-func (s *shop) applied() int {
+func (s *fixture) applied() int {
 	s.t.Helper()
 	n, err := s.Store.Write.BillingEvent.Query().Count(s.t.Context())
 	if err != nil {
@@ -257,14 +257,14 @@ func (s *shop) applied() int {
 }
 
 // checkLog fails on secrets, and on Stripe's messages outside of errors.
-func (s *shop) checkLog() {
+func (s *fixture) checkLog() {
 	for line := range strings.Lines(s.log.String()) {
 		if strings.Contains(line, "topsecret") {
-			s.t.Errorf("got a secret in the log: %s", line)
+			s.t.Errorf("got a secret in the log, want none: %s", line)
 		}
 		quiet := strings.Contains(line, `"level":"INFO"`) || strings.Contains(line, `"level":"DEBUG"`)
 		if quiet && strings.Contains(line, stripeMessage) {
-			s.t.Errorf("got Stripe's message in the log: %s", line)
+			s.t.Errorf("got the message of Stripe in the log, want none: %s", line)
 		}
 	}
 }
