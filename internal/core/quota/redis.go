@@ -27,15 +27,12 @@ const (
 
 // Redis counts for several servers. While it responds, all of them together
 // grant exactly the limit. While it does not, each server counts alone from the
-// last count that it knows, so several may together grant more. When Redis is
-// back, one rule applies to each count that a server changed meanwhile: it is
-// raised to what the server knew, and what the server counted alone is added.
-// That is exact for one server. With several, requests that were in flight when
-// Redis stopped responding may be missing, and refunds that other servers gave
-// meanwhile may be lost.
+// last count that it knows, so a caller may get the limit from each of them.
+// When Redis is back, one rule applies: a count is raised to the highest that
+// any server knows. That is exact for one server.
 type Redis struct {
 	client  *redis.Client
-	local   *Counter // the last known counts, and what was counted since
+	local   *Counter // the last known counts
 	log     *slog.Logger
 	timeout time.Duration
 	queue   chan *request
@@ -43,9 +40,7 @@ type Redis struct {
 
 	mu          sync.Mutex
 	unavailable bool
-	// pending is what was counted while Redis was unavailable. Requests that
-	// Redis may have counted only add the key.
-	pending map[key]int
+	alone       map[key]bool // what was counted while Redis was unavailable
 
 	Fallbacks atomic.Int64 // requests that were decided without Redis
 }
@@ -53,23 +48,19 @@ type Redis struct {
 // request is a change of a count.
 type request struct {
 	key
-	change int       // 1, or -1 for a refund
+	change int       // 1, -1 for a refund, or 0 to raise the count in Redis
 	limit  int       // of the count; 0 for unlimited
 	due    time.Time // when it is counted without Redis
 	count  chan int  // receives the count with the change, even if the limit prevented that
 }
 
-// reply is the result of countScript.
-type reply struct {
-	count, change int
-	epoch         int32
-}
-
-// countScript changes a count unless the limit is reached. Redis stores a count
-// as "count:epoch", where the epoch is a random number drawn when the count
-// starts. With another epoch than the server knows, Redis lost the count and
-// started again, so it is raised to what the server knows. A missing count starts
-// from there.
+// countScript changes a count unless the limit is reached. It returns the count,
+// the change and the epoch.
+//
+// Redis stores a count as "count:epoch", where the epoch is a random number drawn
+// when the count starts. If the server knows another epoch, Redis lost the count
+// or the server counted alone, so the higher count is right. With the same epoch,
+// a lower count in Redis is right, because other servers refunded requests.
 var countScript = redis.NewScript(`
 local known, knownEpoch, newEpoch, change, limit, retention = unpack(ARGV)
 local count, epoch = string.match(redis.call('GET', KEYS[1]) or known .. ':' .. newEpoch, '^(%d+):?(%d*)$')
@@ -84,24 +75,8 @@ change = math.max(tonumber(change), -count)
 redis.call('SET', KEYS[1], count + change .. ':' .. epoch, 'EX', retention)
 return {count + change, change, tonumber(epoch) or 0}`)
 
-// otherEpoch differs from every epoch in Redis.
-const otherEpoch = -1
-
-func evalCount(ctx context.Context, to redis.Scripter, req *request, known tally) *redis.Cmd {
-	return countScript.Eval(ctx, to, []string{redisKey(req.key)},
-		known.count, known.epoch, 1+rand.Int32N(1<<31-1), req.change, req.limit, int(retention/time.Second))
-}
-
-func parseReply(result *redis.Cmd) (reply, error) {
-	numbers, err := result.Int64Slice()
-	if err == nil && len(numbers) != 3 {
-		err = errors.New("unexpected reply")
-	}
-	if err != nil {
-		return reply{}, err
-	}
-	return reply{int(numbers[0]), int(numbers[1]), int32(numbers[2])}, nil
-}
+// aloneEpoch differs from every epoch in Redis.
+const aloneEpoch = -1
 
 func redisKey(k key) string { return fmt.Sprintf("palmares:quota:%s:%x", k.day, uint64(k.subject)) }
 
@@ -123,7 +98,7 @@ func NewRedis(url string, local *Counter, log *slog.Logger) (*Redis, error) {
 }
 
 func newRedis(local *Counter, log *slog.Logger) *Redis {
-	return &Redis{local: local, log: log, timeout: redisTimeout, pending: map[key]int{}, queue: make(chan *request, queueLength)}
+	return &Redis{local: local, log: log, timeout: redisTimeout, alone: map[key]bool{}, queue: make(chan *request, queueLength)}
 }
 
 // CheckRedis returns an error if a URL cannot be that of a Redis.
@@ -172,16 +147,15 @@ func (r *Redis) GiveBack(_ context.Context, s Subject, d Day) {
 
 func (r *Redis) count(req *request) int {
 	req.due, req.count = time.Now().Add(r.timeout), make(chan int, 1)
-	if !r.countAlone(nil, false, req) {
+	if !r.countAlone(nil, req) {
 		r.queue <- req
 	}
 	return <-req.count
 }
 
 // countAlone counts requests without Redis, and reports whether it did. Without
-// a cause, it does so only if Redis is unavailable already. Sent is false if
-// Redis certainly never counts them.
-func (r *Redis) countAlone(cause error, sent bool, batch ...*request) bool {
+// a cause, it does so only if Redis is unavailable already.
+func (r *Redis) countAlone(cause error, batch ...*request) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.unavailable {
@@ -193,12 +167,9 @@ func (r *Redis) countAlone(cause error, sent bool, batch ...*request) bool {
 	}
 	for _, req := range batch {
 		count, changed := r.local.add(req.key, req.change, req.limit)
-		switch {
-		case changed == 0:
-		case sent:
-			r.pending[req.key] += 0
-		default:
-			r.pending[req.key] += changed
+		if changed != 0 || req.change == 0 {
+			r.local.update(req.key, func(t tally) (tally, int) { return tally{t.count, aloneEpoch}, 0 })
+			r.alone[req.key] = true
 		}
 		if req.change > 0 {
 			r.Fallbacks.Add(1)
@@ -226,7 +197,7 @@ func (r *Redis) sendQueued(ctx context.Context) {
 		if time.Now().After(batch[0].due) {
 			cause = errors.New("too many requests are waiting")
 		}
-		if !r.countAlone(cause, false, batch...) {
+		if !r.countAlone(cause, batch...) {
 			r.send(batch)
 		}
 	}
@@ -238,7 +209,9 @@ func (r *Redis) send(batch []*request) {
 	results := make([]*redis.Cmd, len(batch))
 	_, _ = r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each result has its error
 		for i, req := range batch {
-			results[i] = evalCount(ctx, pipe, req, r.local.get(req.key))
+			known := r.local.get(req.key)
+			results[i] = countScript.Eval(ctx, pipe, []string{redisKey(req.key)},
+				known.count, known.epoch, 1+rand.Int32N(1<<31-1), req.change, req.limit, int(retention/time.Second))
 		}
 		return nil
 	})
@@ -249,62 +222,31 @@ func (r *Redis) send(batch []*request) {
 // they are counted locally.
 func (r *Redis) decide(batch []*request, results []*redis.Cmd) {
 	for i, req := range batch {
-		got, err := parseReply(results[i])
+		reply, err := results[i].Int64Slice()
 		if err != nil {
-			r.countAlone(err, true, batch[i:]...)
+			r.countAlone(err, batch[i:]...)
 			return
 		}
-		r.learn(req.key, got, got.change)
-		req.count <- got.count + req.change - got.change
+		count, change, epoch := int(reply[0]), int(reply[1]), int32(reply[2]) // see countScript
+		r.local.update(req.key, func(tally) (tally, int) { return tally{int32(count), epoch}, change })
+		req.count <- count + req.change - change
 	}
 }
 
-// learn takes over a count from Redis, on top of which requests may be pending.
-// The database has yet to store the change.
-func (r *Redis) learn(k key, got reply, change int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.local.update(k, func(tally) (tally, int) { return tally{int32(got.count + r.pending[k]), got.epoch}, change })
-}
-
-// probe lets Redis catch up if it responds again.
+// probe lets Redis catch up if it responds again: requests without a change
+// raise its counts to what this server counted alone.
 func (r *Redis) probe() {
-	if r.Unavailable() && r.catchUp() == nil {
-		r.log.Info("redis available, counting quotas together")
-	}
-}
-
-// catchUp adds to Redis what was counted without it.
-func (r *Redis) catchUp() error {
 	ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
 	defer cancel()
-	err := r.client.Ping(ctx).Err()
-	for err == nil {
-		req, known := r.nextPending()
-		if req == nil {
-			return nil
-		}
-		var got reply
-		if got, err = parseReply(evalCount(context.Background(), r.client, req, known)); err == nil {
-			r.learn(req.key, got, 0)
-			continue
-		}
-		r.mu.Lock()
-		r.pending[req.key] += 0 // Redis may have added it, so it is not sent again
-		r.mu.Unlock()
+	if !r.Unavailable() || r.client.Ping(ctx).Err() != nil {
+		return
 	}
-	return err
-}
-
-// nextPending removes a pending change, and returns it with the count before.
-// After the last one, Redis is available.
-func (r *Redis) nextPending() (req *request, known tally) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	for k, n := range r.pending {
-		delete(r.pending, k)
-		return &request{key: k, change: n}, tally{max(0, r.local.get(k).count-int32(n)), otherEpoch}
+	alone := r.alone
+	r.alone, r.unavailable = map[key]bool{}, false
+	r.mu.Unlock()
+	r.log.Info("redis available, counting quotas together")
+	for k := range alone {
+		r.count(&request{key: k})
 	}
-	r.unavailable = false
-	return nil, tally{}
 }

@@ -20,13 +20,13 @@ var (
 // knownEpoch is the epoch of the counts that servers know in these tests.
 const knownEpoch = 7
 
-// serverKnowing returns a server that knows a count, and sends nothing by
+// serverKnowing returns a server that knows a count, and does not probe Redis by
 // itself. The url may be empty if nothing is sent at all.
 func serverKnowing(t *testing.T, url string, count int) *Redis {
 	t.Helper()
 	r := newRedis(NewCounter(), slog.New(slog.DiscardHandler))
 	r.timeout = patientTimeout
-	r.learn(someKey, reply{count, 0, knownEpoch}, 0)
+	r.local.update(someKey, func(tally) (tally, int) { return tally{int32(count), knownEpoch}, 0 })
 	if url == "" {
 		return r
 	}
@@ -36,6 +36,7 @@ func serverKnowing(t *testing.T, url string, count int) *Redis {
 	}
 	r.client = redis.NewClient(options)
 	t.Cleanup(func() { _ = r.client.Close() })
+	go r.sendQueued(t.Context())
 	return r
 }
 
@@ -84,8 +85,8 @@ func storedCount(t *testing.T, r *Redis) (count int) {
 
 func catchUp(t *testing.T, r *Redis) {
 	t.Helper()
-	if err := r.catchUp(); err != nil {
-		t.Fatal(err)
+	if r.probe(); r.Unavailable() {
+		t.Fatal("got an unavailable Redis, want it available")
 	}
 }
 
@@ -151,16 +152,16 @@ func TestCatchUp(t *testing.T) {
 		"in flight, not counted":      {5, 0, 0, stored{30, 7}, 35},
 		"granted alone":               {0, 20, 0, stored{30, 7}, 50},
 		"both":                        {5, 20, 0, stored{35, 7}, 55},
-		"others counted, too":         {5, 20, 0, stored{75, 7}, 95},
+		"others counted more":         {5, 20, 0, stored{75, 7}, 75},
 		"refunded":                    {0, 20, 3, stored{30, 7}, 47},
-		"more refunded than granted":  {0, 0, 3, stored{30, 7}, 27},
+		"more refunded than granted":  {0, 0, 3, stored{30, 7}, 30},
 		"Redis is empty":              {5, 20, 0, stored{}, 55},
-		"Redis is empty but for more": {0, 20, 0, stored{50, 8}, 70},
+		"Redis is empty but for more": {0, 20, 0, stored{50, 8}, 50},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := serverKnowing(t, url, 30)
 			storeCount(t, r, c.redis.count, c.redis.epoch)
-			r.countAlone(errLost, true, takes(c.inFlight, 0)...)
+			r.countAlone(errLost, takes(c.inFlight, 0)...)
 			for range c.alone {
 				r.Take(t.Context(), somebody, someDay, 0)
 			}
@@ -171,8 +172,8 @@ func TestCatchUp(t *testing.T) {
 				t.Errorf("got known count %d during the outage, want %d", r.known(), want)
 			}
 			catchUp(t, r)
-			if got := storedCount(t, r); got != c.want || r.Unavailable() {
-				t.Errorf("got count %d, unavailable %t; want %d, false", got, r.Unavailable(), c.want)
+			if got := storedCount(t, r); got != c.want {
+				t.Errorf("got count %d, want %d", got, c.want)
 			}
 			if changed := c.inFlight + c.alone + c.refunds; changed > 0 && r.known() != c.want {
 				t.Errorf("got known count %d, want %d", r.known(), c.want)
@@ -185,47 +186,40 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
-// A request that was never sent is added to Redis, even if other servers counted
-// more meanwhile.
-func TestUnsentRequests(t *testing.T) {
+// Requests that are counted before Redis has caught up start from what the server
+// counted alone.
+func TestCountedBeforeTheCatchUp(t *testing.T) {
 	r := serverKnowing(t, testkit.StartRedis(t).URL, 30)
-	storeCount(t, r, 80, knownEpoch)
-	r.countAlone(errLost, false, takes(2, 31)...) // the second is rejected
+	storeCount(t, r, 30, knownEpoch)
+	r.countAlone(errLost, takes(21, 50)...) // the last is rejected
+	r.unavailable = false
+	if got := r.Take(t.Context(), somebody, someDay, 0); got != 51 {
+		t.Errorf("got count %d, want 51", got)
+	}
+	r.unavailable = true
 	catchUp(t, r)
-	if got := storedCount(t, r); got != 81 {
-		t.Errorf("got count %d, want 81", got)
+	if got := storedCount(t, r); got != 51 {
+		t.Errorf("got count %d in Redis, want 51", got)
 	}
 }
 
-// What Redis may have added is not added again.
+// A catch-up that fails is repeated, and adds nothing twice.
 func TestCatchUpFails(t *testing.T) {
 	r := serverKnowing(t, testkit.StartRedis(t).URL, 30)
-	r.countAlone(errLost, false, takes(20, 0)...)
+	r.countAlone(errLost, takes(20, 0)...)
 	if err := r.client.LPush(t.Context(), redisKey(someKey), "not a count").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.catchUp(); err == nil || !r.Unavailable() {
-		t.Errorf("got %v and unavailable %t, want an error and true", err, r.Unavailable())
+	if r.probe(); !r.Unavailable() {
+		t.Error("got an available Redis, want it unavailable")
 	}
-	storeCount(t, r, 50, knownEpoch) // it was added, and the reply was lost
-	catchUp(t, r)
-	if got := storedCount(t, r); got != 50 {
-		t.Errorf("got count %d, want 50", got)
-	}
-}
-
-// Requests that are counted while Redis catches up are still pending.
-func TestCountedDuringTheCatchUp(t *testing.T) {
-	r := serverKnowing(t, "", 10)
-	r.countAlone(errLost, false, takes(1, 0)...)
-	req, _ := r.nextPending()
-	r.Take(t.Context(), somebody, someDay, 0)
-	r.learn(req.key, reply{11, 1, knownEpoch}, 0)
-	if got := r.known(); got != 12 {
-		t.Errorf("got known count %d, want 12", got)
-	}
-	if req, _ = r.nextPending(); req.change != 1 {
-		t.Errorf("got %d pending, want 1", req.change)
+	for _, stored := range []int{30, 50} { // not added, and added with its reply lost
+		storeCount(t, r, stored, knownEpoch)
+		catchUp(t, r)
+		if got := storedCount(t, r); got != 50 {
+			t.Errorf("got count %d, want 50", got)
+		}
+		r.countAlone(errLost, &request{key: someKey, count: make(chan int, 1)})
 	}
 }
 
