@@ -1,12 +1,13 @@
 package rest
 
 import (
-	"bytes"
 	"embed"
-	"encoding/json"
 	"io/fs"
 	"strconv"
 	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"palmares/graph"
 )
@@ -69,13 +70,7 @@ func describe(endpoints []*endpoint, cfg Config, slugs exampleSlugs) ([]byte, er
 		}},
 		{"x-credit", cfg.Credit},
 	}
-	compact, err := encode(document)
-	if err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer
-	err = json.Indent(&out, compact, "", "  ")
-	return out.Bytes(), err
+	return json.Marshal(document, jsontext.WithIndent("  "))
 }
 
 func introduction(cfg Config) string {
@@ -134,7 +129,7 @@ func (e *endpoint) describeResponses(body object) object {
 	}
 	content := object{{"schema", body}}
 	if example, err := fs.ReadFile(examples, "examples/"+e.query+".json"); err == nil { // tests fail if it is missing
-		content.add("example", json.RawMessage(example))
+		content.add("example", jsontext.Value(example))
 	}
 	responses := object{
 		{"200", object{

@@ -1,10 +1,11 @@
 package rest
 
 import (
-	"bytes"
-	"encoding/json"
+	"cmp"
 	"slices"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"palmares/graph"
@@ -118,31 +119,11 @@ func (o object) has(name string) bool {
 	return slices.ContainsFunc(o, func(m member) bool { return m.name == name })
 }
 
-// MarshalJSON implements json.Marshaler.
-func (o object) MarshalJSON() ([]byte, error) {
-	out := []byte{'{'}
-	for i, m := range o {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		name, err := encode(m.name)
-		if err != nil {
-			return nil, err
-		}
-		value, err := encode(m.value)
-		if err != nil {
-			return nil, err
-		}
-		out = append(append(append(out, name...), ':'), value...)
+// MarshalJSONTo implements json.MarshalerTo.
+func (o object) MarshalJSONTo(out *jsontext.Encoder) error {
+	err := out.WriteToken(jsontext.BeginObject)
+	for _, m := range o {
+		err = cmp.Or(err, out.WriteToken(jsontext.String(m.name)), json.MarshalEncode(out, m.value))
 	}
-	return append(out, '}'), nil
-}
-
-// encode is json.Marshal without HTML escapes.
-func encode(value any) ([]byte, error) {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(value)
-	return bytes.TrimRight(out.Bytes(), "\n"), err
+	return cmp.Or(err, out.WriteToken(jsontext.EndObject))
 }

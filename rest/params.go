@@ -3,7 +3,6 @@ package rest
 import (
 	"net/url"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/vektah/gqlparser/v2/ast"
 
@@ -75,15 +74,4 @@ func canonicalQuery(parameters []parameter, variables map[string]any) string {
 		}
 	}
 	return strings.Join(pairs, "&")
-}
-
-func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
-
-// truncate shortens a caller's text for use in a message.
-func truncate(text string) string {
-	const maxRunes = 64
-	if runes := []rune(text); len(runes) > maxRunes {
-		return string(runes[:maxRunes]) + "…"
-	}
-	return text
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"palmares/graph"
+	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
 
@@ -142,7 +143,7 @@ func (h *Handler) find(path string) (*endpoint, string, error) {
 	segments := strings.Split(path, "/")
 	for i := range segments {
 		text, err := url.PathUnescape(segments[i])
-		if err != nil || !isText(text) {
+		if err != nil || !params.IsText(text) {
 			return nil, "", problem.New(problem.BadInput, "The path contains a NUL character or invalid UTF-8.")
 		}
 		segments[i] = text

@@ -24,8 +24,18 @@ const releaseChannel = "palmares_release"
 // Exclusive runs write in a transaction while no other Exclusive runs, in this
 // or another process; it waits for them for a while.
 func (s *Store) Exclusive(ctx context.Context, write func(*ent.Tx) error) error {
+	return s.updateLocked(ctx, importLock, write)
+}
+
+// Sequential runs write in a transaction while no other Sequential runs, in this or
+// another process: what it counts stays true until its end.
+func (s *Store) Sequential(ctx context.Context, write func(*ent.Tx) error) error {
+	return s.updateLocked(ctx, orderLock, write)
+}
+
+func (s *Store) updateLocked(ctx context.Context, lock int, write func(*ent.Tx) error) error {
 	return s.Update(ctx, func(tx *ent.Tx) error {
-		if err := s.lock(ctx, tx, importLock); err != nil {
+		if err := s.lock(ctx, tx, lock); err != nil {
 			return err
 		}
 		return write(tx)
@@ -76,17 +86,6 @@ func (s *Store) SyncSequence(ctx context.Context, tx *ent.Tx, table string) erro
 func (s *Store) Update(ctx context.Context, write func(*ent.Tx) error) error {
 	opts := &sql.TxOptions{Isolation: s.isolation(sql.LevelReadCommitted)}
 	return explain(inTx(ctx, s.Write, opts, write))
-}
-
-// Sequential runs write in a transaction while no other Sequential runs, in this or
-// another process: what it counts stays true until its end.
-func (s *Store) Sequential(ctx context.Context, write func(*ent.Tx) error) error {
-	return s.Update(ctx, func(tx *ent.Tx) error {
-		if err := s.lock(ctx, tx, orderLock); err != nil {
-			return err
-		}
-		return write(tx)
-	})
 }
 
 // WithRowLock runs write in a transaction that locks a row. On SQLite all writes are

@@ -90,7 +90,7 @@ type prepared struct {
 }
 
 func prepare(name string) prepared {
-	text := truncate(normalize(name))
+	text := Truncate(normalize(name), maxCompared)
 	return prepared{text, utf8.RuneCountInString(text), letterSet(text)}
 }
 
@@ -114,7 +114,7 @@ func Similar(wanted string, names []string, limit int) (similar []string) {
 // Similar returns the positions of at most limit names that resemble wanted,
 // best first. Case, accents and punctuation are ignored.
 func (x *Index) Similar(wanted string, limit int) []int {
-	target := prepare(truncate(wanted))
+	target := prepare(Truncate(wanted, maxCompared))
 	if target.length == 0 {
 		return nil
 	}
@@ -213,13 +213,13 @@ func letterSet(text string) (set uint64) {
 	return set
 }
 
-func truncate(s string) string {
-	n := 0
+// Truncate returns the first characters of a text.
+func Truncate(s string, characters int) string {
 	for i := range s {
-		if n == maxCompared {
+		if characters == 0 {
 			return s[:i]
 		}
-		n++
+		characters--
 	}
 	return s
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 
+	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/web/page"
 )
@@ -43,14 +44,14 @@ func readExamples() (all []Example) {
 
 // explorer is the data of the explorer's script.
 type explorer struct {
-	Query      string            `json:"query"` // to open, or ""
-	Variables  string            `json:"variables"`
-	Headers    string            `json:"headers"`
-	Base       string            `json:"base"`
-	Schema     string            `json:"schema"`
-	Workers    map[string]string `json:"workers"`
-	Examples   []Example         `json:"examples"`
-	Operations []Operation       `json:"operations"`
+	Query      string             `json:"query"` // to open, or ""
+	Variables  string             `json:"variables"`
+	Headers    string             `json:"headers"`
+	Base       string             `json:"base"`
+	Schema     string             `json:"schema"`
+	Workers    map[string]string  `json:"workers"`
+	Examples   []Example          `json:"examples"`
+	Operations []params.Operation `json:"operations"`
 }
 
 // showExplorer opens the query in the URL without running it.
@@ -95,8 +96,8 @@ func (w *Workbench) showExplorer(rw http.ResponseWriter, r *http.Request) error 
 // queryToOpen returns the query and variables from the URL, given as such or as a
 // REST path, and a note if something is wrong with them.
 func (w *Workbench) queryToOpen(r *http.Request) (query, variables, note string) {
-	params := r.URL.Query()
-	if target := params.Get("path"); target != "" {
+	url := r.URL.Query()
+	if target := url.Get("path"); target != "" {
 		query, values, err := w.Explain(target)
 		if err != nil {
 			return "", "", "This path cannot be opened in the explorer. " + problem.Of(err).Message
@@ -106,7 +107,7 @@ func (w *Workbench) queryToOpen(r *http.Request) (query, variables, note string)
 		}
 		return query, variables, ""
 	}
-	query, variables = params.Get("query"), params.Get("variables")
+	query, variables = url.Get("query"), url.Get("variables")
 	var formatted bytes.Buffer
 	switch {
 	case variables == "":

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"palmares/internal/core/cache"
+	"palmares/internal/core/params"
 	"palmares/internal/web/page"
 )
 
@@ -33,9 +34,9 @@ func (w *Workbench) showReference(rw http.ResponseWriter, r *http.Request) error
 
 // showPaths lists the paths if Scalar is not built in.
 func (w *Workbench) showPaths(rw http.ResponseWriter, r *http.Request) error {
-	return w.withSamples(rw, r, ReferencePath, func(operations []Operation) (*cache.Entry, error) {
+	return w.withSamples(rw, r, ReferencePath, func(operations []params.Operation) (*cache.Entry, error) {
 		content := w.content(ReferencePath, page.Head{}, struct {
-			Operations []Operation
+			Operations []params.Operation
 			Document   string
 		}{operations, w.Document})
 		content.Markdown = MarkdownPath
@@ -44,7 +45,7 @@ func (w *Workbench) showPaths(rw http.ResponseWriter, r *http.Request) error {
 }
 
 func (w *Workbench) showMarkdown(rw http.ResponseWriter, r *http.Request) error {
-	return w.withSamples(rw, r, MarkdownPath, func(operations []Operation) (*cache.Entry, error) {
+	return w.withSamples(rw, r, MarkdownPath, func(operations []params.Operation) (*cache.Entry, error) {
 		return cache.NewEntry(w.markdown(operations), http.Header{
 			"Content-Type": {"text/markdown; charset=utf-8"}, "Cache-Control": {referenceCaching}, "Vary": {referenceVary},
 		}), nil
@@ -53,7 +54,7 @@ func (w *Workbench) showMarkdown(rw http.ResponseWriter, r *http.Request) error 
 
 // withSamples sends a document with example requests. It is rendered once per
 // release. If the release cannot be read, the examples are from the demo catalog.
-func (w *Workbench) withSamples(rw http.ResponseWriter, r *http.Request, name string, render func([]Operation) (*cache.Entry, error)) error {
+func (w *Workbench) withSamples(rw http.ResponseWriter, r *http.Request, name string, render func([]params.Operation) (*cache.Entry, error)) error {
 	response, err := w.Cache.Get(r.Context(), cache.Key{Operation: "workbench " + name}, func(ctx context.Context) (*cache.Entry, int, error) {
 		samples, release, err := w.Samples(ctx)
 		if err != nil {
@@ -76,7 +77,7 @@ func (w *Workbench) withSamples(rw http.ResponseWriter, r *http.Request, name st
 }
 
 // markdown returns the reference as Markdown.
-func (w *Workbench) markdown(operations []Operation) []byte {
+func (w *Workbench) markdown(operations []params.Operation) []byte {
 	var text strings.Builder
 	fmt.Fprintf(&text, "# %s API reference\n\n", w.ServiceName)
 	fmt.Fprintf(&text, "All endpoints accept GET requests and return JSON. Errors have the form `{\"error\": \"…\"}`. The OpenAPI document is at %s%s. If you reuse the data, show this credit: %s\n", w.PublicURL, w.Document, w.Credit)

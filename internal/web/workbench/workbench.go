@@ -11,6 +11,7 @@ import (
 	"net/http"
 
 	"palmares/internal/core/cache"
+	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/web/page"
 )
@@ -40,9 +41,9 @@ var templates = page.MustTemplates(files, "templates", nil)
 // Config configures the workbench.
 type Config struct {
 	page.Service
-	Schema     string      // GraphQL schema
-	Document   string      // path of the OpenAPI document
-	Operations []Operation // of the REST paths
+	Schema     string             // GraphQL schema
+	Document   string             // path of the OpenAPI document
+	Operations []params.Operation // of the REST paths
 	// Samples returns example requests for the current release by REST path,
 	// and the release, or 0 for none.
 	Samples func(context.Context) (samples map[string]string, release int, err error)
@@ -52,25 +53,6 @@ type Config struct {
 	// Key returns an API key of the signed-in user, or "".
 	Key func(*http.Request) string
 	Log *slog.Logger
-}
-
-// Operation is a REST path and its GraphQL operation.
-type Operation struct {
-	Path        string      `json:"path"` // with {slug}
-	Summary     string      `json:"-"`
-	Details     string      `json:"-"`
-	Example     string      `json:"-"` // request in the demo catalog
-	Query       string      `json:"query"`
-	Parameters  []Parameter `json:"parameters"`
-	RequiresKey bool        `json:"keyed"` // requires an API key
-}
-
-// Parameter is a REST parameter and the GraphQL variable of the same name.
-type Parameter struct {
-	Name        string `json:"name"`
-	Description string `json:"-"`
-	InPath      bool   `json:"inPath"`
-	Default     any    `json:"preset"` // default value
 }
 
 // Workbench serves the pages.
