@@ -67,7 +67,7 @@ func postgresPool(url, pool string, watch Watch, silence time.Duration, size int
 		// The driver's error repeats what it does not understand.
 		return nil, &Fault{Message: messageWrongURL, Cause: err}
 	}
-	connector.Dialer(dialer{silence})
+	connector.Dialer(dialer{silence: silence})
 	return openPool(connector, pool, watch, size), nil
 }
 
@@ -109,19 +109,11 @@ func postgresURL(raw string, timeout time.Duration) (string, error) {
 	return u.String(), nil
 }
 
-// dialer opens connections on which each read fails after a time of silence.
-type dialer struct{ silence time.Duration }
-
-// Dial implements pq.Dialer.
-func (d dialer) Dial(network, address string) (net.Conn, error) {
-	return d.DialContext(context.Background(), network, address)
-}
-
-// DialTimeout implements pq.Dialer.
-func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	return d.DialContext(ctx, network, address)
+// dialer opens connections on which each read fails after a time of silence. The
+// driver calls DialContext only, but requires all methods of pq.Dialer.
+type dialer struct {
+	pq.Dialer
+	silence time.Duration
 }
 
 // DialContext implements pq.DialerContext.

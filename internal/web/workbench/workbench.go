@@ -3,12 +3,15 @@
 package workbench
 
 import (
+	"bytes"
 	"context"
 	"embed"
 	"encoding/json"
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"slices"
+	"text/template"
 
 	"palmares/internal/core/cache"
 	"palmares/internal/core/params"
@@ -36,7 +39,10 @@ var files embed.FS
 // Assets are the style of the pages without built files.
 var Assets = page.MustAssets(files, "assets")
 
-var templates = page.MustTemplates(files, "templates", nil)
+var (
+	templates = page.MustTemplates(files, "templates", nil)
+	markdown  = template.Must(template.ParseFS(files, "templates/reference.md"))
+)
 
 // Config configures the workbench.
 type Config struct {
@@ -138,5 +144,73 @@ func (w *Workbench) showApp(rw http.ResponseWriter, r *http.Request, name string
 		return err
 	}
 	w.SetSecurityHeaders(rw.Header(), appPolicy)
+	return entry.Write(rw, r)
+}
+
+// reference is the data of the reference's script.
+type reference struct {
+	Document string `json:"document"`
+}
+
+const referenceCaching, referenceVary = "no-cache", "Accept, Accept-Encoding"
+
+func (w *Workbench) showReference(rw http.ResponseWriter, r *http.Request) error {
+	switch {
+	case page.WantsMarkdown(r.Header["Accept"]):
+		return w.showMarkdown(rw, r)
+	case len(w.built) == 0:
+		return w.showPaths(rw, r)
+	}
+	head := page.Head{Wide: true, Styles: []string{w.built["reference.css"]}, Scripts: []string{w.built["jitless.js"], w.built["reference.js"]}}
+	content := w.content(ReferencePath, head, reference{w.Document})
+	content.Markdown = MarkdownPath
+	return w.showApp(rw, r, "reference", content, referenceCaching, referenceVary)
+}
+
+// showPaths lists the paths if Scalar is not built in.
+func (w *Workbench) showPaths(rw http.ResponseWriter, r *http.Request) error {
+	return w.withSamples(rw, r, ReferencePath, func(operations []params.Operation) (*cache.Entry, error) {
+		content := w.content(ReferencePath, page.Head{}, struct {
+			Operations []params.Operation
+			Document   string
+		}{operations, w.Document})
+		content.Markdown = MarkdownPath
+		return templates.Entry("paths", content, referenceCaching, referenceVary)
+	})
+}
+
+func (w *Workbench) showMarkdown(rw http.ResponseWriter, r *http.Request) error {
+	return w.withSamples(rw, r, MarkdownPath, func(operations []params.Operation) (*cache.Entry, error) {
+		data := w.Config
+		data.Operations = operations
+		var text bytes.Buffer
+		err := markdown.Execute(&text, data)
+		return cache.NewEntry(text.Bytes(), http.Header{
+			"Content-Type": {"text/markdown; charset=utf-8"}, "Cache-Control": {referenceCaching}, "Vary": {referenceVary},
+		}), err
+	})
+}
+
+// withSamples sends a document with example requests. It is rendered once per
+// release. If the release cannot be read, the examples are from the demo catalog.
+func (w *Workbench) withSamples(rw http.ResponseWriter, r *http.Request, name string, render func([]params.Operation) (*cache.Entry, error)) error {
+	response, err := w.Cache.Get(r.Context(), cache.Key{Operation: "workbench " + name}, func(ctx context.Context) (*cache.Entry, int, error) {
+		samples, release, err := w.Samples(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		operations := slices.Clone(w.Operations)
+		for i := range operations {
+			operations[i].Example = samples[operations[i].Path]
+		}
+		entry, err := render(operations)
+		return entry, release, err
+	})
+	entry := response.Entry
+	if err != nil {
+		if entry, err = render(w.Operations); err != nil {
+			return err
+		}
+	}
 	return entry.Write(rw, r)
 }
