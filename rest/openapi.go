@@ -3,7 +3,6 @@ package rest
 import (
 	"embed"
 	"io/fs"
-	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -14,6 +13,13 @@ import (
 
 //go:embed examples
 var embeddedExamples embed.FS
+
+// componentsFile holds the components that do not depend on the route table. The
+// errors in it are real messages. If-None-Match has no example, because API
+// consoles would send it.
+//
+//go:embed components.json
+var componentsFile string
 
 // examples holds an example response for each operation.
 var examples fs.FS = embeddedExamples
@@ -28,6 +34,11 @@ func Describe(cfg Config) ([]byte, error) {
 }
 
 func describe(endpoints []*endpoint, cfg Config, slugs exampleSlugs) ([]byte, error) {
+	fill := strings.NewReplacer("{{cacheControl}}", cacheControl, "{{vary}}", vary, "{{keyRequired}}", keyRequired(cfg))
+	var components map[string]jsontext.Value
+	if err := json.Unmarshal([]byte(fill.Replace(componentsFile)), &components); err != nil {
+		return nil, err
+	}
 	schemas := &schemas{model: graph.Schema()}
 	var paths object
 	var tags []object
@@ -53,20 +64,11 @@ func describe(endpoints []*endpoint, cfg Config, slugs exampleSlugs) ([]byte, er
 		{"security", []object{{}, apiKey}},
 		{"paths", paths},
 		{"components", object{
-			{"schemas", append(schemas.components, member{"Error", object{
-				{"type", "object"}, {"description", "An error."}, {"required", []string{"error"}},
-				{"properties", object{{"error", object{{"type", "string"}, {"description", "A sentence that says what is wrong."}}}}},
-			}})},
-			{"parameters", object{{"If-None-Match", object{
-				// No example: API consoles would send it.
-				{"name", "If-None-Match"}, {"in", "header"}, {"schema", text},
-				{"description", "The `ETag` of a response you already have. If it is still current, the response is 304 without a body."},
-			}}}},
-			{"headers", headerComponents},
-			{"responses", errorComponents(cfg)},
-			{"securitySchemes", object{{"apiKey", object{
-				{"type", "http"}, {"scheme", "bearer"}, {"description", "An API key, sent as `Authorization: Bearer <API_KEY>`."},
-			}}}},
+			{"schemas", append(schemas.components, member{"Error", components["Error"]})},
+			{"parameters", components["parameters"]},
+			{"headers", components["headers"]},
+			{"responses", components["responses"]},
+			{"securitySchemes", components["securitySchemes"]},
 		}},
 		{"x-credit", cfg.Credit},
 	}
@@ -143,8 +145,8 @@ func (e *endpoint) describeResponses(body object) object {
 		}},
 	}
 	for _, r := range errorResponses {
-		if r.status != 404 || e.notFound != nil {
-			responses.add(strconv.Itoa(r.status), object{{"$ref", "#/components/responses/" + r.name}})
+		if r.status != "404" || e.notFound != nil {
+			responses.add(r.status, object{{"$ref", "#/components/responses/" + r.name}})
 		}
 	}
 	return responses
@@ -177,65 +179,10 @@ func (p parameter) describe(exampleSlug string) object {
 }
 
 // errorResponses lists the errors of every path; 404 is only for paths with a
-// slug. The examples are real messages.
-var errorResponses = []struct {
-	status                            int
-	name, description, example, extra string // extra is a header
-}{
-	{400, "BadRequest", "A parameter is invalid. The error names the parameter, the value and what is allowed.",
-		`limit must be an integer from 1 to 200 (got "500").`, ""},
-	{401, "Unauthorized", "The API key is malformed, unknown or revoked, or the path requires a key and none was sent.",
-		"", "WWW-Authenticate"},
-	{404, "NotFound", "Nothing has this slug.", "No tool has the slug nobody.", ""},
-	{406, "NotAcceptable", "`Accept-Encoding` excludes every supported encoding.",
-		"Accept-Encoding allows none of the encodings that are available: identity, gzip, br and zstd.", ""},
-	{429, "TooManyRequests", "The daily quota is used up.", "The daily quota of 100 requests is used up. It resets at 2026-11-16T00:00:00Z.", "Retry-After"},
-	{500, "InternalError", "An error on our side. Please include `X-Request-Id` when you report it.", "Something went wrong on our side.", ""},
-	{503, "Unavailable", "The catalog is temporarily unavailable.", "The catalog cannot be read at the moment.", "Retry-After"},
-}
-
-func errorComponents(cfg Config) object {
-	var components object
-	for _, r := range errorResponses {
-		if r.status == 401 {
-			r.example = keyRequired(cfg)
-		}
-		headers := []string{"Access-Control-Allow-Origin", "X-Request-Id"}
-		if r.extra != "" {
-			headers = append(headers, r.extra)
-		}
-		components.add(r.name, object{
-			{"description", r.description},
-			{"headers", headerRefs(headers)},
-			{"content", object{{"application/json", object{
-				{"schema", object{{"$ref", "#/components/schemas/Error"}}},
-				{"example", object{{"error", r.example}}},
-			}}}},
-		})
-	}
-	return components
-}
-
-var text = object{{"type", "string"}}
-
-var headerComponents = object{
-	header("X-Total-Count", "Number of items in the list across all pages.", object{{"type", "integer"}, {"minimum", 0}}, 48),
-	header("Link", "URLs of the `first`, `prev`, `next` and `last` page (RFC 8288).", text, `<https://palmares.example/api/v1/tools?page=2>; rel="next"`),
-	header("X-Service-Updated-At", "Date of the feed that the response comes from.", object{{"type", "string"}, {"format", "date"}}, "2026-11-10"),
-	header("Cache-Control", "How long shared caches may store the response.", text, cacheControl),
-	header("ETag", "Identifies the content of the response. Send it back in `If-None-Match`.", text, `"BC_Ut5yv4lIkZdDJ110D"`),
-	header("Vary", "Request headers that the response depends on.", text, vary),
-	header("Access-Control-Allow-Origin", "Pages of every origin may read the response.", text, "*"),
-	header("X-Request-Id", "Identifies the request in our logs.", text, "K3T7Q2QJ6LPYW4BSMWJ5XZ7F2A"),
-	header("X-RateLimit-Tier", "Tier of the API key; only on requests with a key.", object{{"type", "string"}, {"enum", []string{"free", "pro"}}}, "free"),
-	header("X-RateLimit-Remaining", "Requests left today; only with a key that has a quota.", object{{"type", "integer"}, {"minimum", 0}}, 999),
-	header("X-RateLimit-Reset", "When the quota resets, at midnight UTC; only with a key that has a quota.", object{{"type", "string"}, {"format", "date-time"}}, "2026-11-16T00:00:00Z"),
-	header("Retry-After", "Seconds to wait before retrying.", object{{"type", "integer"}, {"minimum", 0}}, 5),
-	header("WWW-Authenticate", "The authentication scheme to use.", text, "Bearer"),
-}
-
-func header(name, description string, schema object, example any) member {
-	return member{name, object{{"description", description}, {"schema", schema}, {"example", example}}}
+// slug.
+var errorResponses = []struct{ status, name string }{
+	{"400", "BadRequest"}, {"401", "Unauthorized"}, {"404", "NotFound"}, {"406", "NotAcceptable"},
+	{"429", "TooManyRequests"}, {"500", "InternalError"}, {"503", "Unavailable"},
 }
 
 func headerRefs(names []string) object {
