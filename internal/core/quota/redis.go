@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -30,12 +31,15 @@ const (
 
 // Redis counts for several servers. While it responds, all of them together
 // grant exactly the limit. While it does not, each server counts alone from the
-// last count that it knows, so a caller may get the limit from each of them.
-// When Redis is back, one rule applies: a count is raised to the highest that
-// any server knows. That is exact for one server.
+// last count that it knows, so several may together grant more. When Redis is
+// back, one rule applies to each count that a server changed meanwhile: it is
+// raised to what the server knew, and what the server counted alone is added.
+// That is exact for one server. With several, requests that were in flight when
+// Redis stopped responding may be missing, and refunds that other servers gave
+// meanwhile may be lost.
 type Redis struct {
 	client  *redis.Client
-	local   *Counter // the last known counts
+	local   *Counter // the last known counts, and what was counted since
 	log     *slog.Logger
 	timeout time.Duration
 	queue   chan *request
@@ -43,7 +47,9 @@ type Redis struct {
 
 	mu          sync.Mutex
 	unavailable bool
-	alone       map[key]bool // what was counted while Redis was unavailable
+	// alone is what was counted while Redis was unavailable. Requests that Redis
+	// may have counted only add the key.
+	alone map[key]int
 
 	Fallbacks atomic.Int64 // requests that were decided without Redis
 }
@@ -51,26 +57,27 @@ type Redis struct {
 // request is a change of a count.
 type request struct {
 	key
-	change int       // 1, -1 for a refund, or 0 to raise the count in Redis
+	change int       // 1, -1 for a refund, or 0 to let Redis catch up
 	limit  int       // of the count; 0 for unlimited
 	due    time.Time // when it is counted without Redis
 	count  chan int  // receives the count with the change, even if the limit prevented that
 }
 
-// countScript changes a count unless the limit is reached. It returns the count,
-// the change and the epoch.
+// countScript adds what the server counted alone, and changes a count unless the
+// limit is reached. It returns the count, the change and the epoch.
 //
 // Redis stores a count as "count:epoch", where the epoch is a random number drawn
-// when the count starts. If the server knows another epoch, Redis lost the count
-// or the server counted alone, so the higher count is right. With the same epoch,
-// a lower count in Redis is right, because other servers refunded requests.
+// when the count starts. With another epoch than the server knows, Redis lost the
+// count and started again, so it is raised to what the server knows. A missing
+// count starts from there.
 var countScript = redis.NewScript(`
-local known, knownEpoch, newEpoch, change, limit, retention = unpack(ARGV)
+local known, knownEpoch, newEpoch, alone, change, limit, retention = unpack(ARGV)
 local count, epoch = string.match(redis.call('GET', KEYS[1]) or known .. ':' .. newEpoch, '^(%d+):?(%d*)$')
 count = tonumber(count)
 if knownEpoch ~= '0' and knownEpoch ~= epoch then
 	count = math.max(count, tonumber(known))
 end
+count = math.max(0, count + tonumber(alone))
 if tonumber(limit) > 0 and count >= tonumber(limit) then
 	change = 0
 end
@@ -78,8 +85,8 @@ change = math.max(tonumber(change), -count)
 redis.call('SET', KEYS[1], count + change .. ':' .. epoch, 'EX', retention)
 return {count + change, change, tonumber(epoch) or 0}`)
 
-// aloneEpoch differs from every epoch in Redis.
-const aloneEpoch = -1
+// otherEpoch differs from every epoch in Redis.
+const otherEpoch = -1
 
 func redisKey(k key) string { return fmt.Sprintf("palmares:quota:%s:%x", k.day, uint64(k.subject)) }
 
@@ -101,7 +108,7 @@ func NewRedis(url string, local *Counter, log *slog.Logger) (*Redis, error) {
 }
 
 func newRedis(local *Counter, log *slog.Logger) *Redis {
-	return &Redis{local: local, log: log, timeout: redisTimeout, alone: map[key]bool{}, queue: make(chan *request, queueLength)}
+	return &Redis{local: local, log: log, timeout: redisTimeout, alone: map[key]int{}, queue: make(chan *request, queueLength)}
 }
 
 // CheckRedis returns an error if a URL cannot be that of a Redis.
@@ -150,15 +157,16 @@ func (r *Redis) GiveBack(_ context.Context, s Subject, d Day) {
 
 func (r *Redis) count(req *request) int {
 	req.due, req.count = time.Now().Add(r.timeout), make(chan int, 1)
-	if !r.countAlone(nil, req) {
+	if !r.countAlone(nil, false, req) {
 		r.queue <- req
 	}
 	return <-req.count
 }
 
 // countAlone counts requests without Redis, and reports whether it did. Without
-// a cause, it does so only if Redis is unavailable already.
-func (r *Redis) countAlone(cause error, batch ...*request) bool {
+// a cause, it does so only if Redis is unavailable already. Sent is false if
+// Redis certainly never counts them.
+func (r *Redis) countAlone(cause error, sent bool, batch ...*request) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.unavailable {
@@ -170,9 +178,12 @@ func (r *Redis) countAlone(cause error, batch ...*request) bool {
 	}
 	for _, req := range batch {
 		count, changed := r.local.add(req.key, req.change, req.limit)
-		if changed != 0 || req.change == 0 {
-			r.local.update(req.key, func(t tally) (tally, int) { return tally{t.count, aloneEpoch}, 0 })
-			r.alone[req.key] = true
+		switch {
+		case sent:
+			r.local.update(req.key, func(t tally) (tally, int) { return tally{t.count, otherEpoch}, 0 })
+			r.alone[req.key] += 0
+		case changed != 0:
+			r.alone[req.key] += changed
 		}
 		if req.change > 0 {
 			r.Fallbacks.Add(1)
@@ -200,7 +211,7 @@ func (r *Redis) sendQueued(ctx context.Context) {
 		if time.Now().After(batch[0].due) {
 			cause = errors.New("too many requests are waiting")
 		}
-		if !r.countAlone(cause, batch...) {
+		if !r.countAlone(cause, false, batch...) {
 			r.send(batch)
 		}
 	}
@@ -212,9 +223,9 @@ func (r *Redis) send(batch []*request) {
 	results := make([]*redis.Cmd, len(batch))
 	_, _ = r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each result has its error
 		for i, req := range batch {
-			known := r.local.get(req.key)
-			results[i] = countScript.Eval(ctx, pipe, []string{redisKey(req.key)},
-				known.count, known.epoch, 1+rand.Int32N(1<<31-1), req.change, req.limit, int(retention/time.Second))
+			known, alone := r.local.get(req.key), r.takeAlone(req.key)
+			results[i] = countScript.Eval(ctx, pipe, []string{redisKey(req.key)}, max(0, int(known.count)-alone), known.epoch,
+				1+rand.Int32N(1<<31-1), alone, req.change, req.limit, int(retention/time.Second))
 		}
 		return nil
 	})
@@ -227,7 +238,7 @@ func (r *Redis) decide(batch []*request, results []*redis.Cmd) {
 	for i, req := range batch {
 		reply, err := results[i].Int64Slice()
 		if err != nil {
-			r.countAlone(err, batch[i:]...)
+			r.countAlone(err, true, batch[i:]...)
 			return
 		}
 		count, change, epoch := int(reply[0]), int(reply[1]), int32(reply[2]) // see countScript
@@ -236,8 +247,18 @@ func (r *Redis) decide(batch []*request, results []*redis.Cmd) {
 	}
 }
 
-// probe lets Redis catch up if it responds again: requests without a change
-// raise its counts to what this server counted alone.
+// takeAlone returns what was counted alone. The request that takes it to Redis
+// does so once: without a reply, Redis may have added it.
+func (r *Redis) takeAlone(k key) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.alone[k]
+	delete(r.alone, k)
+	return n
+}
+
+// probe lets Redis catch up if it responds again, by a request for each count
+// that was changed without it.
 func (r *Redis) probe() {
 	ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
 	defer cancel()
@@ -245,11 +266,11 @@ func (r *Redis) probe() {
 		return
 	}
 	r.mu.Lock()
-	alone := r.alone
-	r.alone, r.unavailable = map[key]bool{}, false
+	changed := slices.Collect(maps.Keys(r.alone))
+	r.unavailable = false
 	r.mu.Unlock()
 	r.log.Info("redis available, counting quotas together")
-	for k := range alone {
+	for _, k := range changed {
 		r.count(&request{key: k})
 	}
 }

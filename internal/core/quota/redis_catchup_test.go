@@ -152,16 +152,16 @@ func TestCatchUp(t *testing.T) {
 		"in flight, not counted":      {5, 0, 0, stored{30, 7}, 35},
 		"granted alone":               {0, 20, 0, stored{30, 7}, 50},
 		"both":                        {5, 20, 0, stored{35, 7}, 55},
-		"others counted more":         {5, 20, 0, stored{75, 7}, 75},
+		"others counted, too":         {5, 20, 0, stored{75, 7}, 95},
 		"refunded":                    {0, 20, 3, stored{30, 7}, 47},
-		"more refunded than granted":  {0, 0, 3, stored{30, 7}, 30},
+		"more refunded than granted":  {0, 0, 3, stored{30, 7}, 27},
 		"Redis is empty":              {5, 20, 0, stored{}, 55},
-		"Redis is empty but for more": {0, 20, 0, stored{50, 8}, 50},
+		"Redis is empty but for more": {0, 20, 0, stored{50, 8}, 70},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := serverKnowing(t, url, 30)
 			storeCount(t, r, c.redis.count, c.redis.epoch)
-			r.countAlone(errLost, takes(c.inFlight, 0)...)
+			r.countAlone(errLost, true, takes(c.inFlight, 0)...)
 			for range c.alone {
 				r.Take(t.Context(), somebody, someDay, 0)
 			}
@@ -186,40 +186,51 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
-// Requests that are counted before Redis has caught up start from what the server
-// counted alone.
-func TestCountedBeforeTheCatchUp(t *testing.T) {
+// A request that was never sent is added to Redis, even if other servers counted
+// more meanwhile.
+func TestUnsentRequests(t *testing.T) {
 	r := serverKnowing(t, testkit.StartRedis(t).URL, 30)
-	storeCount(t, r, 30, knownEpoch)
-	r.countAlone(errLost, takes(21, 50)...) // the last is rejected
-	r.unavailable = false
-	if got := r.Take(t.Context(), somebody, someDay, 0); got != 51 {
-		t.Errorf("got count %d, want 51", got)
-	}
-	r.unavailable = true
+	storeCount(t, r, 80, knownEpoch)
+	r.countAlone(errLost, false, takes(2, 31)...) // the second is rejected
 	catchUp(t, r)
-	if got := storedCount(t, r); got != 51 {
-		t.Errorf("got count %d in Redis, want 51", got)
+	if got := storedCount(t, r); got != 81 {
+		t.Errorf("got count %d, want 81", got)
 	}
 }
 
-// A catch-up that fails is repeated, and adds nothing twice.
+// What Redis may have added is not added again.
 func TestCatchUpFails(t *testing.T) {
 	r := serverKnowing(t, testkit.StartRedis(t).URL, 30)
-	r.countAlone(errLost, takes(20, 0)...)
+	r.countAlone(errLost, false, takes(20, 0)...)
 	if err := r.client.LPush(t.Context(), redisKey(someKey), "not a count").Err(); err != nil {
 		t.Fatal(err)
 	}
 	if r.probe(); !r.Unavailable() {
 		t.Error("got an available Redis, want it unavailable")
 	}
-	for _, stored := range []int{30, 50} { // not added, and added with its reply lost
-		storeCount(t, r, stored, knownEpoch)
-		catchUp(t, r)
-		if got := storedCount(t, r); got != 50 {
-			t.Errorf("got count %d, want 50", got)
+	storeCount(t, r, 50, knownEpoch) // it was added, and the reply was lost
+	catchUp(t, r)
+	if got := storedCount(t, r); got != 50 {
+		t.Errorf("got count %d, want 50", got)
+	}
+}
+
+// Requests that are sent before Redis has caught up take along what the server
+// counted alone.
+func TestCountedBeforeTheCatchUp(t *testing.T) {
+	r := serverKnowing(t, testkit.StartRedis(t).URL, 30)
+	storeCount(t, r, 80, knownEpoch)
+	r.countAlone(errLost, false, takes(20, 0)...)
+	r.unavailable = false
+	for _, want := range []int{101, 101} { // both are rejected
+		if got := r.Take(t.Context(), somebody, someDay, 100); got != want {
+			t.Errorf("got count %d, want %d", got, want)
 		}
-		r.countAlone(errLost, &request{key: someKey, count: make(chan int, 1)})
+	}
+	r.unavailable = true
+	catchUp(t, r)
+	if got := storedCount(t, r); got != 100 || len(r.alone) != 0 {
+		t.Errorf("got count %d in Redis and %v to be added, want 100 and none", got, r.alone)
 	}
 }
 
