@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -52,7 +53,7 @@ func (rt *route) parse(r *http.Request) (*request, error) {
 	}
 	for name, value := range variables {
 		text, _ := value.(string)
-		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || utf8.RuneCountInString(text) > maxText {
+		if !params.IsText(text) || utf8.RuneCountInString(text) > maxText {
 			return nil, problem.New(problem.BadInput, "%s must be text of at most %d characters.", name, maxText)
 		}
 	}
@@ -62,7 +63,7 @@ func (rt *route) parse(r *http.Request) (*request, error) {
 const relevance = "relevance"
 
 // defaultSort returns the order of a list of tools without sort.
-func defaultSort(variables map[string]any) any {
+func defaultSort(variables map[string]any) string {
 	if variables["q"] != nil {
 		return relevance
 	}
@@ -71,10 +72,7 @@ func defaultSort(variables map[string]any) any {
 
 // Sort returns the order of a list of tools.
 func (r *request) Sort() string {
-	if sort := r.Param("sort"); sort != "" {
-		return sort
-	}
-	return defaultSort(r.variables).(string)
+	return cmp.Or(r.Param("sort"), defaultSort(r.variables))
 }
 
 func (r *request) slug() string {
