@@ -260,9 +260,12 @@ func (r *Redis) takeAlone(k key) int {
 // probe lets Redis catch up if it responds again, by a request for each count
 // that was changed without it.
 func (r *Redis) probe() {
+	if !r.Unavailable() {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
 	defer cancel()
-	if !r.Unavailable() || r.client.Ping(ctx).Err() != nil {
+	if r.client.Ping(ctx).Err() != nil {
 		return
 	}
 	r.mu.Lock()
