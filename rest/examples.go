@@ -1,15 +1,16 @@
 package rest
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
 	"net/url"
+	"slices"
 	"strings"
 
 	"palmares/auth"
 	"palmares/graph"
+	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
 
@@ -70,52 +71,33 @@ func (h *Handler) findExamples(ctx context.Context) (exampleSlugs, *graph.Result
 		return nil, nil, err
 	}
 	slugs := maps.Clone(demoSlugs)
-	var priced, embedded string
-	for i, tool := range found.Tools.Items {
-		if i == 0 {
-			slugs[anyTool], slugs[toolWithPriceHistory], slugs[toolWithEmbeddings] = tool.Slug, tool.Slug, tool.Slug
-		}
-		if len(tool.PriceHistory) > 0 {
-			priced = cmp.Or(priced, tool.Slug)
-		}
-		if tool.Embeddings != nil {
-			embedded = cmp.Or(embedded, tool.Slug)
+	if tools := found.Tools.Items; len(tools) > 0 {
+		slugs[anyTool], slugs[toolWithPriceHistory], slugs[toolWithEmbeddings] = tools[0].Slug, tools[0].Slug, tools[0].Slug
+		for _, tool := range slices.Backward(tools) { // the best tool comes first
+			if len(tool.PriceHistory) > 0 {
+				slugs[toolWithPriceHistory] = tool.Slug
+			}
+			if tool.Embeddings != nil {
+				slugs[toolWithEmbeddings] = tool.Slug
+			}
 		}
 	}
-	slugs[toolWithPriceHistory] = cmp.Or(priced, slugs[toolWithPriceHistory])
-	slugs[toolWithEmbeddings] = cmp.Or(embedded, slugs[toolWithEmbeddings])
 	if len(found.Comparisons.Items) > 0 {
 		slugs[anyComparison] = found.Comparisons.Items[0].Slug
 	}
 	return slugs, result, nil
 }
 
-// Operation describes a REST path and the GraphQL operation that it runs.
-type Operation struct {
-	Path        string // may contain {slug}
-	Summary     string
-	Details     string
-	Example     string // a path in the demo catalog; Samples returns those of the current one
-	Query       string
-	Parameters  []Parameter
-	RequiresKey bool // requires an API key
-}
-
-// Parameter describes a parameter and the variable of the same name.
-type Parameter struct {
-	Name        string
-	Description string
-	InPath      bool
-	Default     any // the default; nil if there is none
-}
-
 // Operations returns all paths, in the order of the route table.
-func (h *Handler) Operations() []Operation {
-	var operations []Operation
+func (h *Handler) Operations() []params.Operation {
+	var operations []params.Operation
 	for _, e := range h.paths {
-		o := Operation{Path: e.path, Summary: e.summary, Details: e.details, Example: e.examplePath(demoSlugs), Query: e.operation.Text, RequiresKey: e.requiresKey}
+		o := params.Operation{
+			Path: e.path, Summary: e.summary, Details: e.details, Example: e.examplePath(demoSlugs), Query: e.operation.Text,
+			Parameters: []params.Parameter{}, RequiresKey: e.requiresKey,
+		}
 		for _, p := range e.parameters {
-			o.Parameters = append(o.Parameters, Parameter{Name: p.name, Description: p.description, InPath: p.inPath, Default: p.Default})
+			o.Parameters = append(o.Parameters, params.Parameter{Name: p.name, Description: p.description, InPath: p.inPath, Default: p.Default})
 		}
 		operations = append(operations, o)
 	}
@@ -127,7 +109,7 @@ func (h *Handler) Operations() []Operation {
 func (h *Handler) Explain(target string) (query string, variables map[string]any, err error) {
 	u, err := url.Parse(target)
 	if err != nil {
-		return "", nil, problem.New(problem.BadInput, "%q is not a valid path.", truncate(target))
+		return "", nil, problem.New(problem.BadInput, "%q is not a valid path.", params.Truncate(target))
 	}
 	req, err := h.parse(u)
 	switch {

@@ -15,6 +15,7 @@ import (
 	"palmares/auth"
 	"palmares/graph"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 )
 
@@ -89,7 +90,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		return problem.New(problem.WrongMethod, "The method %s is not allowed; use GET or HEAD.", truncate(r.Method))
+		return problem.New(problem.WrongMethod, "The method %s is not allowed; use GET or HEAD.", params.Truncate(r.Method))
 	}
 	if req.err != nil {
 		return req.err
@@ -154,7 +155,7 @@ func (h *Handler) parse(u *url.URL) (*request, error) {
 // release it belongs to.
 func (h *Handler) respond(ctx context.Context, e *endpoint, variables map[string]any) (*cache.Entry, int, error) {
 	if slug, ok := variables["slug"].(string); ok && len(slug) > maxSlugLength {
-		return nil, 0, problem.New(problem.NotFound, "%s", e.notFound(truncate(slug), slugStatus{}))
+		return nil, 0, problem.New(problem.NotFound, "%s", e.notFound(params.Truncate(slug), slugStatus{}))
 	}
 	result := h.executor.Execute(ctx, graph.Request{Operation: e.operation, Variables: variables})
 	if p := result.Problem(); p != nil {
@@ -275,27 +276,22 @@ func (h *Handler) respondNotFound(ctx context.Context, e *endpoint, variables ma
 	if result.Release != release {
 		return h.respond(ctx, e, variables)
 	}
-	return nil, release, problem.New(problem.NotFound, "%s", e.notFound(truncate(slug), slugStatus{
+	return nil, release, problem.New(problem.NotFound, "%s", e.notFound(params.Truncate(slug), slugStatus{
 		active:  !bytes.Contains(result.Data, []byte(`"tool":null`)),
 		retired: !bytes.Contains(result.Data, []byte(`"retired":null`)),
 	}))
 }
 
 // serveDocument serves the OpenAPI document with examples from the current
-// catalog, or from the demo catalog if there is none or it cannot be read.
+// catalog, or from the demo catalog if that cannot be read.
 func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request) error {
 	response, err := h.cache.Get(r.Context(), cache.Key{Operation: "openapi"}, func(ctx context.Context) (*cache.Entry, int, error) {
 		slugs, result, err := h.findExamples(ctx)
 		if err != nil {
 			return nil, 0, err
 		}
-		document := h.demoDocument
-		if result.Release != 0 {
-			if document, err = describe(h.paths, h.cfg, slugs); err != nil {
-				return nil, 0, err
-			}
-		}
-		return cache.NewEntry(document, responseHeader(result.UpdatedAt)), result.Release, nil
+		document, err := describe(h.paths, h.cfg, slugs)
+		return cache.NewEntry(document, responseHeader(result.UpdatedAt)), result.Release, err
 	})
 	if err != nil {
 		return cache.NewEntry(h.demoDocument, responseHeader("")).Write(w, r)

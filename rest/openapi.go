@@ -1,18 +1,28 @@
 package rest
 
 import (
-	"bytes"
+	"cmp"
 	"embed"
-	"encoding/json"
 	"io/fs"
-	"strconv"
+	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/vektah/gqlparser/v2/ast"
 
 	"palmares/graph"
 )
 
 //go:embed examples
 var embeddedExamples embed.FS
+
+// componentsFile holds the components that do not depend on the route table. The
+// errors in it are real messages. If-None-Match has no example, because API
+// consoles would send it.
+//
+//go:embed components.json
+var componentsFile string
 
 // examples holds an example response for each operation.
 var examples fs.FS = embeddedExamples
@@ -27,6 +37,11 @@ func Describe(cfg Config) ([]byte, error) {
 }
 
 func describe(endpoints []*endpoint, cfg Config, slugs exampleSlugs) ([]byte, error) {
+	fill := strings.NewReplacer("{{cacheControl}}", cacheControl, "{{vary}}", vary, "{{keyRequired}}", keyRequired(cfg))
+	var components map[string]jsontext.Value
+	if err := json.Unmarshal([]byte(fill.Replace(componentsFile)), &components); err != nil {
+		return nil, err
+	}
 	schemas := &schemas{model: graph.Schema()}
 	var paths object
 	var tags []object
@@ -52,30 +67,15 @@ func describe(endpoints []*endpoint, cfg Config, slugs exampleSlugs) ([]byte, er
 		{"security", []object{{}, apiKey}},
 		{"paths", paths},
 		{"components", object{
-			{"schemas", append(schemas.components, member{"Error", object{
-				{"type", "object"}, {"description", "An error."}, {"required", []string{"error"}},
-				{"properties", object{{"error", object{{"type", "string"}, {"description", "A sentence that says what is wrong."}}}}},
-			}})},
-			{"parameters", object{{"If-None-Match", object{
-				// No example: API consoles would send it.
-				{"name", "If-None-Match"}, {"in", "header"}, {"schema", text},
-				{"description", "The `ETag` of a response you already have. If it is still current, the response is 304 without a body."},
-			}}}},
-			{"headers", headerComponents},
-			{"responses", errorComponents(cfg)},
-			{"securitySchemes", object{{"apiKey", object{
-				{"type", "http"}, {"scheme", "bearer"}, {"description", "An API key, sent as `Authorization: Bearer <API_KEY>`."},
-			}}}},
+			{"schemas", append(schemas.components, member{"Error", components["Error"]})},
+			{"parameters", components["parameters"]},
+			{"headers", components["headers"]},
+			{"responses", components["responses"]},
+			{"securitySchemes", components["securitySchemes"]},
 		}},
 		{"x-credit", cfg.Credit},
 	}
-	compact, err := encode(document)
-	if err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer
-	err = json.Indent(&out, compact, "", "  ")
-	return out.Bytes(), err
+	return json.Marshal(document, jsontext.WithIndent("  "))
 }
 
 func introduction(cfg Config) string {
@@ -134,7 +134,7 @@ func (e *endpoint) describeResponses(body object) object {
 	}
 	content := object{{"schema", body}}
 	if example, err := fs.ReadFile(examples, "examples/"+e.query+".json"); err == nil { // tests fail if it is missing
-		content.add("example", json.RawMessage(example))
+		content.add("example", jsontext.Value(example))
 	}
 	responses := object{
 		{"200", object{
@@ -148,8 +148,8 @@ func (e *endpoint) describeResponses(body object) object {
 		}},
 	}
 	for _, r := range errorResponses {
-		if r.status != 404 || e.notFound != nil {
-			responses.add(strconv.Itoa(r.status), object{{"$ref", "#/components/responses/" + r.name}})
+		if r.status != "404" || e.notFound != nil {
+			responses.add(r.status, object{{"$ref", "#/components/responses/" + r.name}})
 		}
 	}
 	return responses
@@ -182,65 +182,10 @@ func (p parameter) describe(exampleSlug string) object {
 }
 
 // errorResponses lists the errors of every path; 404 is only for paths with a
-// slug. The examples are real messages.
-var errorResponses = []struct {
-	status                            int
-	name, description, example, extra string // extra is a header
-}{
-	{400, "BadRequest", "A parameter is invalid. The error names the parameter, the value and what is allowed.",
-		`limit must be an integer from 1 to 200 (got "500").`, ""},
-	{401, "Unauthorized", "The API key is malformed, unknown or revoked, or the path requires a key and none was sent.",
-		"", "WWW-Authenticate"},
-	{404, "NotFound", "Nothing has this slug.", "No tool has the slug nobody.", ""},
-	{406, "NotAcceptable", "`Accept-Encoding` excludes every supported encoding.",
-		"Accept-Encoding allows none of the encodings that are available: identity, gzip, br and zstd.", ""},
-	{429, "TooManyRequests", "The daily quota is used up.", "The daily quota of 100 requests is used up. It resets at 2026-11-16T00:00:00Z.", "Retry-After"},
-	{500, "InternalError", "An error on our side. Please include `X-Request-Id` when you report it.", "Something went wrong on our side.", ""},
-	{503, "Unavailable", "The catalog is temporarily unavailable.", "The catalog cannot be read at the moment.", "Retry-After"},
-}
-
-func errorComponents(cfg Config) object {
-	var components object
-	for _, r := range errorResponses {
-		if r.status == 401 {
-			r.example = keyRequired(cfg)
-		}
-		headers := []string{"Access-Control-Allow-Origin", "X-Request-Id"}
-		if r.extra != "" {
-			headers = append(headers, r.extra)
-		}
-		components.add(r.name, object{
-			{"description", r.description},
-			{"headers", headerRefs(headers)},
-			{"content", object{{"application/json", object{
-				{"schema", object{{"$ref", "#/components/schemas/Error"}}},
-				{"example", object{{"error", r.example}}},
-			}}}},
-		})
-	}
-	return components
-}
-
-var text = object{{"type", "string"}}
-
-var headerComponents = object{
-	header("X-Total-Count", "Number of items in the list across all pages.", object{{"type", "integer"}, {"minimum", 0}}, 48),
-	header("Link", "URLs of the `first`, `prev`, `next` and `last` page (RFC 8288).", text, `<https://palmares.example/api/v1/tools?page=2>; rel="next"`),
-	header("X-Service-Updated-At", "Date of the feed that the response comes from.", object{{"type", "string"}, {"format", "date"}}, "2026-11-10"),
-	header("Cache-Control", "How long shared caches may store the response.", text, cacheControl),
-	header("ETag", "Identifies the content of the response. Send it back in `If-None-Match`.", text, `"BC_Ut5yv4lIkZdDJ110D"`),
-	header("Vary", "Request headers that the response depends on.", text, vary),
-	header("Access-Control-Allow-Origin", "Pages of every origin may read the response.", text, "*"),
-	header("X-Request-Id", "Identifies the request in our logs.", text, "K3T7Q2QJ6LPYW4BSMWJ5XZ7F2A"),
-	header("X-RateLimit-Tier", "Tier of the API key; only on requests with a key.", object{{"type", "string"}, {"enum", []string{"free", "pro"}}}, "free"),
-	header("X-RateLimit-Remaining", "Requests left today; only with a key that has a quota.", object{{"type", "integer"}, {"minimum", 0}}, 999),
-	header("X-RateLimit-Reset", "When the quota resets, at midnight UTC; only with a key that has a quota.", object{{"type", "string"}, {"format", "date-time"}}, "2026-11-16T00:00:00Z"),
-	header("Retry-After", "Seconds to wait before retrying.", object{{"type", "integer"}, {"minimum", 0}}, 5),
-	header("WWW-Authenticate", "The authentication scheme to use.", text, "Bearer"),
-}
-
-func header(name, description string, schema object, example any) member {
-	return member{name, object{{"description", description}, {"schema", schema}, {"example", example}}}
+// slug.
+var errorResponses = []struct{ status, name string }{
+	{"400", "BadRequest"}, {"401", "Unauthorized"}, {"404", "NotFound"}, {"406", "NotAcceptable"},
+	{"429", "TooManyRequests"}, {"500", "InternalError"}, {"503", "Unavailable"},
 }
 
 func headerRefs(names []string) object {
@@ -249,4 +194,121 @@ func headerRefs(names []string) object {
 		refs.add(name, object{{"$ref", "#/components/headers/" + name}})
 	}
 	return refs
+}
+
+// schemas derives JSON schemas from the selections of operations. Every
+// fragment becomes a component of the same name.
+type schemas struct {
+	components object
+	model      *ast.Schema
+}
+
+// body returns the schema of an operation's response.
+func (s *schemas) body(operation *graph.Operation) object {
+	root := operation.Definition().SelectionSet
+	if first := root[0].(*ast.Field); first.Alias == "body" {
+		return s.field(first)
+	}
+	return s.object("Query", root)
+}
+
+// field returns the schema of a field, with a description unless it is a
+// reference: OpenAPI 3.0 allows nothing beside a $ref.
+func (s *schemas) field(f *ast.Field) object {
+	schema := s.value(f.Definition.Type, f)
+	if schema.has("$ref") {
+		return schema
+	}
+	if !f.Definition.Type.NonNull && f.SelectionSet == nil {
+		schema.add("nullable", true)
+	}
+	if !schema.has("description") {
+		schema.add("description", f.Definition.Description)
+	}
+	return schema
+}
+
+func (s *schemas) value(t *ast.Type, f *ast.Field) object {
+	if t.Elem != nil {
+		return object{{"type", "array"}, {"items", s.value(t.Elem, f)}}
+	}
+	if f.SelectionSet != nil {
+		return s.object(t.NamedType, f.SelectionSet)
+	}
+	if spelled := f.Definition.Directives.ForName("spelled"); spelled != nil {
+		values, _ := spelled.ArgumentMap(nil)["as"].([]any)
+		return object{{"type", "string"}, {"enum", values}}
+	}
+	switch t.NamedType {
+	case "Int":
+		return object{{"type", "integer"}}
+	case "Float":
+		return object{{"type", "number"}}
+	case "Boolean":
+		return object{{"type", "boolean"}}
+	case "Date":
+		return object{{"type", "string"}, {"format", "date"}}
+	case "URL":
+		return object{{"type", "string"}, {"format", "uri"}}
+	}
+	schema := object{{"type", "string"}}
+	if definition := s.model.Types[t.NamedType]; definition.Kind == ast.Enum {
+		var values []string
+		var descriptions object
+		for _, value := range definition.EnumValues {
+			values = append(values, value.Name)
+			descriptions.add(value.Name, value.Description)
+		}
+		schema.add("enum", values)
+		schema.add("x-enum-descriptions", descriptions)
+	}
+	return schema
+}
+
+// object returns the schema of a selection, or a reference if it is a single
+// fragment.
+func (s *schemas) object(typeName string, set ast.SelectionSet) object {
+	if spread, ok := set[0].(*ast.FragmentSpread); ok && len(set) == 1 {
+		if fragment := spread.Definition; !s.components.has(fragment.Name) {
+			i := len(s.components)
+			s.components.add(fragment.Name, nil) // reserves its place before the fragments in it
+			s.components[i].value = s.object(fragment.TypeCondition, fragment.SelectionSet)
+		}
+		return object{{"$ref", "#/components/schemas/" + spread.Name}}
+	}
+	var required []string
+	var properties object
+	for _, selection := range set {
+		f := selection.(*ast.Field) // our operations have no other kinds
+		required = append(required, f.Alias)
+		properties.add(f.Alias, s.field(f))
+	}
+	return object{
+		{"type", "object"}, {"description", s.model.Types[typeName].Description},
+		{"required", required}, {"properties", properties},
+	}
+}
+
+// object is a JSON object that keeps its members in order, so that readers
+// find fields in the order of the API.
+type object []member
+
+type member struct {
+	name  string
+	value any
+}
+
+func (o *object) add(name string, value any) { *o = append(*o, member{name, value}) }
+
+func (o object) has(name string) bool {
+	return slices.ContainsFunc(o, func(m member) bool { return m.name == name })
+}
+
+// MarshalJSONTo implements json.MarshalerTo.
+func (o object) MarshalJSONTo(out *jsontext.Encoder) error {
+	err := out.WriteToken(jsontext.BeginObject)
+	for _, m := range o {
+		err = cmp.Or(err, out.WriteToken(jsontext.String(m.name)), json.MarshalEncode(out, m.value))
+	}
+	return cmp.Or(err, out.WriteToken(jsontext.EndObject))
 }

@@ -92,7 +92,7 @@ func (p *program) routes() (*routes, error) {
 	}
 	workbench.New(workbench.Config{
 		Service: service, Schema: schemaText(), Document: rest.DocumentPath,
-		Operations: workbenchOperations(api), Samples: api.ExamplePaths, Cache: p.cache, Explain: api.Explain, Key: p.services.portal.Key, Log: p.log,
+		Operations: api.Operations(), Samples: api.ExamplePaths, Cache: p.cache, Explain: api.Explain, Key: p.services.portal.Key, Log: p.log,
 	}).Register(mux)
 	guides, err := guide.New(guide.Config{Service: service, Sections: guideSections(api)})
 	if err != nil {
@@ -115,20 +115,6 @@ func schemaText() string {
 }
 
 var definitionEnd = regexp.MustCompile(`(?m)^(\}|scalar .*|\) on .*)\n`)
-
-// workbenchOperations converts the REST operations for the workbench, which
-// must not import rest.
-func workbenchOperations(api *rest.Handler) []workbench.Operation {
-	var all []workbench.Operation
-	for _, o := range api.Operations() {
-		operation := workbench.Operation{Path: o.Path, Summary: o.Summary, Details: o.Details, Example: o.Example, Query: o.Query, RequiresKey: o.RequiresKey, Parameters: []workbench.Parameter{}}
-		for _, p := range o.Parameters {
-			operation.Parameters = append(operation.Parameters, workbench.Parameter(p))
-		}
-		all = append(all, operation)
-	}
-	return all
-}
 
 // guideSections returns the links of llms.txt.
 func guideSections(api *rest.Handler) []guide.Section {

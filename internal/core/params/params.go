@@ -1,5 +1,5 @@
-// Package params reads the variables of a GraphQL operation from a query
-// string.
+// Package params describes the parameters of REST paths and pages, and reads the
+// variables of their GraphQL operations from a query string.
 package params
 
 import (
@@ -15,6 +15,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"palmares/internal/core/problem"
+	"palmares/internal/core/text"
 )
 
 // Param is a query parameter and the variable that it sets.
@@ -24,6 +25,25 @@ type Param struct {
 	Values   []string // the values of an enum; nil for other types
 	Min, Max int      // the range of an Int; Max is also the maximum length of a text
 	Default  any      // used if the parameter is absent; nil for none
+}
+
+// Operation describes a REST path and the GraphQL operation that it runs.
+type Operation struct {
+	Path        string      `json:"path"` // may contain {slug}
+	Summary     string      `json:"-"`
+	Details     string      `json:"-"`
+	Example     string      `json:"-"` // a path in the demo catalog
+	Query       string      `json:"query"`
+	Parameters  []Parameter `json:"parameters"`
+	RequiresKey bool        `json:"keyed"` // requires an API key
+}
+
+// Parameter describes a REST parameter and the variable of the same name.
+type Parameter struct {
+	Name        string `json:"name"`
+	Description string `json:"-"`
+	InPath      bool   `json:"inPath"`
+	Default     any    `json:"preset"` // nil if there is none
 }
 
 // FromVariable returns the parameter for a variable of an operation.
@@ -61,7 +81,7 @@ func read(rawQuery string, params []Param, form bool) (map[string]any, error) {
 		rawName, rawValue, _ := strings.Cut(pair, "=")
 		name, nameErr := url.QueryUnescape(rawName)
 		text, err := url.QueryUnescape(rawValue)
-		if nameErr != nil || err != nil || !isText(name) || !isText(text) {
+		if nameErr != nil || err != nil || !IsText(name) || !IsText(text) {
 			return nil, problem.New(problem.BadInput, "The query string contains an invalid escape, a NUL character or invalid UTF-8.")
 		}
 		i := slices.IndexFunc(params, func(p Param) bool { return p.Name == name })
@@ -86,7 +106,8 @@ func read(rawQuery string, params []Param, form bool) (map[string]any, error) {
 	return values, nil
 }
 
-func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
+// IsText reports whether a database can store a text.
+func IsText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
 // maxText is more characters than any stored name has.
 const maxText = 200
@@ -95,51 +116,44 @@ const maxText = 200
 var decimal = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
 // Parse returns a parameter's value: an int64, a float64 or a string.
-func (p Param) Parse(text string) (any, error) {
+func (p Param) Parse(value string) (any, error) {
 	switch {
 	case p.Values != nil:
-		if !slices.Contains(p.Values, text) {
-			return nil, p.invalid("one of "+strings.Join(p.Values, ", "), text)
+		if !slices.Contains(p.Values, value) {
+			return nil, p.invalid("one of "+strings.Join(p.Values, ", "), value)
 		}
 	case p.Kind == "Int":
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || strings.HasPrefix(text, "+") || n < int64(p.Min) || n > int64(p.Max) {
-			return nil, p.invalid(integerRange(p.Min, p.Max), text)
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil || strings.HasPrefix(value, "+") || n < int64(p.Min) || n > int64(p.Max) {
+			return nil, p.invalid(integerRange(p.Min, p.Max), value)
 		}
 		return n, nil
 	case p.Kind == "Float":
-		n, err := strconv.ParseFloat(text, 64)
-		if err != nil || !decimal.MatchString(text) || math.IsInf(n, 0) {
-			return nil, p.invalid("a decimal number, such as 7.5", text)
+		n, err := strconv.ParseFloat(value, 64)
+		if err != nil || !decimal.MatchString(value) || math.IsInf(n, 0) {
+			return nil, p.invalid("a decimal number, such as 7.5", value)
 		}
 		return n + 0, nil // minus zero becomes zero
-	case text == "":
+	case value == "":
 		return nil, problem.New(problem.BadInput, "%s must not be empty.", p.Name)
-	case p.Max > 0 && utf8.RuneCountInString(text) > p.Max:
+	case p.Max > 0 && utf8.RuneCountInString(value) > p.Max:
 		return nil, problem.New(problem.BadInput, "%s must have at most %d characters.", p.Name, p.Max)
 	}
 	// A longer text matches nothing even when it is cut to one character more.
-	return firstRunes(text, maxText+1), nil
+	return text.Truncate(value, maxText+1), nil
 }
-
-// maxQuoted limits what error messages repeat of a value.
-const maxQuoted = 64
 
 func (p Param) invalid(want, got string) error {
-	if short := firstRunes(got, maxQuoted); len(short) < len(got) {
-		got = short + "…"
-	}
-	return problem.New(problem.BadInput, "%s must be %s (got %q).", p.Name, want, got)
+	return problem.New(problem.BadInput, "%s must be %s (got %q).", p.Name, want, Truncate(got))
 }
 
-func firstRunes(text string, n int) string {
-	if len(text) <= n {
-		return text
+// Truncate shortens a caller's text for use in a message.
+func Truncate(value string) string {
+	const maxQuoted = 64
+	if short := text.Truncate(value, maxQuoted); len(short) < len(value) {
+		return short + "…"
 	}
-	if runes := []rune(text); len(runes) > n {
-		return string(runes[:n])
-	}
-	return text
+	return value
 }
 
 // CheckRange returns an error unless a number is between two others, inclusive.

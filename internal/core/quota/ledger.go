@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -40,12 +39,10 @@ type Ledger struct {
 	former    AddFormerUsage
 	log       *slog.Logger
 
-	server  string // makes the names of batches unique
-	number  int
-	merged  int     // the number of the last merged batch
-	pending []batch // not yet written
-	failing bool
-	last    string // the batch that was written last
+	pending  []batch // not yet written
+	failing  bool
+	last     string // the batch that was written last
+	unmerged int    // batches since the last merge
 }
 
 type batch struct {
@@ -60,7 +57,7 @@ type AddFormerUsage func(ctx context.Context, tx *ent.Tx, accountID int, day str
 
 // NewLedger stores a counter's counts in a database.
 func NewLedger(s *store.Store, c *Counter, addresses bool, former AddFormerUsage, log *slog.Logger) *Ledger {
-	return &Ledger{store: s, counter: c, addresses: addresses, former: former, log: log, server: rand.Text()}
+	return &Ledger{store: s, counter: c, addresses: addresses, former: former, log: log}
 }
 
 // Load restores the counts of today, and of the latest other days in the
@@ -118,7 +115,7 @@ func (l *Ledger) Write(ctx context.Context) {
 	err := l.writePending(ctx)
 	if err == nil {
 		for day, counts := range l.counter.changes() {
-			l.pending = append(l.pending, batch{l.nextName(), day, counts})
+			l.pending = append(l.pending, batch{rand.Text(), day, counts})
 		}
 		err = l.writePending(ctx)
 	}
@@ -133,11 +130,6 @@ func (l *Ledger) Write(ctx context.Context) {
 	l.failing = err != nil
 }
 
-func (l *Ledger) nextName() string {
-	l.number++
-	return fmt.Sprintf("%s-%d", l.server, l.number)
-}
-
 func (l *Ledger) writePending(ctx context.Context) error {
 	for len(l.pending) > 0 {
 		b := l.pending[0]
@@ -145,11 +137,11 @@ func (l *Ledger) writePending(ctx context.Context) error {
 			return err
 		}
 		l.last, l.pending = b.name, l.pending[1:]
-		if l.addresses && l.number-l.merged >= mergeEvery {
+		if l.unmerged++; l.addresses && l.unmerged >= mergeEvery {
+			l.unmerged = 0
 			if _, err := l.merge(ctx, b.day); err != nil {
 				l.log.Warn("merging quota counts failed", "cause", err)
 			}
-			l.merged = l.number
 		}
 	}
 	return nil
@@ -220,7 +212,7 @@ func (l *Ledger) merge(ctx context.Context, day Day) (total map[Subject]int, err
 		if err != nil {
 			return err
 		}
-		return tx.CountBatch.Create().SetID(l.nextName()).SetDay(day.String()).SetCounts(l.encode(total)).Exec(ctx)
+		return tx.CountBatch.Create().SetID(rand.Text()).SetDay(day.String()).SetCounts(l.encode(total)).Exec(ctx)
 	})
 	return total, err
 }

@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,9 +47,9 @@ type Redis struct {
 
 	mu          sync.Mutex
 	unavailable bool
-	// pending is what was counted while Redis was unavailable. Requests that
-	// Redis may have counted only add the key.
-	pending map[key]int
+	// alone is what was counted while Redis was unavailable. Requests that Redis
+	// may have counted only add the key.
+	alone map[key]int
 
 	Fallbacks atomic.Int64 // requests that were decided without Redis
 }
@@ -53,30 +57,27 @@ type Redis struct {
 // request is a change of a count.
 type request struct {
 	key
-	change int       // 1, or -1 for a refund
+	change int       // 1, -1 for a refund, or 0 to let Redis catch up
 	limit  int       // of the count; 0 for unlimited
 	due    time.Time // when it is counted without Redis
 	count  chan int  // receives the count with the change, even if the limit prevented that
 }
 
-// reply is the result of countScript.
-type reply struct {
-	count, change int
-	epoch         int32
-}
-
-// countScript changes a count unless the limit is reached. Redis stores a count
-// as "count:epoch", where the epoch is a random number drawn when the count
-// starts. With another epoch than the server knows, Redis lost the count and
-// started again, so it is raised to what the server knows. A missing count starts
-// from there.
+// countScript adds what the server counted alone, and changes a count unless the
+// limit is reached. It returns the count, the change and the epoch.
+//
+// Redis stores a count as "count:epoch", where the epoch is a random number drawn
+// when the count starts. With another epoch than the server knows, Redis lost the
+// count and started again, so it is raised to what the server knows. A missing
+// count starts from there.
 var countScript = redis.NewScript(`
-local known, knownEpoch, newEpoch, change, limit, retention = unpack(ARGV)
+local known, knownEpoch, newEpoch, alone, change, limit, retention = unpack(ARGV)
 local count, epoch = string.match(redis.call('GET', KEYS[1]) or known .. ':' .. newEpoch, '^(%d+):?(%d*)$')
 count = tonumber(count)
 if knownEpoch ~= '0' and knownEpoch ~= epoch then
 	count = math.max(count, tonumber(known))
 end
+count = math.max(0, count + tonumber(alone))
 if tonumber(limit) > 0 and count >= tonumber(limit) then
 	change = 0
 end
@@ -86,22 +87,6 @@ return {count + change, change, tonumber(epoch) or 0}`)
 
 // otherEpoch differs from every epoch in Redis.
 const otherEpoch = -1
-
-func evalCount(ctx context.Context, to redis.Scripter, req *request, known tally) *redis.Cmd {
-	return countScript.Eval(ctx, to, []string{redisKey(req.key)},
-		known.count, known.epoch, 1+rand.Int32N(1<<31-1), req.change, req.limit, int(retention/time.Second))
-}
-
-func parseReply(result *redis.Cmd) (reply, error) {
-	numbers, err := result.Int64Slice()
-	if err == nil && len(numbers) != 3 {
-		err = errors.New("unexpected reply")
-	}
-	if err != nil {
-		return reply{}, err
-	}
-	return reply{int(numbers[0]), int(numbers[1]), int32(numbers[2])}, nil
-}
 
 func redisKey(k key) string { return fmt.Sprintf("palmares:quota:%s:%x", k.day, uint64(k.subject)) }
 
@@ -123,7 +108,7 @@ func NewRedis(url string, local *Counter, log *slog.Logger) (*Redis, error) {
 }
 
 func newRedis(local *Counter, log *slog.Logger) *Redis {
-	return &Redis{local: local, log: log, timeout: redisTimeout, pending: map[key]int{}, queue: make(chan *request, queueLength)}
+	return &Redis{local: local, log: log, timeout: redisTimeout, alone: map[key]int{}, queue: make(chan *request, queueLength)}
 }
 
 // CheckRedis returns an error if a URL cannot be that of a Redis.
@@ -194,11 +179,11 @@ func (r *Redis) countAlone(cause error, sent bool, batch ...*request) bool {
 	for _, req := range batch {
 		count, changed := r.local.add(req.key, req.change, req.limit)
 		switch {
-		case changed == 0:
 		case sent:
-			r.pending[req.key] += 0
-		default:
-			r.pending[req.key] += changed
+			r.local.update(req.key, func(t tally) (tally, int) { return tally{t.count, otherEpoch}, 0 })
+			r.alone[req.key] += 0
+		case changed != 0:
+			r.alone[req.key] += changed
 		}
 		if req.change > 0 {
 			r.Fallbacks.Add(1)
@@ -238,7 +223,9 @@ func (r *Redis) send(batch []*request) {
 	results := make([]*redis.Cmd, len(batch))
 	_, _ = r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each result has its error
 		for i, req := range batch {
-			results[i] = evalCount(ctx, pipe, req, r.local.get(req.key))
+			known, alone := r.local.get(req.key), r.takeAlone(req.key)
+			results[i] = countScript.Eval(ctx, pipe, []string{redisKey(req.key)}, max(0, int(known.count)-alone), known.epoch,
+				1+rand.Int32N(1<<31-1), alone, req.change, req.limit, int(retention/time.Second))
 		}
 		return nil
 	})
@@ -249,62 +236,99 @@ func (r *Redis) send(batch []*request) {
 // they are counted locally.
 func (r *Redis) decide(batch []*request, results []*redis.Cmd) {
 	for i, req := range batch {
-		got, err := parseReply(results[i])
+		reply, err := results[i].Int64Slice()
 		if err != nil {
 			r.countAlone(err, true, batch[i:]...)
 			return
 		}
-		r.learn(req.key, got, got.change)
-		req.count <- got.count + req.change - got.change
+		count, change, epoch := int(reply[0]), int(reply[1]), int32(reply[2]) // see countScript
+		r.local.update(req.key, func(tally) (tally, int) { return tally{int32(count), epoch}, change })
+		req.count <- count + req.change - change
 	}
 }
 
-// learn takes over a count from Redis, on top of which requests may be pending.
-// The database has yet to store the change.
-func (r *Redis) learn(k key, got reply, change int) {
+// takeAlone returns what was counted alone. The request that takes it to Redis
+// does so once: without a reply, Redis may have added it.
+func (r *Redis) takeAlone(k key) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.local.update(k, func(tally) (tally, int) { return tally{int32(got.count + r.pending[k]), got.epoch}, change })
+	n := r.alone[k]
+	delete(r.alone, k)
+	return n
 }
 
-// probe lets Redis catch up if it responds again.
+// probe lets Redis catch up if it responds again, by a request for each count
+// that was changed without it.
 func (r *Redis) probe() {
-	if r.Unavailable() && r.catchUp() == nil {
-		r.log.Info("redis available, counting quotas together")
+	if !r.Unavailable() {
+		return
 	}
-}
-
-// catchUp adds to Redis what was counted without it.
-func (r *Redis) catchUp() error {
 	ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
 	defer cancel()
-	err := r.client.Ping(ctx).Err()
-	for err == nil {
-		req, known := r.nextPending()
-		if req == nil {
-			return nil
-		}
-		var got reply
-		if got, err = parseReply(evalCount(context.Background(), r.client, req, known)); err == nil {
-			r.learn(req.key, got, 0)
-			continue
-		}
-		r.mu.Lock()
-		r.pending[req.key] += 0 // Redis may have added it, so it is not sent again
-		r.mu.Unlock()
+	if r.client.Ping(ctx).Err() != nil {
+		return
 	}
-	return err
+	r.mu.Lock()
+	changed := slices.Collect(maps.Keys(r.alone))
+	r.unavailable = false
+	r.mu.Unlock()
+	r.log.Info("redis available, counting quotas together")
+	for _, k := range changed {
+		r.count(&request{key: k})
+	}
 }
 
-// nextPending removes a pending change, and returns it with the count before.
-// After the last one, Redis is available.
-func (r *Redis) nextPending() (req *request, known tally) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for k, n := range r.pending {
-		delete(r.pending, k)
-		return &request{key: k, change: n}, tally{max(0, r.local.get(k).count-int32(n)), otherEpoch}
+// RedisState is what a Redis reports about itself.
+type RedisState struct {
+	Version     string
+	IsReplica   bool   // it is a read-only replica
+	Policy      string // maxmemory-policy
+	Memory      int64  // in use, in bytes
+	MemoryLimit int64  // 0 for unlimited
+	Persistent  bool   // it persists data, or does not report whether it does
+	Clock       time.Time
+	LocalClock  time.Time // this machine's, at the same moment
+}
+
+// InspectRedis returns the state of the Redis at a URL, without changing it.
+func InspectRedis(ctx context.Context, url string, now func() time.Time) (*RedisState, error) {
+	options, err := redisOptions(url)
+	if err != nil {
+		return nil, err
 	}
-	r.unavailable = false
-	return nil, tally{}
+	client := redis.NewClient(options)
+	defer client.Close()
+	// Counting needs scripts, which the Redis user may not be allowed to run.
+	if err := client.Eval(ctx, "return 1", nil).Err(); err != nil {
+		return nil, err
+	}
+	info, err := client.Info(ctx).Result()
+	if err != nil {
+		return nil, err
+	}
+	fields := map[string]string{}
+	for line := range strings.Lines(info) {
+		if name, value, found := strings.Cut(strings.TrimSpace(line), ":"); found {
+			fields[name] = value
+		}
+	}
+	state := &RedisState{Version: fields["redis_version"], IsReplica: fields["role"] == "slave", Policy: fields["maxmemory_policy"]}
+	state.Memory, _ = strconv.ParseInt(fields["used_memory"], 10, 64)
+	state.MemoryLimit, _ = strconv.ParseInt(fields["maxmemory"], 10, 64)
+	// Hosted servers often do not allow this command.
+	snapshots, err := client.ConfigGet(ctx, "save").Result()
+	state.Persistent = fields["aof_enabled"] == "1" || err != nil || snapshots["save"] != ""
+	before := now()
+	if state.Clock, err = client.Time(ctx).Result(); err != nil {
+		return nil, err
+	}
+	state.LocalClock = before.Add(now().Sub(before) / 2)
+	return state, nil
+}
+
+// IsAuthError reports whether an error of Redis is about the user or password,
+// rather than about the connection.
+func IsAuthError(err error) bool {
+	codes := []string{"NOAUTH", "WRONGPASS", "NOPERM", "ERR invalid password", "ERR AUTH"}
+	return err != nil && slices.ContainsFunc(codes, func(code string) bool { return strings.HasPrefix(err.Error(), code) })
 }

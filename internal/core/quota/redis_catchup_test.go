@@ -20,13 +20,13 @@ var (
 // knownEpoch is the epoch of the counts that servers know in these tests.
 const knownEpoch = 7
 
-// serverKnowing returns a server that knows a count, and sends nothing by
+// serverKnowing returns a server that knows a count, and does not probe Redis by
 // itself. The url may be empty if nothing is sent at all.
 func serverKnowing(t *testing.T, url string, count int) *Redis {
 	t.Helper()
 	r := newRedis(NewCounter(), slog.New(slog.DiscardHandler))
 	r.timeout = patientTimeout
-	r.learn(someKey, reply{count, 0, knownEpoch}, 0)
+	r.local.update(someKey, func(tally) (tally, int) { return tally{int32(count), knownEpoch}, 0 })
 	if url == "" {
 		return r
 	}
@@ -36,6 +36,7 @@ func serverKnowing(t *testing.T, url string, count int) *Redis {
 	}
 	r.client = redis.NewClient(options)
 	t.Cleanup(func() { _ = r.client.Close() })
+	go r.sendQueued(t.Context())
 	return r
 }
 
@@ -84,8 +85,8 @@ func storedCount(t *testing.T, r *Redis) (count int) {
 
 func catchUp(t *testing.T, r *Redis) {
 	t.Helper()
-	if err := r.catchUp(); err != nil {
-		t.Fatal(err)
+	if r.probe(); r.Unavailable() {
+		t.Fatal("got an unavailable Redis, want it available")
 	}
 }
 
@@ -171,8 +172,8 @@ func TestCatchUp(t *testing.T) {
 				t.Errorf("got known count %d during the outage, want %d", r.known(), want)
 			}
 			catchUp(t, r)
-			if got := storedCount(t, r); got != c.want || r.Unavailable() {
-				t.Errorf("got count %d, unavailable %t; want %d, false", got, r.Unavailable(), c.want)
+			if got := storedCount(t, r); got != c.want {
+				t.Errorf("got count %d, want %d", got, c.want)
 			}
 			if changed := c.inFlight + c.alone + c.refunds; changed > 0 && r.known() != c.want {
 				t.Errorf("got known count %d, want %d", r.known(), c.want)
@@ -204,8 +205,8 @@ func TestCatchUpFails(t *testing.T) {
 	if err := r.client.LPush(t.Context(), redisKey(someKey), "not a count").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.catchUp(); err == nil || !r.Unavailable() {
-		t.Errorf("got %v and unavailable %t, want an error and true", err, r.Unavailable())
+	if r.probe(); !r.Unavailable() {
+		t.Error("got an available Redis, want it unavailable")
 	}
 	storeCount(t, r, 50, knownEpoch) // it was added, and the reply was lost
 	catchUp(t, r)
@@ -214,18 +215,22 @@ func TestCatchUpFails(t *testing.T) {
 	}
 }
 
-// Requests that are counted while Redis catches up are still pending.
-func TestCountedDuringTheCatchUp(t *testing.T) {
-	r := serverKnowing(t, "", 10)
-	r.countAlone(errLost, false, takes(1, 0)...)
-	req, _ := r.nextPending()
-	r.Take(t.Context(), somebody, someDay, 0)
-	r.learn(req.key, reply{11, 1, knownEpoch}, 0)
-	if got := r.known(); got != 12 {
-		t.Errorf("got known count %d, want 12", got)
+// Requests that are sent before Redis has caught up take along what the server
+// counted alone.
+func TestCountedBeforeTheCatchUp(t *testing.T) {
+	r := serverKnowing(t, testkit.StartRedis(t).URL, 30)
+	storeCount(t, r, 80, knownEpoch)
+	r.countAlone(errLost, false, takes(20, 0)...)
+	r.unavailable = false
+	for _, want := range []int{101, 101} { // both are rejected
+		if got := r.Take(t.Context(), somebody, someDay, 100); got != want {
+			t.Errorf("got count %d, want %d", got, want)
+		}
 	}
-	if req, _ = r.nextPending(); req.change != 1 {
-		t.Errorf("got %d pending, want 1", req.change)
+	r.unavailable = true
+	catchUp(t, r)
+	if got := storedCount(t, r); got != 100 || len(r.alone) != 0 {
+		t.Errorf("got count %d in Redis and %v to be added, want 100 and none", got, r.alone)
 	}
 }
 

@@ -220,7 +220,7 @@ func (f *frozen) pass(from, to net.Conn) {
 	}
 }
 
-func TestFrozenDatabaseIsToldInTime(t *testing.T) {
+func TestFrozenDatabaseIsReportedInTime(t *testing.T) {
 	cfg := testkit.Postgres(t)
 	testkit.Open(t, cfg)
 	u, err := url.Parse(cfg.DatabaseURL)
@@ -246,7 +246,7 @@ func TestFrozenDatabaseIsToldInTime(t *testing.T) {
 }
 
 // A driver may report a cancelled statement only in the database's words.
-func TestGivingUpIsNotTheDatabasesFault(t *testing.T) {
+func TestCancelledQueryIsNotAFault(t *testing.T) {
 	s := testkit.Open(t, testkit.Postgres(t))
 	for name, fails := range map[string]error{
 		"cancelled statement": &pq.Error{Code: "57014"},

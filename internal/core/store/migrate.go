@@ -41,11 +41,8 @@ type Migration struct {
 
 // Migrations returns every migration that this program knows, oldest first.
 func (s *Store) Migrations(ctx context.Context) ([]Migration, error) {
-	applied, err := s.applied(ctx, s.Current())
-	if err != nil {
-		return nil, explain(err)
-	}
-	return s.known(applied)
+	steps, err := s.steps(ctx, s.Current())
+	return steps, explain(err)
 }
 
 // CheckMigrated returns an error if migrations are pending or the database is
@@ -74,22 +71,14 @@ func (s *Store) stillFits(ctx context.Context) error {
 }
 
 // Migrate applies pending migrations and returns them.
-func (s *Store) Migrate(ctx context.Context) ([]Migration, error) {
+func (s *Store) Migrate(ctx context.Context) (done []Migration, err error) {
 	// Most starts find nothing to do, and should not wait for an import.
 	steps, err := s.Migrations(ctx)
-	if err != nil {
+	if err != nil || len(pending(steps)) == 0 {
 		return nil, err
 	}
-	if len(pending(steps)) == 0 {
-		return nil, nil
-	}
-	var done []Migration
 	err = s.migrating(ctx, func(tx *sql.Tx) error {
-		applied, err := s.applied(ctx, tx)
-		if err != nil {
-			return err
-		}
-		steps, err := s.known(applied)
+		steps, err := s.steps(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -157,26 +146,44 @@ func (s *Store) migrating(ctx context.Context, do func(*sql.Tx) error) error {
 const (
 	createMigrationTable = `CREATE TABLE IF NOT EXISTS schema_migrations (version integer PRIMARY KEY, name text NOT NULL, applied_at text NOT NULL)`
 	recordMigration      = `INSERT INTO schema_migrations (version, name, applied_at) VALUES ($1, $2, $3)`
-	listMigrations       = `SELECT version, applied_at FROM schema_migrations`
 )
 
-// known returns the embedded migrations with the times when they were applied.
-func (s *Store) known(applied map[int]string) ([]Migration, error) {
+// steps returns the embedded migrations with the times when they were applied.
+func (s *Store) steps(ctx context.Context, db querier) ([]Migration, error) {
 	steps, err := embedded(s.dialect)
 	if err != nil {
 		return nil, err
 	}
+	exists := `SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'`
+	if s.dialect == dialect.Postgres {
+		// The system catalog is as fresh as the statement; to_regclass may use a
+		// cache that is older than the lock.
+		exists = `SELECT 1 FROM pg_tables WHERE tablename = 'schema_migrations' AND schemaname = ANY (current_schemas(false))`
+	}
+	migrated := false
+	err = scanAll(ctx, db, exists, func(*sql.Rows) error { migrated = true; return nil })
+	if err != nil || !migrated {
+		return steps, err
+	}
 	newest := steps[len(steps)-1].Version
-	for version := range applied {
+	err = scanAll(ctx, db, `SELECT version, applied_at FROM schema_migrations`, func(rows *sql.Rows) error {
+		var version int
+		var at string
+		if err := rows.Scan(&version, &at); err != nil {
+			return err
+		}
 		if version > newest {
-			return nil, &Fault{newer: true, Message: fmt.Sprintf(
+			return &Fault{newer: true, Message: fmt.Sprintf(
 				"the database is at migration %d and this palmares knows only %d: use a newer palmares", version, newest)}
 		}
-	}
-	for i := range steps {
-		steps[i].AppliedAt = applied[steps[i].Version]
-	}
-	return steps, nil
+		for i := range steps {
+			if steps[i].Version == version {
+				steps[i].AppliedAt = at
+			}
+		}
+		return nil
+	})
+	return steps, err
 }
 
 // embedded returns the migrations of a dialect, oldest first.
@@ -204,31 +211,6 @@ func embedded(dialectName string) ([]Migration, error) {
 
 func pending(steps []Migration) []Migration {
 	return slices.DeleteFunc(slices.Clone(steps), func(m Migration) bool { return m.AppliedAt != "" })
-}
-
-// applied returns when each version was applied.
-func (s *Store) applied(ctx context.Context, db querier) (map[int]string, error) {
-	exists := `SELECT count(*) FROM sqlite_master WHERE name = 'schema_migrations'`
-	if s.dialect == dialect.Postgres {
-		// The system catalog is as fresh as the statement; to_regclass may use a
-		// cache that is older than the lock.
-		exists = `SELECT count(*) FROM pg_tables WHERE tablename = 'schema_migrations' AND schemaname = ANY (current_schemas(false))`
-	}
-	applied := map[int]string{}
-	var tables int
-	if err := scanAll(ctx, db, exists, func(rows *sql.Rows) error { return rows.Scan(&tables) }); err != nil || tables == 0 {
-		return applied, err
-	}
-	err := scanAll(ctx, db, listMigrations, func(rows *sql.Rows) error {
-		var version int
-		var at string
-		if err := rows.Scan(&version, &at); err != nil {
-			return err
-		}
-		applied[version] = at
-		return nil
-	})
-	return applied, err
 }
 
 // checkEncoding returns an error for a PostgreSQL database that cannot store

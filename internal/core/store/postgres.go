@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"net"
@@ -37,28 +38,23 @@ func openPostgres(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dialect: dialect.Postgres, url: listen, pollEvery: cfg.PollEvery}
-	readURL, silence := cfg.DatabaseURL, readSilence
-	if cfg.ReadURL != "" {
-		readURL, silence = cfg.ReadURL, replicaSilence
+	pool := func(url, name string, silence time.Duration, size int) *sql.DB {
+		db, failed := postgresPool(url, name, cfg.Watch, silence, size)
+		err = cmp.Or(err, failed)
+		return db
 	}
-	if s.reader, err = postgresPool(readURL, poolReader, cfg.Watch, silence, postgresReaders); err != nil {
-		return nil, err
+	s := &Store{
+		dialect: dialect.Postgres, url: listen, pollEvery: cfg.PollEvery,
+		writer: pool(cfg.DatabaseURL, poolWriter, writeSilence, postgresWriters),
+		keys:   pool(cfg.DatabaseURL, poolKeys, readSilence, postgresKeys),
 	}
-	if s.writer, err = postgresPool(cfg.DatabaseURL, poolWriter, cfg.Watch, writeSilence, postgresWriters); err != nil {
-		return nil, err
+	if cfg.ReadURL == "" {
+		s.reader = pool(cfg.DatabaseURL, poolReader, readSilence, postgresReaders)
+	} else {
+		s.reader = pool(cfg.ReadURL, poolReader, replicaSilence, postgresReaders)
+		s.setPrimary(pool(cfg.DatabaseURL, poolPrimary, readSilence, postgresReaders))
 	}
-	if s.keys, err = postgresPool(cfg.DatabaseURL, poolKeys, cfg.Watch, readSilence, postgresKeys); err != nil {
-		return nil, err
-	}
-	if cfg.ReadURL != "" {
-		primary, err := postgresPool(cfg.DatabaseURL, poolPrimary, cfg.Watch, readSilence, postgresReaders)
-		if err != nil {
-			return nil, err
-		}
-		s.setPrimary(primary)
-	}
-	return s, nil
+	return s, err
 }
 
 func postgresPool(url, pool string, watch Watch, silence time.Duration, size int) (*sql.DB, error) {
@@ -71,7 +67,7 @@ func postgresPool(url, pool string, watch Watch, silence time.Duration, size int
 		// The driver's error repeats what it does not understand.
 		return nil, &Fault{Message: messageWrongURL, Cause: err}
 	}
-	connector.Dialer(dialer{silence})
+	connector.Dialer(dialer{silence: silence})
 	return openPool(connector, pool, watch, size), nil
 }
 
@@ -113,19 +109,11 @@ func postgresURL(raw string, timeout time.Duration) (string, error) {
 	return u.String(), nil
 }
 
-// dialer opens connections on which each read fails after a time of silence.
-type dialer struct{ silence time.Duration }
-
-// Dial implements pq.Dialer.
-func (d dialer) Dial(network, address string) (net.Conn, error) {
-	return d.DialContext(context.Background(), network, address)
-}
-
-// DialTimeout implements pq.Dialer.
-func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	return d.DialContext(ctx, network, address)
+// dialer opens connections on which each read fails after a time of silence. The
+// driver calls DialContext only, but requires all methods of pq.Dialer.
+type dialer struct {
+	pq.Dialer
+	silence time.Duration
 }
 
 // DialContext implements pq.DialerContext.

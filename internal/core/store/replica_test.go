@@ -99,7 +99,7 @@ func TestReadingFromAReplica(t *testing.T) {
 	standby.Resume(t)
 	comesTo(t, reader, 2)
 
-	// It goes away: the other database is read, and has what it lacks; when it
+	// It is unavailable: the other database is read, and has what it lacks; when it
 	// is back with less, that is not shown.
 	standby.Pause(t)
 	standby.Freeze(t)

@@ -3,7 +3,6 @@ package doctor
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -169,12 +168,11 @@ func checkPostgres(ctx context.Context, cfg *Config, db *store.Store, took time.
 	}
 	r.ok("encoding", "The database stores text as UTF-8.")
 
-	var seconds float64
 	before := cfg.Now()
-	if err := queryRow(ctx, db, []any{&seconds}, `SELECT extract(epoch FROM clock_timestamp())::float8`); err != nil {
+	if ahead, err := db.ClockOffset(ctx, before); err != nil {
 		r.databaseError(ctx, "database clock", Wrong, err, connectionAdvice)
 	} else {
-		r.clock("database clock", "The database's", time.UnixMicro(int64(seconds*1e6)), before.Add(cfg.Now().Sub(before)/2))
+		r.clock("database clock", "The database's", before.Add(ahead), before.Add(cfg.Now().Sub(before)/2))
 	}
 	checkConnections(ctx, db, r)
 	return true
@@ -251,13 +249,5 @@ func replicaLag(ctx context.Context, cfg *Config, read *store.Store) (lag int64,
 
 // queryRow reads the only row of a statement.
 func queryRow(ctx context.Context, db *store.Store, into []any, statement string, args ...any) error {
-	rows, err := db.Write.QueryContext(ctx, statement, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	if !rows.Next() {
-		return cmp.Or(rows.Err(), sql.ErrNoRows)
-	}
-	return cmp.Or(rows.Scan(into...), rows.Close())
+	return db.Pools()["writer"].QueryRowContext(ctx, statement, args...).Scan(into...)
 }

@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"text/template"
 )
 
 //go:embed guides/*.md
@@ -26,6 +27,9 @@ type guide struct {
 	Title   string
 	Summary string // first paragraph
 	Text    string // Markdown
+
+	Markdown string // the text with links that work outside of this server
+	URL      string // of that
 }
 
 // Path returns the path of the guide's page.
@@ -44,6 +48,8 @@ func read(cfg Config) ([]*guide, error) {
 		if err := g.parseHead(); err != nil {
 			return nil, fmt.Errorf("guide %s: %w", name, err)
 		}
+		g.URL = cfg.PublicURL + g.Path() + ".md"
+		g.Markdown = strings.TrimSpace(strings.ReplaceAll(g.Text, "](/", "]("+cfg.PublicURL+"/")) + "\n"
 		all = append(all, g)
 	}
 	return all, nil
@@ -91,3 +97,32 @@ func ParseInfo(text string) (info Info) {
 
 // Runs reports whether the block is code to run and not sample output.
 func (i Info) Runs() bool { return i.Language != "json" && i.Language != "text" }
+
+// Section is a section of llms.txt (see llmstxt.org).
+type Section struct {
+	Title string
+	Links []Link
+}
+
+// Link is an entry of a section.
+type Link struct {
+	Name string
+	Path string // on this server
+	Note string
+}
+
+var texts = template.Must(template.ParseFS(files, "templates/texts.md"))
+
+// text returns one of the texts made from the guides.
+func (g *Guides) text(name string, similar []*guide) string {
+	var text strings.Builder
+	err := texts.ExecuteTemplate(&text, name, struct {
+		Config
+		Lead            string
+		Guides, Similar []*guide
+	}{g.cfg, lead, g.all, similar})
+	if err != nil {
+		panic(err) // a mistake in the template
+	}
+	return text.String()
+}

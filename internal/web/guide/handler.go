@@ -73,7 +73,7 @@ func New(cfg Config) (*Guides, error) {
 		return nil, err
 	}
 	g := &Guides{cfg: cfg, all: all, documents: map[string]document{}}
-	if err := g.add(root, "index", indexPage{lead, all}, g.indexText()); err != nil {
+	if err := g.add(root, "index", indexPage{lead, all}, g.text("index", nil)); err != nil {
 		return nil, err
 	}
 	for i, one := range all {
@@ -87,12 +87,12 @@ func New(cfg Config) (*Guides, error) {
 		if i+1 < len(all) {
 			data.Next = all[i+1]
 		}
-		if err := g.add(one.Path(), "guide", data, g.absoluteLinks(one.Text)); err != nil {
+		if err := g.add(one.Path(), "guide", data, one.Markdown); err != nil {
 			return nil, err
 		}
 	}
-	g.documents[llms] = document{text: textEntry(g.llms(), plain)}
-	g.documents[llmsFull] = document{text: textEntry(g.llmsFull(), plain)}
+	g.documents[llms] = document{text: textEntry(g.text("llms", nil), plain)}
+	g.documents[llmsFull] = document{text: textEntry(g.text("full", nil), plain)}
 	return g, nil
 }
 
@@ -163,7 +163,7 @@ func (g *Guides) notFound(w http.ResponseWriter, r *http.Request) error {
 		header.Set("Content-Type", markdown)
 		header.Set("X-Content-Type-Options", "nosniff")
 		w.WriteHeader(http.StatusNotFound)
-		_, _ = w.Write([]byte(g.notFoundText(similar)))
+		_, _ = w.Write([]byte(g.text("notfound", similar)))
 		return nil
 	}
 	g.cfg.SetSecurityHeaders(header, page.FormPolicy)

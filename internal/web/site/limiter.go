@@ -57,21 +57,20 @@ func (l *limiter) acquire(ctx context.Context) (release func(), err error) {
 	if v == nil {
 		return nil, errBusy
 	}
-	release = func() { l.leave(subject, v) }
 	wait, cancel := context.WithTimeoutCause(ctx, maxWait, errBusy)
 	defer cancel()
-	for _, slots := range []*semaphore.Weighted{v.slots, l.total} {
-		if slots.Acquire(wait, 1) != nil {
-			release()
-			return nil, context.Cause(wait)
+	if v.slots.Acquire(wait, 1) == nil {
+		if l.total.Acquire(wait, 1) == nil {
+			return func() {
+				l.total.Release(1)
+				v.slots.Release(1)
+				l.leave(subject, v)
+			}, nil
 		}
-		leave := release
-		release = func() {
-			slots.Release(1)
-			leave()
-		}
+		v.slots.Release(1)
 	}
-	return release, nil
+	l.leave(subject, v)
+	return nil, context.Cause(wait)
 }
 
 // enter counts a page of a visitor. It returns nil if the visitor has too many.

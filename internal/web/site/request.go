@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"palmares/graph"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
@@ -51,7 +53,7 @@ func (rt *route) parse(r *http.Request) (*request, error) {
 	}
 	for name, value := range variables {
 		text, _ := value.(string)
-		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || utf8.RuneCountInString(text) > maxText {
+		if !params.IsText(text) || utf8.RuneCountInString(text) > maxText {
 			return nil, problem.New(problem.BadInput, "%s must be text of at most %d characters.", name, maxText)
 		}
 	}
@@ -61,7 +63,7 @@ func (rt *route) parse(r *http.Request) (*request, error) {
 const relevance = "relevance"
 
 // defaultSort returns the order of a list of tools without sort.
-func defaultSort(variables map[string]any) any {
+func defaultSort(variables map[string]any) string {
 	if variables["q"] != nil {
 		return relevance
 	}
@@ -70,10 +72,7 @@ func defaultSort(variables map[string]any) any {
 
 // Sort returns the order of a list of tools.
 func (r *request) Sort() string {
-	if sort := r.Param("sort"); sort != "" {
-		return sort
-	}
-	return defaultSort(r.variables).(string)
+	return cmp.Or(r.Param("sort"), defaultSort(r.variables))
 }
 
 func (r *request) slug() string {
@@ -144,3 +143,36 @@ func withQuery(path string, query url.Values) string {
 	}
 	return path + "?" + query.Encode()
 }
+
+// routes lists every page. To add one, add a row, its operation in queries/ and
+// its template.
+var routes = []route{
+	{pattern: "/{$}", name: "home", view: newView[homeView]},
+	{pattern: "/tools", name: "tools", rest: "/api/v1/tools", view: newView[toolsView]},
+	{pattern: "/tools/{slug}", name: "tool", rest: "/api/v1/tools/", view: newView[toolView]},
+	{pattern: "/comparatifs", name: "comparatifs", rest: "/api/v1/comparatifs", view: newView[comparisonsView]},
+	{pattern: "/comparatifs/{slug}", name: "comparatif", rest: "/api/v1/comparatifs/", view: newView[comparisonView]},
+	{pattern: "/categories", name: "categories", rest: "/api/v1/categories", view: newView[categoriesView]},
+	{pattern: "/cimetiere", name: "cimetiere", rest: "/api/v1/cimetiere", view: newView[retiredToolsView]},
+	{pattern: "/cimetiere/{slug}", name: "retired", view: newView[retiredToolView]},
+}
+
+type route struct {
+	pattern   string
+	name      string     // of the operation and the template
+	rest      string     // equivalent path of the REST API, or ""; one that ends in a slash takes the slug
+	view      func() any // the result of the operation is decoded into it
+	operation *graph.Operation
+	params    []params.Param // query parameters, which are the operation's variables
+}
+
+func newView[V any]() any { return new(V) }
+
+// preparer is a view that needs more than its fields. An error may be a
+// redirect.
+type preparer interface{ prepare(*request) error }
+
+// redirect sends the visitor to another path.
+type redirect string
+
+func (r redirect) Error() string { return "moved to " + string(r) }

@@ -45,7 +45,7 @@ type toolsView struct {
 type toolView struct {
 	Feed         feedInfo
 	Tool         *tool
-	RetiredTool  *retiredTool
+	RetiredTool  *tool
 	Alternatives []tool         `json:"-"`
 	Prices       *priceChart    `json:"-"` // nil if there is nothing to draw
 	PriceChanged bool           `json:"-"`
@@ -92,14 +92,11 @@ func (v *comparisonView) prepare(r *request) error {
 type categoriesView struct{ Categories []category }
 
 type retiredToolsView struct {
-	RetiredTools listOf[retiredTool]
+	RetiredTools listOf[tool]
 	Categories   []category
 }
 
-type retiredToolView struct {
-	RetiredTool *retiredTool
-	Tool        *tool
-}
+type retiredToolView struct{ RetiredTool, Tool *tool }
 
 func (v *retiredToolView) prepare(r *request) error {
 	switch {
@@ -123,8 +120,9 @@ type category struct {
 	Tools       []tool
 }
 
+// tool is an active or a retired tool.
 type tool struct {
-	Slug, Name, Tagline, Domain        string
+	Kind, Slug, Name, Tagline, Domain  string // Kind is the type, if tools of both types are selected
 	Category                           category
 	Pricing, Price, PricePeriod, Icp   string
 	Score, Verifiability, Obsolescence *float64
@@ -133,6 +131,15 @@ type tool struct {
 	Tier                               int
 	History                            []historyEntry
 	Comparisons                        []comparison
+	Reason, RetiredAt, Note            string
+}
+
+// Path returns the path of the tool's page.
+func (t tool) Path() string {
+	if t.Kind == "RetiredTool" {
+		return "/cimetiere/" + t.Slug
+	}
+	return "/tools/" + t.Slug
 }
 
 // historyEntry is the price and score of a tool from a day on.
@@ -143,37 +150,13 @@ type historyEntry struct {
 
 type comparison struct {
 	Slug, Title, WinnerName, WinnerNote string
-	ToolA, ToolB                        comparedTool
+	ToolA, ToolB                        tool
 	Winner                              struct{ Slug string }
 	UpdatedAt, CanonicalURL             string
 }
 
 // Tools returns both tools.
-func (c *comparison) Tools() []comparedTool { return []comparedTool{c.ToolA, c.ToolB} }
-
-// comparedTool is an active or a retired tool.
-type comparedTool struct {
-	Kind, Slug, Name, Tagline string
-	Category                  category
-	Score, Verifiability      *float64
-	Price, Pricing            string
-	Reason, RetiredAt         string
-}
-
-// Path returns the path of the tool's page.
-func (t comparedTool) Path() string {
-	if t.Kind == "RetiredTool" {
-		return "/cimetiere/" + t.Slug
-	}
-	return "/tools/" + t.Slug
-}
-
-type retiredTool struct {
-	Slug, Name, Reason, RetiredAt, Note string
-	Score                               *float64
-	Category                            category
-	Comparisons                         []comparison
-}
+func (c *comparison) Tools() []tool { return []tool{c.ToolA, c.ToolB} }
 
 // change is an event of the journal.
 type change struct {

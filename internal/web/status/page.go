@@ -45,8 +45,7 @@ type snapshot struct {
 	Width       int
 	Since       time.Time // first day with data
 	ReadAt      time.Time
-	Unavailable bool      // the database is, now
-	triedAt     time.Time // of the last attempt to read one
+	Unavailable bool // the database is, now
 }
 
 type bar struct {
@@ -92,7 +91,6 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	data, err := p.read(r.Context())
 	if err != nil {
-		p.Log.ErrorContext(r.Context(), "reading status days failed", "cause", err, "request_id", problem.RequestID(r.Context()))
 		w.Header().Set("Retry-After", "60")
 		p.fail(w, r, problem.New(problem.Unavailable, "Our database is unavailable at the moment. Try again in a minute."), "Status unknown")
 		return
@@ -124,56 +122,35 @@ func (p *Page) fail(w http.ResponseWriter, r *http.Request, cause *problem.Probl
 // visitor waits longer than readTimeout, since a query to a frozen database
 // ignores its deadline; they see the last snapshot.
 func (p *Page) read(ctx context.Context) (*snapshot, error) {
-	last := p.latest.Load()
-	if last == nil || p.now().Sub(last.triedAt).Abs() >= freshFor {
-		reading := p.reads.DoChan("", func() (any, error) { return nil, p.refresh() })
+	last, healthy := p.latest.Load(), p.Healthy()
+	if last == nil || healthy && p.now().Sub(last.ReadAt).Abs() >= freshFor {
 		err := context.DeadlineExceeded
-		if last == nil || p.Healthy() {
-			select {
-			case <-ctx.Done():
-			case <-time.After(readTimeout):
-			case result := <-reading:
-				err = result.Err
-			}
+		select {
+		case <-ctx.Done():
+		case <-time.After(readTimeout):
+		case result := <-p.reads.DoChan("", func() (any, error) { return nil, p.refresh() }):
+			err = result.Err
 		}
 		if last = p.latest.Load(); last == nil {
 			return nil, err
 		}
 	}
 	shown := *last
-	shown.Unavailable = !p.Healthy()
+	shown.Unavailable = !healthy
 	return &shown, nil
 }
 
-// refresh reads a new snapshot. If that fails, the last one stays, until it is
-// due for another attempt.
-func (p *Page) refresh() (err error) {
-	defer func() {
-		if caught := recover(); caught != nil { // singleflight would end the process
-			err = fmt.Errorf("panic: %v", caught)
-		}
-	}()
+// refresh reads a new snapshot. If that fails, the last one stays.
+func (p *Page) refresh() error {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
 	now := p.now()
 	days, total, err := readDays(ctx, p.Store, now, shownDays)
 	if err != nil {
-		if last := p.latest.Load(); last != nil {
-			p.Log.Warn("reading status days failed", "cause", err)
-			stale := *last
-			stale.triedAt = p.now()
-			p.latest.Store(&stale)
-		}
+		p.Log.Warn("reading status days failed", "cause", err)
 		return err
 	}
-	fresh := newSnapshot(days, total)
-	fresh.ReadAt, fresh.triedAt = now, now
-	p.latest.Store(fresh)
-	return nil
-}
-
-func newSnapshot(days []Day, total Day) *snapshot {
-	s := &snapshot{Total: total, Today: days[len(days)-1], Target: target, Width: len(days) * barDistance}
+	s := &snapshot{Total: total, Today: days[len(days)-1], Target: target, Width: len(days) * barDistance, ReadAt: now}
 	for i, day := range days {
 		if day.Known() && s.Since.IsZero() {
 			s.Since = day.Date
@@ -184,7 +161,8 @@ func newSnapshot(days []Day, total Day) *snapshot {
 		}
 		s.Days = append(s.Days, bar{day, float64(i * barDistance), barHeight - height, height, day.class()})
 	}
-	return s
+	p.latest.Store(s)
+	return nil
 }
 
 // Day is the availability of one day, or of several.

@@ -3,14 +3,19 @@
 package workbench
 
 import (
+	"bytes"
 	"context"
 	"embed"
 	"encoding/json"
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
+	"text/template"
 
 	"palmares/internal/core/cache"
+	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/web/page"
 )
@@ -35,14 +40,17 @@ var files embed.FS
 // Assets are the style of the pages without built files.
 var Assets = page.MustAssets(files, "assets")
 
-var templates = page.MustTemplates(files, "templates", nil)
+var (
+	templates = page.MustTemplates(files, "templates", nil)
+	markdown  = template.Must(template.ParseFS(files, "templates/reference.md"))
+)
 
 // Config configures the workbench.
 type Config struct {
 	page.Service
-	Schema     string      // GraphQL schema
-	Document   string      // path of the OpenAPI document
-	Operations []Operation // of the REST paths
+	Schema     string             // GraphQL schema
+	Document   string             // path of the OpenAPI document
+	Operations []params.Operation // of the REST paths
 	// Samples returns example requests for the current release by REST path,
 	// and the release, or 0 for none.
 	Samples func(context.Context) (samples map[string]string, release int, err error)
@@ -52,25 +60,6 @@ type Config struct {
 	// Key returns an API key of the signed-in user, or "".
 	Key func(*http.Request) string
 	Log *slog.Logger
-}
-
-// Operation is a REST path and its GraphQL operation.
-type Operation struct {
-	Path        string      `json:"path"` // with {slug}
-	Summary     string      `json:"-"`
-	Details     string      `json:"-"`
-	Example     string      `json:"-"` // request in the demo catalog
-	Query       string      `json:"query"`
-	Parameters  []Parameter `json:"parameters"`
-	RequiresKey bool        `json:"keyed"` // requires an API key
-}
-
-// Parameter is a REST parameter and the GraphQL variable of the same name.
-type Parameter struct {
-	Name        string `json:"name"`
-	Description string `json:"-"`
-	InPath      bool   `json:"inPath"`
-	Default     any    `json:"preset"` // default value
 }
 
 // Workbench serves the pages.
@@ -157,4 +146,190 @@ func (w *Workbench) showApp(rw http.ResponseWriter, r *http.Request, name string
 	}
 	w.SetSecurityHeaders(rw.Header(), appPolicy)
 	return entry.Write(rw, r)
+}
+
+// reference is the data of the reference's script.
+type reference struct {
+	Document string `json:"document"`
+}
+
+const referenceCaching, referenceVary = "no-cache", "Accept, Accept-Encoding"
+
+func (w *Workbench) showReference(rw http.ResponseWriter, r *http.Request) error {
+	switch {
+	case page.WantsMarkdown(r.Header["Accept"]):
+		return w.showMarkdown(rw, r)
+	case len(w.built) == 0:
+		return w.showPaths(rw, r)
+	}
+	head := page.Head{Wide: true, Styles: []string{w.built["reference.css"]}, Scripts: []string{w.built["jitless.js"], w.built["reference.js"]}}
+	content := w.content(ReferencePath, head, reference{w.Document})
+	content.Markdown = MarkdownPath
+	return w.showApp(rw, r, "reference", content, referenceCaching, referenceVary)
+}
+
+// showPaths lists the paths if Scalar is not built in.
+func (w *Workbench) showPaths(rw http.ResponseWriter, r *http.Request) error {
+	return w.withSamples(rw, r, ReferencePath, func(operations []params.Operation) (*cache.Entry, error) {
+		content := w.content(ReferencePath, page.Head{}, struct {
+			Operations []params.Operation
+			Document   string
+		}{operations, w.Document})
+		content.Markdown = MarkdownPath
+		return templates.Entry("paths", content, referenceCaching, referenceVary)
+	})
+}
+
+func (w *Workbench) showMarkdown(rw http.ResponseWriter, r *http.Request) error {
+	return w.withSamples(rw, r, MarkdownPath, func(operations []params.Operation) (*cache.Entry, error) {
+		data := w.Config
+		data.Operations = operations
+		var text bytes.Buffer
+		err := markdown.Execute(&text, data)
+		return cache.NewEntry(text.Bytes(), http.Header{
+			"Content-Type": {"text/markdown; charset=utf-8"}, "Cache-Control": {referenceCaching}, "Vary": {referenceVary},
+		}), err
+	})
+}
+
+// withSamples sends a document with example requests. It is rendered once per
+// release. If the release cannot be read, the examples are from the demo catalog.
+func (w *Workbench) withSamples(rw http.ResponseWriter, r *http.Request, name string, render func([]params.Operation) (*cache.Entry, error)) error {
+	response, err := w.Cache.Get(r.Context(), cache.Key{Operation: "workbench " + name}, func(ctx context.Context) (*cache.Entry, int, error) {
+		samples, release, err := w.Samples(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		operations := slices.Clone(w.Operations)
+		for i := range operations {
+			operations[i].Example = samples[operations[i].Path]
+		}
+		entry, err := render(operations)
+		return entry, release, err
+	})
+	entry := response.Entry
+	if err != nil {
+		if entry, err = render(w.Operations); err != nil {
+			return err
+		}
+	}
+	return entry.Write(rw, r)
+}
+
+//go:embed examples/*.graphql
+var exampleFiles embed.FS
+
+// Example is an example query of the explorer.
+type Example struct {
+	Title string `json:"-"`
+	Query string `json:"query"`
+}
+
+// Examples are all example queries, in the order of their file names.
+var Examples = readExamples()
+
+// readExamples takes the title from the comment in the first line of each file.
+func readExamples() (all []Example) {
+	names, err := fs.Glob(exampleFiles, "examples/*.graphql")
+	if err != nil {
+		panic(err)
+	}
+	for _, name := range names {
+		text, err := exampleFiles.ReadFile(name)
+		if err != nil {
+			panic(err)
+		}
+		title, _, _ := strings.Cut(string(text), "\n")
+		all = append(all, Example{Title: strings.TrimPrefix(title, "# "), Query: string(text)})
+	}
+	return all
+}
+
+// explorer is the data of the explorer's script.
+type explorer struct {
+	Query      string             `json:"query"` // to open, or ""
+	Variables  string             `json:"variables"`
+	Headers    string             `json:"headers"`
+	Base       string             `json:"base"`
+	Schema     string             `json:"schema"`
+	Workers    map[string]string  `json:"workers"`
+	Examples   []Example          `json:"examples"`
+	Operations []params.Operation `json:"operations"`
+}
+
+// showExplorer opens the query in the URL without running it.
+func (w *Workbench) showExplorer(rw http.ResponseWriter, r *http.Request) error {
+	const caching, vary = "private, no-cache", "Accept-Encoding" // private, because signed-in users get their key
+	if len(w.built) == 0 {
+		content := w.content(ExplorerPath, page.Head{Styles: []string{Assets.Path("schema.css")}}, struct{ Schema, Path string }{w.Schema, SchemaPath})
+		entry, err := templates.Entry("schema", content, caching, vary)
+		if err != nil {
+			return err
+		}
+		return entry.Write(rw, r)
+	}
+	e := explorer{
+		Base: w.PublicURL, Schema: SchemaPath, Examples: Examples, Operations: w.Operations,
+		Workers: map[string]string{
+			"editor": w.built["editor.worker.js"], "json": w.built["json.worker.js"], "graphql": w.built["graphql.worker.js"],
+		},
+	}
+	var note string
+	e.Query, e.Variables, note = w.queryToOpen(r)
+	key := w.Key(r)
+	if key != "" {
+		e.Headers = indented(map[string]string{"Authorization": "Bearer " + key})
+	}
+	head := page.Head{Wide: true, Styles: []string{w.built["explorer.css"]}, Scripts: []string{w.built["explorer.js"]}}
+	content := w.content(ExplorerPath, head, struct {
+		Examples     []Example
+		Schema, Note string
+		Script       explorer
+	}{Examples, SchemaPath, note, e})
+	if key == "" {
+		return w.showApp(rw, r, "explorer", content, caching, vary)
+	}
+	// A page with a key is not compressed: its size would leak the key to
+	// attackers who choose the query beside it (BREACH).
+	w.SetSecurityHeaders(rw.Header(), appPolicy)
+	rw.Header().Set("Cache-Control", "no-store")
+	return templates.Write(rw, http.StatusOK, "explorer", content)
+}
+
+// queryToOpen returns the query and variables from the URL, given as such or as a
+// REST path, and a note if something is wrong with them.
+func (w *Workbench) queryToOpen(r *http.Request) (query, variables, note string) {
+	url := r.URL.Query()
+	if target := url.Get("path"); target != "" {
+		query, values, err := w.Explain(target)
+		if err != nil {
+			return "", "", "This path cannot be opened in the explorer. " + problem.Of(err).Message
+		}
+		if len(values) > 0 {
+			variables = indented(values)
+		}
+		return query, variables, ""
+	}
+	query, variables = url.Get("query"), url.Get("variables")
+	var formatted bytes.Buffer
+	switch {
+	case variables == "":
+	case json.Indent(&formatted, []byte(variables), "", "  ") != nil:
+		note = "The variables in the URL are not valid JSON."
+	default:
+		variables = formatted.String()
+	}
+	return query, variables, note
+}
+
+// indented returns a value as indented JSON.
+func indented(value any) string {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // the template escapes
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(value); err != nil {
+		panic(err) // strings and finite numbers can be encoded
+	}
+	return strings.TrimRight(text.String(), "\n")
 }

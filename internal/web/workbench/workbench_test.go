@@ -18,6 +18,7 @@ import (
 	"testing/fstest"
 
 	"palmares/internal/core/cache"
+	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/web/page"
@@ -53,7 +54,7 @@ func newHandlerWithSamples(files fstest.MapFS, key string, responses *cache.Cach
 		Cache: responses, Samples: samples,
 		Service: page.Service{PublicURL: "https://palmares.example", ServiceName: "palmares", Credit: "Source : palmares (https://palmares.example)"},
 		Schema:  "type Query { \"<Tools> & more\" tools: Int }", Document: "/api/v1/openapi.json",
-		Operations: []Operation{{Path: "/api/v1/tools/{slug}", Summary: "One tool", Example: "/api/v1/tools/plume", Query: "query tool { a }", Parameters: []Parameter{{Name: "slug", InPath: true}}}},
+		Operations: []params.Operation{{Path: "/api/v1/tools/{slug}", Summary: "One tool", Example: "/api/v1/tools/plume", Query: "query tool { a }", Parameters: []params.Parameter{{Name: "slug", InPath: true}}}},
 		Explain: func(target string) (string, map[string]any, error) {
 			switch target {
 			case "/api/v1/tools/plume":
