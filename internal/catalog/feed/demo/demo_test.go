@@ -178,14 +178,24 @@ func TestPublishEditions(t *testing.T) {
 			if row.Event != nil {
 				counts["event "+*row.Event]++
 			}
-			if row.Kind == journal.ToolUpdated && scoreOf(t, row.Before) != scoreOf(t, row.After) {
-				counts["score "+direction(scoreOf(t, row.Before), scoreOf(t, row.After))]++
+			if row.Kind != journal.ToolUpdated {
+				continue
+			}
+			before, after := stateOf(t, row.Before), stateOf(t, row.After)
+			switch {
+			case after.Score > before.Score:
+				counts["score up"]++
+			case after.Score < before.Score:
+				counts["score down"]++
+			}
+			if after.SectionsHash != before.SectionsHash {
+				counts["review changed"]++
 			}
 		}
 		for kind, least := range map[string]int{
 			"event " + journal.EventToolCreated: 6, "event " + journal.EventToolRetired: 4, "event " + journal.EventToolRemoved: 1,
 			"event " + journal.EventPriceChanged: 10, "event " + journal.EventComparisonPublished: 8, "event " + journal.EventEmbeddingsChanged: 5,
-			"score up": 8, "score down": 7,
+			"score up": 8, "score down": 7, "review changed": 5,
 		} {
 			if counts[kind] < least {
 				t.Errorf("%s: got %d since the first edition, want at least %d", kind, counts[kind], least)
@@ -208,7 +218,6 @@ func TestPublishEditions(t *testing.T) {
 		if !s.Read.JournalEntry.Query().Where(journalentry.Kind(journal.PriceBackfilled)).ExistX(t.Context()) {
 			t.Errorf("got no change %s", journal.PriceBackfilled)
 		}
-		t.Log(counts)
 	})
 }
 
@@ -247,22 +256,14 @@ func decode(t *testing.T, line string, into any) {
 
 func same(a, b any) bool { return string(record.Encode(a)) == string(record.Encode(b)) }
 
-// scoreOf returns the score in a state of the journal, -1 for none.
-func scoreOf(t *testing.T, state *string) float64 {
-	t.Helper()
-	var tool struct {
-		Score *float64 `json:"score"`
-	}
-	decode(t, *state, &tool)
-	if tool.Score == nil {
-		return -1
-	}
-	return *tool.Score
+// state is what the journal stores of an active tool.
+type state struct {
+	Score        float64 `json:"score"`
+	SectionsHash string  `json:"sections_hash"`
 }
 
-func direction(before, after float64) string {
-	if after > before {
-		return "up"
-	}
-	return "down"
+func stateOf(t *testing.T, stored *string) (s state) {
+	t.Helper()
+	decode(t, *stored, &s)
+	return s
 }
