@@ -13,6 +13,7 @@ import (
 
 	"palmares/ent"
 	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -165,14 +166,25 @@ func TestSignalsEndCommands(t *testing.T) {
 
 func TestDemoKeepsAnExistingCatalog(t *testing.T) {
 	t.Parallel()
-	cfg := testkit.SQLite(t)
-	succeeds(t, palmares(t, cfg, "import", synthFile(t, synth.Options{Tools: 20, Seed: 1})))
-	before := succeeds(t, palmares(t, cfg, "export")).out
-	s := startServer(t, cfg, "--demo")
-	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	s.ends(t)
-	if succeeds(t, palmares(t, cfg, "export")).out != before {
-		t.Error("got another catalog after serve --demo, want the imported one")
+	editions, err := demo.Editions()
+	testkit.Check(t, err)
+	for name, catalog := range map[string]string{
+		"another catalog": synthFile(t, synth.Options{Tools: 20, Seed: 1}),
+		"another catalog with the date of the first edition": writeFile(t, "other.ndjson", feedtest.Catalog(editions[0].Date, feedtest.Tool("a"))),
+		"the demo catalog without its past":                  writeFile(t, "demo.ndjson", demo.Catalog),
+	} {
+		cfg := testkit.SQLite(t)
+		succeeds(t, palmares(t, cfg, "import", catalog))
+		before := succeeds(t, palmares(t, cfg, "export")).out
+		s := startServer(t, cfg, "--demo")
+		if _, body := s.get(t, "/readyz"); body["release"] != 1.0 {
+			t.Errorf("%s: got release %v, want 1", name, body["release"])
+		}
+		_ = s.cmd.Process.Signal(syscall.SIGTERM)
+		s.ends(t)
+		if succeeds(t, palmares(t, cfg, "export")).out != before {
+			t.Errorf("%s: got another catalog after serve --demo, want the imported one", name)
+		}
 	}
 }
 

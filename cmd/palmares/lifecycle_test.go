@@ -2,17 +2,23 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"palmares/ent/release"
+	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/store"
@@ -72,14 +78,55 @@ func TestServeDemo(t *testing.T) {
 			if code, body := s.get(t, "/healthz"); code != 200 || body["status"] != "alive" {
 				t.Errorf("%s: /healthz: got %d %v, want 200 alive", start, code, body)
 			}
-			if code, body := s.get(t, "/readyz"); code != 200 || fmt.Sprint(body) != "map[release:1 status:ready updated_at:2026-11-10]" {
-				t.Errorf("%s: /readyz: got %d %v, want 200 and release 1", start, code, body)
+			if code, body := s.get(t, "/readyz"); code != 200 || fmt.Sprint(body) != "map[release:8 status:ready updated_at:2026-11-10]" {
+				t.Errorf("%s: /readyz: got %d %v, want 200 and release 8", start, code, body)
 			}
 			_ = s.cmd.Process.Signal(syscall.SIGTERM)
 			s.ends(t)
 		}
 		if r := succeeds(t, palmares(t, cfg, "export")); r.out != string(demo.Catalog) {
 			t.Errorf("got a catalog of %d bytes, want the demo catalog", len(r.out))
+		}
+	})
+}
+
+// A start that was interrupted between two editions is continued by the next,
+// and servers that start at the same time do not disturb each other.
+func TestPublishDemo(t *testing.T) {
+	t.Parallel()
+	editions, err := demo.Editions()
+	testkit.Check(t, err)
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		for _, edition := range editions[:3] {
+			_, err := feed.Import(t.Context(), s, bytes.NewReader(edition.Feed), feed.Options{})
+			testkit.Check(t, err)
+		}
+		group, ctx := errgroup.WithContext(t.Context())
+		for range 3 {
+			group.Go(func() error {
+				release, err := s.CurrentRelease(ctx)
+				if err != nil {
+					return err
+				}
+				return publishDemo(ctx, s, release)
+			})
+		}
+		testkit.Check(t, group.Wait())
+		var dates []string
+		for _, release := range s.Read.Release.Query().Order(release.ByID()).AllX(t.Context()) {
+			dates = append(dates, release.FeedDate)
+		}
+		var want []string
+		for _, edition := range editions {
+			want = append(want, edition.Date)
+		}
+		if !slices.Equal(dates, want) {
+			t.Errorf("got releases of %v, want %v", dates, want)
+		}
+		var exported bytes.Buffer
+		testkit.Check(t, feed.Export(t.Context(), s, &exported))
+		if exported.String() != string(demo.Catalog) {
+			t.Errorf("got a catalog of %d bytes, want the demo catalog", exported.Len())
 		}
 	})
 }

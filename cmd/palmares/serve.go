@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -30,7 +31,7 @@ const (
 )
 
 type serveCommand struct {
-	Demo bool `help:"Import the demo catalog if the database is empty."`
+	Demo bool `help:"Publish the demo catalog and its earlier editions if the database is empty."`
 }
 
 // Run serves until ctx ends and all requests in flight are finished.
@@ -94,12 +95,12 @@ func newProgram(ctx context.Context, s *settings, log *slog.Logger, traces *trac
 }
 
 // open creates everything that needs the database. With fillDemo, it first
-// imports the demo catalog into an empty one.
+// publishes the demo catalog in an empty one.
 func (p *program) open(ctx context.Context, fillDemo bool) (err error) {
 	s := p.settings
 	release, err := p.store.CurrentRelease(ctx)
-	if err == nil && release == nil && fillDemo {
-		if _, err = feed.Import(ctx, p.store, bytes.NewReader(demo.Catalog), feed.Options{}); err == nil {
+	if err == nil && fillDemo {
+		if err = publishDemo(ctx, p.store, release); err == nil {
 			release, err = p.store.CurrentRelease(ctx)
 		}
 	}
@@ -144,6 +145,38 @@ func (p *program) open(ctx context.Context, fillDemo bool) (err error) {
 		MaxHeaderBytes:    32 << 10,
 		ConnState:         p.countConnection,
 		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
+	}
+	return nil
+}
+
+// publishDemo publishes each edition of the demo catalog as a release, oldest
+// first. It leaves a database alone that has any other catalog.
+func publishDemo(ctx context.Context, db *store.Store, release *ent.Release) error {
+	editions, err := demo.Editions()
+	if err != nil {
+		return err
+	}
+	if release != nil {
+		if release.ID >= len(editions) || editions[release.ID-1].Date != release.FeedDate {
+			return nil
+		}
+		// An earlier start may have been interrupted. Only the same catalog
+		// proves that this is a demo.
+		var stored bytes.Buffer
+		if err := feed.Export(ctx, db, &stored); err != nil || !bytes.Equal(stored.Bytes(), editions[release.ID-1].Feed) {
+			return err
+		}
+		editions = editions[release.ID:]
+	}
+	for _, edition := range editions {
+		_, err := feed.Import(ctx, db, bytes.NewReader(edition.Feed), feed.Options{})
+		var older *feed.Refusal
+		if errors.As(err, &older) {
+			continue // another server that starts at the same time is ahead
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

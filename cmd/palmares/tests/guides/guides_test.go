@@ -29,7 +29,7 @@ import (
 func TestGuides(t *testing.T) {
 	t.Parallel()
 	installTools(t)
-	cfg := blackbox.Demo(t)
+	cfg := testkit.SQLite(t) // empty, so that --demo publishes every edition
 	s := blackbox.Serve(t, cfg, "--demo")
 	for _, name := range guide.Names() {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,269 @@
+package demo_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"palmares/ent/journalentry"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/journal"
+	"palmares/internal/catalog/record"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+func editions(t *testing.T) []demo.Edition {
+	t.Helper()
+	all, err := demo.Editions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestEditions(t *testing.T) {
+	all := editions(t)
+	if len(all) != 8 {
+		t.Errorf("got %d editions, want 8", len(all))
+	}
+	if last := all[len(all)-1]; !bytes.Equal(last.Feed, demo.Catalog) || last.Date != "2026-11-10" {
+		t.Errorf("got another last edition, of %s, want catalog.ndjson", last.Date)
+	}
+	if first := all[0].Date; !strings.HasPrefix(first, "2026-03-") {
+		t.Errorf("first edition: got %s, want one of March 2026", first)
+	}
+	if !slices.IsSortedFunc(all, func(a, b demo.Edition) int { return strings.Compare(a.Date, b.Date) }) {
+		t.Error("the editions are not in the order of their dates")
+	}
+}
+
+func TestEmbeddedSize(t *testing.T) {
+	const limit = 400_000
+	files, err := filepath.Glob("editions/*.ndjson")
+	testkit.Check(t, err)
+	var size int64
+	for _, file := range append(files, "catalog.ndjson") {
+		info, err := os.Stat(file)
+		testkit.Check(t, err)
+		size += info.Size()
+	}
+	if size >= limit {
+		t.Errorf("got %d bytes, want less than %d", size, limit)
+	}
+}
+
+// TestFilesAreMinimal checks that the files of older editions are named after
+// their date and repeat nothing of the edition that followed.
+func TestFilesAreMinimal(t *testing.T) {
+	all := editions(t)
+	for i, edition := range all[:len(all)-1] {
+		data, err := os.ReadFile("editions/" + edition.Date + ".ndjson")
+		testkit.Check(t, err)
+		was, next := read(t, edition), read(t, all[i+1])
+		for line := range strings.Lines(string(data)) {
+			if !strings.Contains(line, `"slug"`) {
+				continue
+			}
+			var given map[string]any
+			decode(t, line, &given)
+			id := idOf(given["type"].(string), given["slug"].(string))
+			if !strings.Contains(line, `"absent"`) && string(record.Encode(was[id])) == string(record.Encode(next[id])) {
+				t.Errorf("%s: %s is the same in the next edition", edition.Date, id)
+			}
+			if next[id] == nil || next[id].RecordType() != given["type"] {
+				continue
+			}
+			var later map[string]any
+			decode(t, string(record.Encode(next[id])), &later)
+			for name, value := range given {
+				if name != "type" && name != "slug" && same(value, later[name]) {
+					t.Errorf("%s: %s of %s is the same in the next edition", edition.Date, name, id)
+				}
+			}
+		}
+	}
+}
+
+// TestDates checks that no edition knows its future, and that records that
+// changed since the edition before say so.
+func TestDates(t *testing.T) {
+	all := editions(t)
+	for i, edition := range all {
+		var before map[string]record.Record
+		since := ""
+		if i > 0 {
+			before, since = read(t, all[i-1]), all[i-1].Date
+		}
+		within := func(id, what, date string, changed bool) {
+			if date > edition.Date || changed && date <= since {
+				t.Errorf("edition of %s: %s of %s: got %s, want a date after %q and up to the edition's", edition.Date, what, id, date, since)
+			}
+		}
+		for id, rec := range read(t, edition) {
+			changed := before[id] != nil && string(record.Encode(rec)) != string(record.Encode(before[id]))
+			switch rec := rec.(type) {
+			case *feed.Tool:
+				within(id, "updated_at", rec.UpdatedAt, changed)
+				checkPrices(t, edition.Date, rec, before[id])
+			case *feed.Comparison:
+				within(id, "updated_at", rec.UpdatedAt, changed)
+			case *feed.Retired:
+				_, wasActive := before[id].(*feed.Tool)
+				within(id, "retired_at", rec.RetiredAt, wasActive)
+			}
+		}
+	}
+}
+
+// checkPrices checks that a tool's price history leads to its price, has no
+// change of the future and continues the history of the edition before.
+func checkPrices(t *testing.T, date string, tool *feed.Tool, before record.Record) {
+	t.Helper()
+	for i, change := range tool.PriceHistory {
+		pricing, price := tool.Pricing, tool.Price
+		if i > 0 {
+			pricing, price = tool.PriceHistory[i-1].PreviousPricing, tool.PriceHistory[i-1].PreviousPrice
+		}
+		if change.Pricing != pricing || change.Price != price {
+			t.Errorf("edition of %s: %s: the change of %s leads to %s, want %s", date, tool.Slug, change.ChangedAt, change.Price, price)
+		}
+		if change.ChangedAt > tool.UpdatedAt {
+			t.Errorf("edition of %s: %s: got a price change of %s in a record of %s", date, tool.Slug, change.ChangedAt, tool.UpdatedAt)
+		}
+	}
+	was, ok := before.(*feed.Tool)
+	if !ok {
+		return
+	}
+	added := len(tool.PriceHistory) - len(was.PriceHistory)
+	if added < 0 || !slices.Equal(tool.PriceHistory[added:], was.PriceHistory) {
+		t.Fatalf("edition of %s: %s: the price history does not continue that of the edition before", date, tool.Slug)
+	}
+	if changed := tool.Price != was.Price || tool.Pricing != was.Pricing; changed != (added > 0) {
+		t.Errorf("edition of %s: %s: got a price from %s to %s with %d new changes", date, tool.Slug, was.Price, tool.Price, added)
+	}
+	if added > 0 && tool.PriceHistory[added-1].PreviousPrice != was.Price {
+		t.Errorf("edition of %s: %s: got a change from %s, want from %s", date, tool.Slug, tool.PriceHistory[added-1].PreviousPrice, was.Price)
+	}
+}
+
+// TestPublishEditions publishes all editions. After each of them, an export
+// gives the same feed again; in the end, the journal has every kind of change.
+func TestPublishEditions(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		for i, edition := range editions(t) {
+			report, err := feed.Import(t.Context(), s, bytes.NewReader(edition.Feed), feed.Options{})
+			if err != nil {
+				t.Fatalf("edition of %s: %v", edition.Date, err)
+			}
+			if report.Release != i+1 {
+				t.Errorf("edition of %s: got release %d, want %d", edition.Date, report.Release, i+1)
+			}
+			var exported bytes.Buffer
+			testkit.Check(t, feed.Export(t.Context(), s, &exported))
+			if !bytes.Equal(exported.Bytes(), edition.Feed) {
+				t.Errorf("edition of %s: got another catalog of %d bytes, want the edition's %d", edition.Date, exported.Len(), len(edition.Feed))
+			}
+		}
+		counts := map[string]int{}
+		for _, row := range s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumberNEQ(1)).AllX(t.Context()) {
+			counts[row.Kind]++
+			if row.Event != nil {
+				counts["event "+*row.Event]++
+			}
+			if row.Kind != journal.ToolUpdated {
+				continue
+			}
+			before, after := stateOf(t, row.Before), stateOf(t, row.After)
+			switch {
+			case after.Score > before.Score:
+				counts["score up"]++
+			case after.Score < before.Score:
+				counts["score down"]++
+			}
+			if after.SectionsHash != before.SectionsHash {
+				counts["review changed"]++
+			}
+		}
+		for kind, least := range map[string]int{
+			"event " + journal.EventToolCreated: 6, "event " + journal.EventToolRetired: 4, "event " + journal.EventToolRemoved: 1,
+			"event " + journal.EventPriceChanged: 10, "event " + journal.EventComparisonPublished: 8, "event " + journal.EventEmbeddingsChanged: 5,
+			"score up": 8, "score down": 7, "review changed": 5,
+		} {
+			if counts[kind] < least {
+				t.Errorf("%s: got %d since the first edition, want at least %d", kind, counts[kind], least)
+			}
+		}
+		for _, event := range journal.Events {
+			if counts["event "+event] == 0 {
+				t.Errorf("got no event %s since the first edition", event)
+			}
+		}
+		for _, kind := range []string{
+			journal.CategoryCreated, journal.CategoryUpdated, journal.CategoryRemoved,
+			journal.ToolCreated, journal.ToolUpdated, journal.ToolRetired, journal.ToolRemoved, journal.PriceChanged,
+			journal.ComparisonCreated, journal.ComparisonUpdated, journal.ComparisonRemoved, journal.EmbeddingsChanged, journal.CatalogPublished,
+		} {
+			if counts[kind] == 0 {
+				t.Errorf("got no change %s since the first edition", kind)
+			}
+		}
+		if !s.Read.JournalEntry.Query().Where(journalentry.Kind(journal.PriceBackfilled)).ExistX(t.Context()) {
+			t.Errorf("got no change %s", journal.PriceBackfilled)
+		}
+	})
+}
+
+// read returns the records of an edition. Active and retired tools share their
+// identifiers.
+func read(t *testing.T, edition demo.Edition) map[string]record.Record {
+	t.Helper()
+	records := map[string]record.Record{}
+	for line := range strings.Lines(string(edition.Feed)) {
+		var given struct {
+			Type string `json:"type"`
+			Slug string `json:"slug"`
+		}
+		decode(t, line, &given)
+		if given.Type == record.TypeFeed {
+			continue
+		}
+		rec := record.New(given.Type)
+		decode(t, line, rec)
+		records[idOf(given.Type, given.Slug)] = rec
+	}
+	return records
+}
+
+func idOf(recordType, slug string) string {
+	if recordType == record.TypeRetired {
+		recordType = record.TypeTool
+	}
+	return recordType + " " + slug
+}
+
+func decode(t *testing.T, line string, into any) {
+	t.Helper()
+	testkit.Check(t, json.Unmarshal([]byte(line), into))
+}
+
+func same(a, b any) bool { return string(record.Encode(a)) == string(record.Encode(b)) }
+
+// state is what the journal stores of an active tool.
+type state struct {
+	Score        float64 `json:"score"`
+	SectionsHash string  `json:"sections_hash"`
+}
+
+func stateOf(t *testing.T, stored *string) (s state) {
+	t.Helper()
+	decode(t, *stored, &s)
+	return s
+}
