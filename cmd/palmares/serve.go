@@ -163,7 +163,7 @@ func publishDemo(ctx context.Context, db *store.Store, release *ent.Release) err
 		// An earlier start may have been interrupted. Only the same catalog
 		// proves that this is a demo.
 		var stored bytes.Buffer
-		if err := feed.Export(ctx, db, &stored); err != nil || !bytes.Equal(stored.Bytes(), editions[release.ID-1].Feed) {
+		if err := feed.Export(ctx, db, &stored, 0); err != nil || !bytes.Equal(stored.Bytes(), editions[release.ID-1].Feed) {
 			return err
 		}
 		editions = editions[release.ID:]

@@ -63,15 +63,16 @@ func asOf(dialectName string, release int, statement string) string {
 		if !strings.Contains(statement, v.name) {
 			continue
 		}
-		// A view of the same name hides the table, except in its own definition; SQLite
-		// needs the name of the schema there.
+		// A view of the same name hides the table, except in its own definition. SQLite
+		// needs the name of the schema there, and takes a union that ends with the table
+		// for a recursion.
 		keyword, table := "AS NOT MATERIALIZED", v.name
 		if dialectName == dialect.SQLite {
 			keyword, table = "AS", "main."+v.name
 		}
 		columns, number := strings.Join(v.columns, ", "), strconv.Itoa(release)
-		views = append(views, fmt.Sprintf("%s %s (SELECT %s FROM %s_versions WHERE since_release <= %s AND until_release > %[5]s UNION ALL SELECT %[3]s FROM %s WHERE since_release <= %[5]s)",
-			v.name, keyword, columns, v.name, number, table))
+		views = append(views, fmt.Sprintf("%s %s (SELECT %s FROM %s WHERE since_release <= %s UNION ALL SELECT %[3]s FROM %[1]s_versions WHERE since_release <= %[5]s AND until_release > %[5]s)",
+			v.name, keyword, columns, table, number))
 	}
 	if len(views) == 0 {
 		return statement
