@@ -47,6 +47,10 @@ const DocumentPath = "/api/v1/openapi.json"
 const maxSlugLength = 200
 
 const (
+	releaseHeader = "X-Service-Release"
+	// asOfName is the parameter of every path that selects the release.
+	asOfName = "as_of"
+
 	cacheControl = "s-maxage=3600, stale-while-revalidate=86400"
 	vary         = "Authorization, Accept-Encoding"
 )
@@ -79,6 +83,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	err := h.serve(w, r)
 	if err != nil && r.Context().Err() == nil {
 		w.Header().Set("Vary", vary)
+		if newest := h.cache.Newest(); newest > 0 {
+			w.Header()[releaseHeader] = []string{strconv.Itoa(newest)}
+		}
 		problem.Write(w, err)
 	}
 }
@@ -101,6 +108,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	if req.requiresKey && !auth.CallerFrom(r.Context()).MayReadEmbeddings() {
 		return problem.New(problem.Unauthenticated, "%s", keyRequired(h.cfg))
 	}
+	if req.asOf.Release > 0 && auth.CallerFrom(r.Context()).Key != "" {
+		req = req.private
+	}
 	response, err := h.cache.Get(r.Context(), req.cacheKey, req.respond)
 	if err != nil {
 		return err
@@ -116,9 +126,12 @@ func keyRequired(cfg Config) string {
 type request struct {
 	*endpoint
 	variables map[string]any
+	asOf      graph.AsOf
+	keyed     bool // the caller has a key
 	cacheKey  cache.Key
 	respond   cache.Execute
-	err       error // in the parameters
+	private   *request // the same for callers with a key, where the responses differ
+	err       error    // in the parameters
 }
 
 // requestSize approximates the memory of a parsed request without its texts.
@@ -135,6 +148,10 @@ func (h *Handler) parse(u *url.URL) (*request, error) {
 		return nil, err
 	}
 	variables, err := readParameters(e.parameters, raw.Variables)
+	var asOf graph.AsOf
+	if text, given := variables[asOfName].(string); given && err == nil {
+		asOf, err = graph.ParseAsOf(text)
+	}
 	if err != nil {
 		return &request{endpoint: e, err: err}, nil
 	}
@@ -142,51 +159,90 @@ func (h *Handler) parse(u *url.URL) (*request, error) {
 		variables["slug"] = slug
 	}
 	req := &request{
-		endpoint:  e,
-		variables: variables,
-		cacheKey:  cache.Key{Operation: e.query, Variables: slug + "?" + canonicalQuery(e.parameters, variables), Keyed: e.requiresKey},
-		respond:   func(ctx context.Context) (*cache.Entry, int, error) { return h.respond(ctx, e, variables) },
+		endpoint: e, variables: variables, asOf: asOf,
+		cacheKey: cache.Key{Operation: e.query, Variables: slug + "?" + canonicalQuery(e.parameters, variables), Keyed: e.requiresKey},
 	}
+	private := *req
+	private.keyed, private.cacheKey.Keyed = true, true
+	for _, r := range []*request{req, &private} {
+		r.respond = func(ctx context.Context) (*cache.Entry, int, error) { return h.respond(ctx, r) }
+	}
+	req.private = &private
 	h.requests.Put(cache.Timeless, raw, req, requestSize+len(req.cacheKey.Variables)+len(slug))
 	return req, nil
 }
 
-// respond runs an endpoint's operation and returns the response with the
-// release it belongs to.
-func (h *Handler) respond(ctx context.Context, e *endpoint, variables map[string]any) (*cache.Entry, int, error) {
-	if slug, ok := variables["slug"].(string); ok && len(slug) > maxSlugLength {
-		return nil, 0, problem.New(problem.NotFound, "%s", e.notFound(params.Truncate(slug), slugStatus{}))
+// respond runs an endpoint's operation and returns the response with the newest
+// release at that time.
+func (h *Handler) respond(ctx context.Context, req *request) (*cache.Entry, int, error) {
+	if slug, ok := req.variables["slug"].(string); ok && len(slug) > maxSlugLength {
+		return nil, 0, problem.New(problem.NotFound, "%s", req.notFound(params.Truncate(slug), slugStatus{}))
 	}
-	result := h.executor.Execute(ctx, graph.Request{Operation: e.operation, Variables: variables})
+	result := h.executor.Execute(ctx, graph.Request{Operation: req.operation, Variables: req.variables, AsOf: req.asOf})
 	if p := result.Problem(); p != nil {
 		return nil, 0, p
 	}
 	body := bodyOf(result.Data)
-	if e.notFound != nil && string(body) == "null" {
-		return h.respondNotFound(ctx, e, variables, result.Release)
+	if req.notFound != nil && string(body) == "null" {
+		return h.respondNotFound(ctx, req, result.Release)
 	}
-	header := responseHeader(result.UpdatedAt)
-	if e.paginated {
+	header := responseHeader(result)
+	if req.paginated {
 		total := totalOf(result.Data)
 		header["X-Total-Count"] = []string{strconv.FormatInt(total, 10)}
-		header["Link"] = []string{e.links(h.cfg.PublicURL, variables, total)}
+		header["Link"] = []string{req.links(h.cfg.PublicURL, req.variables, total)}
 	}
-	return cache.NewEntry(body, header), result.Release, nil
+	h.addAsOf(header, req, result)
+	return cache.NewEntry(body, header), result.Newest, nil
 }
 
-// responseHeader returns the headers of a successful response. Before the
-// first import updatedAt is empty, and nothing may be cached.
-func responseHeader(updatedAt string) http.Header {
+// addAsOf adds the headers of a response from an earlier release. One with a
+// number never changes; RFC 7089 calls it a memento.
+func (h *Handler) addAsOf(header http.Header, req *request, result *graph.Result) {
+	if req.asOf.Date != "" {
+		header["Content-Location"] = []string{req.address(h.cfg.PublicURL, strconv.Itoa(result.Release))}
+	}
+	if req.asOf.Release == 0 {
+		return
+	}
+	header["Memento-Datetime"] = []string{result.PublishedAt.UTC().Format(http.TimeFormat)}
+	header["Link"] = append(header["Link"], "<"+req.address(h.cfg.PublicURL, "")+`>; rel="original"`)
+	header["Cache-Control"] = []string{"public, max-age=31536000, immutable"}
+	if req.keyed || req.requiresKey {
+		header["Cache-Control"] = []string{"private, max-age=31536000, immutable"}
+	}
+}
+
+// address returns the URL of a request as of a release, or of the newest.
+func (r *request) address(publicURL, asOf string) string {
+	variables := maps.Clone(r.variables)
+	if delete(variables, asOfName); asOf != "" {
+		variables[asOfName] = asOf
+	}
+	address := publicURL + r.path
+	if slug, ok := r.variables["slug"].(string); ok {
+		address = strings.Replace(address, "{slug}", url.PathEscape(slug), 1)
+	}
+	if query := canonicalQuery(r.parameters, variables); query != "" {
+		address += "?" + query
+	}
+	return address
+}
+
+// responseHeader returns the headers of a successful response. Nothing may be
+// cached before the first import.
+func responseHeader(result *graph.Result) http.Header {
 	header := http.Header{
 		"Content-Type":           {"application/json"},
 		"Cache-Control":          {cacheControl},
 		"Vary":                   {vary},
 		"X-Content-Type-Options": {"nosniff"},
 	}
-	if updatedAt == "" {
+	if result.Release == 0 {
 		header["Cache-Control"] = []string{"no-store"}
 	} else {
-		header["X-Service-Updated-At"] = []string{updatedAt}
+		header["X-Service-Updated-At"] = []string{result.UpdatedAt}
+		header[releaseHeader] = []string{strconv.Itoa(result.Release)}
 	}
 	return header
 }
@@ -247,6 +303,10 @@ type notFoundMessage func(slug string, status slugStatus) string
 // slugStatus says whether a slug is that of an active or a retired tool.
 type slugStatus struct{ active, retired bool }
 
+func versionsNotFound(slug string, _ slugStatus) string {
+	return "No release has a tool with the slug " + slug + "."
+}
+
 func toolNotFound(slug string, status slugStatus) string {
 	if status.retired {
 		return "The tool " + slug + " is retired; see /api/v1/cimetiere for the reason."
@@ -267,16 +327,16 @@ func embeddingsNotFound(slug string, status slugStatus) string {
 
 // respondNotFound looks up the reason. If a new release was published since
 // the first query, it may contain the slug: then the request starts over.
-func (h *Handler) respondNotFound(ctx context.Context, e *endpoint, variables map[string]any, release int) (*cache.Entry, int, error) {
-	slug := variables["slug"].(string)
-	result := h.executor.Execute(ctx, graph.Request{Operation: h.slugStatus, Variables: map[string]any{"slug": slug}})
+func (h *Handler) respondNotFound(ctx context.Context, req *request, release int) (*cache.Entry, int, error) {
+	slug := req.variables["slug"].(string)
+	result := h.executor.Execute(ctx, graph.Request{Operation: h.slugStatus, Variables: map[string]any{"slug": slug}, AsOf: req.asOf})
 	if p := result.Problem(); p != nil {
 		return nil, 0, p
 	}
 	if result.Release != release {
-		return h.respond(ctx, e, variables)
+		return h.respond(ctx, req)
 	}
-	return nil, release, problem.New(problem.NotFound, "%s", e.notFound(params.Truncate(slug), slugStatus{
+	return nil, result.Newest, problem.New(problem.NotFound, "%s", req.notFound(params.Truncate(slug), slugStatus{
 		active:  !bytes.Contains(result.Data, []byte(`"tool":null`)),
 		retired: !bytes.Contains(result.Data, []byte(`"retired":null`)),
 	}))
@@ -291,10 +351,10 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request) error {
 			return nil, 0, err
 		}
 		document, err := describe(h.paths, h.cfg, slugs)
-		return cache.NewEntry(document, responseHeader(result.UpdatedAt)), result.Release, err
+		return cache.NewEntry(document, responseHeader(result)), result.Release, err
 	})
 	if err != nil {
-		return cache.NewEntry(h.demoDocument, responseHeader("")).Write(w, r)
+		return cache.NewEntry(h.demoDocument, responseHeader(&graph.Result{})).Write(w, r)
 	}
 	return response.Write(w, r)
 }

@@ -127,11 +127,12 @@ func (e *endpoint) describe(s *schemas, publicURL string, slugs exampleSlugs) ob
 }
 
 func (e *endpoint) describeResponses(body object) object {
-	headers := []string{"X-Service-Updated-At", "Cache-Control", "ETag", "Vary", "Access-Control-Allow-Origin", "X-Request-Id",
+	headers := []string{"X-Service-Release", "X-Service-Updated-At", "Cache-Control", "ETag", "Vary", "Access-Control-Allow-Origin", "X-Request-Id",
 		"X-RateLimit-Tier", "X-RateLimit-Remaining", "X-RateLimit-Reset"}
 	if e.paginated {
-		headers = append([]string{"X-Total-Count", "Link"}, headers...)
+		headers = append([]string{"X-Total-Count"}, headers...)
 	}
+	headers = append(headers, "Link", "Memento-Datetime", "Content-Location")
 	content := object{{"schema", body}}
 	if example, err := fs.ReadFile(examples, "examples/"+e.query+".json"); err == nil { // tests fail if it is missing
 		content.add("example", jsontext.Value(example))
@@ -148,9 +149,7 @@ func (e *endpoint) describeResponses(body object) object {
 		}},
 	}
 	for _, r := range errorResponses {
-		if r.status != "404" || e.notFound != nil {
-			responses.add(r.status, object{{"$ref", "#/components/responses/" + r.name}})
-		}
+		responses.add(r.status, object{{"$ref", "#/components/responses/" + r.name}})
 	}
 	return responses
 }
@@ -181,8 +180,8 @@ func (p parameter) describe(exampleSlug string) object {
 	return described
 }
 
-// errorResponses lists the errors of every path; 404 is only for paths with a
-// slug.
+// errorResponses lists the errors of every path; a release may not be found on
+// any of them.
 var errorResponses = []struct{ status, name string }{
 	{"400", "BadRequest"}, {"401", "Unauthorized"}, {"404", "NotFound"}, {"406", "NotAcceptable"},
 	{"429", "TooManyRequests"}, {"500", "InternalError"}, {"503", "Unavailable"},

@@ -25,6 +25,10 @@ var routes = []route{
 		summary:    "One tool",
 		details:    "The same fields as in the list of tools. Retired tools return 404 with an error that says so.",
 		parameters: []parameter{slug}, example: anyTool, notFound: toolNotFound},
+	{path: "/api/v1/tools/{slug}/versions", query: "versions",
+		summary:    "The versions of one tool, newest first",
+		details:    "Each version with its first and last release and the fields that changed, up to the newest 200. Also for tools that are retired by now.",
+		parameters: []parameter{slug}, example: anyTool, notFound: versionsNotFound},
 	{path: "/api/v1/comparatifs", query: "comparatifs",
 		summary:    "Published comparisons, newest first",
 		details:    "Published head-to-head comparisons, paginated. `category` selects comparisons in which at least one tool belongs to the category.",
@@ -71,6 +75,8 @@ var (
 	search          = parameter{name: "search", description: "Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category, tagline or review. If no tool matches, words of 5 letters or more may contain a typo. At most 16 different words.", max: 200}
 	sort            = parameter{name: "sort", description: "Sort order. Tools without a score come last in both score orders; ties are sorted by slug. With `search`, the best matches come first unless `sort` is given.",
 		values: []string{"score_desc", "score_asc", "name_asc", "name_desc"}, noDefaultWith: "search"}
+	asOf = parameter{name: asOfName, Param: params.Param{Name: asOfName, Kind: "String"},
+		description: "Reads an earlier release: its number, or a day (`YYYY-MM-DD`) for the newest release whose feed has that date or an earlier one."}
 	reason = parameter{name: "reason", description: "Returns only tools retired for this reason."}
 )
 
@@ -124,6 +130,7 @@ func buildEndpoints() ([]*endpoint, map[string]*graph.Operation, error) {
 			e.parameters = append(e.parameters, p.typed(variable))
 			e.paginated = e.paginated || p.name == "page"
 		}
+		e.parameters = append(e.parameters, asOf)
 		endpoints = append(endpoints, e)
 	}
 	return endpoints, operations, nil

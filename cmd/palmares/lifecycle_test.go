@@ -124,7 +124,7 @@ func TestPublishDemo(t *testing.T) {
 			t.Errorf("got releases of %v, want %v", dates, want)
 		}
 		var exported bytes.Buffer
-		testkit.Check(t, feed.Export(t.Context(), s, &exported))
+		testkit.Check(t, feed.Export(t.Context(), s, &exported, 0))
 		if exported.String() != string(demo.Catalog) {
 			t.Errorf("got a catalog of %d bytes, want the demo catalog", exported.Len())
 		}

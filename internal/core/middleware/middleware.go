@@ -105,7 +105,7 @@ var (
 	// read, beside those that browsers always let them read (such as
 	// Cache-Control and Last-Modified).
 	exposed = []string{strings.Join([]string{
-		"Allow", "Content-Disposition", "Content-Location", "ETag", "Link", "Retry-After", "WWW-Authenticate",
+		"Allow", "Content-Disposition", "Content-Location", "ETag", "Link", "Memento-Datetime", "Retry-After", "WWW-Authenticate",
 		"X-GraphQL-Cost", "X-GraphQL-Cost-Limit",
 		"X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Tier",
 		"X-Request-Id", "X-Service-Release", "X-Service-Updated-At", "X-Total-Count",

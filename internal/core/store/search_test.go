@@ -18,6 +18,8 @@ func TestMigrationToTheSearchIndex(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, statement := range []string{
+			`INSERT INTO releases (number, feed_date, imported_at, tools_total, tools_tested, tools_retired, comparisons_total)
+				VALUES (1, '2026-11-01', '2026-11-01 00:00:00', 1, 0, 1, 0)`,
 			`INSERT INTO categories (slug, label, fingerprint, tool_count) VALUES ('code', 'Code', '', 2)`,
 			`INSERT INTO tools (slug, name, name_key, untested, domain, tagline, search_text, fingerprint, category_slug, mainstream, in_embeddings)
 				VALUES ('plume', 'Plume', 'plume', true, 'plume.example', 'Un agent.', 'plume un agent.', '', 'code', false, false)`,

@@ -167,7 +167,7 @@ func TestPublishEditions(t *testing.T) {
 				t.Errorf("edition of %s: got release %d, want %d", edition.Date, report.Release, i+1)
 			}
 			var exported bytes.Buffer
-			testkit.Check(t, feed.Export(t.Context(), s, &exported))
+			testkit.Check(t, feed.Export(t.Context(), s, &exported, 0))
 			if !bytes.Equal(exported.Bytes(), edition.Feed) {
 				t.Errorf("edition of %s: got another catalog of %d bytes, want the edition's %d", edition.Date, exported.Len(), len(edition.Feed))
 			}
