@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -32,14 +33,17 @@ func (a AsOf) isNewest() bool { return a == AsOf{} }
 
 // ParseAsOf reads a release number or a day.
 func ParseAsOf(text string) (AsOf, error) {
-	if number, err := strconv.Atoi(text); err == nil && strconv.Itoa(number) == text {
-		return AsOf{Release: number}, checkRelease("as_of", number)
+	number, err := strconv.Atoi(text)
+	switch {
+	case releaseNumber.MatchString(text) && err == nil:
+		return AsOf{Release: number}, nil
+	case isDay(text):
+		return AsOf{Date: text}, nil
 	}
-	if !isDay(text) {
-		return AsOf{}, problem.New(problem.BadInput, "as_of must be the number of a release or a day, YYYY-MM-DD (got %q).", text)
-	}
-	return AsOf{Date: text}, nil
+	return AsOf{}, problem.New(problem.BadInput, "as_of must be the number of a release, from 1, or a day, YYYY-MM-DD (got %q).", params.Truncate(text))
 }
+
+var releaseNumber = regexp.MustCompile(`^[1-9][0-9]{0,8}$`)
 
 // String returns the release as ParseAsOf reads it.
 func (a AsOf) String() string { return cmp.Or(a.Date, strconv.Itoa(a.Release)) }
@@ -47,13 +51,6 @@ func (a AsOf) String() string { return cmp.Or(a.Date, strconv.Itoa(a.Release)) }
 func isDay(text string) bool {
 	day, err := time.Parse(time.DateOnly, text)
 	return err == nil && day.Year() > 0
-}
-
-func checkRelease(name string, number int) error {
-	if number < 1 {
-		return problem.New(problem.BadInput, "%s must be at least 1 (got %d).", name, number)
-	}
-	return nil
 }
 
 const asOfDirective = "asOf"
@@ -70,8 +67,10 @@ func asOfOperation(op *ast.OperationDefinition, variables map[string]any) (asOf 
 	switch {
 	case hasRelease == hasDate:
 		return asOf, problem.New(problem.BadInput, "@asOf requires either release or date.")
+	case hasRelease && release < 1:
+		return asOf, problem.New(problem.BadInput, "@asOf(release:) must be at least 1 (got %d).", release)
 	case hasRelease:
-		return AsOf{Release: release}, checkRelease("@asOf(release:)", release)
+		return AsOf{Release: release}, nil
 	case !isDay(date):
 		return asOf, problem.New(problem.BadInput, "@asOf(date:) must be a day, YYYY-MM-DD.")
 	}
@@ -198,7 +197,7 @@ func (r *reader) versions(ctx context.Context, slugs []string, limit int) (map[s
 	until := map[string]*int{} // the release that ended a tool's next version
 	for _, e := range slices.Backward(events) {
 		v := &model.ToolVersion{
-			FirstRelease: e.Release, LastRelease: until[e.Slug], PublishedAt: e.At, Type: changeType(e.Type), Fields: e.Fields,
+			FirstRelease: e.Release, LastRelease: until[e.Slug], Date: r.index.releases[r.release.ID-e.Release].FeedDate, Type: changeType(e.Type), Fields: e.Fields,
 			Before: json.RawMessage(e.Before), After: json.RawMessage(e.After),
 		}
 		last := e.Release - 1

@@ -51,6 +51,9 @@ func (c cost) plus(other cost) cost {
 func price(op *ast.OperationDefinition, vars map[string]any, tools int) (int, *pricer) {
 	p := &pricer{tools: tools, vars: vars, fragments: map[pricedFragment]cost{}}
 	total := p.selections(op.SelectionSet, 1)
+	if op.Directives.ForName(asOfDirective) != nil {
+		total.work = addCapped(total.work, earlierWork*max(tools, minTools)/referenceTools)
+	}
 	return addCapped(total.fields, total.work), p
 }
 
@@ -110,6 +113,7 @@ const (
 	groupWork      = 200   // grouping all tools
 	searchWork     = 1_500 // finding words in the texts of all tools
 	pricesWork     = 1_000 // grouping all price changes
+	earlierWork    = 5_000 // loading an earlier release
 )
 
 // readWithParent are the fields with subfields that need no statement.

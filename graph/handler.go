@@ -168,9 +168,9 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, prepared *prep
 	response, err := h.responses.Get(ctx, question, func(ctx context.Context) (*cache.Entry, int, error) {
 		result := h.executor.Execute(ctx, request)
 		if len(result.Errors) > 0 {
-			return nil, result.Release, &failure{result}
+			return nil, result.Newest, &failure{result}
 		}
-		release := result.Release
+		release := result.Newest
 		if result.SchemaOnly {
 			release = h.responses.Newest()
 		}
@@ -237,8 +237,9 @@ func headersOf(result *Result, media string) http.Header {
 		"X-Content-Type-Options": {"nosniff"},
 		"X-Graphql-Cost":         {strconv.Itoa(result.Cost)},
 	}
-	if result.UpdatedAt != "" {
+	if result.Release > 0 {
 		header["X-Service-Updated-At"] = []string{result.UpdatedAt}
+		header["X-Service-Release"] = []string{strconv.Itoa(result.Release)}
 	}
 	return header
 }

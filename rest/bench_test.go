@@ -42,7 +42,9 @@ func BenchmarkUncached(b *testing.B) {
 	}
 	for name, path := range map[string]func(i int) string{
 		"tool": func(i int) string { return "/api/v1/tools/" + slugs[i%len(slugs)] },
-		"list": func(i int) string { return fmt.Sprintf("/api/v1/tools?page=%d&score_min=%.6f", 1+i%5, float64(i%10_000)/10_000) },
+		"list": func(i int) string {
+			return fmt.Sprintf("/api/v1/tools?page=%d&score_min=%.6f", 1+i%5, float64(i%10_000)/10_000)
+		},
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -167,6 +167,8 @@ func (p parameter) describe(exampleSlug string) object {
 		schema = object{{"type", "integer"}, {"minimum", p.Min}, {"maximum", p.Max}}
 	case p.Kind == "Float":
 		schema = object{{"type", "number"}}
+	case p.pattern != "":
+		schema = object{{"type", "string"}, {"pattern", p.pattern}}
 	default:
 		schema = object{{"type", "string"}, {"minLength", 1}}
 		if p.max > 0 {
@@ -249,6 +251,8 @@ func (s *schemas) value(t *ast.Type, f *ast.Field) object {
 		return object{{"type", "string"}, {"format", "date"}}
 	case "URL":
 		return object{{"type", "string"}, {"format", "uri"}}
+	case "JSON": // our paths have objects only
+		return object{{"type", "object"}, {"additionalProperties", true}}
 	}
 	schema := object{{"type", "string"}}
 	if definition := s.model.Types[t.NamedType]; definition.Kind == ast.Enum {

@@ -75,7 +75,7 @@ var (
 	search          = parameter{name: "search", description: "Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category, tagline or review. If no tool matches, words of 5 letters or more may contain a typo. At most 16 different words.", max: 200}
 	sort            = parameter{name: "sort", description: "Sort order. Tools without a score come last in both score orders; ties are sorted by slug. With `search`, the best matches come first unless `sort` is given.",
 		values: []string{"score_desc", "score_asc", "name_asc", "name_desc"}, noDefaultWith: "search"}
-	asOf = parameter{name: asOfName, Param: params.Param{Name: asOfName, Kind: "String"},
+	asOf = parameter{name: asOfName, Param: params.Param{Name: asOfName, Kind: "String"}, pattern: `^([1-9][0-9]{0,8}|[0-9]{4}-[0-9]{2}-[0-9]{2})$`,
 		description: "Reads an earlier release: its number, or a day (`YYYY-MM-DD`) for the newest release whose feed has that date or an earlier one."}
 	reason = parameter{name: "reason", description: "Returns only tools retired for this reason."}
 )
@@ -187,6 +187,7 @@ type parameter struct {
 	description string
 	min, max    int      // of an integer; max also of the length of a text
 	values      []string // of an enum, if fewer are allowed than the type has
+	pattern     string   // of a text, for the documentation
 	inPath      bool
 	// noDefaultWith is another parameter; where it is given, this one has no default.
 	noDefaultWith string

@@ -544,8 +544,8 @@ type ToolVersion {
   firstRelease: Int!
   "The last release with this version; null if the newest release has it."
   lastRelease: Int
-  "When the first of these releases was published."
-  publishedAt: DateTime!
+  "The date of the first of these releases."
+  date: Date!
   "What made it a new version: ` + "`" + `tool_created` + "`" + `, ` + "`" + `tool_updated` + "`" + ` or ` + "`" + `tool_retired` + "`" + `."
   type: ChangeType!
   "The names of the changed fields in the REST API; empty unless the tool was updated."
@@ -1624,8 +1624,8 @@ func (ec *executionContext) childFields_ToolVersion(ctx context.Context, field g
 		return ec.fieldContext_ToolVersion_firstRelease(ctx, field)
 	case "lastRelease":
 		return ec.fieldContext_ToolVersion_lastRelease(ctx, field)
-	case "publishedAt":
-		return ec.fieldContext_ToolVersion_publishedAt(ctx, field)
+	case "date":
+		return ec.fieldContext_ToolVersion_date(ctx, field)
 	case "type":
 		return ec.fieldContext_ToolVersion_type(ctx, field)
 	case "fields":
@@ -9617,8 +9617,8 @@ func (ec *executionContext) appendToolVersion(ctx context.Context, b []byte, col
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
-		case "publishedAt":
-			b, ok = appendMarshaler(b, ec.marshalNDateTime2timeᚐTime(ctx, field.Selections, obj.PublishedAt))
+		case "date":
+			b = appendText(b, string(obj.Date))
 		case "type":
 			b = appendText(b, string(obj.Type))
 		case "fields":
@@ -9648,7 +9648,7 @@ func (ec *executionContext) fieldContext_ToolVersion_lastRelease(_ context.Conte
 	return &graphql.FieldContext{Object: "ToolVersion", Field: field}, nil
 }
 
-func (ec *executionContext) fieldContext_ToolVersion_publishedAt(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+func (ec *executionContext) fieldContext_ToolVersion_date(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	return &graphql.FieldContext{Object: "ToolVersion", Field: field}, nil
 }
 

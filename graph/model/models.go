@@ -598,8 +598,8 @@ type ToolVersion struct {
 	FirstRelease int `json:"firstRelease"`
 	// The last release with this version; null if the newest release has it.
 	LastRelease *int `json:"lastRelease,omitempty"`
-	// When the first of these releases was published.
-	PublishedAt time.Time `json:"publishedAt"`
+	// The date of the first of these releases.
+	Date string `json:"date"`
 	// What made it a new version: `tool_created`, `tool_updated` or `tool_retired`.
 	Type ChangeType `json:"type"`
 	// The names of the changed fields in the REST API; empty unless the tool was updated.
