@@ -94,8 +94,12 @@ func (x *catalogIndex) resolve(asOf AsOf) (*ent.Release, error) {
 		}
 	}
 	oldest := x.releases[min(len(x.releases)-1, x.release.ID-x.release.HistoryFrom)]
-	return nil, problem.New(problem.NotFound, "There is no release %s that can be read: releases %d (%s) to %d (%s) can.",
-		asOf, oldest.ID, oldest.FeedDate, x.release.ID, x.release.FeedDate)
+	missing := "There is no release " + asOf.String()
+	if asOf.Date != "" {
+		missing = "There is no release of " + asOf.Date + " or earlier"
+	}
+	return nil, problem.New(problem.NotFound, "%s that can be read: releases %d (%s) to %d (%s) can.",
+		missing, oldest.ID, oldest.FeedDate, x.release.ID, x.release.FeedDate)
 }
 
 // earlierIndex returns the index of a release before the current one.

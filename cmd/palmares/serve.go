@@ -168,8 +168,14 @@ func publishDemo(ctx context.Context, db *store.Store, release *ent.Release) err
 		}
 		editions = editions[release.ID:]
 	}
-	for _, edition := range editions {
-		_, err := feed.Import(ctx, db, bytes.NewReader(edition.Feed), feed.Options{})
+	for i, edition := range editions {
+		var opts feed.Options
+		if i < len(editions)-1 { // the last one is published now
+			if opts.PublishedAt, err = time.Parse(time.DateOnly, edition.Date); err != nil {
+				return err
+			}
+		}
+		_, err := feed.Import(ctx, db, bytes.NewReader(edition.Feed), opts)
 		var older *feed.Refusal
 		if errors.As(err, &older) {
 			continue // another server that starts at the same time is ahead

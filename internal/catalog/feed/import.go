@@ -14,6 +14,7 @@ import (
 	"io"
 	"strconv"
 	"text/tabwriter"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -28,6 +29,9 @@ import (
 type Options struct {
 	Force  bool // import an older feed, or one that drops many tools
 	DryRun bool // only report what would change
+	// PublishedAt is the time of publication, if it is not now: that of an older
+	// edition.
+	PublishedAt time.Time
 	// Progress, if set, is called with the number of the feed's bytes that a
 	// stage has read.
 	Progress func(stage string, done, total int64)
@@ -59,7 +63,7 @@ func Import(ctx context.Context, s *store.Store, feed io.ReadSeeker, opts Option
 				return err
 			}
 		}
-		pub := &publication{tx: tx, dialect: s.Dialect(), feed: in, snap: snap, stored: stored, report: report, formerNames: map[string]string{}}
+		pub := &publication{tx: tx, dialect: s.Dialect(), publishedAt: opts.PublishedAt, feed: in, snap: snap, stored: stored, report: report, formerNames: map[string]string{}}
 		pub.number, pub.historyFrom = 1, 1
 		if stored.release != nil {
 			pub.number, pub.historyFrom = stored.release.ID+1, stored.release.HistoryFrom
@@ -95,6 +99,7 @@ type publication struct {
 	tx          *ent.Tx
 	dialect     string
 	number      int // of the release
+	publishedAt time.Time
 	historyFrom int // the oldest release that can be read
 	feed        *source
 	snap        *snapshot
@@ -147,7 +152,11 @@ func (p *publication) createRelease(ctx context.Context) error {
 	if p.journal != nil {
 		return nil
 	}
-	err := p.tx.Release.Create().SetID(p.number).SetHistoryFrom(p.historyFrom).SetFeedDate(p.snap.header.UpdatedAt).
+	row := p.tx.Release.Create()
+	if !p.publishedAt.IsZero() {
+		row.SetImportedAt(p.publishedAt)
+	}
+	err := row.SetID(p.number).SetHistoryFrom(p.historyFrom).SetFeedDate(p.snap.header.UpdatedAt).
 		SetToolsTotal(p.snap.active.tools).SetToolsTested(p.snap.active.tested).SetNillableToolsAvgScore(p.snap.active.mean()).
 		SetToolsRetired(p.snap.retired).SetComparisonsTotal(p.snap.published).
 		Exec(ctx)
