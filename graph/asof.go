@@ -111,7 +111,7 @@ func (e *Executor) earlierIndex(ctx context.Context, release *ent.Release) (*cat
 	if !store.InTransaction(ctx) {
 		return nil, store.ErrNeedsTransaction
 	}
-	unlock, err := e.lockIndex(ctx)
+	unlock, err := e.indexingEarlier.lock(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -64,9 +64,10 @@ type Executor struct {
 	documents *documents
 	releases  releaseSignal
 
-	index    atomic.Pointer[catalogIndex] // of the newest release that was read
-	earlier  *cache.Table[*catalogIndex]  // of earlier releases, by number
-	indexing chan struct{}                // full while an index is read
+	index   atomic.Pointer[catalogIndex] // of the newest release that was read
+	earlier *cache.Table[*catalogIndex]  // of earlier releases, by number
+	// A new release does not wait for earlier ones.
+	indexing, indexingEarlier semaphore
 }
 
 // Request is an operation to execute: a caller's, as text, or one of the
@@ -127,9 +128,9 @@ func NewExecutor(cfg Config) *Executor {
 		config:    cfg,
 		schema:    schema,
 		documents: &documents{schema.Schema(), cfg.Limits, cache.NewTable[*document](cfg.Cache, "documents")},
-		indexing:  make(chan struct{}, 1),
-		earlier:   cache.NewTable[*catalogIndex](cfg.Cache, "earlier releases"),
-		releases:  releaseSignal{next: make(chan struct{}), epoch: make(chan struct{})},
+		indexing:  make(semaphore, 1), indexingEarlier: make(semaphore, 1),
+		earlier:  cache.NewTable[*catalogIndex](cfg.Cache, "earlier releases"),
+		releases: releaseSignal{next: make(chan struct{}), epoch: make(chan struct{})},
 	}
 }
 

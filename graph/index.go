@@ -95,7 +95,7 @@ func (e *Executor) indexFor(ctx context.Context, release *ent.Release) (*catalog
 	if !store.InTransaction(ctx) {
 		return nil, store.ErrNeedsTransaction
 	}
-	unlock, err := e.lockIndex(ctx)
+	unlock, err := e.indexing.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -112,12 +112,15 @@ func (e *Executor) indexFor(ctx context.Context, release *ent.Release) (*catalog
 	return x, nil
 }
 
-// lockIndex waits until no other index is being read. A frozen database must not
-// block an operation for longer than its own time.
-func (e *Executor) lockIndex(ctx context.Context) (unlock func(), err error) {
+// semaphore lets one index be read at a time. It is full meanwhile.
+type semaphore chan struct{}
+
+// lock waits for the others. A frozen database must not block an operation for
+// longer than its own time.
+func (s semaphore) lock(ctx context.Context) (unlock func(), err error) {
 	select {
-	case e.indexing <- struct{}{}:
-		return func() { <-e.indexing }, nil
+	case s <- struct{}{}:
+		return func() { <-s }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
