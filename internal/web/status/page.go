@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -141,7 +142,13 @@ func (p *Page) read(ctx context.Context) (*snapshot, error) {
 }
 
 // refresh reads a new snapshot. If that fails, the last one stays.
-func (p *Page) refresh() error {
+func (p *Page) refresh() (err error) {
+	defer func() {
+		if caught := recover(); caught != nil { // singleflight would end the process
+			err = fmt.Errorf("panic: %v", caught)
+			p.Log.Error("reading status days panicked", "panic", caught, "stack", string(debug.Stack()))
+		}
+	}()
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
 	now := p.now()
