@@ -57,8 +57,9 @@ func (p *publication) writeToolBatch(ctx context.Context, records []record.Recor
 	}
 	var written []string
 	for _, row := range batch.rows {
-		slug, _ := row.Mutation().ID()
-		written = append(written, slug)
+		if slug, _ := row.Mutation().ID(); batch.before[slug] != nil {
+			written = append(written, slug)
+		}
 	}
 	if err := p.archive(ctx, store.Tools, written); err != nil {
 		return err

@@ -23,5 +23,4 @@ CREATE INDEX "toolversion_until_release" ON "tools_versions" ("until_release");
 UPDATE "releases" SET "history_from" = (SELECT max("number") FROM "releases");
 ALTER TABLE "tool_search" ADD COLUMN "since_release" integer NOT NULL DEFAULT 1, ADD COLUMN "until_release" integer NOT NULL DEFAULT 2147483647;
 DROP INDEX "tool_search_by_slug";
-CREATE INDEX "tool_search_by_slug" ON "tool_search" ("slug");
-CREATE INDEX "tool_search_by_until" ON "tool_search" ("until_release");
+CREATE UNIQUE INDEX "tool_search_by_slug" ON "tool_search" ("slug", "until_release");

@@ -47,8 +47,7 @@ UPDATE `releases` SET `history_from` = (SELECT max(`number`) FROM `releases`);
 ALTER TABLE `tool_search` ADD COLUMN `since_release` integer NOT NULL DEFAULT 1;
 ALTER TABLE `tool_search` ADD COLUMN `until_release` integer NOT NULL DEFAULT 2147483647;
 DROP INDEX `tool_search_by_slug`;
-CREATE INDEX `tool_search_by_slug` ON `tool_search` (`slug`);
-CREATE INDEX `tool_search_by_until` ON `tool_search` (`until_release`);
+CREATE UNIQUE INDEX `tool_search_by_slug` ON `tool_search` (`slug`, `until_release`);
 DROP TRIGGER `tool_search_updated`;
 CREATE TRIGGER `tool_search_updated` AFTER UPDATE OF `words` ON `tool_search` BEGIN
   INSERT INTO tool_search_index (tool_search_index, rowid, words) VALUES ('delete', old.id, old.words);
