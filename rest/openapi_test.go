@@ -372,7 +372,7 @@ func (v *validator) check(t *testing.T, c trial) {
 	described := route.Operation.Responses.Status(got.Code).Value.Headers
 	for name := range described {
 		other := strings.HasPrefix(name, "X-Ratelimit") || strings.HasPrefix(name, "X-RateLimit") || name == "X-Request-Id" // set by middleware
-		switch name { // for some requests only
+		switch name {                                                                                                       // for some requests only
 		case "Memento-Datetime":
 			other = !strings.Contains(c.target, "as_of=1")
 		case "Content-Location":
