@@ -47,11 +47,14 @@ func handlerOver(t testing.TB, catalog graph.Catalog) (*rest.Handler, *cache.Cac
 	return handler, responses
 }
 
-// demoOn imports the demo catalog and serves it.
+// demoOn imports all editions of the demo catalog and serves it.
 func demoOn(t testing.TB, s *store.Store) http.Handler {
 	t.Helper()
-	if _, err := feed.Import(t.Context(), s, bytes.NewReader(demo.Catalog), feed.Options{}); err != nil {
-		t.Fatal(err)
+	editions, err := demo.Editions()
+	testkit.Check(t, err)
+	for _, edition := range editions {
+		_, err := feed.Import(t.Context(), s, bytes.NewReader(edition.Feed), feed.Options{})
+		testkit.Check(t, err)
 	}
 	return serving(t, s)
 }
