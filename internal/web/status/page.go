@@ -92,6 +92,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	data, err := p.read(r.Context())
 	if err != nil {
+		p.Log.ErrorContext(r.Context(), "reading status days failed", "cause", err, "request_id", problem.RequestID(r.Context()))
 		w.Header().Set("Retry-After", "60")
 		p.fail(w, r, problem.New(problem.Unavailable, "Our database is unavailable at the moment. Try again in a minute."), "Status unknown")
 		return
@@ -154,7 +155,9 @@ func (p *Page) refresh() (err error) {
 	now := p.now()
 	days, total, err := readDays(ctx, p.Store, now, shownDays)
 	if err != nil {
-		p.Log.Warn("reading status days failed", "cause", err)
+		if p.latest.Load() != nil { // otherwise it is logged with the request
+			p.Log.Warn("reading status days failed", "cause", err)
+		}
 		return err
 	}
 	s := &snapshot{Total: total, Today: days[len(days)-1], Target: target, Width: len(days) * barDistance, ReadAt: now}
