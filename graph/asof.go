@@ -36,7 +36,7 @@ func ParseAsOf(text string) (AsOf, error) {
 		return AsOf{Release: number}, checkRelease("as_of", number)
 	}
 	if !isDay(text) {
-		return AsOf{}, problem.New(problem.BadInput, "as_of must be the number of a release or a day, YYYY-MM-DD (got %q).", text)
+		return AsOf{}, problem.New(problem.BadInput, "as_of must be the number of a release or a day, YYYY-MM-DD (got %q).", params.Truncate(text))
 	}
 	return AsOf{Date: text}, nil
 }
@@ -221,8 +221,8 @@ func (r *reader) versionEvents(ctx context.Context, slugs []string, limit int) (
 			entsql.LTE(journalentry.FieldReleaseNumber, r.release.ID),
 		))
 	newest.AppendSelectExprAs(entsql.RowNumber().PartitionBy(journalentry.FieldSlug).OrderExpr(entsql.Expr(journalentry.FieldID+" DESC")), "place")
-	// A removal takes a place, but is no version.
-	statement, args := entsql.Dialect(r.catalog.Dialect()).Select(journalentry.FieldID).From(newest.As("newest")).Where(entsql.LTE("place", limit+1)).Query()
+	// A removal takes a place, but is no version; each follows a version.
+	statement, args := entsql.Dialect(r.catalog.Dialect()).Select(journalentry.FieldID).From(newest.As("newest")).Where(entsql.LTE("place", 2*limit)).Query()
 	rows, err := r.catalog.Select(ctx, statement, args...)
 	if err != nil {
 		return nil, err
