@@ -223,9 +223,12 @@ func (r *reader) versionEvents(ctx context.Context, slugs []string, limit int) (
 			entsql.In(journalentry.FieldEvent, events...),
 			entsql.LTE(journalentry.FieldReleaseNumber, r.release.ID),
 		))
-	newest.AppendSelectExprAs(entsql.RowNumber().PartitionBy(journalentry.FieldSlug).OrderExpr(entsql.Expr(journalentry.FieldID+" DESC")), "place")
-	// A removal takes a place, but is no version.
-	statement, args := entsql.Dialect(r.catalog.Dialect()).Select(journalentry.FieldID).From(newest.As("newest")).Where(entsql.LTE("place", limit+1)).Query()
+	// A removal is no version: it has the place of the version after it.
+	place := entsql.Window(func(b *entsql.Builder) {
+		b.WriteString("sum(CASE WHEN " + journalentry.FieldEvent + " = '" + journal.EventToolRemoved + "' THEN 0 ELSE 1 END)")
+	})
+	newest.AppendSelectExprAs(place.PartitionBy(journalentry.FieldSlug).OrderExpr(entsql.Expr(journalentry.FieldID+" DESC")), "place")
+	statement, args := entsql.Dialect(r.catalog.Dialect()).Select(journalentry.FieldID).From(newest.As("newest")).Where(entsql.LTE("place", limit)).Query()
 	rows, err := r.catalog.Select(ctx, statement, args...)
 	if err != nil {
 		return nil, err

@@ -62,7 +62,16 @@ func (s *Store) WithEarlierRelease(ctx context.Context, earlier *ent.Release, re
 		return explain(err)
 	}
 	return s.inTransaction(ctx, func(ctx context.Context, newest *ent.Release) error {
-		return s.inEarlier(ctx, earlier.ID, newest, read)
+		return s.inEarlier(ctx, earlier.ID, newest, func(ctx context.Context) error {
+			found, err := s.Read.Release.Get(ctx, earlier.ID)
+			if err != nil {
+				return err
+			}
+			if !found.ImportedAt.Equal(earlier.ImportedAt) { // a backup was restored
+				return ErrNoRelease
+			}
+			return read(ctx)
+		})
 	})
 }
 

@@ -1,0 +1,91 @@
+package data_test
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/synth"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
+)
+
+// exports returns every release of a database as a feed, the oldest first.
+func exports(t *testing.T, cfg store.Config) (all []string) {
+	t.Helper()
+	s, err := store.Open(t.Context(), cfg)
+	testkit.Check(t, err)
+	defer s.Close() // the database is copied later
+	for number := 1; ; number++ {
+		var buf bytes.Buffer
+		err := feed.Export(t.Context(), s, &buf, number)
+		if errors.Is(err, store.ErrNoRelease) {
+			return all
+		}
+		testkit.Check(t, err)
+		all = append(all, buf.String())
+	}
+}
+
+// TestKillKeepsHistory kills imports at random moments. Afterwards every earlier
+// release is what it was, and the next import works.
+func TestKillKeepsHistory(t *testing.T) {
+	t.Parallel()
+	const kills, tools = 5, 150
+	var feeds []string
+	for i := range 5 {
+		feeds = append(feeds, blackbox.SynthFile(t, synth.Options{Tools: tools + 20*(i%2), Seed: 5, Revision: 4 * i}))
+	}
+	testkit.Each(t, func(t *testing.T, old store.Config) {
+		for _, file := range feeds[:3] {
+			blackbox.MustRun(t, blackbox.ReleaseCommand(t, old, "import", file))
+		}
+		complete := testkit.Copy(t, old)
+		start := time.Now()
+		blackbox.MustRun(t, blackbox.ReleaseCommand(t, complete, "import", feeds[3]))
+		length := time.Since(start)
+		blackbox.MustRun(t, blackbox.ReleaseCommand(t, complete, "import", feeds[4]))
+		want := exports(t, complete)
+		if len(want) != 5 {
+			t.Fatalf("got %d releases, want 5", len(want))
+		}
+		cfg, killed, finished := testkit.Copy(t, old), 0, 0
+		for killed < kills {
+			if finished > 5*kills {
+				t.Fatalf("got only %d of %d imports killed in time", killed, killed+finished)
+			}
+			died, took := killAfter(t, blackbox.ReleaseCommand(t, cfg, "import", feeds[3]), time.Duration(rand.Int64N(int64(length))))
+			got := exports(t, cfg)
+			if len(got) != 3 && len(got) != 4 {
+				t.Fatalf("got %d releases after an import was killed, want 3 or 4", len(got))
+			}
+			for i := range got {
+				if got[i] != want[i] {
+					t.Fatalf("release %d of %d differs after an import was killed", i+1, len(got))
+				}
+			}
+			if died {
+				killed++
+			} else {
+				length = took
+			}
+			if len(got) == 4 {
+				finished++
+				cfg = testkit.Copy(t, old)
+			}
+		}
+		for _, file := range feeds[3:] {
+			blackbox.MustRun(t, blackbox.ReleaseCommand(t, cfg, "import", file))
+		}
+		for i, got := range exports(t, cfg) {
+			if got != want[i] {
+				t.Errorf("release %d differs after imports that were not killed", i+1)
+			}
+		}
+		t.Logf("%d imports killed, %d finished", killed, finished)
+	})
+}

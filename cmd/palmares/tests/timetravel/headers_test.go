@@ -1,0 +1,304 @@
+package timetravel_test
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"palmares/auth"
+	"palmares/ent"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+// smallCatalog returns a feed in which the first tool has a score.
+func smallCatalog(date string, score float64, tools ...string) []byte {
+	var records []any
+	for i, slug := range tools {
+		records = append(records, feedtest.Tool(slug, func(t *feed.Tool) {
+			if i == 0 {
+				t.Score, t.Tier = &score, 1
+			}
+		}))
+	}
+	return feedtest.Catalog(date, records...)
+}
+
+// fourReleases publishes four small releases, the second and third on one day.
+func fourReleases(t testing.TB, db *store.Store) []*ent.Release {
+	t.Helper()
+	publish(t, db, smallCatalog("2026-02-01", 1, "a", "b"))
+	publish(t, db, smallCatalog("2026-02-10", 2, "a", "b", "c"))
+	publish(t, db, smallCatalog("2026-02-10", 3, "a", "b", "c"))
+	publish(t, db, smallCatalog("2026-03-01", 4, "a", "c"))
+	releases, err := db.Read.Release.Query().Order(ent.Asc("number")).All(t.Context())
+	if err != nil || len(releases) != 4 {
+		t.Fatalf("got %d releases and %v, want 4", len(releases), err)
+	}
+	return releases
+}
+
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		releases := fourReleases(t, db)
+		s := newServer(t, db)
+		for range 2 { // executed, then cached
+			for _, release := range releases {
+				for _, caller := range []auth.Caller{anonymous, developer} {
+					visibility := "public"
+					if caller.Key != "" {
+						visibility = "private"
+					}
+					for target, original := range map[string]string{
+						"/api/v1/stats":            "/api/v1/stats",
+						"/api/v1/tools/a":          "/api/v1/tools/a",
+						"/api/v1/tools/a/versions": "/api/v1/tools/a/versions",
+						"/api/v1/tools?limit=1&page=1&category=code&unknown=1": "/api/v1/tools?limit=1&category=code",
+					} {
+						got := s.get(caller, with(target, "as_of", release.ID))
+						for name, want := range map[string]string{
+							"X-Service-Release":    strconv.Itoa(release.ID),
+							"X-Service-Updated-At": release.FeedDate,
+							"Memento-Datetime":     release.ImportedAt.UTC().Format(http.TimeFormat),
+							"Cache-Control":        visibility + ", max-age=31536000, immutable",
+							"Content-Location":     "",
+							"Vary":                 "Authorization, Accept-Encoding",
+						} {
+							if value := got.Header().Get(name); got.Code != 200 || value != want {
+								t.Errorf("%s as of %d: got %d with %s %q, want %q", target, release.ID, got.Code, name, value, want)
+							}
+						}
+						if links := strings.Join(got.Header().Values("Link"), ", "); !strings.HasSuffix(links, "<"+publicURL+original+`>; rel="original"`) {
+							t.Errorf("%s as of %d: got Link %s, want the original", target, release.ID, links)
+						}
+						checkTag(t, s, caller, with(target, "as_of", release.ID), got.Header())
+					}
+				}
+			}
+			for day, number := range map[string]int{"2026-02-01": 1, "2026-02-09": 1, "2026-02-10": 3, "2026-02-28": 3, "2026-03-01": 4, "2099-12-31": 4} {
+				target := "/api/v1/tools?sort=name_asc&limit=1&as_of=" + day
+				got := s.get(developer, target)
+				for name, want := range map[string]string{
+					"X-Service-Release": strconv.Itoa(number), "Memento-Datetime": "", "Cache-Control": "s-maxage=3600, stale-while-revalidate=86400",
+					"Content-Location": fmt.Sprintf("%s/api/v1/tools?limit=1&sort=name_asc&as_of=%d", publicURL, number),
+				} {
+					if value := got.Header().Get(name); got.Code != 200 || value != want {
+						t.Errorf("as of %s: got %d with %s %q, want %q", day, got.Code, name, value, want)
+					}
+				}
+				checkTag(t, s, developer, target, got.Header())
+				numbered := strings.TrimPrefix(got.Header().Get("Content-Location"), publicURL)
+				if same := s.get(developer, numbered); same.Body.String() != got.Body.String() {
+					t.Errorf("%s: got %s, want %s", numbered, same.Body, got.Body)
+				}
+			}
+			checkPages(t, s)
+		}
+		embeddings := s.get(developer, "/api/embeddings/a?as_of=2")
+		if control := embeddings.Header().Get("Cache-Control"); embeddings.Code != 200 || control != "private, max-age=31536000, immutable" {
+			t.Errorf("embeddings: got %d with Cache-Control %s, want a private one", embeddings.Code, control)
+		}
+		if got := s.get(anonymous, "/api/embeddings/a?as_of=2"); got.Code != 401 {
+			t.Errorf("embeddings without a key: got %d, want 401", got.Code)
+		}
+	})
+}
+
+// checkTag requests a response again with its tag: 304, with the same headers.
+func checkTag(t testing.TB, s *server, caller auth.Caller, target string, header http.Header) {
+	t.Helper()
+	tag := header.Get("Etag")
+	again := s.get(caller, target, "If-None-Match", tag)
+	if tag == "" || again.Code != http.StatusNotModified || again.Body.Len() > 0 {
+		t.Errorf("%s: got %d with the tag %q, want 304", target, again.Code, tag)
+	}
+	for _, name := range []string{"Etag", "Cache-Control", "Content-Location", "Memento-Datetime", "X-Service-Release", "Vary"} {
+		if got, want := again.Header().Get(name), header.Get(name); got != want {
+			t.Errorf("%s: got %s %q with 304, want %q", target, name, got, want)
+		}
+	}
+	if other := s.get(caller, target, "If-None-Match", `"another"`); other.Code != 200 {
+		t.Errorf("%s: got %d with another tag, want 200", target, other.Code)
+	}
+}
+
+// checkPages follows the links from page to page of an earlier release.
+func checkPages(t testing.TB, s *server) {
+	t.Helper()
+	for _, asOf := range []string{"2", "2026-02-10"} {
+		target, slugs := "/api/v1/tools?sort=name_asc&limit=1&as_of="+asOf, ""
+		for target != "" {
+			got := s.get(anonymous, target)
+			if total := got.Header().Get("X-Total-Count"); total != "3" {
+				t.Fatalf("%s: got X-Total-Count %s, want 3", target, total)
+			}
+			slugs += regexp.MustCompile(`"slug":"(\w+)"`).FindStringSubmatch(got.Body.String())[1]
+			target = ""
+			if next := regexp.MustCompile(`<` + publicURL + `([^>]*)>; rel="next"`).FindStringSubmatch(got.Header().Get("Link")); next != nil {
+				target = next[1]
+			}
+		}
+		if slugs != "abc" {
+			t.Errorf("as of %s: got the tools %s by following links, want abc", asOf, slugs)
+		}
+	}
+}
+
+// foreign are words of libraries and databases, which callers must never see.
+var foreign = regexp.MustCompile(`(?i)sql|pq:|ent:|strconv|time\.|parsing|gqlparser|json:|panic|goroutine|runtime|invalid memory|unmarshal|syntax error|relation|column "`)
+
+func TestInvalidAsOf(t *testing.T) {
+	t.Parallel()
+	const form = `as_of must be the number of a release or a day, YYYY-MM-DD`
+	const outside = " that can be read: releases 1 (2026-02-01) to 4 (2026-03-01) can."
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		empty := newServer(t, db)
+		for _, asOf := range []string{"1", "2026-02-01"} {
+			if got := empty.get(anonymous, "/api/v1/stats?as_of="+asOf); got.Code != 404 || !strings.Contains(got.Body.String(), "There is no release yet.") {
+				t.Errorf("before the first release, as of %s: got %d %s, want 404", asOf, got.Code, got.Body)
+			}
+		}
+		fourReleases(t, db)
+		s := newServer(t, db)
+		for query, want := range map[string]struct {
+			status  int
+			message string
+		}{
+			"as_of=0":                              {400, "as_of must be at least 1 (got 0)."},
+			"as_of=-1":                             {400, "as_of must be at least 1 (got -1)."},
+			"as_of=1e9":                            {400, form},
+			"as_of=1.5":                            {400, form},
+			"as_of=01":                             {400, form},
+			"as_of=+1":                             {400, form},
+			"as_of=%2B1":                           {400, form},
+			"as_of=1%20":                           {400, form},
+			"as_of=%D9%A3":                         {400, form},
+			"as_of=latest":                         {400, form},
+			"as_of=2026-02-30":                     {400, form},
+			"as_of=2026-2-3":                       {400, form},
+			"as_of=2026-02":                        {400, form},
+			"as_of=2026-13-01":                     {400, form},
+			"as_of=2026-02-03T10:00:00Z":           {400, form},
+			"as_of=2026-02-03%2010:00:00":          {400, form},
+			"as_of=0000-01-01":                     {400, form},
+			"as_of=-2026-01-01":                    {400, form},
+			"as_of=12026-01-01":                    {400, form},
+			"as_of=":                               {400, "as_of must not be empty."},
+			"as_of":                                {400, "as_of must not be empty."},
+			"as_of=1&as_of=1":                      {400, "as_of must not be given more than once."},
+			"as_of=1&as%5Fof=2026-02-01":           {400, "as_of must not be given more than once."},
+			"as_of=%00":                            {400, "The query string contains an invalid escape, a NUL character or invalid UTF-8."},
+			"as_of=" + strings.Repeat("9", 200):    {400, form},
+			"as_of=" + strings.Repeat("é", 20_000): {400, form},
+			"as_of=9223372036854775808":            {400, form},
+			"as_of=9223372036854775807":            {404, "There is no release 9223372036854775807" + outside},
+			"as_of=2147483648":                     {404, "There is no release 2147483648" + outside},
+			"as_of=5":                              {404, "There is no release 5" + outside},
+			"as_of=2026-01-31":                     {404, "There is no release 2026-01-31" + outside},
+			"as_of=0001-01-01":                     {404, "There is no release 0001-01-01" + outside},
+		} {
+			for _, path := range []string{"/api/v1/tools", "/api/v1/tools/a", "/api/v1/tools/a/versions", "/api/v1/comparatifs", "/api/v1/comparatifs/x", "/api/v1/pricing",
+				"/api/v1/pricing/a", "/api/v1/cimetiere", "/api/v1/categories", "/api/v1/stats", "/api/embeddings/a"} {
+				got := s.get(developer, path+"?"+query)
+				body := got.Body.String()
+				if got.Code != want.status || !strings.Contains(body, want.message) || foreign.MatchString(body) || len(body) > 600 {
+					t.Errorf("%s?%.60s: got %d %.300s, want %d %s", path, query, got.Code, body, want.status, want.message)
+				}
+				if control := got.Header().Get("Cache-Control"); strings.Contains(control, "immutable") || got.Header().Get("Memento-Datetime") != "" {
+					t.Errorf("%s?%.60s: got an error with Cache-Control %s", path, query, control)
+				}
+			}
+		}
+		newest, day := s.get(anonymous, "/api/v1/tools"), s.get(anonymous, "/api/v1/tools?as_of=9999-12-31")
+		if day.Code != 200 || day.Body.String() != newest.Body.String() {
+			t.Errorf("as of a day after the newest: got %d %s, want the newest", day.Code, day.Body)
+		}
+		if got := s.get(anonymous, "/api/v1/tools/b?as_of=4"); got.Code != 404 || !strings.Contains(got.Body.String(), "No tool has the slug b.") {
+			t.Errorf("a tool that was removed: got %d %s, want 404", got.Code, got.Body)
+		}
+	})
+}
+
+// TestInvalidDirective checks the errors of @asOf over HTTP.
+func TestInvalidDirective(t *testing.T) {
+	t.Parallel()
+	const one, invalid, input = "@asOf requires either release or date.", "GRAPHQL_VALIDATION_FAILED", "BAD_USER_INPUT"
+	const outside = " that can be read: releases 1 (2026-02-01) to 4 (2026-03-01) can."
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		fourReleases(t, db)
+		s := newServer(t, db)
+		for _, c := range []struct{ query, variables, code, message string }{
+			{`query @asOf {feed {release}}`, `{}`, input, one},
+			{`query @asOf(release: 1, date: "2026-02-01") {feed {release}}`, `{}`, input, one},
+			{`query @asOf(release: null) {feed {release}}`, `{}`, input, one},
+			{`query @asOf(release: null, date: null) {feed {release}}`, `{}`, input, one},
+			{`query ($r: Int) @asOf(release: $r) {feed {release}}`, `{}`, input, one},
+			{`query ($r: Int) @asOf(release: $r) {feed {release}}`, `{"r":null}`, input, one},
+			{`query ($r: Int, $d: Date) @asOf(release: $r, date: $d) {feed {release}}`, `{"r":1,"d":"2026-02-01"}`, input, one},
+			{`query ($r: Int = 1, $d: Date = "2026-02-01") @asOf(release: $r, date: $d) {feed {release}}`, `{}`, input, one},
+			{`query @asOf(release: 0) {feed {release}}`, `{}`, input, "@asOf(release:) must be at least 1 (got 0)."},
+			{`query @asOf(release: -7) {feed {release}}`, `{}`, input, "@asOf(release:) must be at least 1 (got -7)."},
+			{`query ($r: Int!) @asOf(release: $r) {feed {release}}`, `{"r":0}`, input, "must be at least 1"},
+			{`query @asOf(release: 5) {feed {release}}`, `{}`, "NOT_FOUND", "There is no release 5" + outside},
+			{`query @asOf(release: 2147483647) {feed {release}}`, `{}`, "NOT_FOUND", "There is no release 2147483647" + outside},
+			{`query @asOf(date: "2026-01-31") {feed {release}}`, `{}`, "NOT_FOUND", "There is no release 2026-01-31" + outside},
+			{`query @asOf(release: 99999999999999999999) {feed {release}}`, `{}`, "", ""},
+			{`query @asOf(release: 1.5) {feed {release}}`, `{}`, invalid, ""},
+			{`query @asOf(release: "1") {feed {release}}`, `{}`, invalid, ""},
+			{`query @asOf(release: 1e9) {feed {release}}`, `{}`, invalid, ""},
+			{`query @asOf(date: 20260201) {feed {release}}`, `{}`, "", ""},
+			{`query @asOf(date: "2026-02-30") {feed {release}}`, `{}`, "", "YYYY-MM-DD"},
+			{`query @asOf(date: "2026-02-03T10:00:00Z") {feed {release}}`, `{}`, "", "YYYY-MM-DD"},
+			{`query @asOf(date: "0000-01-01") {feed {release}}`, `{}`, "", "YYYY-MM-DD"},
+			{`query @asOf(date: "") {feed {release}}`, `{}`, "", "YYYY-MM-DD"},
+			{`query ($d: Date) @asOf(date: $d) {feed {release}}`, `{"d":"2026-02-30"}`, "", "YYYY-MM-DD"},
+			{`query ($d: Date) @asOf(date: $d) {feed {release}}`, `{"d":7}`, "", ""},
+			{`query ($r: Int) @asOf(release: $r) {feed {release}}`, `{"r":"1"}`, "", ""},
+			{`query ($r: Int) @asOf(release: $r) {feed {release}}`, `{"r":1.5}`, "", ""},
+			{`query @asOf(release: 1) @asOf(release: 2) {feed {release}}`, `{}`, invalid, "asOf"},
+			{`query @asOf(release: 1, release: 2) {feed {release}}`, `{}`, "", ""},
+			{`query @asOf(number: 1) {feed {release}}`, `{}`, invalid, ""},
+			{`query @asOf(release: $r) {feed {release}}`, `{"r":1}`, invalid, ""},
+			{`query @asof(release: 1) {feed {release}}`, `{}`, invalid, ""},
+			{`{feed @asOf(release: 1) {release}}`, `{}`, invalid, "asOf"},
+			{`{feed {release @asOf(release: 1)}}`, `{}`, invalid, "asOf"},
+			{`{...F} fragment F on Query @asOf(release: 1) {feed {release}}`, `{}`, invalid, "asOf"},
+			{`{...F @asOf(release: 1)} fragment F on Query {feed {release}}`, `{}`, invalid, "asOf"},
+			{`{... on Query @asOf(release: 1) {feed {release}}}`, `{}`, invalid, "asOf"},
+			{`query ($r: Int @asOf(release: 1)) {feed {release}}`, `{}`, invalid, "asOf"},
+			{`subscription @asOf(release: 1) {catalogPublished {release}}`, `{}`, invalid, "asOf"},
+			{`mutation @asOf(release: 1) {feed {release}}`, `{}`, "", ""},
+			{`mutation M @asOf(release: 1) {deleteEverything}`, `{}`, "", ""},
+		} {
+			r, _ := http.NewRequestWithContext(auth.WithCaller(t.Context(), anonymous), http.MethodPost, "/graphql",
+				strings.NewReader(fmt.Sprintf(`{"query":%q,"variables":%s}`, c.query, c.variables)))
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Accept", "application/graphql-response+json")
+			got := newRecorder(s.graphql, r)
+			body := got.Body.String()
+			if got.Code != 400 && got.Code != 404 || !strings.Contains(body, `"code":"`+c.code) || !strings.Contains(body, `"message":"`) || !strings.Contains(body, c.message) {
+				t.Errorf("%s %s: got %d %s, want %s %s", c.query, c.variables, got.Code, body, c.code, c.message)
+			}
+			if foreign.MatchString(body) || strings.Contains(body, `"data"`) || len(body) > 900 {
+				t.Errorf("%s %s: got %s, want only a clear error", c.query, c.variables, body)
+			}
+		}
+		// Introspection reads no release, and needs none to exist.
+		if got := s.query(t, `query @asOf(release: 1) {__typename feed {release}}`, nil); string(got.Data) != `{"__typename":"Query","feed":{"release":1}}` {
+			t.Errorf("got %s %v, want release 1", got.Data, got.Errors)
+		}
+		// The directive belongs to the operation that is executed.
+		both := `query Then @asOf(release: 2) {feed {release}} query Now {feed {release}}`
+		for name, want := range map[string]int{"Then": 2, "Now": 4} {
+			if got := executeNamed(t, s, both, name); got != fmt.Sprintf(`{"feed":{"release":%d}}`, want) {
+				t.Errorf("%s: got %s, want release %d", name, got, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,133 @@
+package timetravel_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	entsql "entgo.io/ent/dialect/sql"
+
+	"palmares/ent"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+// switching is a catalog whose database can be replaced by another one.
+type switching struct{ atomic.Pointer[store.Store] }
+
+func (c *switching) WithRelease(ctx context.Context, read func(context.Context, *ent.Release) error) error {
+	return c.Load().WithRelease(ctx, read)
+}
+
+func (c *switching) WithEarlierRelease(ctx context.Context, earlier *ent.Release, read func(context.Context) error) error {
+	return c.Load().WithEarlierRelease(ctx, earlier, read)
+}
+
+func (c *switching) Client() *ent.Client { return c.Load().Client() }
+func (c *switching) Dialect() string     { return c.Load().Dialect() }
+func (c *switching) Select(ctx context.Context, statement string, args ...any) (entsql.ColumnScanner, error) {
+	return c.Load().Select(ctx, statement, args...)
+}
+
+// sample returns some responses as of a release.
+func sample(t testing.TB, s *server, release int) string {
+	t.Helper()
+	all := ""
+	for _, target := range []string{"/api/v1/tools?limit=200", "/api/v1/stats", "/api/v1/tools?search=outil", "/api/v1/comparatifs", "/api/v1/categories", "/api/v1/cimetiere",
+		"/api/v1/pricing?page=2", "/api/v1/tools/plume-nova-1", "/api/v1/tools/plume-nova-1/versions", "/api/embeddings/lanterne-nova-4", "/api/embeddings/galet-nova-8"} {
+		got := s.get(developer, with(target, "as_of", release))
+		if all += fmt.Sprintln(got.Code, got.Body); got.Code == 200 {
+			all += fmt.Sprintln(got.Header().Get("X-Service-Release"), got.Header().Get("Memento-Datetime"))
+		}
+	}
+	document := fmt.Sprintf(`query @asOf(release: %d) {feed {release updatedAt} tools(limit: 60) {items %s} releases {nodes {number publishedAt}} changes(first: 20, order: newest_first) {nodes {id after}}}`, release, allOfTool)
+	got := s.query(t, document, nil)
+	return all + fmt.Sprintln(string(got.Data), got.Errors)
+}
+
+// A restored backup has fewer releases, and then others with the same numbers.
+// Nothing in memory or in the cache shows the releases that were lost, whenever
+// the server notices.
+func TestRestoredBackup(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		before, err := store.Open(t.Context(), cfg)
+		testkit.Check(t, err)
+		_, err = before.Migrate(t.Context())
+		testkit.Check(t, err)
+		for i := range 2 {
+			publish(t, before, randomCatalog(t, i, 30))
+		}
+		testkit.Check(t, before.Close())
+		backups := []store.Config{testkit.Copy(t, cfg), testkit.Copy(t, cfg), testkit.Copy(t, cfg)}
+		lost := testkit.Open(t, cfg)
+		for i := 2; i < 4; i++ {
+			publish(t, lost, randomCatalog(t, i, 30))
+		}
+		for noticed, backup := range map[int]store.Config{2: backups[0], 4: backups[1], 5: backups[2]} {
+			catalog := &switching{}
+			catalog.Store(lost)
+			s := newServer(t, catalog)
+			testkit.Check(t, s.responses.Renew(4))
+			wrong := map[int]string{}
+			for range 2 {
+				for release := 1; release <= 5; release++ {
+					wrong[release] = sample(t, s, release)
+				}
+			}
+			restored := testkit.Open(t, backup)
+			next := 2
+			for ; next < noticed; next++ {
+				publish(t, restored, randomCatalog(t, next+4, 30))
+			}
+			catalog.Store(restored)
+			if noticed <= 4 { // as the program does
+				s.responses.Restart(noticed)
+			} else {
+				testkit.Check(t, s.responses.Renew(noticed))
+			}
+			for {
+				fresh := newServer(t, restored)
+				testkit.Check(t, fresh.responses.Renew(next))
+				for release := 1; release <= 5; release++ {
+					got, want := sample(t, s, release), sample(t, fresh, release)
+					if got != want {
+						t.Errorf("noticed at %d, release %d of %d: differs %s", noticed, release, next, differsAt(got, want))
+					}
+					if (want == wrong[release]) != (release <= 2) {
+						t.Errorf("release %d: got the same as before: %v, want only the first two", release, want == wrong[release])
+					}
+				}
+				if next == 5 {
+					break
+				}
+				next = s.publish(t, restored, randomCatalog(t, next+4, 30))
+			}
+		}
+	})
+}
+
+// A release is not read in place of another one that had its number.
+func TestReplacedReleaseIsNotRead(t *testing.T) {
+	t.Parallel()
+	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		releases := fourReleases(t, db)
+		read := func(release *ent.Release) error {
+			return db.WithEarlierRelease(t.Context(), release, func(ctx context.Context) error {
+				_, err := db.Read.Tool.Query().All(ctx)
+				return err
+			})
+		}
+		if err := read(releases[1]); err != nil {
+			t.Fatal(err)
+		}
+		lost := *releases[1]
+		lost.ImportedAt = lost.ImportedAt.Add(-time.Hour)
+		if err := read(&lost); !errors.Is(err, store.ErrNoRelease) {
+			t.Errorf("got %v for a release that was lost, want no such release", err)
+		}
+	})
+}
