@@ -38,6 +38,8 @@ type commandLine struct {
 	Serve    serveCommand    `cmd:"" help:"Start the server."`
 	Import   importCommand   `cmd:"" help:"Import a feed, completely or not at all."`
 	Export   exportCommand   `cmd:"" help:"Export the catalog as a feed."`
+	Releases releasesCommand `cmd:"" help:"List all releases of the catalog, newest first."`
+	History  historyCommand  `cmd:"" help:"Manage the history of the catalog."`
 	Generate generateCommand `cmd:"" help:"Generate a synthetic feed for load tests."`
 	Accounts accountsCommand `cmd:"" help:"Manage accounts."`
 	Keys     keysCommand     `cmd:"" help:"Manage API keys."`
@@ -104,8 +106,8 @@ func runCommand(ctx context.Context, command *kong.Context, s *settings, term te
 	switch name {
 	case "accounts", "keys", "billing", "webhooks":
 		open = openMigrated
-	case "migrate", "export":
-		open, cfg.MustExist = store.Open, name == "export"
+	case "migrate", "export", "releases", "history":
+		open, cfg.MustExist = store.Open, name != "migrate"
 	}
 	if open != nil {
 		db, err := open(ctx, cfg)

@@ -117,14 +117,21 @@ func copyToTemp(ctx context.Context, from io.Reader) (io.ReadSeekCloser, error) 
 
 type exportCommand struct {
 	File string `arg:"" optional:"" help:"Path of the feed, compressed if it ends in .gz. Default: standard output."`
-	AsOf int    `help:"Number of the release to export. Default: the newest."`
+	AsOf *int   `help:"Number of the release to export, as palmares releases shows it. Default: the newest." placeholder:"NUMBER"`
 }
+
+// Validate is called by kong.
+func (c *exportCommand) Validate() error { return checkReleaseNumber("--as-of", c.AsOf) }
 
 func (c *exportCommand) Run(ctx context.Context, db *store.Store, term terminal) error {
 	if err := db.CheckMigrated(ctx); err != nil {
 		return err
 	}
-	return writeFeed(c.File, term.out, func(w io.Writer) error { return feed.Export(ctx, db, w, c.AsOf) })
+	asOf := 0
+	if c.AsOf != nil {
+		asOf = *c.AsOf
+	}
+	return writeFeed(c.File, term.out, func(w io.Writer) error { return feed.Export(ctx, db, w, asOf) })
 }
 
 type generateCommand struct {

@@ -47,8 +47,8 @@ func TestHistory(t *testing.T) {
 func prune(t *testing.T, s *store.Store, exports map[int]string) {
 	t.Helper()
 	const before = 12
-	if removed, err := s.Prune(t.Context(), before); err != nil || removed == 0 {
-		t.Fatalf("got %d rows and %v, want some", removed, err)
+	if pruning, err := feed.Prune(t.Context(), s, before); err != nil || pruning.Rows == 0 {
+		t.Fatalf("got %+v and %v, want some rows", pruning, err)
 	}
 	for release, want := range exports {
 		if release >= before {
@@ -60,7 +60,7 @@ func prune(t *testing.T, s *store.Store, exports map[int]string) {
 		}
 	}
 	for _, number := range []int{before, 1, -1, 1000} {
-		if _, err := s.Prune(t.Context(), number); err == nil {
+		if _, err := feed.Prune(t.Context(), s, number); err == nil {
 			t.Errorf("pruning before %d: got no error", number)
 		}
 	}

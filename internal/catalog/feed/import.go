@@ -1,5 +1,5 @@
-// Package feed imports feeds into the catalog and exports the catalog as a
-// feed. An import checks every rule first and then writes in one transaction.
+// Package feed imports feeds into the catalog, exports the catalog as a feed and
+// prunes its history. An import checks every rule first and then writes in one transaction.
 //
 // An import reads the feed more than once, so that a large one never has to
 // fit in memory. The first reading checks everything and retains a few bytes

@@ -15,6 +15,7 @@ import (
 	"palmares/ent"
 	"palmares/internal/catalog/feed"
 	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/catalog/search"
 	"palmares/internal/core/store"
 	"palmares/internal/core/text"
@@ -395,12 +396,59 @@ func TestIndexFollowsTheCatalog(t *testing.T) {
 				t.Fatalf("revision %d, vocabulary: got %v, want %v", revision, got, vocabulary)
 			}
 		}
-		for revision, queries := range found {
-			for query, want := range queries {
-				if got := findIn(t.Context(), t, s, revision, query); !slices.Equal(got, want) {
-					t.Errorf("as of revision %d, %q: got %q, want %q", revision, query, got, want)
+		checkSince := func(first int) {
+			t.Helper()
+			for revision, queries := range found {
+				for query, want := range queries {
+					if revision < first {
+						continue
+					}
+					if got := findIn(t.Context(), t, s, revision, query); !slices.Equal(got, want) {
+						t.Errorf("as of revision %d, from %d on, %q: got %q, want %q", revision, first, query, got, want)
+					}
 				}
 			}
+		}
+		checkSince(1)
+		for _, first := range []int{5, 12} {
+			if _, err := feed.Prune(t.Context(), s, first); err != nil {
+				t.Fatal(err)
+			}
+			checkSince(first)
+		}
+		vocabulary = map[string]int{} // only of the last revision
+		for _, text := range indexed {
+			for word := range strings.FieldsSeq(text) {
+				vocabulary[word]++
+			}
+		}
+		if got := storedWords(t, s); !maps.Equal(got, vocabulary) {
+			t.Errorf("vocabulary without history: got %v, want %v", got, vocabulary)
+		}
+	})
+}
+
+// Without its history, a large catalog has the vocabulary of a new one.
+func TestPruneInBatches(t *testing.T) {
+	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		synthetic := func(seed uint64) []byte {
+			var data bytes.Buffer
+			testkit.Check(t, synth.Write(t.Context(), &data, synth.Options{Tools: 550, Seed: seed}))
+			return data.Bytes()
+		}
+		s := testkit.Open(t, cfg)
+		publish(t, s, synthetic(2))
+		want := storedWords(t, s)
+		publish(t, s, synthetic(3))
+		publish(t, s, synthetic(2))
+		if maps.Equal(storedWords(t, s), want) {
+			t.Fatal("got the same vocabulary, want the words of three releases")
+		}
+		if _, err := feed.Prune(t.Context(), s, 3); err != nil {
+			t.Fatal(err)
+		}
+		if got := storedWords(t, s); !maps.Equal(got, want) {
+			t.Errorf("got %d words, want %d, or other counts", len(got), len(want))
 		}
 	})
 }

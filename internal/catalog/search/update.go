@@ -86,20 +86,71 @@ func Update(ctx context.Context, tx *ent.Tx, dialectName string, release int, sl
 	return err
 }
 
+// Prune removes what no release from a number on has. It returns how many rows of
+// the index that were.
+func Prune(ctx context.Context, tx *ent.Tx, dialectName string, from int) (removed int, err error) {
+	u := &update{tx: tx, sql: statements[dialectName]}
+	for {
+		rows, err := u.pruneBatch(ctx, from)
+		if err != nil {
+			return 0, err
+		}
+		if rows == 0 {
+			break
+		}
+		removed += rows
+	}
+	if removed == 0 {
+		return 0, nil
+	}
+	if _, err := tx.ExecContext(ctx, "DELETE FROM search_words WHERE tools < 1"); err != nil {
+		return 0, err
+	}
+	_, err = tx.ExecContext(ctx, u.sql.merge)
+	return removed, err
+}
+
+// pruneBatch removes some rows, and returns how many.
+func (u *update) pruneBatch(ctx context.Context, from int) (int, error) {
+	u.counts = map[string]int{}
+	var ids []any
+	err := scanRows(ctx, u.tx, func(rows *sql.Rows) error {
+		var id int
+		var words string
+		if err := rows.Scan(&id, &words); err != nil {
+			return err
+		}
+		ids = append(ids, id)
+		for word := range strings.FieldsSeq(words) {
+			u.counts[word]--
+		}
+		return nil
+	}, u.sql.ended, from, batchSize)
+	if err != nil {
+		return 0, err
+	}
+	if err := u.exec(ctx, u.sql.remove, ids); err != nil {
+		return 0, err
+	}
+	return len(ids), u.countWords(ctx)
+}
+
 type update struct {
 	tx      *ent.Tx
 	sql     updateStatements
 	release int
 	lastID  int
 	written int            // tools
-	counts  map[string]int // in how many of the added rows each word is
+	counts  map[string]int // in how many more rows each word is
 }
 
-// updateStatements are the statements of one database. All but merge take a JSON
-// array, because the SQLite driver is slow with many parameters. save and end
-// also take the release.
+// updateStatements are the statements of one database. Most take a JSON array,
+// because the SQLite driver is slow with many parameters. save and end also take
+// the release. ended takes a release and a limit, and selects rows that no release
+// from it on has.
 type updateStatements struct {
 	texts, save, end, count string
+	ended, remove           string
 	// merge does what the database would do later, and what slows down searches
 	// until then. It is worth its time from this percentage of changed tools.
 	merge     string
@@ -123,6 +174,8 @@ var statements = map[string]updateStatements{
 		end: `UPDATE tool_search SET until_release = $2 WHERE id IN (SELECT value::integer FROM json_array_elements_text($1::json))`,
 		count: `INSERT INTO search_words (word, tools) SELECT item->>0, (item->>1)::integer FROM json_array_elements($1::json) AS list (item)
 			ON CONFLICT (word) DO UPDATE SET tools = search_words.tools + excluded.tools`,
+		ended:  `SELECT id, array_to_string(tsvector_to_array(words), ' ') FROM tool_search WHERE until_release <= $1 LIMIT $2`,
+		remove: `DELETE FROM tool_search WHERE id IN (SELECT value::integer FROM json_array_elements_text($1::json))`,
 		// Only the index's owner may call the function.
 		merge: `SELECT gin_clean_pending_list(oid) FROM pg_class WHERE oid = 'tool_search_by_words'::regclass AND pg_has_role(relowner, 'USAGE')`,
 	},
@@ -132,7 +185,9 @@ var statements = map[string]updateStatements{
 		end:   `UPDATE tool_search SET until_release = $2 WHERE id IN (SELECT value FROM json_each($1))`,
 		count: `INSERT INTO search_words (word, tools) SELECT value->>0, value->>1 FROM json_each($1) WHERE true
 			ON CONFLICT (word) DO UPDATE SET tools = search_words.tools + excluded.tools`,
-		merge: `INSERT INTO tool_search_index (tool_search_index) VALUES ('optimize')`, mergeFrom: 10,
+		ended:  `SELECT id, words FROM tool_search WHERE until_release <= $1 LIMIT $2`,
+		remove: `DELETE FROM tool_search WHERE id IN (SELECT value FROM json_each($1))`,
+		merge:  `INSERT INTO tool_search_index (tool_search_index) VALUES ('optimize')`, mergeFrom: 10,
 	},
 }
 

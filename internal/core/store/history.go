@@ -80,35 +80,25 @@ func asOf(dialectName string, release int, statement string) string {
 	return "WITH " + strings.Join(views, ", ") + " " + statement
 }
 
-// Prune removes the history of all releases before one, which can then no longer
-// be read. It returns how many rows were removed.
-func (s *Store) Prune(ctx context.Context, before int) (removed int, err error) {
-	err = s.Exclusive(ctx, func(tx *ent.Tx) error {
-		newest, err := NewestRelease(ctx, tx.Release)
-		if err != nil {
-			return err
-		}
-		if newest == nil || before <= newest.HistoryFrom || before > newest.ID {
-			return &Fault{Message: "there is nothing to prune before release " + strconv.Itoa(before)}
-		}
-		for _, v := range versioned {
-			result, err := tx.ExecContext(ctx, "DELETE FROM "+v.name+"_versions WHERE until_release <= $1", before)
+// pruneBatch is how many rows a statement removes: SQLite holds their keys in
+// memory.
+const pruneBatch = 1000
+
+// PruneVersions removes the rows that no release from a number on has. It returns
+// how many.
+func PruneVersions(ctx context.Context, tx *ent.Tx, from int) (removed int, err error) {
+	for _, v := range versioned {
+		statement := fmt.Sprintf("DELETE FROM %[1]s_versions WHERE version IN (SELECT version FROM %[1]s_versions WHERE until_release <= $1 LIMIT %[2]d)", v.name, pruneBatch)
+		for rows := int64(pruneBatch); rows == pruneBatch; {
+			result, err := tx.ExecContext(ctx, statement, from)
 			if err != nil {
-				return err
+				return 0, err
 			}
-			rows, err := result.RowsAffected()
-			if err != nil {
-				return err
+			if rows, err = result.RowsAffected(); err != nil {
+				return 0, err
 			}
 			removed += int(rows)
 		}
-		if _, err := tx.ExecContext(ctx, "DELETE FROM tool_search WHERE until_release <= $1", before); err != nil {
-			return err
-		}
-		if err := tx.Release.UpdateOne(newest).SetHistoryFrom(before).Exec(ctx); err != nil {
-			return err
-		}
-		return s.NotifyRelease(ctx, tx, newest.ID)
-	})
-	return removed, explain(err)
+	}
+	return removed, nil
 }

@@ -76,7 +76,8 @@ func (s *Store) WithEarlierRelease(ctx context.Context, earlier *ent.Release, re
 }
 
 // ErrNoRelease is the error for a release that does not exist, or no longer.
-var ErrNoRelease = errors.New("there is no such release")
+// What wraps it adds the number, and which can be read.
+var ErrNoRelease = errors.New("there is no release")
 
 var errLags = errors.New("the replica does not have the release yet")
 
@@ -118,7 +119,7 @@ func (s *Store) Snapshot(ctx context.Context, number int, read func(context.Cont
 		switch {
 		case started:
 			return failed
-		case number == 0 || newest != nil && number == newest.ID:
+		case newest == nil || number == 0 || number == newest.ID:
 			return once(ctx, newest)
 		}
 		return s.inEarlier(ctx, number, newest, func(ctx context.Context) error {
@@ -133,8 +134,13 @@ func (s *Store) Snapshot(ctx context.Context, number int, read func(context.Cont
 
 // inEarlier continues a reading in a transaction with an earlier release.
 func (s *Store) inEarlier(ctx context.Context, number int, newest *ent.Release, read func(context.Context) error) error {
-	if newest == nil || number >= newest.ID || number < newest.HistoryFrom {
+	switch {
+	case newest == nil:
 		return ErrNoRelease
+	case newest.HistoryFrom == newest.ID:
+		return fmt.Errorf("%w %d that can be read: only release %d can", ErrNoRelease, number, newest.ID)
+	case number >= newest.ID || number < newest.HistoryFrom:
+		return fmt.Errorf("%w %d that can be read: releases %d to %d can", ErrNoRelease, number, newest.HistoryFrom, newest.ID)
 	}
 	state := ctx.Value(readingKey{}).(*readingState)
 	return read(context.WithValue(ctx, readingKey{}, &readingState{tx: state.tx, earlier: number}))

@@ -154,8 +154,14 @@ func (s *Store) saw(before, release *ent.Release) bool {
 	}
 }
 
+// older reports whether a release was read before the known one was published, or
+// before the history was pruned.
 func older(release, known *ent.Release) bool {
-	return known != nil && (release == nil || release.ID < known.ID)
+	if known == nil || release == nil {
+		return known != nil
+	}
+	pruned := release.ID == known.ID && release.ImportedAt.Equal(known.ImportedAt) && release.HistoryFrom < known.HistoryFrom
+	return release.ID < known.ID || pruned
 }
 
 // Current returns a client that reads what was just written.

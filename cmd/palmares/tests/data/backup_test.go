@@ -107,12 +107,13 @@ func TestBackupHasEverything(t *testing.T) {
 		in := newInbox(t)
 		key := fillWithEverything(t, cfg, in)
 		before := allRows(t, cfg)
-		for _, table := range []string{"accounts", "api_keys", "sessions", "customers", "endpoints", "deliveries", "attempts", "journal_entries", "price_changes", "usages", "tools", "sections", "comparisons", "releases", "schema_migrations"} {
+		for _, table := range []string{"accounts", "api_keys", "sessions", "customers", "endpoints", "deliveries", "attempts", "journal_entries", "price_changes", "usages", "tools", "sections", "comparisons", "tools_versions", "sections_versions", "tool_search", "search_words", "releases", "schema_migrations"} {
 			if before[table] == "" {
 				t.Errorf("%s: got no rows, want some to compare", table)
 			}
 		}
 		export := blackbox.MustRun(t, blackbox.Command(t, cfg, "export")).Out
+		first := blackbox.MustRun(t, blackbox.Command(t, cfg, "export", "--as-of", "1")).Out
 
 		restored := restore(t, cfg, backUp(t, cfg))
 		after := allRows(t, restored)
@@ -127,13 +128,16 @@ func TestBackupHasEverything(t *testing.T) {
 		if blackbox.MustRun(t, blackbox.Command(t, restored, "export")).Out != export {
 			t.Error("got another catalog, want the one that was backed up")
 		}
+		if got := blackbox.MustRun(t, blackbox.Command(t, restored, "export", "--as-of", "1")).Out; got != first {
+			t.Errorf("release 1: got %d bytes, want the %d that were backed up", len(got), len(first))
+		}
 
 		had := len(in.all())
 		s := blackbox.Serve(t, restored)
 		if got := s.Call(t, http.MethodGet, "/api/embeddings/"+slugWithEmbeddings(t, s), "", "Authorization", "Bearer "+key); got.StatusCode != 200 {
 			t.Errorf("got %d with the restored key, want 200", got.StatusCode)
 		}
-		first := newestEvent(t, s)
+		newest := newestEvent(t, s)
 		blackbox.MustRun(t, blackbox.Command(t, restored, "import", blackbox.SynthFile(t, synth.Options{Tools: 40, Seed: 1, Revision: 6})))
 		// Only polls that count against no quota may be repeated.
 		wait.Until(t, "the release is served", func() bool {
@@ -144,9 +148,14 @@ func TestBackupHasEverything(t *testing.T) {
 		wait.Until(t, "its last event is delivered", func() bool {
 			return slices.ContainsFunc(in.all()[had:], func(h http.Header) bool { return h.Get("webhook-id") == last })
 		})
+		for _, release := range []string{"1", "2"} {
+			if got := s.Call(t, http.MethodGet, "/api/v1/stats?as_of="+release, "", "Authorization", "Bearer "+key); got.StatusCode != 200 || got.Header.Get("X-Service-Release") != release {
+				t.Errorf("release %s after a restore and an import: got %d of release %s, want 200", release, got.StatusCode, got.Header.Get("X-Service-Release"))
+			}
+		}
 		for _, header := range in.all()[had:] {
-			if id := header.Get("webhook-id"); eventNumber(t, id) <= eventNumber(t, first) {
-				t.Errorf("got %s again, want only events after %s", id, first)
+			if id := header.Get("webhook-id"); eventNumber(t, id) <= eventNumber(t, newest) {
+				t.Errorf("got %s again, want only events after %s", id, newest)
 			}
 		}
 	})

@@ -1,0 +1,40 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"palmares/ent"
+)
+
+// A reading that started before the history was pruned, or on a replica that
+// lags, must not bring pruned releases back.
+func TestReadingFromBeforePruning(t *testing.T) {
+	at := time.Now()
+	before := &ent.Release{ID: 5, ImportedAt: at, HistoryFrom: 1}
+	pruned := &ent.Release{ID: 5, ImportedAt: at, HistoryFrom: 3}
+	next := &ent.Release{ID: 6, ImportedAt: at.Add(time.Hour), HistoryFrom: 3}
+	restored := &ent.Release{ID: 5, ImportedAt: at.Add(time.Minute), HistoryFrom: 1}
+	for _, c := range []struct {
+		name                 string
+		known, first, second *ent.Release // known, known when the reading started, and read
+		primary, replica     bool         // whether it becomes the newest known
+	}{
+		{"late reading", pruned, before, before, false, false},
+		{"pruning", before, before, pruned, true, true},
+		{"pruning, then a release", pruned, pruned, next, true, true},
+		{"late reading, after a release", next, pruned, pruned, false, false},
+		{"backup from before the pruning", pruned, pruned, before, true, false},
+		{"other release of the same number", pruned, pruned, restored, true, true},
+	} {
+		s := &Store{}
+		s.newest.Store(c.known)
+		if got := s.saw(c.first, c.second); got != c.primary || (s.newest.Load() == c.second) != c.primary {
+			t.Errorf("%s, primary: got %v, want %v", c.name, got, c.primary)
+		}
+		s.newest.Store(c.known)
+		if got := s.sawOnReplica(c.second); got != c.replica {
+			t.Errorf("%s, replica: got %v, want %v", c.name, got, c.replica)
+		}
+	}
+}
