@@ -313,7 +313,7 @@ func checkVariety(t testing.TB, eras []*era) {
 func checkPruned(t testing.TB, db *store.Store, s, other *server, eras []*era) {
 	t.Helper()
 	const from = 6
-	if _, err := db.Prune(t.Context(), from); err != nil {
+	if _, err := feed.Prune(t.Context(), db, from); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := db.CurrentRelease(t.Context()); err != nil { // the program notices it, and starts again
