@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"palmares/internal/catalog/feed"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 )
