@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"palmares/internal/catalog/feed"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
 	"palmares/internal/dev/testkit/wait"
@@ -74,7 +75,7 @@ func TestReplica(t *testing.T) {
 	// A release that was pruned is readable until the replica has noticed.
 	stats := current.get(anonymous, "/api/v1/stats?as_of=2").Body.String()
 	standby.Pause(t)
-	if _, err := db.Prune(t.Context(), 3); err != nil {
+	if _, err := feed.Prune(t.Context(), db, 3); err != nil {
 		t.Fatal(err)
 	}
 	from = 3
