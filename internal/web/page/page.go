@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"palmares/internal/core/cache"
 	"palmares/internal/core/negotiate"
@@ -46,6 +47,7 @@ type Content struct {
 	Notice          string // confirms the previous action
 	FormError       string // error in the submitted form
 	Markdown        string // path of the Markdown version, or ""
+	AsOf            *AsOf  // the release that the page shows if it was selected, or nil
 	Head            Head
 	Data            any
 }
@@ -54,6 +56,24 @@ type Content struct {
 type Head struct {
 	Styles, Scripts []string // URLs
 	Wide            bool     // use the full window width
+}
+
+// AsOf is a release of the catalog that the visitor selected.
+type AsOf struct {
+	Release   int
+	Date      string // of the release
+	Query     string // selects the release in links to other pages of the catalog
+	Current   string // path of the same page in the current catalog
+	Canonical string // its URL
+}
+
+// CatalogPath returns the path of a page of the catalog, as of the release that
+// the page shows.
+func (c Content) CatalogPath(path string) string {
+	if c.AsOf == nil {
+		return path
+	}
+	return path + "?" + c.AsOf.Query
 }
 
 // Section reports whether the page is at path or below it.
@@ -70,8 +90,9 @@ type menuItem struct {
 type ErrorPage struct {
 	Title, Text string
 	Suggestions []Suggestion
-	Retry       string // path of the "Try again" button, or ""
-	RequestID   string // shown for server errors
+	Retry       string     // path of the "Try again" button, or ""
+	More        Suggestion // another button; none if its path is ""
+	RequestID   string     // shown for server errors
 }
 
 // Suggestion is a page that the visitor may have meant.
@@ -89,7 +110,11 @@ func MustTemplates(from fs.FS, folder string, funcs template.FuncMap) Templates 
 	all := template.FuncMap{
 		"asset": SharedAssets.Path,
 		"count": Thousands,
+		"day":   longDate,
 		"menu":  func(c Content, path, label string) menuItem { return menuItem{path, label, c.Section(path)} },
+		"catalogMenu": func(c Content, path, label string) menuItem {
+			return menuItem{c.CatalogPath(path), label, c.Section(path)}
+		},
 	}
 	maps.Copy(all, funcs)
 	layout := template.Must(template.New("layout.html").Funcs(all).ParseFS(files, "templates/layout.html"))
@@ -194,6 +219,15 @@ func Thousands(n int) string {
 		text = text[:i] + "," + text[i:]
 	}
 	return text
+}
+
+// longDate formats a date as "7 July 2026".
+func longDate(date string) string {
+	day, err := time.Parse(time.DateOnly, date)
+	if err != nil {
+		return date
+	}
+	return day.Format("2 January 2006")
 }
 
 // AssetsPath is the prefix of the paths of all assets.

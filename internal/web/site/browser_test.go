@@ -57,8 +57,10 @@ func TestUnusualPagesInBrowser(t *testing.T) {
 	}
 
 	wide := testkit.Open(t, testkit.SQLite(t))
-	if _, err := feed.Import(t.Context(), wide, bytes.NewReader(catalogOfLongWords()), feed.Options{}); err != nil {
-		t.Fatal(err)
+	for _, word := range []string{"Anticonstitutionnellement", "Intergouvernementalisation"} { // the history of versions has both
+		if _, err := feed.Import(t.Context(), wide, bytes.NewReader(catalogOfLongWords(word)), feed.Options{}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	_, long := startSite(t, wide)
 
@@ -69,7 +71,7 @@ func TestUnusualPagesInBrowser(t *testing.T) {
 			base, path string
 			status     int
 		}{
-			{empty, "/", 200}, {empty, "/tools", 200}, {empty, "/categories", 200},
+			{empty, "/", 200}, {empty, "/tools", 200}, {empty, "/categories", 200}, {empty, "/releases", 200},
 			{unavailable, "/tools", 503}, {unavailable, "/status", 503}, {busy, "/tools", 429},
 		} {
 			p.Go(test.base + test.path)
@@ -83,7 +85,7 @@ func TestUnusualPagesInBrowser(t *testing.T) {
 	}
 	for _, width := range []int{360, 768, 1280} {
 		p := chrome.Open(t, browser.Look{Width: width}, long+"/")
-		for _, path := range []string{"/", "/tools", "/tools/long", "/categories", "/cimetiere", "/cimetiere/gone", "/comparatifs", "/comparatifs/long-vs-gone"} {
+		for _, path := range []string{"/", "/tools", "/tools/long", "/categories", "/cimetiere", "/cimetiere/gone", "/comparatifs", "/comparatifs/long-vs-gone", "/releases", "/tools/long?as_of=1"} {
 			p.Go(long + path)
 			checkWidth(t, p)
 		}
@@ -101,8 +103,8 @@ func checkWidth(t *testing.T, p *browser.Page) {
 }
 
 // catalogOfLongWords has names without a place to break a line.
-func catalogOfLongWords() []byte {
-	word := strings.Repeat("Anticonstitutionnellement", 4)
+func catalogOfLongWords(word string) []byte {
+	word = strings.Repeat(word, 4)
 	score := 6.66
 	return feedtest.Catalog("2026-11-01",
 		&feed.Category{Slug: "long", Label: word},

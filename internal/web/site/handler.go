@@ -58,7 +58,7 @@ var Assets = page.MustAssets(files, "assets")
 var templates = page.MustTemplates(files, "templates", template.FuncMap{
 	"score": formatScore, "average": formatAverage, "meterWidth": meterWidth, "label": label,
 	"catalogLang": func() template.HTMLAttr { return catalogLang },
-	"isCategory":  isCategory, "dict": dict, "list": func(values ...string) []string { return values },
+	"isCategory":  isCategory, "plural": plural, "dict": dict, "list": func(values ...string) []string { return values },
 })
 
 // New returns an error if a page's operation is missing or does not match the
@@ -83,6 +83,9 @@ func New(cfg Config) (*Site, error) {
 				p.Min, p.Max = 1, maxPage
 			}
 			r.params = append(r.params, p)
+		}
+		if r.name != releasesPage {
+			r.params = append(r.params, params.Param{Name: asOfParam, Kind: "String"})
 		}
 		s.routes = append(s.routes, r)
 	}
@@ -159,7 +162,7 @@ type pageData struct {
 	Base     string // public URL of the service
 	Query    string // opens the page's operation in the explorer
 	REST     string // path of the equivalent REST request, or ""
-	Explorer string // opens the operation of that REST request
+	Explorer string // opens the operation of that REST request, or "" as of a release
 }
 
 const cacheControl = "public, max-age=0, s-maxage=60, stale-while-revalidate=3600"
@@ -171,8 +174,11 @@ func (s *Site) render(req *request) cache.Execute {
 			return nil, 0, err
 		}
 		defer release()
-		response := s.Executor.Execute(ctx, graph.Request{Operation: req.operation, Variables: req.variables})
+		response := s.Executor.Execute(ctx, graph.Request{Operation: req.operation, Variables: req.variables, AsOf: req.asOf})
 		if p := response.Problem(); p != nil {
+			if p.Code == problem.NotFound {
+				return nil, 0, releaseNotFound{p}
+			}
 			return nil, 0, p
 		}
 		view := req.view()
@@ -181,20 +187,36 @@ func (s *Site) render(req *request) cache.Execute {
 		}
 		if v, ok := view.(preparer); ok {
 			if err := v.prepare(req); err != nil {
-				return nil, 0, err
+				return nil, response.Newest, err
 			}
 		}
-		rest := req.restURL()
 		caching := cacheControl
 		if response.Release == 0 {
 			caching = "no-store" // the first release must show at once
 		}
-		entry, err := templates.Entry(req.name, s.Content(req.path, &pageData{
-			Request: req, View: view, Base: s.PublicURL, Query: req.explorerURL(), REST: rest, Explorer: explorerURL("path", rest),
-		}, Assets.Path("site.css")), caching, "Accept-Encoding")
-		return entry, response.Release, err
+		entry, err := templates.Entry(req.name, s.content(req, view, response), caching, "Accept-Encoding")
+		return entry, response.Newest, err
 	}
 }
+
+func (s *Site) content(req *request, view any, response *graph.Result) page.Content {
+	data := &pageData{Request: req, View: view, Base: s.PublicURL, Query: req.explorerURL(), REST: req.restURL()}
+	content := s.Content(req.path, data, Assets.Path("site.css"))
+	if req.AsOf() == "" {
+		data.Explorer = explorerURL("path", data.REST)
+		return content
+	}
+	current := req.currentURL()
+	content.AsOf = &page.AsOf{
+		Release: response.Release, Date: response.UpdatedAt, Query: req.asOfQuery().Encode(), Current: current, Canonical: s.PublicURL + current,
+	}
+	return content
+}
+
+// releaseNotFound reports that the release that was selected cannot be read.
+type releaseNotFound struct{ *problem.Problem }
+
+func (e releaseNotFound) Unwrap() error { return e.Problem }
 
 var errorTitles = map[problem.Code]string{
 	problem.NotFound:    "Page not found",
@@ -225,8 +247,15 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, route *route, err er
 	status := p.Code.Status()
 	data := page.ErrorPage{Title: cmp.Or(errorTitles[p.Code], http.StatusText(status)), Text: p.Message}
 	switch {
+	case errors.As(err, new(releaseNotFound)):
+		data.Title = "Release not found"
+		data.More = page.Suggestion{Path: releasesPath, Name: "View all releases"}
 	case p.Code == problem.NotFound:
 		data.Suggestions = s.suggest(s.withVisitor(r), r, route)
+		if last := s.lastPage(s.withVisitor(r), r, route); last.Path != "" {
+			data.Text += " It has been removed from the catalog."
+			data.More = last
+		}
 	case p.Code == problem.TooMany:
 		w.Header().Set("Retry-After", "2")
 	case status == http.StatusServiceUnavailable:

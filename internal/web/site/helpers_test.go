@@ -38,7 +38,7 @@ func newSite(t testing.TB, s *store.Store) http.Handler {
 
 func publish(t testing.TB, s *store.Store, catalog []byte) {
 	t.Helper()
-	if _, err := feed.Import(t.Context(), s, bytes.NewReader(catalog), feed.Options{}); err != nil {
+	if _, err := feed.Import(t.Context(), s, bytes.NewReader(catalog), feed.Options{Force: true}); err != nil {
 		t.Fatal(err)
 	}
 }

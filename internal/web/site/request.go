@@ -3,6 +3,8 @@ package site
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -22,9 +24,12 @@ type request struct {
 	path      string
 	query     url.Values     // normalized: no empty values, no defaults
 	variables map[string]any // of the operation
+	asOf      graph.AsOf     // zero for the current catalog
 }
 
 const (
+	asOfParam = "as_of"
+
 	maxPage = 1_000_000
 	maxText = 200 // characters
 )
@@ -38,7 +43,15 @@ func (rt *route) parse(r *http.Request) (*request, error) {
 	if variables["sort"] == defaultSort(variables) || variables["sort"] == relevance { // which only a search has
 		delete(variables, "sort")
 	}
-	req := &request{route: rt, path: r.URL.Path, query: url.Values{}, variables: variables}
+	slug := strings.TrimSpace(r.PathValue("slug"))
+	req := &request{route: rt, path: rt.pathOf(slug), query: url.Values{}, variables: variables}
+	if text, given := variables[asOfParam].(string); given {
+		if req.asOf, err = graph.ParseAsOf(text); err != nil {
+			return nil, err
+		}
+		req.query.Set(asOfParam, text)
+		delete(variables, asOfParam)
+	}
 	for _, p := range rt.params {
 		switch value := variables[p.Name]; value {
 		case nil:
@@ -48,8 +61,8 @@ func (rt *route) parse(r *http.Request) (*request, error) {
 			req.query.Set(p.Name, params.Format(value))
 		}
 	}
-	if slug := r.PathValue("slug"); slug != "" {
-		variables["slug"] = strings.TrimSpace(slug)
+	if r.PathValue("slug") != "" {
+		variables["slug"] = slug
 	}
 	for name, value := range variables {
 		text, _ := value.(string)
@@ -84,11 +97,55 @@ func (r *request) cacheKey() cache.Key {
 	return cache.Key{Operation: "page " + r.name, Variables: r.slug() + "?" + r.query.Encode()}
 }
 
-// Path returns the path of the page without its query.
-func (r *request) Path() string { return r.path }
+// Filtered reports whether the URL has parameters that select items.
+func (r *request) Filtered() bool { return len(r.query) > len(r.asOfQuery()) }
 
-// Filtered reports whether the URL has any parameters.
-func (r *request) Filtered() bool { return len(r.query) > 0 }
+// ShowAll returns the URL of the page without filters.
+func (r *request) ShowAll() string { return r.Link(r.path) }
+
+// Link returns the URL of a path of the catalog, given in parts, as of the
+// release that is viewed.
+func (r *request) Link(parts ...string) string {
+	return withQuery(strings.Join(parts, ""), r.asOfQuery())
+}
+
+// Category returns the URL of the tools in a category, as of the release that is
+// viewed.
+func (r *request) Category(slug string) string {
+	query := r.asOfQuery()
+	query.Set("category", slug)
+	return withQuery("/tools", query)
+}
+
+// AsOf returns the parameter that selects the release, or "" for the current
+// catalog.
+func (r *request) AsOf() string { return r.Param(asOfParam) }
+
+func (r *request) asOfQuery() url.Values {
+	query := url.Values{}
+	if asOf := r.AsOf(); asOf != "" {
+		query.Set(asOfParam, asOf)
+	}
+	return query
+}
+
+// when names the release that is viewed at the end of a sentence.
+func (r *request) when() string {
+	switch {
+	case r.asOf.Release > 0:
+		return " as of release " + strconv.Itoa(r.asOf.Release)
+	case r.asOf.Date != "":
+		return " as of " + r.asOf.Date
+	}
+	return ""
+}
+
+// currentURL returns the path and query of the same page in the current catalog.
+func (r *request) currentURL() string {
+	query := maps.Clone(r.query)
+	query.Del(asOfParam)
+	return withQuery(r.path, query)
+}
 
 // Param returns a parameter of the URL, or "".
 func (r *request) Param(name string) string { return r.query.Get(name) }
@@ -106,15 +163,18 @@ func (r *request) PageURL(page int) string {
 
 // REST has these parameters under the same names, and pages of the same length.
 var (
-	restParams = []string{"category", "score_min", "reason", "page", "sort"}
+	restParams = []string{"category", "score_min", "reason", "page", "sort", asOfParam}
 	restSorts  = []string{"score_desc", "score_asc", "name_asc", "name_desc"}
 )
 
 // restURL returns the equivalent request of the REST API, or "" if there is
 // none.
 func (r *request) restURL() string {
-	if strings.HasSuffix(r.rest, "/") {
-		return r.rest + r.slug()
+	switch {
+	case r.rest == "":
+		return ""
+	case strings.HasSuffix(r.rest, "/"):
+		return r.Link(r.rest, r.slug())
 	}
 	for name := range r.query {
 		if !slices.Contains(restParams, name) || name == "sort" && !slices.Contains(restSorts, r.query.Get(name)) {
@@ -130,7 +190,22 @@ func (r *request) explorerURL() string {
 	if err != nil {
 		panic(err) // strings and finite numbers can be marshaled
 	}
-	return explorerURL("query", r.operation.Text) + "&variables=" + url.QueryEscape(string(variables))
+	return explorerURL("query", r.queryText()) + "&variables=" + url.QueryEscape(string(variables))
+}
+
+// queryText returns the page's operation, with a directive for the release that
+// is viewed.
+func (r *request) queryText() string {
+	directive := ""
+	switch {
+	case r.asOf.Release > 0:
+		directive = fmt.Sprintf(" @asOf(release: %d)", r.asOf.Release)
+	case r.asOf.Date != "":
+		directive = fmt.Sprintf(" @asOf(date: %q)", r.asOf.Date)
+	}
+	// The text starts with the operation, whose variables contain no braces.
+	signature, rest, _ := strings.Cut(r.operation.Text, " {")
+	return signature + directive + " {" + rest
 }
 
 func explorerURL(param, value string) string {
@@ -155,6 +230,7 @@ var routes = []route{
 	{pattern: "/categories", name: "categories", rest: "/api/v1/categories", view: newView[categoriesView]},
 	{pattern: "/cimetiere", name: "cimetiere", rest: "/api/v1/cimetiere", view: newView[retiredToolsView]},
 	{pattern: "/cimetiere/{slug}", name: "retired", view: newView[retiredToolView]},
+	{pattern: "/releases", name: "releases", view: newView[releasesView]},
 }
 
 type route struct {
@@ -164,6 +240,11 @@ type route struct {
 	view      func() any // the result of the operation is decoded into it
 	operation *graph.Operation
 	params    []params.Param // query parameters, which are the operation's variables
+}
+
+// pathOf returns the path of the page of an item, or of the page if it has no slug.
+func (rt *route) pathOf(slug string) string {
+	return strings.TrimSuffix(strings.Replace(rt.pattern, "{slug}", slug, 1), "{$}")
 }
 
 func newView[V any]() any { return new(V) }

@@ -3,6 +3,7 @@ package site
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"path"
@@ -57,10 +58,42 @@ func (s *Site) suggestItems(ctx context.Context, list, slug string) []page.Sugge
 	return names.tools.similar(slug)
 }
 
+// lastPage returns the page of a removed tool as of the last release that had it,
+// if that can be read.
+func (s *Site) lastPage(ctx context.Context, r *http.Request, route *route) (last page.Suggestion) {
+	slug := strings.TrimSpace(r.PathValue("slug"))
+	if route == nil || route.name != "tool" && route.name != "retired" {
+		return last
+	}
+	release, err := s.limiter.acquire(ctx)
+	if err != nil {
+		return last
+	}
+	defer release()
+	var result struct {
+		knownReleases
+		ToolVersions struct {
+			Versions []struct {
+				LastRelease int // 0 for a tool that is still in the catalog
+				version
+			}
+		}
+	}
+	response := s.Executor.Execute(ctx, graph.Request{Operation: s.operations["lastVersion"], Variables: map[string]any{"slug": slug}})
+	if response.Problem() != nil || json.Unmarshal(response.Data, &result) != nil || len(result.ToolVersions.Versions) == 0 {
+		return last
+	}
+	newest := result.ToolVersions.Versions[0]
+	if newest.LastRelease == 0 || !result.find(newest.LastRelease).Readable {
+		return last
+	}
+	return page.Suggestion{Path: newest.pageAsOf(slug, newest.LastRelease), Name: fmt.Sprintf("View it as of release %d", newest.LastRelease)}
+}
+
 // suggestPages also knows the names that pages have in the menu.
 func (s *Site) suggestPages(name string) (found []page.Suggestion) {
 	paths := map[string]string{"comparisons": "/comparatifs", "graveyard": "/cimetiere", "api": "/docs"}
-	for _, path := range append([]string{"/tools", "/comparatifs", "/categories", "/cimetiere"}, s.OtherPages...) {
+	for _, path := range append([]string{"/tools", "/comparatifs", "/categories", "/cimetiere", releasesPath}, s.OtherPages...) {
 		paths[strings.Trim(path, "/")] = path
 	}
 	for _, name := range text.Similar(name, slices.Sorted(maps.Keys(paths)), maxSuggestions) {

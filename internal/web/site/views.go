@@ -43,13 +43,16 @@ type toolsView struct {
 }
 
 type toolView struct {
+	knownReleases
 	Feed         feedInfo
+	Categories   []category
 	Tool         *tool
 	RetiredTool  *tool
 	Alternatives []tool         `json:"-"`
 	Prices       *priceChart    `json:"-"` // nil if there is nothing to draw
 	PriceChanged bool           `json:"-"`
 	Newest       []historyEntry `json:"-"` // the history, newest first
+	Versions     versionHistory `json:"-"`
 }
 
 const maxAlternatives = 6
@@ -57,9 +60,9 @@ const maxAlternatives = 6
 func (v *toolView) prepare(r *request) error {
 	if v.Tool == nil {
 		if v.RetiredTool != nil {
-			return redirect("/cimetiere/" + v.RetiredTool.Slug)
+			return redirect(r.Link("/cimetiere/", v.RetiredTool.Slug))
 		}
-		return problem.New(problem.NotFound, "There is no tool “%s”.", r.slug())
+		return problem.New(problem.NotFound, "There is no tool “%s”%s.", r.slug(), r.when())
 	}
 	for _, other := range v.Tool.Category.Tools {
 		if other.Slug != v.Tool.Slug && len(v.Alternatives) < maxAlternatives {
@@ -72,6 +75,7 @@ func (v *toolView) prepare(r *request) error {
 	})
 	v.Newest = slices.Clone(v.Tool.History)
 	slices.Reverse(v.Newest)
+	v.Versions = newVersionHistory(r, v.Tool.Slug, v.Tool.Versions, &v.knownReleases, v.Categories)
 	return nil
 }
 
@@ -84,7 +88,7 @@ type comparisonView struct{ Comparison *comparison }
 
 func (v *comparisonView) prepare(r *request) error {
 	if v.Comparison == nil {
-		return problem.New(problem.NotFound, "There is no comparison “%s”.", r.slug())
+		return problem.New(problem.NotFound, "There is no comparison “%s”%s.", r.slug(), r.when())
 	}
 	return nil
 }
@@ -96,16 +100,22 @@ type retiredToolsView struct {
 	Categories   []category
 }
 
-type retiredToolView struct{ RetiredTool, Tool *tool }
+type retiredToolView struct {
+	knownReleases
+	RetiredTool, Tool *tool
+	Categories        []category
+	Versions          versionHistory `json:"-"`
+}
 
 func (v *retiredToolView) prepare(r *request) error {
 	switch {
 	case v.RetiredTool != nil:
+		v.Versions = newVersionHistory(r, v.RetiredTool.Slug, v.RetiredTool.Versions, &v.knownReleases, v.Categories)
 		return nil
 	case v.Tool != nil:
-		return redirect("/tools/" + v.Tool.Slug)
+		return redirect(r.Link("/tools/", v.Tool.Slug))
 	}
-	return problem.New(problem.NotFound, "There is no retired tool “%s”.", r.slug())
+	return problem.New(problem.NotFound, "There is no retired tool “%s”%s.", r.slug(), r.when())
 }
 
 type feedInfo struct {
@@ -132,6 +142,7 @@ type tool struct {
 	History                            []historyEntry
 	Comparisons                        []comparison
 	Reason, RetiredAt, Note            string
+	Versions                           []version
 }
 
 // Path returns the path of the tool's page.

@@ -40,7 +40,7 @@ func checkPage(t *testing.T, p *browser.Page, name string) {
 
 func TestSiteIsAccessible(t *testing.T) {
 	t.Parallel()
-	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
+	s := blackbox.Serve(t, testkit.SQLite(t), "--demo")
 	chrome := browser.Start(t)
 	for _, look := range looks {
 		p := chrome.Open(t, look, "http://"+s.Address+"/")
@@ -48,6 +48,8 @@ func TestSiteIsAccessible(t *testing.T) {
 			"home": "/", "tools": "/tools", "tools-filtered": "/tools?category=code&sort=name_asc", "tools-none": "/tools?q=nobodyhasthis",
 			"tool": "/tools/plume", "tool-untested": "/tools/apostille", "comparisons": "/comparatifs", "comparison": "/comparatifs/plume-vs-ecritoire-cie",
 			"categories": "/categories", "status": "/status", "graveyard": "/cimetiere", "tool-unknown": "/tools/plmue", "page-unknown": "/toosl", "tools-bad": "/tools?sort=best",
+			"releases": "/releases", "home-as-of": "/?as_of=5", "tools-as-of": "/tools?as_of=5&category=code", "tool-as-of": "/tools/plume?as_of=2026-08-01",
+			"retired-as-of": "/cimetiere/buvard?as_of=5", "release-unknown": "/tools?as_of=99",
 		} {
 			p.Go("http://" + s.Address + path)
 			if unknown := strings.Contains(name, "unknown"); (p.Status() == 404) != unknown {
@@ -109,9 +111,9 @@ var inPage = regexp.MustCompile(`(?:href|src)="(/assets/[^"]+)"`)
 // Pages are small, including their assets.
 func TestPageSizes(t *testing.T) {
 	t.Parallel()
-	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
+	s := blackbox.Serve(t, testkit.SQLite(t), "--demo")
 	const most = 50_000
-	for _, path := range []string{"/", "/tools/plume"} {
+	for _, path := range []string{"/", "/tools/plume", "/tools/plume?as_of=5", "/releases"} {
 		page, size := fetchCompressed(t, s, path)
 		for _, match := range inPage.FindAllStringSubmatch(page, -1) {
 			_, more := fetchCompressed(t, s, match[1])
@@ -230,6 +232,37 @@ func TestFirstCall(t *testing.T) {
 	}
 }
 
+// Visitors reach an earlier release without scripts, filter and browse there,
+// and return to the current catalog.
+func TestEarlierReleaseByLinks(t *testing.T) {
+	t.Parallel()
+	s := blackbox.Serve(t, testkit.SQLite(t), "--demo")
+	base := "http://" + s.Address
+	p := browser.Start(t).Open(t, browser.Look{NoScript: true, Width: 360}, base+"/tools/plume")
+	steps := []struct{ follow, url, text string }{
+		{"footer a[href='/releases']", "/releases", "Releases"},
+		{"main a[href='/tools?as_of=5']", "/tools?as_of=5", "You are viewing the catalog as of release 5, 7 July 2026."},
+		{".filter button", "/tools?as_of=5&q=&category=&pricing=&icp=&score_min=&price_max=&sort=score_desc", "1–43 of 43"},
+		{"tbody th a[href='/tools/plume?as_of=5']", "/tools/plume?as_of=5", "24,90 €/mois"},
+		{"header a[href='/cimetiere?as_of=5']", "/cimetiere?as_of=5", "as of release 5"},
+		{".entries a", "", "as of release 5"},
+		{".trail a", "/cimetiere?as_of=5", "as of release 5"},
+		{"main .warning a", "/cimetiere", "Graveyard"},
+	}
+	for _, step := range steps {
+		p.Follow(step.follow)
+		if got := p.URL(); step.url != "" && got != base+step.url {
+			t.Fatalf("%s: got %s, want %s", step.follow, got, step.url)
+		}
+		if text := p.Text("main"); !strings.Contains(text, step.text) {
+			t.Errorf("%s: got a page without %q", step.follow, step.text)
+		}
+	}
+	if text := p.Text("main"); strings.Contains(text, "You are viewing") {
+		t.Error("got an earlier release, want the current catalog")
+	}
+}
+
 // The page of a tool is the same without scripts.
 func TestToolWithoutScripts(t *testing.T) {
 	t.Parallel()
@@ -241,7 +274,7 @@ func TestToolWithoutScripts(t *testing.T) {
 	if text := without.Text("main"); text != with.Text("main") {
 		t.Errorf("got a different text without scripts:\n%s", text)
 	}
-	for _, part := range []string{"svg.steps path[d^='M0']", "svg.steps circle", "table time", ".list a[href^='/tools/']", ".entries a", ".cards a[href='/api/v1/tools/plume']"} {
+	for _, part := range []string{"svg.steps path[d^='M0']", "svg.steps circle", "table time", ".list a[href^='/tools/']", ".entries a", ".cards a[href='/api/v1/tools/plume']", ".versions a[href^='/tools/plume?as_of=']", ".versions ins"} {
 		if !without.Exists(part) {
 			t.Errorf("got no %s", part)
 		}

@@ -1,0 +1,325 @@
+package site_test
+
+import (
+	"fmt"
+	escape "html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"palmares/graph"
+	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/demo"
+	"palmares/internal/catalog/feed/feedtest"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+)
+
+// publishEditions publishes all editions of the demo catalog, as releases 1 to 8.
+func publishEditions(t testing.TB, s *store.Store) {
+	t.Helper()
+	editions, err := demo.Editions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, edition := range editions {
+		publish(t, s, edition.Feed)
+	}
+}
+
+var (
+	pageLink = regexp.MustCompile(`<a [^>]*?href="(/[^"]*)"`)
+	catalog  = regexp.MustCompile(`^/((api/v1/)?(tools|comparatifs|categories|cimetiere|pricing)|\?|$)`)
+)
+
+const (
+	noIndex     = `<meta name="robots" content="noindex">`
+	asOfRelease = `You are viewing the catalog as of release 5, <time datetime="2026-07-07">7 July 2026</time>.`
+)
+
+// Every page of the catalog shows an earlier release, and its links stay there.
+func TestPagesAsOf(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publishEditions(t, s)
+		handler := newSite(t, s)
+		for target, want := range map[string]struct {
+			current string
+			texts   []string
+		}{
+			"/?as_of=5":                                   {"/", []string{"<dd>43</dd>", "Updated on <time datetime=\"2026-07-07\">"}},
+			"/tools?as_of=5":                              {"/tools", []string{"1–43 of 43", `<input type="hidden" name="as_of" value="5">`, `href="/api/v1/tools?as_of=5"`}},
+			"/tools?as_of=5&category=code":                {"/tools?category=code", []string{`<option value="code" selected`, `<input type="hidden" name="as_of" value="5">`}},
+			"/tools?as_of=5&q=nothing":                    {"/tools?q=nothing", []string{`No tools match your filters. <a href="/tools?as_of=5">`}},
+			"/tools/plume?as_of=5":                        {"/tools/plume", []string{"<h1>Plume</h1>", "24,90 €/mois", `<span class="score">7.8</span>`, `href="/api/v1/tools/plume?as_of=5"`}},
+			"/comparatifs?as_of=5":                        {"/comparatifs", []string{"1–11 of 11", `<input type="hidden" name="as_of" value="5">`}},
+			"/comparatifs/plume-vs-ecritoire-cie?as_of=5": {"/comparatifs/plume-vs-ecritoire-cie", []string{`href="/tools/plume?as_of=5"`}},
+			"/categories?as_of=5":                         {"/categories", []string{`href="/tools?as_of=5&amp;category=code"`}},
+			"/cimetiere?as_of=5":                          {"/cimetiere", []string{"1–10 of 10", `<input type="hidden" name="as_of" value="5">`}},
+			"/cimetiere/buvard?as_of=5":                   {"/cimetiere/buvard", []string{"What happened"}},
+		} {
+			body := get(t, handler, target, 200, append(want.texts, asOfRelease, noIndex,
+				`<link rel="canonical" href="https://palmares.example`+want.current+`">`, `<a href="`+want.current+`">View the current catalog</a>`)...)
+			for _, match := range pageLink.FindAllStringSubmatch(body, -1) {
+				link := escape.UnescapeString(match[1])
+				if catalog.MatchString(link) && link != want.current && !strings.Contains(link, "as_of=") {
+					t.Errorf("%s: got a link to %s, want it as of the release", target, link)
+				}
+			}
+			if current := get(t, handler, want.current, 200); strings.Contains(current, "You are viewing") || strings.Contains(current, "noindex") || strings.Contains(current, `rel="canonical"`) {
+				t.Errorf("%s: got a page as of a release, want the current one", want.current)
+			}
+		}
+	})
+}
+
+func TestAsOfValues(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	publishEditions(t, s)
+	handler := newSite(t, s)
+	get(t, handler, "/tools?as_of=2026-07-07", 200, asOfRelease, "1–43 of 43", `<input type="hidden" name="as_of" value="2026-07-07">`)
+	get(t, handler, "/tools?as_of=2026-09-07", 200, asOfRelease)
+	get(t, handler, "/tools?as_of=2030-01-01", 200, "as of release 8", "1–48 of 48")
+	get(t, handler, "/tools?as_of=8", 200, "as of release 8")
+	if body := get(t, handler, "/tools?as_of=", 200); strings.Contains(body, "You are viewing") {
+		t.Error("empty as_of: got an earlier release, want the current catalog")
+	}
+	for value, want := range map[string]string{
+		"0": "as_of must be at least 1 (got 0).", "-1": "as_of must be at least 1 (got -1).",
+		"1e9": "as_of must be the number of a release or a day, YYYY-MM-DD (got &#34;1e9&#34;).", "2026-02-30": "as_of must be", "2026-07-07T00:00:00Z": "as_of must be",
+		"05": "as_of must be", "%3Cb%3E": "as_of must be", "%ff": "invalid UTF-8",
+	} {
+		for _, path := range []string{"/", "/tools", "/tools/plume", "/cimetiere", "/comparatifs", "/categories"} {
+			get(t, handler, path+"?as_of="+value, 400, "Invalid request", want)
+		}
+	}
+	for _, value := range []string{"9", "2026-03-02"} {
+		get(t, handler, "/tools/plume?as_of="+value, 404, "Release not found", "releases 1 (2026-03-03) to 8 (2026-11-10) can.", `<a class="button" href="/releases">View all releases</a>`)
+	}
+	get(t, handler, "/tools/plmue?as_of=5", 404, "There is no tool “plmue” as of release 5.")
+	get(t, handler, "/tools/plmue?as_of=2026-08-01", 404, "There is no tool “plmue” as of 2026-08-01.")
+	if got := visit(handler, http.MethodGet, "/tools/?as_of=5"); got.Header().Get("Location") != "/tools?as_of=5" {
+		t.Errorf("trailing slash: got a redirect to %q, want as_of kept", got.Header().Get("Location"))
+	}
+
+	empty := newSite(t, testkit.Open(t, testkit.SQLite(t)))
+	get(t, empty, "/tools?as_of=1", 404, "There is no release yet.")
+	get(t, empty, "/releases", 200, "Nothing has been published yet.")
+}
+
+func TestPagingAsOf(t *testing.T) {
+	var records []any
+	for i := range 120 {
+		records = append(records, feedtest.Tool(fmt.Sprintf("tool-%d", i)))
+	}
+	s := testkit.Open(t, testkit.SQLite(t))
+	publish(t, s, feedtest.Catalog("2026-11-01", records...))
+	publish(t, s, feedtest.Catalog("2026-11-02", records[:110]...))
+	get(t, newSite(t, s), "/tools?sort=name_asc&as_of=1&page=2", 200, "51–100 of 120",
+		`rel="prev" href="/tools?as_of=1&amp;page=1&amp;sort=name_asc"`, `rel="next" href="/tools?as_of=1&amp;page=3&amp;sort=name_asc"`)
+}
+
+// Tools that are retired or removed by now have a page as of then.
+func TestFormerToolsAsOf(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one"), feedtest.Tool("two"), feedtest.Tool("removed")))
+		publish(t, s, feedtest.Catalog("2026-11-02", feedtest.Tool("one"), feedtest.Tool("removed"),
+			&feed.Retired{Slug: "two", Name: "Outil two", Category: "code", Reason: "mort", RetiredAt: "2026-11-02", Note: "Fini."}))
+		publish(t, s, feedtest.Catalog("2026-11-03", feedtest.Tool("one"), feedtest.Tool("new"),
+			&feed.Retired{Slug: "two", Name: "Outil two", Category: "code", Reason: "mort", RetiredAt: "2026-11-02", Note: "Fini."}))
+		handler := newSite(t, s)
+		get(t, handler, "/tools/two?as_of=1", 200, "<h1>Outil two</h1>", "as of release 1")
+		get(t, handler, "/cimetiere/two?as_of=2", 200, "Fini.")
+		for from, to := range map[string]string{
+			"/tools/two?as_of=2": "/cimetiere/two?as_of=2", "/tools/two": "/cimetiere/two",
+			"/cimetiere/two?as_of=1": "/tools/two?as_of=1", "/tools/two?as_of=2026-11-02": "/cimetiere/two?as_of=2026-11-02",
+		} {
+			if got := visit(handler, http.MethodGet, from); got.Code != 302 || got.Header().Get("Location") != to {
+				t.Errorf("%s: got %d to %q, want 302 to %q", from, got.Code, got.Header().Get("Location"), to)
+			}
+		}
+		get(t, handler, "/tools/removed?as_of=2", 200, "<h1>Outil removed</h1>")
+		for _, target := range []string{"/tools/removed", "/cimetiere/removed", "/tools/removed?as_of=3"} {
+			get(t, handler, target, 404, "It has been removed from the catalog.", `<a class="button" href="/tools/removed?as_of=2">View it as of release 2</a>`)
+		}
+		if body := get(t, handler, "/tools/new?as_of=1", 404, "There is no tool “new” as of release 1.", `<a href="/tools/new"`); strings.Contains(body, "removed") {
+			t.Error("got a later tool as removed, want it only suggested")
+		}
+	})
+}
+
+// The cache distinguishes releases, and notices a new one for a day.
+func TestCachingAsOf(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		price := func(price string) []byte {
+			return feedtest.Catalog("2026-11-01", feedtest.Tool("one", func(tool *feed.Tool) { tool.Price = price }))
+		}
+		publish(t, s, price("20 €/mois"))
+		publish(t, s, price("30 €/mois"))
+		handler := newSite(t, s)
+		check := func(target, price string) {
+			t.Helper()
+			for range 2 { // the second from the cache
+				if body := get(t, handler, target, 200); !strings.Contains(body, `<dd lang="fr">`+price+` €/mois</dd>`) {
+					t.Errorf("%s: got another price, want %s", target, price)
+				}
+			}
+		}
+		check("/tools/one", "30")
+		check("/tools/one?as_of=1", "20")
+		check("/tools/one?as_of=2", "30")
+		check("/tools/one?as_of=2026-11-01", "30")
+		publish(t, s, price("40 €/mois"))
+		get(t, handler, "/tools?q=one&as_of=1", 200) // not cached, so it notices the release
+		check("/tools/one", "40")
+		check("/tools/one?as_of=1", "20")
+		check("/tools/one?as_of=2", "30")
+		check("/tools/one?as_of=2026-11-01", "40")
+		if got := visit(handler, http.MethodGet, "/tools/one?as_of=1").Header(); got.Get("Cache-Control") != "public, max-age=0, s-maxage=60, stale-while-revalidate=3600" || got.Get("Etag") == "" {
+			t.Errorf("got %v, want a page that is cached like others", got)
+		}
+	})
+}
+
+// The links to the API of a page as of a release read that release.
+func TestAPILinksAsOf(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	publishEditions(t, s)
+	handler := newSite(t, s)
+	for target, directive := range map[string]string{
+		"/?as_of=5": "@asOf(release: 5)", "/tools?as_of=2026-08-01&category=code": `@asOf(date: "2026-08-01")`, "/tools/plume?as_of=5": "@asOf(release: 5)",
+		"/comparatifs/plume-vs-ecritoire-cie?as_of=5": "@asOf(release: 5)", "/categories?as_of=5": "@asOf(release: 5)", "/comparatifs?as_of=5": "@asOf(release: 5)", "/cimetiere/buvard?as_of=5": "@asOf(release: 5)", "/releases": "",
+	} {
+		body := get(t, handler, target, 200)
+		if hasREST := !strings.HasPrefix(target, "/?") && !strings.HasPrefix(target, "/cimetiere/") && target != "/releases"; strings.Contains(body, ">JSON</a>") != hasREST {
+			t.Errorf("%s: got a link to REST: %t, want %t", target, !hasREST, hasREST)
+		}
+		if strings.Contains(body, `href="/explorer?path=`) {
+			t.Errorf("%s: got a link to the operation of a REST path, which has no release", target)
+		}
+		_, rest, _ := strings.Cut(body, `href="/explorer?query=`)
+		address, _, _ := strings.Cut(rest, `"`)
+		values, err := url.ParseQuery("query=" + escape.UnescapeString(address))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := graph.NewOperation(values.Get("query")); err != nil || !strings.Contains(values.Get("query"), directive+" {") {
+			t.Errorf("%s: got %v for %s, want a valid operation with %s", target, err, values.Get("query"), directive)
+		}
+		if strings.Contains(values.Get("variables"), "as_of") {
+			t.Errorf("%s: got variables %s, want no as_of", target, values.Get("variables"))
+		}
+	}
+}
+
+var tags = regexp.MustCompile(`<[^>]*>`)
+
+// versions returns the text of each entry in a page's version history.
+func versions(body string) (entries []string) {
+	_, rest, _ := strings.Cut(body, "<h2>Version history</h2>")
+	rest, _, _ = strings.Cut(rest, "All versions as JSON")
+	for _, entry := range strings.Split(rest, "<li>")[1:] {
+		entry, _, _ = strings.Cut(entry, "</li>")
+		entry = strings.ReplaceAll(entry, "</dt>", ": ")
+		entries = append(entries, strings.Join(strings.Fields(escape.UnescapeString(tags.ReplaceAllString(strings.ReplaceAll(entry, "</dd>", ";"), ""))), " "))
+	}
+	return entries
+}
+
+func TestVersionHistory(t *testing.T) {
+	long := strings.Repeat("Une phrase assez longue. ", 10)
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		one := func(date string, change func(*feed.Tool)) []byte {
+			tool := feedtest.Tool("one")
+			change(tool)
+			return feedtest.Catalog(date, tool)
+		}
+		score := 8.0
+		publish(t, s, one("2026-11-01", func(tool *feed.Tool) { tool.Score = nil }))
+		publish(t, s, one("2026-11-02", func(tool *feed.Tool) { tool.Score, tool.Price = &score, "30 €/mois" }))
+		publish(t, s, one("2026-11-03", func(tool *feed.Tool) {
+			tool.Score, tool.Price, tool.Name, tool.Category, tool.ICP, tool.Pricing, tool.Tagline = &score, "30 €/mois", "<b>One", "voix", "vibe-coder", "freemium", long+"Fin."
+		}))
+		publish(t, s, feedtest.Catalog("2026-11-04", &feed.Retired{Slug: "one", Name: "<b>One", Category: "voix", Reason: "mort", RetiredAt: "2026-11-04", Note: "Fini."}))
+		publish(t, s, feedtest.Catalog("2026-11-05", &feed.Retired{Slug: "one", Name: "<b>One", Category: "voix", Reason: "acquis", RetiredAt: "2026-11-04", Note: "Vendu."}))
+		publish(t, s, one("2026-11-06", func(tool *feed.Tool) { tool.Score, tool.Tagline = &score, long+"Fin." }))
+		publish(t, s, one("2026-11-07", func(tool *feed.Tool) { tool.Score, tool.Tagline = &score, long+"Suite." }))
+		handler := newSite(t, s)
+		want := []string{
+			"2026-11-07 Updated in release 7 Tagline: from …assez longue. Une phrase assez longue. Fin. →to …assez longue. Une phrase assez longue. Suite.;",
+			"2026-11-06 Added again in release 6 Pricing: paid; Price: 20 €/mois; Score: 8.0;",
+			"2026-11-05 Updated in release 5 What happened: from shut down →to acquired; Note: from Fini. →to Vendu.;",
+			"2026-11-04 Retired in release 4 What happened: shut down; Retired: 2026-11-04; Note: Fini.;",
+			"2026-11-03 Updated in release 3 Name: from Outil one →to <b>One; Category: from Code →to Voix; Made for: from vibe coders and agentic engineers →to vibe coders; " +
+				"Pricing: from paid →to freemium; Tagline: from Un outil. →to " + strings.Repeat("Une phrase assez longue. ", 5) + "Une phrase…;",
+			"2026-11-02 Updated in release 2 Price: from 20 €/mois →to 30 €/mois; Score: from not tested →to 8.0;",
+			"2026-11-01 Added in release 1 Pricing: paid; Price: 20 €/mois; Score: not tested;",
+		}
+		body := get(t, handler, "/tools/one", 200, `<a href="/tools/one?as_of=7" rel="nofollow">release 7</a>`, `<a href="/cimetiere/one?as_of=4" rel="nofollow">release 4</a>`,
+			`<del lang="fr">20 €/mois</del>`, `<ins lang="fr">Voix</ins>`, "Show 2 older versions", `href="/api/v1/tools/one/versions"`)
+		if got := versions(body); !slices.Equal(got, want) {
+			t.Errorf("got versions\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		// As of a release, it ends there.
+		for target, from := range map[string]int{"/cimetiere/one?as_of=5": 2, "/tools/one?as_of=3": 4, "/tools/one?as_of=1": 6} {
+			if got := versions(get(t, handler, target, 200)); !slices.Equal(got, want[from:]) {
+				t.Errorf("%s: got versions\n%s\nwant\n%s", target, strings.Join(got, "\n"), strings.Join(want[from:], "\n"))
+			}
+		}
+		for _, match := range regexp.MustCompile(`<a href="(/[^"]*)" rel="nofollow">release`).FindAllStringSubmatch(body, -1) {
+			get(t, handler, match[1], 200)
+		}
+	})
+}
+
+// A long history ends with a link to the API.
+func TestLongVersionHistory(t *testing.T) {
+	s := testkit.Open(t, testkit.SQLite(t))
+	for i := range 60 {
+		publish(t, s, feedtest.Catalog("2026-11-01", feedtest.Tool("one", func(tool *feed.Tool) { tool.Price = fmt.Sprintf("%d €/mois", i) })))
+	}
+	handler := newSite(t, s)
+	body := get(t, handler, "/tools/one", 200, "Show 45 older versions", "Older versions are not shown here.", `href="/api/v1/tools/one/versions"`)
+	if got := versions(body); len(got) != 50 || !strings.HasSuffix(got[49], "from 9 €/mois →to 10 €/mois;") {
+		t.Errorf("got %d versions to %s, want 50", len(got), got[len(got)-1])
+	}
+
+	// The list of releases has pages.
+	first := get(t, handler, "/releases", 200, "60 releases", `<th scope="row">60 <`, `<th scope="row">11</th>`)
+	if strings.Contains(first, `<th scope="row">10</th>`) || strings.Contains(first, ">Newest</a>") {
+		t.Error("got more than a page of releases, want 50")
+	}
+	_, rest, _ := strings.Cut(first, `rel="next" href="`)
+	older, _, _ := strings.Cut(rest, `"`)
+	get(t, handler, escape.UnescapeString(older), 200, `<th scope="row">10</th>`, `<th scope="row">1</th>`, `<a class="button quiet" href="/releases">Newest</a>`)
+	get(t, handler, "/releases?after=x", 400, "after must be a cursor")
+}
+
+func TestReleases(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		publishEditions(t, s)
+		body := get(t, newSite(t, s), "/releases", 200, "8 releases", `<time datetime="2026-07-07">2026-07-07</time>`, `<td class="number wide-only">43</td>`,
+			`<a href="/tools?as_of=1" rel="nofollow">View<span class="visually-hidden"> release 1</span></a>`, `8 <span class="mark">current</span>`, `max="2026-11-10"`)
+		if strings.Contains(body, "as_of=8") || strings.Contains(body, "not retained") {
+			t.Error("got a wrong link, want seven earlier releases and the current catalog")
+		}
+		get(t, newSite(t, s), "/", 200, `<a href="/releases">release 8</a>`, `<li><a href="/releases">Releases</a></li>`)
+
+		if _, err := s.Prune(t.Context(), 4); err != nil {
+			t.Fatal(err)
+		}
+		handler := newSite(t, s)
+		body = get(t, handler, "/releases", 200, `<a href="/tools?as_of=4"`, "not retained", `<th scope="row">1</th>`)
+		if strings.Contains(body, "as_of=3") {
+			t.Error("got a link to a pruned release, want none")
+		}
+		get(t, handler, "/tools?as_of=3", 404, "Release not found", "releases 4 (2026-06-09) to 8 (2026-11-10) can.")
+		// Versions from before are still listed, without a link.
+		body = get(t, handler, "/tools/plume", 200, `<a href="/tools/plume?as_of=4" rel="nofollow">release 4</a>`, "<strong>Added</strong> in release 1\n")
+		if strings.Contains(body, "as_of=1") {
+			t.Error("got a link to a pruned release, want none")
+		}
+	})
+}

@@ -1,0 +1,267 @@
+package site
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"slices"
+	"strings"
+	"unicode"
+
+	"palmares/internal/web/page"
+)
+
+const (
+	releasesPage = "releases"
+	releasesPath = "/releases"
+)
+
+// release is one published state of the catalog.
+type release struct {
+	Number   int
+	Date     string
+	Readable bool
+	Stats    struct{ ToolsTotal, ToolsRetired, ComparisonsTotal int }
+}
+
+type releasesView struct {
+	Releases struct {
+		Nodes      []release
+		TotalCount int
+		PageInfo   struct {
+			HasNextPage, HasPreviousPage bool
+			EndCursor                    string
+		}
+	}
+	Feed feedInfo
+}
+
+// version is a new state of a tool, as the API returns it.
+type version struct {
+	FirstRelease      int
+	PublishedAt, Type string
+	Fields            []string
+	Before, After     map[string]any
+}
+
+// knownReleases has what a page needs to link to releases: the newest ones, and
+// the oldest of all.
+type knownReleases struct {
+	Releases struct{ Nodes []release }
+	Oldest   struct{ Nodes []release }
+}
+
+// find returns a release. An old one may be known by its number only, and counts
+// as readable if all releases are.
+func (k *knownReleases) find(number int) release {
+	if i := slices.IndexFunc(k.Releases.Nodes, func(r release) bool { return r.Number == number }); i >= 0 {
+		return k.Releases.Nodes[i]
+	}
+	return release{Number: number, Readable: len(k.Oldest.Nodes) > 0 && k.Oldest.Nodes[0].Readable}
+}
+
+// versionHistory is the list of versions on a tool's page, newest first.
+type versionHistory struct {
+	Recent, Older []versionEntry // Older is collapsed
+	Truncated     bool           // there are more
+	JSON          string         // path of the full list in the API
+}
+
+type versionEntry struct {
+	Event   string // what happened
+	Release int
+	Date    string
+	Path    string // the tool's page as of the release, or "" if that cannot be read
+	Changes []fieldChange
+}
+
+// fieldChange is a field that differs between two versions. Before is nil if the
+// field is only listed for its new value.
+type fieldChange struct {
+	Field  string
+	Before *fieldValue
+	After  fieldValue
+}
+
+type fieldValue struct {
+	Text string
+	Lang template.HTMLAttr // language of Text if it is not English
+}
+
+const (
+	maxVersions    = 50 // one less than the operations select
+	recentVersions = 5
+)
+
+func newVersionHistory(r *request, slug string, versions []version, known *knownReleases, categories []category) versionHistory {
+	h := versionHistory{Truncated: len(versions) > maxVersions, JSON: r.Link("/api/v1/tools/", slug, "/versions")}
+	for _, v := range versions[:min(len(versions), maxVersions)] {
+		first := known.find(v.FirstRelease)
+		entry := versionEntry{
+			Event: v.event(), Release: v.FirstRelease, Date: cmp.Or(first.Date, v.PublishedAt[:len("2006-01-02")]), Changes: v.changes(categories),
+		}
+		if first.Readable {
+			entry.Path = v.pageAsOf(slug, v.FirstRelease)
+		}
+		if len(h.Recent) < recentVersions {
+			h.Recent = append(h.Recent, entry)
+		} else {
+			h.Older = append(h.Older, entry)
+		}
+	}
+	return h
+}
+
+const (
+	toolCreated = "tool_created"
+	toolRetired = "tool_retired"
+)
+
+func (v *version) event() string {
+	switch {
+	case v.Type == toolRetired:
+		return "Retired"
+	case v.Type != toolCreated:
+		return "Updated"
+	case v.Before != nil: // the retired tool
+		return "Added again"
+	}
+	return "Added"
+}
+
+// pageAsOf returns the path of the tool's page as of a release with this version.
+func (v *version) pageAsOf(slug string, release int) string {
+	list := "/tools/"
+	if v.After["retired_at"] != nil {
+		list = "/cimetiere/"
+	}
+	return fmt.Sprintf("%s%s?%s=%d", list, slug, asOfParam, release)
+}
+
+// changes lists the fields to show: those that changed, the price and score of a
+// tool that was added, or why one was retired.
+func (v *version) changes(categories []category) (changes []fieldChange) {
+	fields := v.Fields
+	switch v.Type {
+	case toolCreated:
+		fields = []string{"pricing", "price", "score"}
+	case toolRetired:
+		fields = []string{"name", "reason", "retired_at", "note"}
+	}
+	for _, field := range fields {
+		before, existed := v.Before[field]
+		after := v.After[field]
+		if existed && before == after {
+			continue
+		}
+		change := fieldChange{Field: fieldName(field)}
+		if !existed {
+			change.After = showField(field, excerpt(fieldText(field, after, categories), 0), after)
+		} else {
+			from, to := fieldText(field, before, categories), fieldText(field, after, categories)
+			start := differenceStart(from, to)
+			shown := showField(field, excerpt(from, start), before)
+			change.Before, change.After = &shown, showField(field, excerpt(to, start), after)
+		}
+		changes = append(changes, change)
+	}
+	return changes
+}
+
+// fieldNames are the names that the pages use for fields of the API.
+var fieldNames = map[string]string{
+	"domain": "Website", "icp": "Made for", "canonical_url": "Overview", "avis_url": "Full review", "alternatives_url": "Alternatives",
+	"updated_at": "Updated", "reason": "What happened", "retired_at": "Retired",
+}
+
+func fieldName(field string) string {
+	if name, ok := fieldNames[field]; ok {
+		return name
+	}
+	name := strings.ReplaceAll(field, "_", " ")
+	return strings.ToUpper(name[:1]) + name[1:]
+}
+
+// fieldText formats a value as the rest of the page does.
+func fieldText(field string, value any, categories []category) string {
+	switch v := value.(type) {
+	case nil:
+		if field == "score" {
+			return "not tested"
+		}
+		return "none"
+	case float64:
+		return formatScore(&v)
+	case string:
+		switch field {
+		case "pricing", "icp", "reason":
+			return label(strings.ReplaceAll(v, "-", "_"))
+		case "category":
+			if i := slices.IndexFunc(categories, func(c category) bool { return c.Slug == v }); i >= 0 {
+				return categories[i].Label
+			}
+		}
+		return v
+	}
+	return fmt.Sprint(value)
+}
+
+// frenchFields have text from the catalog.
+var frenchFields = []string{"category", "price", "tagline", "note"}
+
+func showField(field, text string, value any) fieldValue {
+	if value != nil && slices.Contains(frenchFields, field) {
+		return fieldValue{text, catalogLang}
+	}
+	return fieldValue{Text: text}
+}
+
+const (
+	maxExcerpt     = 140 // characters
+	excerptContext = 40  // characters before a difference
+)
+
+// differenceStart returns the position in characters from which to show two
+// texts, so that their difference is visible after they are shortened.
+func differenceStart(a, b string) int {
+	one, other := []rune(a), []rune(b)
+	if len(one) <= maxExcerpt && len(other) <= maxExcerpt {
+		return 0
+	}
+	same := 0
+	for same < min(len(one), len(other)) && one[same] == other[same] {
+		same++
+	}
+	if same < maxExcerpt/2 {
+		return 0
+	}
+	start := same - excerptContext
+	if space := slices.IndexFunc(one[start:same], unicode.IsSpace); space >= 0 {
+		start += space + 1
+	}
+	return start
+}
+
+// excerpt shortens a text from a position on.
+func excerpt(text string, start int) string {
+	runes := []rune(text)
+	if start > 0 {
+		runes = append([]rune("…"), runes[start:]...)
+	}
+	if len(runes) <= maxExcerpt {
+		return string(runes)
+	}
+	short := string(runes[:maxExcerpt])
+	if end := strings.LastIndexFunc(short, unicode.IsSpace); end > len(short)/2 {
+		short = short[:end]
+	}
+	return strings.TrimRightFunc(short, unicode.IsSpace) + "…"
+}
+
+// plural returns a count with a noun.
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return page.Thousands(n) + " " + noun + "s"
+}
