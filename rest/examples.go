@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"palmares/auth"
@@ -122,12 +123,19 @@ func (h *Handler) Explain(target string) (query string, variables map[string]any
 	}
 	// GraphQL accepts a single value for a list, but editors complain.
 	variables = maps.Clone(req.variables)
+	delete(variables, asOfName)
 	for name, value := range variables {
 		if req.operation.Definition().VariableDefinitions.ForName(name).Type.Elem != nil {
 			variables[name] = []any{value}
 		}
 	}
-	return req.operation.Text, variables, nil
+	text := req.operation.Text
+	if asOf := req.asOf; asOf.Date != "" {
+		text = strings.Replace(text, " {", ` @asOf(date: "`+asOf.Date+`") {`, 1)
+	} else if asOf.Release > 0 {
+		text = strings.Replace(text, " {", " @asOf(release: "+strconv.Itoa(asOf.Release)+") {", 1)
+	}
+	return text, variables, nil
 }
 
 // ExplorerPath returns the path that opens a REST URL in the GraphQL explorer.

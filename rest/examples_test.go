@@ -176,6 +176,9 @@ func TestExplain(t *testing.T) {
 		"/api/v1/tools/a%2Fb":                                  `tool {"slug":"a/b"}`,
 		"https://elsewhere.example/api/v1/stats":               `stats {}`,
 		"/api/embeddings/plume":                                `embeddings {"slug":"plume"}`,
+		"/api/v1/tools/plume?as_of=5":                          `tool {"slug":"plume"}`,
+		"/api/v1/tools?limit=2&as_of=2026-07-30":               `tools {"limit":2,"page":1,"sort":"score_desc"}`,
+		"/api/v1/stats?as_of=1":                                `stats {}`,
 	} {
 		for range 2 { // the second time from the cache
 			query, variables, err := handler.Explain(target)
@@ -184,6 +187,9 @@ func TestExplain(t *testing.T) {
 				continue
 			}
 			name, _, _ := strings.Cut(strings.TrimPrefix(query, "query "), " ")
+			if _, err := graph.NewOperation(query); err != nil || strings.Contains(query, "@asOf") != strings.Contains(target, "as_of") {
+				t.Errorf("%s: got %s and %v, want a valid operation as of the same release", target, query, err)
+			}
 			encoded, _ := json.Marshal(variables)
 			if got := name + " " + string(encoded); got != want {
 				t.Errorf("%s: got %s, want %s", target, got, want)

@@ -87,8 +87,8 @@ func TestAsOfValues(t *testing.T) {
 		t.Error("empty as_of: got an earlier release, want the current catalog")
 	}
 	for value, want := range map[string]string{
-		"0": "as_of must be at least 1 (got 0).", "-1": "as_of must be at least 1 (got -1).",
-		"1e9": "as_of must be the number of a release or a day, YYYY-MM-DD (got &#34;1e9&#34;).", "2026-02-30": "as_of must be", "2026-07-07T00:00:00Z": "as_of must be",
+		"0": "as_of must be the number of a release, from 1, or a day, YYYY-MM-DD (got &#34;0&#34;).", "-1": "as_of must be",
+		"1e9": "as_of must be", "2026-02-30": "as_of must be", "2026-07-07T00:00:00Z": "as_of must be",
 		"05": "as_of must be", "%3Cb%3E": "as_of must be", "%ff": "invalid UTF-8",
 	} {
 		for _, path := range []string{"/", "/tools", "/tools/plume", "/cimetiere", "/comparatifs", "/categories"} {
@@ -307,7 +307,7 @@ func TestReleases(t *testing.T) {
 		}
 		get(t, newSite(t, s), "/", 200, `<a href="/releases">release 8</a>`, `<li><a href="/releases">Releases</a></li>`)
 
-		if _, err := s.Prune(t.Context(), 4); err != nil {
+		if _, err := feed.Prune(t.Context(), s, 4); err != nil {
 			t.Fatal(err)
 		}
 		handler := newSite(t, s)

@@ -1,7 +1,6 @@
 package site
 
 import (
-	"cmp"
 	"fmt"
 	"html/template"
 	"slices"
@@ -38,10 +37,10 @@ type releasesView struct {
 
 // version is a new state of a tool, as the API returns it.
 type version struct {
-	FirstRelease      int
-	PublishedAt, Type string
-	Fields            []string
-	Before, After     map[string]any
+	FirstRelease  int
+	Date, Type    string
+	Fields        []string
+	Before, After map[string]any
 }
 
 // knownReleases has what a page needs to link to releases: the newest ones, and
@@ -98,7 +97,7 @@ func newVersionHistory(r *request, slug string, versions []version, known *known
 	for _, v := range versions[:min(len(versions), maxVersions)] {
 		first := known.find(v.FirstRelease)
 		entry := versionEntry{
-			Event: v.event(), Release: v.FirstRelease, Date: cmp.Or(first.Date, v.PublishedAt[:len("2006-01-02")]), Changes: v.changes(categories),
+			Event: v.event(), Release: v.FirstRelease, Date: v.Date, Changes: v.changes(categories),
 		}
 		if first.Readable {
 			entry.Path = v.pageAsOf(slug, v.FirstRelease)

@@ -155,7 +155,7 @@ var foreign = regexp.MustCompile(`(?i)sql|pq:|ent:|strconv|time\.|parsing|gqlpar
 
 func TestInvalidAsOf(t *testing.T) {
 	t.Parallel()
-	const form = `as_of must be the number of a release or a day, YYYY-MM-DD`
+	const form = `as_of must be the number of a release, from 1, or a day, YYYY-MM-DD`
 	const outside = " that can be read: releases 1 (2026-02-01) to 4 (2026-03-01) can."
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
 		empty := newServer(t, db)
@@ -170,8 +170,8 @@ func TestInvalidAsOf(t *testing.T) {
 			status  int
 			message string
 		}{
-			"as_of=0":                              {400, "as_of must be at least 1 (got 0)."},
-			"as_of=-1":                             {400, "as_of must be at least 1 (got -1)."},
+			"as_of=0":                              {400, form},
+			"as_of=-1":                             {400, form},
 			"as_of=1e9":                            {400, form},
 			"as_of=1.5":                            {400, form},
 			"as_of=01":                             {400, form},
@@ -197,11 +197,11 @@ func TestInvalidAsOf(t *testing.T) {
 			"as_of=" + strings.Repeat("9", 200):    {400, form},
 			"as_of=" + strings.Repeat("é", 20_000): {400, form},
 			"as_of=9223372036854775808":            {400, form},
-			"as_of=9223372036854775807":            {404, "There is no release 9223372036854775807" + outside},
-			"as_of=2147483648":                     {404, "There is no release 2147483648" + outside},
+			"as_of=9223372036854775807":            {400, form},
+			"as_of=2147483648":                     {400, form},
 			"as_of=5":                              {404, "There is no release 5" + outside},
-			"as_of=2026-01-31":                     {404, "There is no release 2026-01-31" + outside},
-			"as_of=0001-01-01":                     {404, "There is no release 0001-01-01" + outside},
+			"as_of=2026-01-31":                     {404, "There is no release of 2026-01-31 or earlier" + outside},
+			"as_of=0001-01-01":                     {404, "There is no release of 0001-01-01 or earlier" + outside},
 		} {
 			for _, path := range []string{"/api/v1/tools", "/api/v1/tools/a", "/api/v1/tools/a/versions", "/api/v1/comparatifs", "/api/v1/comparatifs/x", "/api/v1/pricing",
 				"/api/v1/pricing/a", "/api/v1/cimetiere", "/api/v1/categories", "/api/v1/stats", "/api/embeddings/a"} {
@@ -247,7 +247,7 @@ func TestInvalidDirective(t *testing.T) {
 			{`query ($r: Int!) @asOf(release: $r) {feed {release}}`, `{"r":0}`, input, "must be at least 1"},
 			{`query @asOf(release: 5) {feed {release}}`, `{}`, "NOT_FOUND", "There is no release 5" + outside},
 			{`query @asOf(release: 2147483647) {feed {release}}`, `{}`, "NOT_FOUND", "There is no release 2147483647" + outside},
-			{`query @asOf(date: "2026-01-31") {feed {release}}`, `{}`, "NOT_FOUND", "There is no release 2026-01-31" + outside},
+			{`query @asOf(date: "2026-01-31") {feed {release}}`, `{}`, "NOT_FOUND", "There is no release of 2026-01-31 or earlier" + outside},
 			{`query @asOf(release: 99999999999999999999) {feed {release}}`, `{}`, "", ""},
 			{`query @asOf(release: 1.5) {feed {release}}`, `{}`, invalid, ""},
 			{`query @asOf(release: "1") {feed {release}}`, `{}`, invalid, ""},

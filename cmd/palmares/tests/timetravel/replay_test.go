@@ -81,7 +81,7 @@ var queries = []string{
 	`{changes(first: 40, order: newest_first) {nodes {id type release publishedAt slug category otherCategory fields before after tool {slug name score price}} pageInfo {hasNextPage endCursor}}}`,
 	`{changes(first: 100, types: [price_changed, tool_retired, catalog_published], order: newest_first) {nodes {id type release slug tool {name category {label}}}}}`,
 	`{changes(first: 30, after: "evt_60", category: "code") {nodes {id type slug fields} pageInfo {hasNextPage hasPreviousPage startCursor endCursor}}}`,
-	`{tools(sort: name_asc, limit: 20) {items {slug history {at pricing price score} versions(limit: 5) {firstRelease lastRelease publishedAt type fields before after}}}}`,
+	`{tools(sort: name_asc, limit: 20) {items {slug history {at pricing price score} versions(limit: 5) {firstRelease lastRelease date type fields before after}}}}`,
 	`{a: toolVersions(slug: "atelier-nova-0") {slug versions {firstRelease lastRelease type}} b: toolVersions(slug: "plume-nova-1", limit: 2) {versions {firstRelease lastRelease fields}} c: toolVersions(slug: "inconnu") {slug}}`,
 	`{a: tool(slug: "atelier-nova-0") ` + allOfTool + ` b: tool(slug: "plume-nova-1") ` + allOfTool + ` retired: retiredTool(slug: "forge-nova-2") {note}}`,
 	`{a: embeddings(slug: "lanterne-nova-4") ` + allOfEmbeddings + ` b: embeddings(slug: "rivage-nova-5") ` + allOfEmbeddings + ` c: embeddings(slug: "cadran-nova-6") ` + allOfEmbeddings + ` d: embeddings(slug: "galet-nova-8") ` + allOfEmbeddings + `}`,
