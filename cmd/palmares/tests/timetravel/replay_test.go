@@ -84,8 +84,17 @@ var queries = []string{
 	`{tools(sort: name_asc, limit: 20) {items {slug history {at pricing price score} versions(limit: 5) {firstRelease lastRelease date type fields before after}}}}`,
 	`{a: toolVersions(slug: "atelier-nova-0") {slug versions {firstRelease lastRelease type}} b: toolVersions(slug: "plume-nova-1", limit: 2) {versions {firstRelease lastRelease fields}} c: toolVersions(slug: "inconnu") {slug}}`,
 	`{a: tool(slug: "atelier-nova-0") ` + allOfTool + ` b: tool(slug: "plume-nova-1") ` + allOfTool + ` retired: retiredTool(slug: "forge-nova-2") {note}}`,
-	`{a: embeddings(slug: "lanterne-nova-4") ` + allOfEmbeddings + ` b: embeddings(slug: "rivage-nova-5") ` + allOfEmbeddings + ` c: embeddings(slug: "cadran-nova-6") ` + allOfEmbeddings + ` d: embeddings(slug: "galet-nova-8") ` + allOfEmbeddings + `}`,
+	embeddingsOf(18),
 	`{tools(limit: 40, sort: score_asc) {items {slug embeddings {hash chunkCount chunks {id text}}}}}`,
+}
+
+// embeddingsOf selects the embeddings of some tools.
+func embeddingsOf(tools int) string {
+	var fields strings.Builder
+	for i := range tools {
+		fmt.Fprintf(&fields, "t%d: embeddings(slug: %q) %s ", i, toolSlug(i), allOfEmbeddings)
+	}
+	return "{" + fields.String() + "}"
 }
 
 const allOfEmbeddings = `{slug name canonicalUrl hash updatedAt chunkCount chunks {id text metadata {slug section position canonicalUrl tool category score verifiability updatedAt}}}`

@@ -3,6 +3,7 @@ package timetravel_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"palmares/internal/catalog/feed"
 	"palmares/internal/core/store"
@@ -66,9 +67,15 @@ func TestReplica(t *testing.T) {
 	standby.Pause(t)
 	publishNext()
 	standby.Freeze(t)
-	check()
+	if found := check(); found != 5 {
+		t.Errorf("got releases up to %d while the replica hangs, want 5", found)
+	}
 	standby.Thaw(t)
-	check()
+	for start := time.Now(); time.Since(start) < 7*time.Second; { // a replica that failed is not used for 5 seconds
+		if found := check(); found != 5 {
+			t.Errorf("got releases up to %d after 5 was read, want 5", found)
+		}
+	}
 	standby.Resume(t)
 	wait.Until(t, "the last release is read", func() bool { return check() == 5 })
 
