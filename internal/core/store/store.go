@@ -270,7 +270,8 @@ func (s *Store) onPostgres(ctx context.Context, on executor, statement string, a
 // Until it does so by itself, it may sort whole tables instead of using an
 // index.
 func (s *Store) Analyze(ctx context.Context, tx *ent.Tx) error {
-	return s.onPostgres(ctx, tx, "ANALYZE categories, tools, sections, price_changes, comparisons, tool_search, journal_entries")
+	return s.onPostgres(ctx, tx, "ANALYZE categories, tools, sections, price_changes, comparisons, tool_search, journal_entries, "+
+		"categories_versions, tools_versions, sections_versions, price_changes_versions, comparisons_versions")
 }
 
 // NotifyRelease notifies watching servers of a release when tx commits. On SQLite
