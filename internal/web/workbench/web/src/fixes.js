@@ -43,6 +43,8 @@ export const referenceFixes = {
   "#reference [role=region]": (section) => set(section, "role", "group"),
   "section.contents[aria-labelledby], section[aria-label^=Notifications]": (section) => set(section, "role", "group"),
   ".scalar-code-copy:not([aria-label])": (button) => set(button, "aria-label", "Copy"),
+  // Long paths make the list of a resource's paths scroll on phones.
+  ".endpoints:not([tabindex])": (list) => set(list, "tabindex", "0"),
   // Responses need a name and must be scrollable by keyboard.
   ".cm-content:not([aria-label])": (text) => set(text, "aria-label", "Code"),
   ".cm-scroller[tabindex='-1']": (text) => set(text, "tabindex", "0"),
