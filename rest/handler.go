@@ -162,12 +162,13 @@ func (h *Handler) parse(u *url.URL) (*request, error) {
 		endpoint: e, variables: variables, asOf: asOf,
 		cacheKey: cache.Key{Operation: e.query, Variables: slug + "?" + canonicalQuery(e.parameters, variables), Keyed: e.requiresKey},
 	}
-	private := *req
-	private.keyed, private.cacheKey.Keyed = true, true
-	for _, r := range []*request{req, &private} {
-		r.respond = func(ctx context.Context) (*cache.Entry, int, error) { return h.respond(ctx, r) }
+	req.respond = func(ctx context.Context) (*cache.Entry, int, error) { return h.respond(ctx, req) }
+	if asOf.Release > 0 {
+		private := *req
+		private.keyed, private.cacheKey.Keyed = true, true
+		private.respond = func(ctx context.Context) (*cache.Entry, int, error) { return h.respond(ctx, &private) }
+		req.private = &private
 	}
-	req.private = &private
 	h.requests.Put(cache.Timeless, raw, req, requestSize+len(req.cacheKey.Variables)+len(slug))
 	return req, nil
 }
