@@ -14,6 +14,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lib/pq"
+	"github.com/lib/pq/pqerror"
+
 	"palmares/internal/dev/testkit/wait"
 )
 
@@ -183,6 +186,12 @@ func (c *Cluster) query(t testing.TB, statement string) (result string) {
 	db, err := sql.Open("postgres", c.URL)
 	Check(t, err)
 	defer db.Close()
-	Check(t, db.QueryRowContext(t.Context(), statement).Scan(&result))
+	err = db.QueryRowContext(t.Context(), statement).Scan(&result)
+	// A standby cancels statements that conflict with what it replays, and may do
+	// so with the statement that made it replay. All statements here can be repeated.
+	for pq.As(err, pqerror.TRSerializationFailure) != nil {
+		err = db.QueryRowContext(t.Context(), statement).Scan(&result)
+	}
+	Check(t, err)
 	return result
 }
