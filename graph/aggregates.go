@@ -31,7 +31,7 @@ func (r *reader) matchingTools(ctx context.Context, filter *model.ToolFilter) (t
 	return tools, err
 }
 
-func (queryResolver) ToolGroups(ctx context.Context, by model.ToolGroupKey, filter *model.ToolFilter) ([]*model.ToolGroup, error) {
+func (queryResolver) ToolGroups(ctx context.Context, by model.ToolGroupKey, thenBy *model.ToolGroupKey, filter *model.ToolFilter) ([]*model.ToolGroup, error) {
 	tools, err := readerFrom(ctx).matchingTools(ctx, filter)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (queryResolver) ScoreHistogram(ctx context.Context, filter *model.ToolFilte
 	return histogram, nil
 }
 
-func (queryResolver) PriceChangeCounts(ctx context.Context, filter *model.ToolFilter, since *string) ([]*model.PriceChangeCount, error) {
+func (queryResolver) PriceChangeCounts(ctx context.Context, filter *model.ToolFilter, since *string, direction *model.PriceDirection) ([]*model.PriceChangeCount, error) {
 	r := readerFrom(ctx)
 	matches, err := r.toolFilter(ctx, filter)
 	if err != nil {

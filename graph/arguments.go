@@ -34,6 +34,25 @@ func checkText(name, value string, longest int) error {
 	return nil
 }
 
+// argument is an optional text of an argument.
+type argument struct {
+	name  string
+	value *string
+}
+
+// checkSlugs rejects slugs that cannot be any.
+func checkSlugs(arguments ...argument) error {
+	for _, a := range arguments {
+		if a.value == nil {
+			continue
+		}
+		if err := checkText(a.name, *a.value, maxSlugText); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // wholeNumber converts an integer however it was decoded.
 func wholeNumber(value any) (int, bool) {
 	n, ok := number(value)

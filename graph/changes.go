@@ -12,7 +12,11 @@ import (
 	"palmares/internal/core/problem"
 )
 
-func (queryResolver) Changes(ctx context.Context, first int, after *string, types []model.ChangeType, category *string, order model.ChangeOrder) (*model.ChangeConnection, error) {
+func (queryResolver) Changes(ctx context.Context, firstN *int, after *string, last *int, before *string, types []model.ChangeType, category, slug, since, until *string, release *int, fields []string, order model.ChangeOrder) (*model.ChangeConnection, error) {
+	first := defaultPageSize
+	if firstN != nil {
+		first = *firstN
+	}
 	if err := params.CheckRange("first", first, 1, maxPageSize); err != nil {
 		return nil, err
 	}

@@ -21,19 +21,39 @@ func (queryResolver) Comparison(ctx context.Context, slug string) (*model.Compar
 	return first(r.fillComparisons(ctx, []int{i}, selected(ctx)))
 }
 
-func (queryResolver) Comparisons(ctx context.Context, category *string, page int, limit int) (*model.ComparisonPage, error) {
-	items, meta, err := readerFrom(ctx).comparisonList(category).page(ctx, page, limit)
+func (queryResolver) Comparisons(ctx context.Context, category, tool, winner, updatedSince, updatedBefore *string, page int, limit int) (*model.ComparisonPage, error) {
+	items, meta, err := readerFrom(ctx).comparisonList(comparisonFilter{category, tool, winner, updatedSince, updatedBefore}).page(ctx, page, limit)
 	return &model.ComparisonPage{Items: items, Meta: meta}, err
 }
 
-func (queryResolver) ComparisonConnection(ctx context.Context, category *string, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error) {
-	c, err := readerFrom(ctx).comparisonList(category).connection(ctx, first, after, last, before)
+func (queryResolver) ComparisonConnection(ctx context.Context, category, tool, winner, updatedSince, updatedBefore *string, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error) {
+	c, err := readerFrom(ctx).comparisonList(comparisonFilter{category, tool, winner, updatedSince, updatedBefore}).connection(ctx, first, after, last, before)
 	return &model.ComparisonConnection{Edges: edgesOf[model.ComparisonEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total}, err
 }
 
-// comparisonList lists the published comparisons, most recently updated first,
-// optionally only those with a tool of one category.
-func (r *reader) comparisonList(category *string) *list[int, *model.Comparison] {
+// comparisonFilter has the conditions on comparisons; nil for none.
+type comparisonFilter struct{ category, tool, winner, updatedSince, updatedBefore *string }
+
+// find returns the published comparisons that match, most recently updated first.
+func (f comparisonFilter) find(x *catalogIndex) (found []int, err error) {
+	if err := checkSlugs(argument{"category", f.category}, argument{"tool", f.tool}, argument{"winner", f.winner}); err != nil {
+		return nil, err
+	}
+	for i, c := range x.comparisons {
+		a, b := &x.tools[c.toolA], &x.tools[c.toolB]
+		if (f.category == nil || a.category == *f.category || b.category == *f.category) &&
+			(f.tool == nil || a.slug == *f.tool || b.slug == *f.tool) &&
+			(f.winner == nil || x.tools[c.winner].slug == *f.winner) &&
+			(f.updatedSince == nil || c.UpdatedAt >= *f.updatedSince) &&
+			(f.updatedBefore == nil || c.UpdatedAt < *f.updatedBefore) {
+			found = append(found, i)
+		}
+	}
+	return found, nil
+}
+
+// comparisonList lists the published comparisons that match a filter.
+func (r *reader) comparisonList(filter comparisonFilter) *list[int, *model.Comparison] {
 	all := r.index.comparisons
 	comparisons := &list[int, *model.Comparison]{name: "comparisons", nodes: r.fillComparisons, cursors: cursors[int]{
 		length:   2,
@@ -46,14 +66,7 @@ func (r *reader) comparisonList(category *string) *list[int, *model.Comparison] 
 			}, isDate && isText
 		},
 	}}
-	if category != nil {
-		comparisons.err = checkText("category", *category, maxSlugText)
-	}
-	for i, c := range all {
-		if category == nil || r.index.tools[c.toolA].category == *category || r.index.tools[c.toolB].category == *category {
-			comparisons.items = append(comparisons.items, i)
-		}
-	}
+	comparisons.items, comparisons.err = filter.find(r.index)
 	return comparisons
 }
 

@@ -51,6 +51,8 @@ func (r *reader) toolFilter(ctx context.Context, filter *model.ToolFilter) (matc
 	}, nil
 }
 
+var errTooManyWords = problem.New(problem.BadInput, "The search must have at most %d different words.", search.MaxWords)
+
 func isSearch(filter *model.ToolFilter) bool {
 	return filter != nil && filter.Search != nil && strings.TrimSpace(*filter.Search) != ""
 }
@@ -69,7 +71,7 @@ func (r *reader) search(ctx context.Context, query string) (map[int]int, error) 
 	}
 	found, err := index.Find(ctx, r.catalog, text.Words(query))
 	if errors.Is(err, search.ErrTooManyWords) {
-		return nil, problem.New(problem.BadInput, "The search must have at most %d different words.", search.MaxWords)
+		return nil, errTooManyWords
 	}
 	if err != nil {
 		return nil, err

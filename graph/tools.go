@@ -5,10 +5,13 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"palmares/ent/tool"
 	"palmares/graph/model"
+	"palmares/internal/catalog/search"
 	"palmares/internal/core/problem"
+	"palmares/internal/core/text"
 )
 
 var toolOrders = map[model.ToolSort]order{
@@ -175,13 +178,13 @@ func (queryResolver) RetiredTool(ctx context.Context, slug string) (*model.Retir
 	return first(r.fillRetired(ctx, []int{i}, selected(ctx)))
 }
 
-func (queryResolver) RetiredTools(ctx context.Context, reason *model.RetirementReason, category *string, page int, limit int) (*model.RetiredToolPage, error) {
-	items, meta, err := readerFrom(ctx).retiredList(reason, category).page(ctx, page, limit)
+func (queryResolver) RetiredTools(ctx context.Context, reason *model.RetirementReason, category, retiredSince, retiredBefore, search *string, page int, limit int) (*model.RetiredToolPage, error) {
+	items, meta, err := readerFrom(ctx).retiredList(ctx, retiredFilter{reason, category, retiredSince, retiredBefore, search}).page(ctx, page, limit)
 	return &model.RetiredToolPage{Items: items, Meta: meta}, err
 }
 
-func (queryResolver) RetiredToolConnection(ctx context.Context, reason *model.RetirementReason, category *string, first *int, after *string, last *int, before *string) (*model.RetiredToolConnection, error) {
-	c, err := readerFrom(ctx).retiredList(reason, category).connection(ctx, first, after, last, before)
+func (queryResolver) RetiredToolConnection(ctx context.Context, reason *model.RetirementReason, category, retiredSince, retiredBefore, search *string, first *int, after *string, last *int, before *string) (*model.RetiredToolConnection, error) {
+	c, err := readerFrom(ctx).retiredList(ctx, retiredFilter{reason, category, retiredSince, retiredBefore, search}).connection(ctx, first, after, last, before)
 	return &model.RetiredToolConnection{Edges: edgesOf[model.RetiredToolEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total}, err
 }
 
@@ -191,15 +194,62 @@ func (retiredToolResolver) Comparisons(_ context.Context, t *model.RetiredTool, 
 	return t.Comparisons[:min(limit, len(t.Comparisons))], nil
 }
 
-func (r *reader) retiredList(reason *model.RetirementReason, category *string) *list[int, *model.RetiredTool] {
-	tools := &list[int, *model.RetiredTool]{name: "retired tools", cursors: r.index.toolCursors(retiredOrder), nodes: r.fillRetired}
-	if category != nil {
-		tools.err = checkText("category", *category, maxSlugText)
+// retiredFilter has the conditions on retired tools; nil for none.
+type retiredFilter struct {
+	reason                                        *model.RetirementReason
+	category, retiredSince, retiredBefore, search *string
+}
+
+// find returns the retired tools that match, most recently retired first.
+func (f retiredFilter) find(ctx context.Context, r *reader) ([]int, error) {
+	if err := checkSlugs(argument{"category", f.category}); err != nil {
+		return nil, err
 	}
-	tools.items = filtered(r.index.retired(), func(i int) bool {
+	found := filtered(r.index.retired(), func(i int) bool {
 		t := &r.index.tools[i]
-		return (reason == nil || t.reason == *reason) && (category == nil || t.category == *category)
+		return (f.reason == nil || t.reason == *f.reason) &&
+			(f.category == nil || t.category == *f.category) &&
+			(f.retiredSince == nil || t.retiredAt >= *f.retiredSince) &&
+			(f.retiredBefore == nil || t.retiredAt < *f.retiredBefore)
 	})
+	if f.search == nil || strings.TrimSpace(*f.search) == "" {
+		return found, nil
+	}
+	return r.searchRetired(ctx, found, *f.search)
+}
+
+// searchRetired returns the tools with all words of a text, in the same order.
+// There are far fewer retired tools than active ones, so their texts need no
+// index.
+func (r *reader) searchRetired(ctx context.Context, positions []int, query string) (found []int, err error) {
+	if err := checkText("search", query, maxSearchText); err != nil {
+		return nil, err
+	}
+	words := distinct(text.Words(query))
+	if len(words) > search.MaxWords {
+		return nil, errTooManyWords
+	}
+	if len(words) == 0 { // only punctuation
+		return nil, nil
+	}
+	entities, err := r.entities(ctx, positions)
+	if err != nil {
+		return nil, err
+	}
+	for i, e := range entities {
+		of := slices.Concat(text.Words(e.retired.Name), text.Words(e.retired.Note))
+		if !slices.ContainsFunc(words, func(word string) bool {
+			return !slices.ContainsFunc(of, func(w string) bool { return strings.HasPrefix(w, word) })
+		}) {
+			found = append(found, positions[i])
+		}
+	}
+	return found, nil
+}
+
+func (r *reader) retiredList(ctx context.Context, filter retiredFilter) *list[int, *model.RetiredTool] {
+	tools := &list[int, *model.RetiredTool]{name: "retired tools", cursors: r.index.toolCursors(retiredOrder), nodes: r.fillRetired}
+	tools.items, tools.err = filter.find(ctx, r)
 	return tools
 }
 

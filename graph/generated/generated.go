@@ -26,31 +26,40 @@ import (
 
 type CategoryResolver interface {
 	Tools(ctx context.Context, obj *model.Category, sort model.ToolSort, limit int) ([]*model.Tool, error)
+	ToolConnection(ctx context.Context, obj *model.Category, sort model.ToolSort, first *int, after *string, last *int, before *string) (*model.ToolConnection, error)
 }
 type QueryResolver interface {
 	Feed(ctx context.Context) (*model.Feed, error)
 	Stats(ctx context.Context) (*model.Statistics, error)
 	Releases(ctx context.Context, first *int, after *string, last *int, before *string) (*model.ReleaseConnection, error)
-	ToolGroups(ctx context.Context, by model.ToolGroupKey, filter *model.ToolFilter) ([]*model.ToolGroup, error)
+	ToolGroups(ctx context.Context, by model.ToolGroupKey, thenBy *model.ToolGroupKey, filter *model.ToolFilter) ([]*model.ToolGroup, error)
 	ScoreHistogram(ctx context.Context, filter *model.ToolFilter) ([]*model.ScoreBin, error)
-	PriceChangeCounts(ctx context.Context, filter *model.ToolFilter, since *string) ([]*model.PriceChangeCount, error)
+	PriceChangeCounts(ctx context.Context, filter *model.ToolFilter, since *string, direction *model.PriceDirection) ([]*model.PriceChangeCount, error)
 	Categories(ctx context.Context) ([]*model.Category, error)
 	Category(ctx context.Context, slug string) (*model.Category, error)
-	Changes(ctx context.Context, first int, after *string, types []model.ChangeType, category *string, order model.ChangeOrder) (*model.ChangeConnection, error)
+	Changes(ctx context.Context, first *int, after *string, last *int, before *string, types []model.ChangeType, category *string, slug *string, since *string, until *string, release *int, fields []string, order model.ChangeOrder) (*model.ChangeConnection, error)
 	Comparison(ctx context.Context, slug string) (*model.Comparison, error)
-	Comparisons(ctx context.Context, category *string, page int, limit int) (*model.ComparisonPage, error)
-	ComparisonConnection(ctx context.Context, category *string, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error)
+	Comparisons(ctx context.Context, category *string, tool *string, winner *string, updatedSince *string, updatedBefore *string, page int, limit int) (*model.ComparisonPage, error)
+	ComparisonConnection(ctx context.Context, category *string, tool *string, winner *string, updatedSince *string, updatedBefore *string, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error)
+	ComparisonGroups(ctx context.Context, by model.ComparisonGroupKey, category *string, tool *string, winner *string, updatedSince *string, updatedBefore *string, sort model.ComparisonGroupSort, limit int) ([]*model.ComparisonGroup, error)
 	Embeddings(ctx context.Context, slug string) (*model.EmbeddingsDocument, error)
 	ToolVersions(ctx context.Context, slug string, limit int) (*model.ToolVersions, error)
+	Node(ctx context.Context, id string) (model.Node, error)
+	Nodes(ctx context.Context, ids []string) ([]model.Node, error)
 	RetiredTool(ctx context.Context, slug string) (*model.RetiredTool, error)
-	RetiredTools(ctx context.Context, reason *model.RetirementReason, category *string, page int, limit int) (*model.RetiredToolPage, error)
-	RetiredToolConnection(ctx context.Context, reason *model.RetirementReason, category *string, first *int, after *string, last *int, before *string) (*model.RetiredToolConnection, error)
+	RetiredTools(ctx context.Context, reason *model.RetirementReason, category *string, retiredSince *string, retiredBefore *string, search *string, page int, limit int) (*model.RetiredToolPage, error)
+	RetiredToolConnection(ctx context.Context, reason *model.RetirementReason, category *string, retiredSince *string, retiredBefore *string, search *string, first *int, after *string, last *int, before *string) (*model.RetiredToolConnection, error)
+	RetirementGroups(ctx context.Context, by []model.RetirementGroupKey, every *model.Period, retiredSince *string, retiredBefore *string) ([]*model.RetirementGroup, error)
+	Series(ctx context.Context, metrics []model.SeriesMetric, by model.SeriesKey, every model.SeriesInterval, from *string, to *string, filter *model.ToolFilter) ([]*model.Series, error)
+	Movers(ctx context.Context, metric model.MoverMetric, from string, to *string, direction *model.MoverDirection, filter *model.ToolFilter, first int) ([]*model.Mover, error)
 	Tool(ctx context.Context, slug string) (*model.Tool, error)
 	Tools(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, page int, limit int) (*model.ToolPage, error)
 	ToolConnection(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, first *int, after *string, last *int, before *string) (*model.ToolConnection, error)
 }
 type RetiredToolResolver interface {
 	Comparisons(ctx context.Context, obj *model.RetiredTool, limit int) ([]*model.Comparison, error)
+	ComparisonConnection(ctx context.Context, obj *model.RetiredTool, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error)
+	Changes(ctx context.Context, obj *model.RetiredTool, types []model.ChangeType, first *int, after *string, last *int, before *string) (*model.ChangeConnection, error)
 	Versions(ctx context.Context, obj *model.RetiredTool, limit int) ([]*model.ToolVersion, error)
 }
 type SubscriptionResolver interface {
@@ -58,6 +67,8 @@ type SubscriptionResolver interface {
 }
 type ToolResolver interface {
 	Comparisons(ctx context.Context, obj *model.Tool, limit int) ([]*model.Comparison, error)
+	ComparisonConnection(ctx context.Context, obj *model.Tool, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error)
+	Changes(ctx context.Context, obj *model.Tool, types []model.ChangeType, first *int, after *string, last *int, before *string) (*model.ChangeConnection, error)
 
 	Versions(ctx context.Context, obj *model.Tool, limit int) ([]*model.ToolVersion, error)
 }
@@ -181,10 +192,12 @@ func newExecutionContext(
 
 var sources = []*ast.Source{
 	{Name: "../schema/aggregate.graphql", Input: `extend type Query {
-  "The number and scores of tools in each group, ordered by ` + "`" + `key` + "`" + `. Groups without tools are omitted."
+  "The number, scores and prices of tools in each group, ordered by ` + "`" + `key` + "`" + ` and ` + "`" + `thenKey` + "`" + `. Groups without tools are omitted."
   toolGroups(
     "The property to group by."
     by: ToolGroupKey!
+    "A second property to group by."
+    thenBy: ToolGroupKey
     "Only tools that match this filter; by default, all active tools."
     filter: ToolFilter
   ): [ToolGroup!]!
@@ -201,6 +214,8 @@ var sources = []*ast.Source{
     filter: ToolFilter
     "Only changes on or after this date; by default, all changes."
     since: Date
+    "Only changes in this direction; by default, all changes."
+    direction: PriceDirection
   ): [PriceChangeCount!]!
 }
 
@@ -216,10 +231,12 @@ enum ToolGroupKey {
   tier
 }
 
-"The number and scores of the tools in a group."
+"The number, scores and prices of the tools in a group."
 type ToolGroup {
   "The value that the tools have in common, spelled as in the REST API: ` + "`" + `code` + "`" + `, ` + "`" + `freemium` + "`" + `, ` + "`" + `vibe-coder` + "`" + ` or ` + "`" + `1` + "`" + `."
   key: String!
+  "The value of the second property; null without ` + "`" + `thenBy` + "`" + `."
+  thenKey: String
   "The number of tools."
   count: Int!
   "The number of tools with a score."
@@ -228,8 +245,18 @@ type ToolGroup {
   avgScore: Float
   "The lowest score; null if no tool has a score."
   minScore: Float
+  "The median score, rounded to two decimals; null if no tool has a score."
+  medianScore: Float
   "The highest score; null if no tool has a score."
   maxScore: Float
+  "The lowest ` + "`" + `Tool.monthlyPrice` + "`" + `; null if no tool has one."
+  minMonthlyPrice: Float
+  "The average ` + "`" + `Tool.monthlyPrice` + "`" + `, rounded to cents; null if no tool has one."
+  avgMonthlyPrice: Float
+  "The median ` + "`" + `Tool.monthlyPrice` + "`" + `, rounded to cents; null if no tool has one."
+  medianMonthlyPrice: Float
+  "The highest ` + "`" + `Tool.monthlyPrice` + "`" + `; null if no tool has one."
+  maxMonthlyPrice: Float
 }
 
 "The tools within a range of scores."
@@ -264,7 +291,9 @@ type PriceChangeCount {
 }
 
 "A category of tools. Every tool belongs to exactly one."
-type Category {
+type Category implements Node {
+  "The global identifier, for ` + "`" + `Query.node` + "`" + `; under ` + "`" + `@asOf` + "`" + `, it names the release."
+  id: ID!
   "The unique identifier of the category, such as ` + "`" + `code` + "`" + `."
   slug: String!
   "The name of the category, in French."
@@ -275,13 +304,26 @@ type Category {
   avgScore: Float
   "Like ` + "`" + `avgScore` + "`" + `, but 0 if no tool has a score, as in the REST API."
   avgScoreOrZero: Float!
-  "The first active tools in the given order. To page through all of them, use ` + "`" + `Query.tools` + "`" + ` with ` + "`" + `filter: {categories: [slug]}` + "`" + `."
+  "The first active tools in the given order. To page through all of them, use ` + "`" + `toolConnection` + "`" + `."
   tools(
     "The order of the tools. Ties are ordered by slug."
     sort: ToolSort! = score_desc
     "The maximum number of tools, from 1 to 50."
     limit: Int! = 10
   ): [Tool!]!
+  "The active tools as a Relay connection."
+  toolConnection(
+    "The order of the tools. Ties are ordered by slug."
+    sort: ToolSort! = score_desc
+    "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
+    first: Int
+    "Only items after this cursor."
+    after: String
+    "Return the last items, from 0 to 200. Cannot be used together with ` + "`" + `first` + "`" + `."
+    last: Int
+    "Only items before this cursor."
+    before: String
+  ): ToolConnection!
 }
 `, BuiltIn: false},
 	{Name: "../schema/change.graphql", Input: `extend type Query {
@@ -291,14 +333,28 @@ type Category {
   event is missed or returned twice.
   """
   changes(
-    "The maximum number of events, from 1 to 200. There may be fewer if their content is long: check ` + "`" + `pageInfo.hasNextPage` + "`" + `."
-    first: Int! = 50
+    "Return the first events, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given. There may be fewer if their content is long: check ` + "`" + `pageInfo` + "`" + `."
+    first: Int
     "Only events after this one in the given order: an event id such as ` + "`" + `evt_42` + "`" + `."
     after: String
+    "Return the last events, from 0 to 200. Cannot be used together with ` + "`" + `first` + "`" + `."
+    last: Int
+    "Only events before this one in the given order."
+    before: String
     "Only events of these types; by default, of all types."
     types: [ChangeType!]
     "Only events about tools of the category with this slug. Comparisons match the categories of both tools, and a tool that moved matches both categories."
     category: String
+    "Only events about the tool or comparison with this slug."
+    slug: String
+    "Only events published on or after this day (UTC)."
+    since: Date
+    "Only events published before this day (UTC)."
+    until: Date
+    "Only events of the release with this number."
+    release: Int
+    "Only updates that changed any of these fields; see ` + "`" + `Change.fields` + "`" + `. At most 20."
+    fields: [String!]
     "The order of the events."
     order: ChangeOrder! = oldest_first
   ): ChangeConnection!
@@ -337,9 +393,9 @@ enum ChangeType {
 }
 
 "A change of the catalog."
-type Change {
+type Change implements Node {
   "The unique and permanent id of the event, ` + "`" + `evt_<number>` + "`" + `. It is also its cursor."
-  id: String!
+  id: ID!
   "What happened."
   type: ChangeType!
   "The number of the release with this change."
@@ -391,6 +447,14 @@ type ChangeEdge {
   comparisons(
     "Only comparisons with a tool of the category with this slug."
     category: String
+    "Only comparisons with the tool with this slug."
+    tool: String
+    "Only comparisons won by the tool with this slug."
+    winner: String
+    "Only comparisons updated on or after this date."
+    updatedSince: Date
+    "Only comparisons updated before this date."
+    updatedBefore: Date
     "The number of the page, from 1 to 1,000,000."
     page: Int! = 1
     "The number of items per page, from 1 to 200."
@@ -401,6 +465,14 @@ type ChangeEdge {
   comparisonConnection(
     "Only comparisons with a tool of the category with this slug."
     category: String
+    "Only comparisons with the tool with this slug."
+    tool: String
+    "Only comparisons won by the tool with this slug."
+    winner: String
+    "Only comparisons updated on or after this date."
+    updatedSince: Date
+    "Only comparisons updated before this date."
+    updatedBefore: Date
     "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
     first: Int
     "Only items after this cursor."
@@ -412,8 +484,66 @@ type ChangeEdge {
   ): ComparisonConnection!
 }
 
+extend type Query {
+  "The number of published comparisons in each group, and how many of them its tools won. Groups without comparisons are omitted."
+  comparisonGroups(
+    "The property to group by."
+    by: ComparisonGroupKey!
+    "Only comparisons with a tool of the category with this slug."
+    category: String
+    "Only comparisons with the tool with this slug."
+    tool: String
+    "Only comparisons won by the tool with this slug."
+    winner: String
+    "Only comparisons updated on or after this date."
+    updatedSince: Date
+    "Only comparisons updated before this date."
+    updatedBefore: Date
+    "The order of the groups. Ties are ordered by ` + "`" + `key` + "`" + `."
+    sort: ComparisonGroupSort! = key_asc
+    "The maximum number of groups, from 1 to 200."
+    limit: Int! = 50
+  ): [ComparisonGroup!]!
+}
+
+"The properties that comparisons can be grouped by."
+enum ComparisonGroupKey {
+  "Each of the two tools: a comparison is in both groups."
+  tool
+  "The categories of the two tools: a comparison is in one or two groups."
+  category
+  "The month of the last update."
+  month
+}
+
+"The orders of groups of comparisons."
+enum ComparisonGroupSort {
+  "By key."
+  key_asc
+  "Most comparisons first."
+  count_desc
+  "Most wins first."
+  wins_desc
+  "Highest win rate first."
+  win_rate_desc
+}
+
+"The comparisons of a tool, a category or a month."
+type ComparisonGroup {
+  "The slug of the tool or category, or the month as ` + "`" + `YYYY-MM` + "`" + `."
+  key: String!
+  "The number of comparisons, at least 1."
+  count: Int!
+  "How many of them the tool, or a tool of the category, won; null for months."
+  wins: Int
+  "` + "`" + `wins` + "`" + ` divided by ` + "`" + `count` + "`" + `, from 0 to 1, rounded to four decimals; null for months."
+  winRate: Float
+}
+
 "A comparison of two tools with a winner."
-type Comparison {
+type Comparison implements Node {
+  "The global identifier, for ` + "`" + `Query.node` + "`" + `; under ` + "`" + `@asOf` + "`" + `, it names the release."
+  id: ID!
   "The unique identifier of the comparison, such as ` + "`" + `plume-vs-ecritoire-cie` + "`" + `."
   slug: String!
   "The title, in French."
@@ -491,7 +621,7 @@ type EmbeddingsDocument {
 "A section of a review."
 type Chunk {
   "The identifier of the section, such as ` + "`" + `verdict` + "`" + `; unique within the document."
-  id: String!
+  id: String! @deprecated(reason: "It is not unique among all chunks, so client caches merge chunks by mistake. Use ` + "`" + `metadata.section` + "`" + `.")
   "The text of the section, in French."
   text: String!
   "Metadata to store with the vector."
@@ -568,6 +698,26 @@ type ToolMoment {
   score: Float
 }
 `, BuiltIn: false},
+	{Name: "../schema/node.graphql", Input: `extend type Query {
+  "The object with this global identifier; null if there is none."
+  node(
+    "The identifier, such as ` + "`" + `tool/plume` + "`" + `."
+    id: ID!
+  ): Node
+
+  "The objects with these global identifiers, in the same order; null for those that do not exist."
+  nodes(
+    "The identifiers, at most 100."
+    ids: [ID!]!
+  ): [Node]!
+}
+
+"An object with a global identifier."
+interface Node {
+  "The global identifier, for ` + "`" + `Query.node` + "`" + `; under ` + "`" + `@asOf` + "`" + `, it names the release."
+  id: ID!
+}
+`, BuiltIn: false},
 	{Name: "../schema/paging.graphql", Input: `"The position of a page in its list."
 type PageInfoByNumber {
   "The number of items in the whole list."
@@ -604,6 +754,32 @@ type PriceChange {
   previousPricing: Pricing!
   "The price before the change."
   previousPrice: String!
+  "The amount of ` + "`" + `price` + "`" + ` in euros, for one ` + "`" + `billingPeriod` + "`" + `."
+  amount: Float!
+  "The amount of ` + "`" + `previousPrice` + "`" + ` in euros, for one ` + "`" + `previousBillingPeriod` + "`" + `."
+  previousAmount: Float!
+  "The period of ` + "`" + `price` + "`" + `."
+  billingPeriod: BillingPeriod!
+  "The period of ` + "`" + `previousPrice` + "`" + `."
+  previousBillingPeriod: BillingPeriod!
+  "The price per month after the change; see ` + "`" + `Tool.monthlyPrice` + "`" + `."
+  monthlyPrice: Float
+  "The price per month before the change."
+  previousMonthlyPrice: Float
+  "Whether the price rose or fell: per month or, without monthly prices, per period if it is the same; null if the prices cannot be compared."
+  direction: PriceDirection
+  "The change in percent of the previous price, compared in the same way, rounded to two decimals; null if the prices cannot be compared or the previous one is 0."
+  percent: Float
+}
+
+"How a price changed."
+enum PriceDirection {
+  "It rose."
+  up
+  "It fell."
+  down
+  "It did not change, only the pricing model or the form of the price."
+  same
 }
 `, BuiltIn: false},
 	{Name: "../schema/publication.graphql", Input: `"""
@@ -666,7 +842,9 @@ type Query {
 }
 
 "One published state of the whole catalog."
-type Release {
+type Release implements Node {
+  "The global identifier, for ` + "`" + `Query.node` + "`" + `; under ` + "`" + `@asOf` + "`" + `, it names the release."
+  id: ID!
   "The number of the release: 1 for the first, then increased by 1 for each."
   number: Int!
   "The date of the feed that the release was imported from."
@@ -767,6 +945,12 @@ type Statistics {
     reason: RetirementReason
     "Only tools that were in the category with this slug."
     category: String
+    "Only tools retired on or after this date."
+    retiredSince: Date
+    "Only tools retired before this date."
+    retiredBefore: Date
+    "Words, in any order, ignoring case and accents: each must be the start of a word in the name or note. At most 200 characters and 16 different words."
+    search: String
     "The number of the page, from 1 to 1,000,000."
     page: Int! = 1
     "The number of items per page, from 1 to 200."
@@ -779,6 +963,12 @@ type Statistics {
     reason: RetirementReason
     "Only tools that were in the category with this slug."
     category: String
+    "Only tools retired on or after this date."
+    retiredSince: Date
+    "Only tools retired before this date."
+    retiredBefore: Date
+    "Words, in any order, ignoring case and accents: each must be the start of a word in the name or note. At most 200 characters and 16 different words."
+    search: String
     "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
     first: Int
     "Only items after this cursor."
@@ -790,8 +980,44 @@ type Statistics {
   ): RetiredToolConnection!
 }
 
+extend type Query {
+  "The number of retired tools in each group, ordered by period, reason and category. Groups without tools are omitted."
+  retirementGroups(
+    "The properties to group by: one or both."
+    by: [RetirementGroupKey!]! = [reason]
+    "Also group by the period of the retirement."
+    every: Period
+    "Only tools retired on or after this date."
+    retiredSince: Date
+    "Only tools retired before this date."
+    retiredBefore: Date
+  ): [RetirementGroup!]!
+}
+
+"The properties that retired tools can be grouped by."
+enum RetirementGroupKey {
+  "` + "`" + `RetiredTool.reason` + "`" + `."
+  reason
+  "` + "`" + `RetiredTool.categorySlug` + "`" + `."
+  category
+}
+
+"The number of retired tools in a group."
+type RetirementGroup {
+  "The reason; null if not grouped by it."
+  reason: RetirementReason
+  "The slug of the category; null if not grouped by it."
+  category: String
+  "The period of the retirement, such as ` + "`" + `2026-Q4` + "`" + `; null if not grouped by it."
+  period: String
+  "The number of tools, at least 1."
+  count: Int!
+}
+
 "A tool that can no longer be used."
-type RetiredTool implements ComparedTool {
+type RetiredTool implements ComparedTool & Node {
+  "The global identifier, for ` + "`" + `Query.node` + "`" + `; under ` + "`" + `@asOf` + "`" + `, it names the release."
+  id: ID!
   "The unique identifier of the tool, such as ` + "`" + `vieux-bot` + "`" + `."
   slug: String!
   "The name of the tool."
@@ -813,6 +1039,30 @@ type RetiredTool implements ComparedTool {
     "The maximum number of comparisons, from 1 to 200."
     limit: Int! = 10
   ): [Comparison!]!
+  "The published comparisons with this tool as a Relay connection, most recently updated first."
+  comparisonConnection(
+    "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
+    first: Int
+    "Only items after this cursor."
+    after: String
+    "Return the last items, from 0 to 200. Cannot be used together with ` + "`" + `first` + "`" + `."
+    last: Int
+    "Only items before this cursor."
+    before: String
+  ): ComparisonConnection!
+  "The changes of the tool itself, newest first, since it was first in the catalog."
+  changes(
+    "Only events of these types; by default, of all types."
+    types: [ChangeType!]
+    "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
+    first: Int
+    "Only items after this cursor."
+    after: String
+    "Return the last items, from 0 to 200. Cannot be used together with ` + "`" + `first` + "`" + `."
+    last: Int
+    "Only items before this cursor."
+    before: String
+  ): ChangeConnection!
   "The versions of the tool, newest first, including those as an active or retired tool."
   versions(
     "The maximum number of versions, from 1 to 200."
@@ -862,6 +1112,156 @@ type RetiredToolEdge {
   node: RetiredTool!
 }
 `, BuiltIn: false},
+	{Name: "../schema/series.graphql", Input: `extend type Query {
+  """
+  How the catalog developed: one series for each metric and group, with one point
+  for each period. A point is of the last release dated in or before its period,
+  and shows the catalog as it was then, including tools that were retired or
+  removed since. Points start with the first release that can be read and end
+  with the one that is read.
+  """
+  series(
+    "What to show: 1 to 8 different metrics."
+    metrics: [SeriesMetric!]!
+    "The property of tools to group by."
+    by: SeriesKey! = none
+    "The length of a period."
+    every: SeriesInterval! = month
+    "The first day; by default, the date of the first release that can be read."
+    from: Date
+    "The last day, after ` + "`" + `from` + "`" + `; by default, the date of the release that is read."
+    to: Date
+    "Only tools that matched this filter at that time; it cannot have ` + "`" + `search` + "`" + `."
+    filter: ToolFilter
+  ): [Series!]!
+
+  "The tools whose score or price changed most between two days, largest change first. Only tools that were active on both days and had a value on both are compared."
+  movers(
+    "What to compare."
+    metric: MoverMetric!
+    "The first day: its values are those of the last release dated on or before it or, if there is none, of the first release that can be read."
+    from: Date!
+    "The last day, after ` + "`" + `from` + "`" + `; by default, the date of the release that is read."
+    to: Date
+    "Only changes in this direction; by default, both."
+    direction: MoverDirection
+    "Only tools that match this filter on the last day; it cannot have ` + "`" + `search` + "`" + `."
+    filter: ToolFilter
+    "The maximum number of tools, from 1 to 200."
+    first: Int! = 10
+  ): [Mover!]!
+}
+
+"The metrics of series. Prices are ` + "`" + `Tool.monthlyPrice` + "`" + `."
+enum SeriesMetric {
+  "The number of active tools."
+  count
+  "The number of active tools with a score."
+  tested
+  "The average score, rounded to two decimals."
+  mean_score
+  "The median score, rounded to two decimals."
+  median_score
+  "The average price per month, rounded to cents."
+  mean_monthly_price
+  "The median price per month, rounded to cents."
+  median_monthly_price
+  "The number of tools that were added, or were active again, since the period before."
+  additions
+  "The number of active tools that were retired since the period before."
+  retirements
+}
+
+"The properties that series can be grouped by."
+enum SeriesKey {
+  "No groups: all tools together."
+  none
+  "` + "`" + `Tool.categorySlug` + "`" + `."
+  category
+  "` + "`" + `Tool.pricing` + "`" + `."
+  pricing
+  "` + "`" + `Tool.icpCode` + "`" + `."
+  icp
+  "` + "`" + `Tool.tier` + "`" + `, from 1 to 3."
+  tier
+}
+
+"The lengths of a period."
+enum Period {
+  "A week from Monday to Sunday, such as ` + "`" + `2026-W46` + "`" + `."
+  week
+  "A month, such as ` + "`" + `2026-11` + "`" + `."
+  month
+  "A quarter, such as ` + "`" + `2026-Q4` + "`" + `."
+  quarter
+}
+
+"The lengths of a period of a series."
+enum SeriesInterval {
+  "A week from Monday to Sunday, such as ` + "`" + `2026-W46` + "`" + `."
+  week
+  "A month, such as ` + "`" + `2026-11` + "`" + `."
+  month
+  "A quarter, such as ` + "`" + `2026-Q4` + "`" + `."
+  quarter
+  "One point for each release, such as ` + "`" + `41` + "`" + `."
+  release
+}
+
+"How one metric of one group developed."
+type Series {
+  "The metric."
+  metric: SeriesMetric!
+  "The value that the tools of the group have in common, as in ` + "`" + `ToolGroup.key` + "`" + `; null without groups."
+  key: String
+  "The points, oldest first; the same periods in each series."
+  points: [SeriesPoint!]!
+}
+
+"The value of a metric in one period."
+type SeriesPoint {
+  "The period, such as ` + "`" + `2026-11` + "`" + `, ` + "`" + `2026-W46` + "`" + `, ` + "`" + `2026-Q4` + "`" + ` or, for ` + "`" + `every: release` + "`" + `, ` + "`" + `41` + "`" + `."
+  period: String!
+  "The first day of the period or, for ` + "`" + `every: release` + "`" + `, the date of the release."
+  start: Date!
+  "The number of the release that the value is of."
+  release: Int!
+  "The value; null for averages and medians without values."
+  value: Float
+}
+
+"The values that movers are compared by."
+enum MoverMetric {
+  "` + "`" + `Tool.score` + "`" + `."
+  score
+  "` + "`" + `Tool.monthlyPrice` + "`" + `."
+  price
+}
+
+"The directions of movers."
+enum MoverDirection {
+  "Values that rose."
+  up
+  "Values that fell."
+  down
+}
+
+"A tool with a changed value."
+type Mover {
+  "The slug of the tool."
+  slug: String!
+  "The value on the first day."
+  before: Float!
+  "The value on the last day."
+  after: Float!
+  "The difference, rounded to two decimals; negative if the value fell."
+  change: Float!
+  "The difference in percent of ` + "`" + `before` + "`" + `, rounded to two decimals; null if that is 0."
+  percent: Float
+  "The tool in the release that is read, active or retired; null if it was removed."
+  tool: ComparedTool
+}
+`, BuiltIn: false},
 	{Name: "../schema/tool.graphql", Input: `extend type Query {
   "The active tool with this slug, or null if it is unknown or retired (see ` + "`" + `retiredTool` + "`" + `)."
   tool(
@@ -899,7 +1299,9 @@ type RetiredToolEdge {
 }
 
 "A tool in a comparison: an active ` + "`" + `Tool` + "`" + ` or a ` + "`" + `RetiredTool` + "`" + `."
-interface ComparedTool {
+interface ComparedTool implements Node {
+  "The global identifier, for ` + "`" + `Query.node` + "`" + `; under ` + "`" + `@asOf` + "`" + `, it names the release."
+  id: ID!
   "The unique identifier of the tool, such as ` + "`" + `plume` + "`" + `."
   slug: String!
   "The name of the tool."
@@ -915,10 +1317,36 @@ interface ComparedTool {
     "The maximum number of comparisons, from 1 to 200."
     limit: Int! = 10
   ): [Comparison!]!
+  "The published comparisons with this tool as a Relay connection, most recently updated first."
+  comparisonConnection(
+    "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
+    first: Int
+    "Only items after this cursor."
+    after: String
+    "Return the last items, from 0 to 200. Cannot be used together with ` + "`" + `first` + "`" + `."
+    last: Int
+    "Only items before this cursor."
+    before: String
+  ): ComparisonConnection!
+  "The changes of the tool itself, newest first, since it was first in the catalog."
+  changes(
+    "Only events of these types; by default, of all types."
+    types: [ChangeType!]
+    "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
+    first: Int
+    "Only items after this cursor."
+    after: String
+    "Return the last items, from 0 to 200. Cannot be used together with ` + "`" + `first` + "`" + `."
+    last: Int
+    "Only items before this cursor."
+    before: String
+  ): ChangeConnection!
 }
 
 "An active tool. Tools that can no longer be used are a ` + "`" + `RetiredTool` + "`" + `."
-type Tool implements ComparedTool {
+type Tool implements ComparedTool & Node {
+  "The global identifier, for ` + "`" + `Query.node` + "`" + `; under ` + "`" + `@asOf` + "`" + `, it names the release."
+  id: ID!
   "The unique identifier of the tool, such as ` + "`" + `plume` + "`" + `."
   slug: String!
   "The name of the tool."
@@ -941,6 +1369,10 @@ type Tool implements ComparedTool {
   priceAmount: Float!
   "The period of ` + "`" + `price` + "`" + ` in French, such as ` + "`" + `mois` + "`" + ` (month)."
   pricePeriod: String!
+  "The period of ` + "`" + `price` + "`" + ` as an enum."
+  billingPeriod: BillingPeriod!
+  "The price per month in euros, rounded to cents: that of a year is divided by 12, and that of a seat is for one seat; null for other periods."
+  monthlyPrice: Float
   "The score, from 0 (worst) to 10 (best); null if the tool was not tested."
   score: Float
   "How well the tool's claims can be verified, from 0 to 10; null if this was not rated."
@@ -966,6 +1398,30 @@ type Tool implements ComparedTool {
     "The maximum number of comparisons, from 1 to 200."
     limit: Int! = 10
   ): [Comparison!]!
+  "The published comparisons with this tool as a Relay connection, most recently updated first."
+  comparisonConnection(
+    "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
+    first: Int
+    "Only items after this cursor."
+    after: String
+    "Return the last items, from 0 to 200. Cannot be used together with ` + "`" + `first` + "`" + `."
+    last: Int
+    "Only items before this cursor."
+    before: String
+  ): ComparisonConnection!
+  "The changes of the tool itself, newest first, since it was first in the catalog."
+  changes(
+    "Only events of these types; by default, of all types."
+    types: [ChangeType!]
+    "Return the first items, from 0 to 200; 50 if neither ` + "`" + `first` + "`" + ` nor ` + "`" + `last` + "`" + ` is given."
+    first: Int
+    "Only items after this cursor."
+    after: String
+    "Return the last items, from 0 to 200. Cannot be used together with ` + "`" + `first` + "`" + `."
+    last: Int
+    "Only items before this cursor."
+    before: String
+  ): ChangeConnection!
   "All changes of the price or pricing model, newest first. For the present price, see ` + "`" + `price` + "`" + `."
   priceHistory: [PriceChange!]!
   "The price and score over time, oldest first: one entry for each day on which either changed. Limited to the latest 200 entries; the last one is the present state."
@@ -999,6 +1455,24 @@ enum Pricing {
   payant
 }
 
+"The periods that a price is for."
+enum BillingPeriod {
+  "A month."
+  month
+  "A year."
+  year
+  "A month for each user."
+  seat_month
+  "An hour of use."
+  hour
+  "A second of use."
+  second
+  "Each use, such as a request or an image."
+  use
+  "Any other period; see ` + "`" + `Tool.pricePeriod` + "`" + `."
+  other
+}
+
 "The orders of tools. Ties are ordered by slug."
 enum ToolSort {
   "Highest score first; tools without a score last."
@@ -1017,12 +1491,18 @@ enum ToolSort {
   price_asc
   "Highest ` + "`" + `priceAmount` + "`" + ` first, whatever its period."
   price_desc
+  "Lowest ` + "`" + `monthlyPrice` + "`" + ` first; tools without one last."
+  monthly_price_asc
+  "Highest ` + "`" + `monthlyPrice` + "`" + ` first; tools without one last."
+  monthly_price_desc
   "Best match of ` + "`" + `filter.search` + "`" + ` first: the exact name, names that start with the text, names with its words, then other matches; each by score. Requires a search."
   relevance
 }
 
 "Conditions on tools. A tool must match all conditions that are given; an empty list matches no tool."
 input ToolFilter {
+  "The slugs of tools: 1 to 200 different ones. Unknown slugs match no tool."
+  slugs: [String!]
   "The slugs of categories: tools in any of them, at most 100. Unknown slugs match no tool."
   categories: [String!]
   "Tools with any of these pricing models."
@@ -1037,12 +1517,24 @@ input ToolFilter {
   verifiabilityMin: Float
   "The maximum verifiability, from 0 to 10. Excludes tools without a rating."
   verifiabilityMax: Float
+  "The minimum obsolescence, from 0 to 10. Excludes tools without a rating."
+  obsolescenceMin: Float
   "The maximum obsolescence, from 0 to 10. Excludes tools without a rating."
   obsolescenceMax: Float
   "The maximum ` + "`" + `priceAmount` + "`" + ` in euros, whatever its period."
   priceMax: Float
+  "The minimum ` + "`" + `monthlyPrice` + "`" + ` in euros. Excludes tools without one."
+  monthlyPriceMin: Float
+  "The maximum ` + "`" + `monthlyPrice` + "`" + ` in euros. Excludes tools without one."
+  monthlyPriceMax: Float
+  "Tools of any of these tiers, from 1 to 3."
+  tiers: [Int!]
+  "Tools with or without an embeddings document."
+  hasEmbeddings: Boolean
   "Tools updated on or after this date."
   updatedSince: Date
+  "Tools updated before this date."
+  updatedBefore: Date
   "Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category label, tagline or review. If no tool matches, words of 5 letters or more may contain a typo. At most 200 characters and 16 different words."
   search: String
 }
@@ -1084,6 +1576,8 @@ var parsedSchema = gqlparser.MustLoadSchema(sources...)
 
 func (ec *executionContext) childFields_Category(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
+	case "id":
+		return ec.fieldContext_Category_id(ctx, field)
 	case "slug":
 		return ec.fieldContext_Category_slug(ctx, field)
 	case "label":
@@ -1096,6 +1590,8 @@ func (ec *executionContext) childFields_Category(ctx context.Context, field grap
 		return ec.fieldContext_Category_avgScoreOrZero(ctx, field)
 	case "tools":
 		return ec.fieldContext_Category_tools(ctx, field)
+	case "toolConnection":
+		return ec.fieldContext_Category_toolConnection(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Category", field.Name)
 }
@@ -1198,6 +1694,8 @@ func (ec *executionContext) childFields_ChunkMetadata(ctx context.Context, field
 
 func (ec *executionContext) childFields_Comparison(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
+	case "id":
+		return ec.fieldContext_Comparison_id(ctx, field)
 	case "slug":
 		return ec.fieldContext_Comparison_slug(ctx, field)
 	case "title":
@@ -1244,6 +1742,20 @@ func (ec *executionContext) childFields_ComparisonEdge(ctx context.Context, fiel
 	return nil, fmt.Errorf("no field named %q was found under type ComparisonEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_ComparisonGroup(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "key":
+		return ec.fieldContext_ComparisonGroup_key(ctx, field)
+	case "count":
+		return ec.fieldContext_ComparisonGroup_count(ctx, field)
+	case "wins":
+		return ec.fieldContext_ComparisonGroup_wins(ctx, field)
+	case "winRate":
+		return ec.fieldContext_ComparisonGroup_winRate(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ComparisonGroup", field.Name)
+}
+
 func (ec *executionContext) childFields_ComparisonPage(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "items":
@@ -1286,6 +1798,24 @@ func (ec *executionContext) childFields_Feed(ctx context.Context, field graphql.
 	return nil, fmt.Errorf("no field named %q was found under type Feed", field.Name)
 }
 
+func (ec *executionContext) childFields_Mover(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "slug":
+		return ec.fieldContext_Mover_slug(ctx, field)
+	case "before":
+		return ec.fieldContext_Mover_before(ctx, field)
+	case "after":
+		return ec.fieldContext_Mover_after(ctx, field)
+	case "change":
+		return ec.fieldContext_Mover_change(ctx, field)
+	case "percent":
+		return ec.fieldContext_Mover_percent(ctx, field)
+	case "tool":
+		return ec.fieldContext_Mover_tool(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Mover", field.Name)
+}
+
 func (ec *executionContext) childFields_PageInfo(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "hasNextPage":
@@ -1326,6 +1856,22 @@ func (ec *executionContext) childFields_PriceChange(ctx context.Context, field g
 		return ec.fieldContext_PriceChange_previousPricing(ctx, field)
 	case "previousPrice":
 		return ec.fieldContext_PriceChange_previousPrice(ctx, field)
+	case "amount":
+		return ec.fieldContext_PriceChange_amount(ctx, field)
+	case "previousAmount":
+		return ec.fieldContext_PriceChange_previousAmount(ctx, field)
+	case "billingPeriod":
+		return ec.fieldContext_PriceChange_billingPeriod(ctx, field)
+	case "previousBillingPeriod":
+		return ec.fieldContext_PriceChange_previousBillingPeriod(ctx, field)
+	case "monthlyPrice":
+		return ec.fieldContext_PriceChange_monthlyPrice(ctx, field)
+	case "previousMonthlyPrice":
+		return ec.fieldContext_PriceChange_previousMonthlyPrice(ctx, field)
+	case "direction":
+		return ec.fieldContext_PriceChange_direction(ctx, field)
+	case "percent":
+		return ec.fieldContext_PriceChange_percent(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PriceChange", field.Name)
 }
@@ -1366,6 +1912,8 @@ func (ec *executionContext) childFields_Publication(ctx context.Context, field g
 
 func (ec *executionContext) childFields_Release(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
+	case "id":
+		return ec.fieldContext_Release_id(ctx, field)
 	case "number":
 		return ec.fieldContext_Release_number(ctx, field)
 	case "date":
@@ -1406,6 +1954,8 @@ func (ec *executionContext) childFields_ReleaseEdge(ctx context.Context, field g
 
 func (ec *executionContext) childFields_RetiredTool(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
+	case "id":
+		return ec.fieldContext_RetiredTool_id(ctx, field)
 	case "slug":
 		return ec.fieldContext_RetiredTool_slug(ctx, field)
 	case "name":
@@ -1424,6 +1974,10 @@ func (ec *executionContext) childFields_RetiredTool(ctx context.Context, field g
 		return ec.fieldContext_RetiredTool_note(ctx, field)
 	case "comparisons":
 		return ec.fieldContext_RetiredTool_comparisons(ctx, field)
+	case "comparisonConnection":
+		return ec.fieldContext_RetiredTool_comparisonConnection(ctx, field)
+	case "changes":
+		return ec.fieldContext_RetiredTool_changes(ctx, field)
 	case "versions":
 		return ec.fieldContext_RetiredTool_versions(ctx, field)
 	}
@@ -1464,6 +2018,20 @@ func (ec *executionContext) childFields_RetiredToolPage(ctx context.Context, fie
 	return nil, fmt.Errorf("no field named %q was found under type RetiredToolPage", field.Name)
 }
 
+func (ec *executionContext) childFields_RetirementGroup(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "reason":
+		return ec.fieldContext_RetirementGroup_reason(ctx, field)
+	case "category":
+		return ec.fieldContext_RetirementGroup_category(ctx, field)
+	case "period":
+		return ec.fieldContext_RetirementGroup_period(ctx, field)
+	case "count":
+		return ec.fieldContext_RetirementGroup_count(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RetirementGroup", field.Name)
+}
+
 func (ec *executionContext) childFields_ScoreBin(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "from":
@@ -1474,6 +2042,32 @@ func (ec *executionContext) childFields_ScoreBin(ctx context.Context, field grap
 		return ec.fieldContext_ScoreBin_count(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ScoreBin", field.Name)
+}
+
+func (ec *executionContext) childFields_Series(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "metric":
+		return ec.fieldContext_Series_metric(ctx, field)
+	case "key":
+		return ec.fieldContext_Series_key(ctx, field)
+	case "points":
+		return ec.fieldContext_Series_points(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Series", field.Name)
+}
+
+func (ec *executionContext) childFields_SeriesPoint(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "period":
+		return ec.fieldContext_SeriesPoint_period(ctx, field)
+	case "start":
+		return ec.fieldContext_SeriesPoint_start(ctx, field)
+	case "release":
+		return ec.fieldContext_SeriesPoint_release(ctx, field)
+	case "value":
+		return ec.fieldContext_SeriesPoint_value(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SeriesPoint", field.Name)
 }
 
 func (ec *executionContext) childFields_Statistics(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -1496,6 +2090,8 @@ func (ec *executionContext) childFields_Statistics(ctx context.Context, field gr
 
 func (ec *executionContext) childFields_Tool(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
+	case "id":
+		return ec.fieldContext_Tool_id(ctx, field)
 	case "slug":
 		return ec.fieldContext_Tool_slug(ctx, field)
 	case "name":
@@ -1518,6 +2114,10 @@ func (ec *executionContext) childFields_Tool(ctx context.Context, field graphql.
 		return ec.fieldContext_Tool_priceAmount(ctx, field)
 	case "pricePeriod":
 		return ec.fieldContext_Tool_pricePeriod(ctx, field)
+	case "billingPeriod":
+		return ec.fieldContext_Tool_billingPeriod(ctx, field)
+	case "monthlyPrice":
+		return ec.fieldContext_Tool_monthlyPrice(ctx, field)
 	case "score":
 		return ec.fieldContext_Tool_score(ctx, field)
 	case "verifiability":
@@ -1540,6 +2140,10 @@ func (ec *executionContext) childFields_Tool(ctx context.Context, field graphql.
 		return ec.fieldContext_Tool_mainstream(ctx, field)
 	case "comparisons":
 		return ec.fieldContext_Tool_comparisons(ctx, field)
+	case "comparisonConnection":
+		return ec.fieldContext_Tool_comparisonConnection(ctx, field)
+	case "changes":
+		return ec.fieldContext_Tool_changes(ctx, field)
 	case "priceHistory":
 		return ec.fieldContext_Tool_priceHistory(ctx, field)
 	case "history":
@@ -1580,6 +2184,8 @@ func (ec *executionContext) childFields_ToolGroup(ctx context.Context, field gra
 	switch field.Name {
 	case "key":
 		return ec.fieldContext_ToolGroup_key(ctx, field)
+	case "thenKey":
+		return ec.fieldContext_ToolGroup_thenKey(ctx, field)
 	case "count":
 		return ec.fieldContext_ToolGroup_count(ctx, field)
 	case "tested":
@@ -1588,8 +2194,18 @@ func (ec *executionContext) childFields_ToolGroup(ctx context.Context, field gra
 		return ec.fieldContext_ToolGroup_avgScore(ctx, field)
 	case "minScore":
 		return ec.fieldContext_ToolGroup_minScore(ctx, field)
+	case "medianScore":
+		return ec.fieldContext_ToolGroup_medianScore(ctx, field)
 	case "maxScore":
 		return ec.fieldContext_ToolGroup_maxScore(ctx, field)
+	case "minMonthlyPrice":
+		return ec.fieldContext_ToolGroup_minMonthlyPrice(ctx, field)
+	case "avgMonthlyPrice":
+		return ec.fieldContext_ToolGroup_avgMonthlyPrice(ctx, field)
+	case "medianMonthlyPrice":
+		return ec.fieldContext_ToolGroup_medianMonthlyPrice(ctx, field)
+	case "maxMonthlyPrice":
+		return ec.fieldContext_ToolGroup_maxMonthlyPrice(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ToolGroup", field.Name)
 }
@@ -1760,6 +2376,52 @@ func (ec *executionContext) childFields___Type(ctx context.Context, field graphq
 	return nil, fmt.Errorf("no field named %q was found under type __Type", field.Name)
 }
 
+func (ec *executionContext) field_Category_toolConnection_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "sort",
+		func(ctx context.Context, v any) (model.ToolSort, error) {
+			return ec.unmarshalNToolSort2palmaresᚋgraphᚋmodelᚐToolSort(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["sort"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["last"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg4
+	return args, nil
+}
+
 func (ec *executionContext) field_Category_tools_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -1814,8 +2476,8 @@ func (ec *executionContext) field_Query_changes_args(ctx context.Context, rawArg
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
-		func(ctx context.Context, v any) (int, error) {
-			return ec.unmarshalNInt2int(ctx, v)
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1829,30 +2491,86 @@ func (ec *executionContext) field_Query_changes_args(ctx context.Context, rawArg
 		return nil, err
 	}
 	args["after"] = arg1
-	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "types",
-		func(ctx context.Context, v any) ([]model.ChangeType, error) {
-			return ec.unmarshalOChangeType2ᚕpalmaresᚋgraphᚋmodelᚐChangeTypeᚄ(ctx, v)
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["types"] = arg2
-	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "category",
+	args["last"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "before",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["category"] = arg3
-	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "order",
+	args["before"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "types",
+		func(ctx context.Context, v any) ([]model.ChangeType, error) {
+			return ec.unmarshalOChangeType2ᚕpalmaresᚋgraphᚋmodelᚐChangeTypeᚄ(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["types"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "category",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["category"] = arg5
+	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "slug",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["slug"] = arg6
+	arg7, err := graphql.ProcessArgField(ctx, rawArgs, "since",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalODate2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["since"] = arg7
+	arg8, err := graphql.ProcessArgField(ctx, rawArgs, "until",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalODate2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["until"] = arg8
+	arg9, err := graphql.ProcessArgField(ctx, rawArgs, "release",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["release"] = arg9
+	arg10, err := graphql.ProcessArgField(ctx, rawArgs, "fields",
+		func(ctx context.Context, v any) ([]string, error) {
+			return ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["fields"] = arg10
+	arg11, err := graphql.ProcessArgField(ctx, rawArgs, "order",
 		func(ctx context.Context, v any) (model.ChangeOrder, error) {
 			return ec.unmarshalNChangeOrder2palmaresᚋgraphᚋmodelᚐChangeOrder(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["order"] = arg4
+	args["order"] = arg11
 	return args, nil
 }
 
@@ -1867,38 +2585,140 @@ func (ec *executionContext) field_Query_comparisonConnection_args(ctx context.Co
 		return nil, err
 	}
 	args["category"] = arg0
-	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "first",
-		func(ctx context.Context, v any) (*int, error) {
-			return ec.unmarshalOInt2ᚖint(ctx, v)
-		})
-	if err != nil {
-		return nil, err
-	}
-	args["first"] = arg1
-	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "tool",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["after"] = arg2
-	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "last",
-		func(ctx context.Context, v any) (*int, error) {
-			return ec.unmarshalOInt2ᚖint(ctx, v)
-		})
-	if err != nil {
-		return nil, err
-	}
-	args["last"] = arg3
-	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+	args["tool"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "winner",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["before"] = arg4
+	args["winner"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "updatedSince",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalODate2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["updatedSince"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "updatedBefore",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalODate2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["updatedBefore"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg5
+	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg6
+	arg7, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["last"] = arg7
+	arg8, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg8
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_comparisonGroups_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "by",
+		func(ctx context.Context, v any) (model.ComparisonGroupKey, error) {
+			return ec.unmarshalNComparisonGroupKey2palmaresᚋgraphᚋmodelᚐComparisonGroupKey(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["by"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "category",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["category"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "tool",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["tool"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "winner",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["winner"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "updatedSince",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalODate2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["updatedSince"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "updatedBefore",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalODate2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["updatedBefore"] = arg5
+	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "sort",
+		func(ctx context.Context, v any) (model.ComparisonGroupSort, error) {
+			return ec.unmarshalNComparisonGroupSort2palmaresᚋgraphᚋmodelᚐComparisonGroupSort(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["sort"] = arg6
+	arg7, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["limit"] = arg7
 	return args, nil
 }
 
@@ -1927,22 +2747,54 @@ func (ec *executionContext) field_Query_comparisons_args(ctx context.Context, ra
 		return nil, err
 	}
 	args["category"] = arg0
-	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "page",
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "tool",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["tool"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "winner",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["winner"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "updatedSince",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalODate2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["updatedSince"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "updatedBefore",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalODate2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["updatedBefore"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "page",
 		func(ctx context.Context, v any) (int, error) {
 			return ec.unmarshalNInt2int(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["page"] = arg1
-	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+	args["page"] = arg5
+	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
 		func(ctx context.Context, v any) (int, error) {
 			return ec.unmarshalNInt2int(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["limit"] = arg2
+	args["limit"] = arg6
 	return args, nil
 }
 
@@ -1957,6 +2809,88 @@ func (ec *executionContext) field_Query_embeddings_args(ctx context.Context, raw
 		return nil, err
 	}
 	args["slug"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_movers_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "metric",
+		func(ctx context.Context, v any) (model.MoverMetric, error) {
+			return ec.unmarshalNMoverMetric2palmaresᚋgraphᚋmodelᚐMoverMetric(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["metric"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "from",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNDate2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["from"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "to",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalODate2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["to"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "direction",
+		func(ctx context.Context, v any) (*model.MoverDirection, error) {
+			return ec.unmarshalOMoverDirection2ᚖpalmaresᚋgraphᚋmodelᚐMoverDirection(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["direction"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.ToolFilter, error) {
+			return ec.unmarshalOToolFilter2ᚖpalmaresᚋgraphᚋmodelᚐToolFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg5
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_node_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "id",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["id"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_nodes_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "ids",
+		func(ctx context.Context, v any) ([]string, error) {
+			return ec.unmarshalNID2ᚕstringᚄ(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["ids"] = arg0
 	return args, nil
 }
 
@@ -1979,6 +2913,14 @@ func (ec *executionContext) field_Query_priceChangeCounts_args(ctx context.Conte
 		return nil, err
 	}
 	args["since"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "direction",
+		func(ctx context.Context, v any) (*model.PriceDirection, error) {
+			return ec.unmarshalOPriceDirection2ᚖpalmaresᚋgraphᚋmodelᚐPriceDirection(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["direction"] = arg2
 	return args, nil
 }
 
@@ -2039,38 +2981,62 @@ func (ec *executionContext) field_Query_retiredToolConnection_args(ctx context.C
 		return nil, err
 	}
 	args["category"] = arg1
-	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "first",
-		func(ctx context.Context, v any) (*int, error) {
-			return ec.unmarshalOInt2ᚖint(ctx, v)
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "retiredSince",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalODate2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["first"] = arg2
-	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+	args["retiredSince"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "retiredBefore",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalODate2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["retiredBefore"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "search",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["after"] = arg3
-	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+	args["search"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "first",
 		func(ctx context.Context, v any) (*int, error) {
 			return ec.unmarshalOInt2ᚖint(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["last"] = arg4
-	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+	args["first"] = arg5
+	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "after",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["before"] = arg5
+	args["after"] = arg6
+	arg7, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["last"] = arg7
+	arg8, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg8
 	return args, nil
 }
 
@@ -2107,22 +3073,84 @@ func (ec *executionContext) field_Query_retiredTools_args(ctx context.Context, r
 		return nil, err
 	}
 	args["category"] = arg1
-	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "page",
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "retiredSince",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalODate2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["retiredSince"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "retiredBefore",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalODate2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["retiredBefore"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "search",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["search"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "page",
 		func(ctx context.Context, v any) (int, error) {
 			return ec.unmarshalNInt2int(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["page"] = arg2
-	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
+	args["page"] = arg5
+	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "limit",
 		func(ctx context.Context, v any) (int, error) {
 			return ec.unmarshalNInt2int(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["limit"] = arg3
+	args["limit"] = arg6
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_retirementGroups_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "by",
+		func(ctx context.Context, v any) ([]model.RetirementGroupKey, error) {
+			return ec.unmarshalNRetirementGroupKey2ᚕpalmaresᚋgraphᚋmodelᚐRetirementGroupKeyᚄ(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["by"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "every",
+		func(ctx context.Context, v any) (*model.Period, error) {
+			return ec.unmarshalOPeriod2ᚖpalmaresᚋgraphᚋmodelᚐPeriod(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["every"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "retiredSince",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalODate2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["retiredSince"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "retiredBefore",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalODate2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["retiredBefore"] = arg3
 	return args, nil
 }
 
@@ -2137,6 +3165,60 @@ func (ec *executionContext) field_Query_scoreHistogram_args(ctx context.Context,
 		return nil, err
 	}
 	args["filter"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_series_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "metrics",
+		func(ctx context.Context, v any) ([]model.SeriesMetric, error) {
+			return ec.unmarshalNSeriesMetric2ᚕpalmaresᚋgraphᚋmodelᚐSeriesMetricᚄ(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["metrics"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "by",
+		func(ctx context.Context, v any) (model.SeriesKey, error) {
+			return ec.unmarshalNSeriesKey2palmaresᚋgraphᚋmodelᚐSeriesKey(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["by"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "every",
+		func(ctx context.Context, v any) (model.SeriesInterval, error) {
+			return ec.unmarshalNSeriesInterval2palmaresᚋgraphᚋmodelᚐSeriesInterval(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["every"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "from",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalODate2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["from"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "to",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalODate2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["to"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.ToolFilter, error) {
+			return ec.unmarshalOToolFilter2ᚖpalmaresᚋgraphᚋmodelᚐToolFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg5
 	return args, nil
 }
 
@@ -2205,14 +3287,22 @@ func (ec *executionContext) field_Query_toolGroups_args(ctx context.Context, raw
 		return nil, err
 	}
 	args["by"] = arg0
-	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "thenBy",
+		func(ctx context.Context, v any) (*model.ToolGroupKey, error) {
+			return ec.unmarshalOToolGroupKey2ᚖpalmaresᚋgraphᚋmodelᚐToolGroupKey(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["thenBy"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
 		func(ctx context.Context, v any) (*model.ToolFilter, error) {
 			return ec.unmarshalOToolFilter2ᚖpalmaresᚋgraphᚋmodelᚐToolFilter(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["filter"] = arg1
+	args["filter"] = arg2
 	return args, nil
 }
 
@@ -2290,6 +3380,90 @@ func (ec *executionContext) field_Query_tools_args(ctx context.Context, rawArgs 
 	return args, nil
 }
 
+func (ec *executionContext) field_RetiredTool_changes_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "types",
+		func(ctx context.Context, v any) ([]model.ChangeType, error) {
+			return ec.unmarshalOChangeType2ᚕpalmaresᚋgraphᚋmodelᚐChangeTypeᚄ(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["types"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["last"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg4
+	return args, nil
+}
+
+func (ec *executionContext) field_RetiredTool_comparisonConnection_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["last"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg3
+	return args, nil
+}
+
 func (ec *executionContext) field_RetiredTool_comparisons_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -2315,6 +3489,90 @@ func (ec *executionContext) field_RetiredTool_versions_args(ctx context.Context,
 		return nil, err
 	}
 	args["limit"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Tool_changes_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "types",
+		func(ctx context.Context, v any) ([]model.ChangeType, error) {
+			return ec.unmarshalOChangeType2ᚕpalmaresᚋgraphᚋmodelᚐChangeTypeᚄ(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["types"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["last"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg4
+	return args, nil
+}
+
+func (ec *executionContext) field_Tool_comparisonConnection_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["last"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg3
 	return args, nil
 }
 
@@ -2446,6 +3704,50 @@ func (ec *executionContext) fieldContext_Category_tools(ctx context.Context, fie
 	return fc, nil
 }
 
+func (ec *executionContext) _Category_toolConnection(ctx context.Context, field graphql.CollectedField, obj *model.Category) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Category_toolConnection(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Category().ToolConnection(ctx, obj, fc.Args["sort"].(model.ToolSort), fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ToolConnection) graphql.Marshaler {
+			return ec.marshalNToolConnection2ᚖpalmaresᚋgraphᚋmodelᚐToolConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Category_toolConnection(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Category",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ToolConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Category_toolConnection_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Query_feed(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2564,7 +3866,7 @@ func (ec *executionContext) _Query_toolGroups(ctx context.Context, field graphql
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().ToolGroups(ctx, fc.Args["by"].(model.ToolGroupKey), fc.Args["filter"].(*model.ToolFilter))
+			return ec.Resolvers.Query().ToolGroups(ctx, fc.Args["by"].(model.ToolGroupKey), fc.Args["thenBy"].(*model.ToolGroupKey), fc.Args["filter"].(*model.ToolFilter))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*model.ToolGroup) graphql.Marshaler {
@@ -2652,7 +3954,7 @@ func (ec *executionContext) _Query_priceChangeCounts(ctx context.Context, field 
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().PriceChangeCounts(ctx, fc.Args["filter"].(*model.ToolFilter), fc.Args["since"].(*string))
+			return ec.Resolvers.Query().PriceChangeCounts(ctx, fc.Args["filter"].(*model.ToolFilter), fc.Args["since"].(*string), fc.Args["direction"].(*model.PriceDirection))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*model.PriceChangeCount) graphql.Marshaler {
@@ -2772,7 +4074,7 @@ func (ec *executionContext) _Query_changes(ctx context.Context, field graphql.Co
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().Changes(ctx, fc.Args["first"].(int), fc.Args["after"].(*string), fc.Args["types"].([]model.ChangeType), fc.Args["category"].(*string), fc.Args["order"].(model.ChangeOrder))
+			return ec.Resolvers.Query().Changes(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["types"].([]model.ChangeType), fc.Args["category"].(*string), fc.Args["slug"].(*string), fc.Args["since"].(*string), fc.Args["until"].(*string), fc.Args["release"].(*int), fc.Args["fields"].([]string), fc.Args["order"].(model.ChangeOrder))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ChangeConnection) graphql.Marshaler {
@@ -2860,7 +4162,7 @@ func (ec *executionContext) _Query_comparisons(ctx context.Context, field graphq
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().Comparisons(ctx, fc.Args["category"].(*string), fc.Args["page"].(int), fc.Args["limit"].(int))
+			return ec.Resolvers.Query().Comparisons(ctx, fc.Args["category"].(*string), fc.Args["tool"].(*string), fc.Args["winner"].(*string), fc.Args["updatedSince"].(*string), fc.Args["updatedBefore"].(*string), fc.Args["page"].(int), fc.Args["limit"].(int))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ComparisonPage) graphql.Marshaler {
@@ -2904,7 +4206,7 @@ func (ec *executionContext) _Query_comparisonConnection(ctx context.Context, fie
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().ComparisonConnection(ctx, fc.Args["category"].(*string), fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
+			return ec.Resolvers.Query().ComparisonConnection(ctx, fc.Args["category"].(*string), fc.Args["tool"].(*string), fc.Args["winner"].(*string), fc.Args["updatedSince"].(*string), fc.Args["updatedBefore"].(*string), fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.ComparisonConnection) graphql.Marshaler {
@@ -2932,6 +4234,50 @@ func (ec *executionContext) fieldContext_Query_comparisonConnection(ctx context.
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Query_comparisonConnection_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_comparisonGroups(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_comparisonGroups(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().ComparisonGroups(ctx, fc.Args["by"].(model.ComparisonGroupKey), fc.Args["category"].(*string), fc.Args["tool"].(*string), fc.Args["winner"].(*string), fc.Args["updatedSince"].(*string), fc.Args["updatedBefore"].(*string), fc.Args["sort"].(model.ComparisonGroupSort), fc.Args["limit"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.ComparisonGroup) graphql.Marshaler {
+			return ec.marshalNComparisonGroup2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonGroupᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_comparisonGroups(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ComparisonGroup(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_comparisonGroups_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -3026,6 +4372,94 @@ func (ec *executionContext) fieldContext_Query_toolVersions(ctx context.Context,
 	return fc, nil
 }
 
+func (ec *executionContext) _Query_node(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().Node(ctx, fc.Args["id"].(string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Node) graphql.Marshaler {
+			return ec.marshalONode2palmaresᚋgraphᚋmodelᚐNode(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Query_node(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_node_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_nodes(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_nodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().Nodes(ctx, fc.Args["ids"].([]string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.Node) graphql.Marshaler {
+			return ec.marshalNNode2ᚕpalmaresᚋgraphᚋmodelᚐNode(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_nodes(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_nodes_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Query_retiredTool(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3080,7 +4514,7 @@ func (ec *executionContext) _Query_retiredTools(ctx context.Context, field graph
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().RetiredTools(ctx, fc.Args["reason"].(*model.RetirementReason), fc.Args["category"].(*string), fc.Args["page"].(int), fc.Args["limit"].(int))
+			return ec.Resolvers.Query().RetiredTools(ctx, fc.Args["reason"].(*model.RetirementReason), fc.Args["category"].(*string), fc.Args["retiredSince"].(*string), fc.Args["retiredBefore"].(*string), fc.Args["search"].(*string), fc.Args["page"].(int), fc.Args["limit"].(int))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.RetiredToolPage) graphql.Marshaler {
@@ -3124,7 +4558,7 @@ func (ec *executionContext) _Query_retiredToolConnection(ctx context.Context, fi
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().RetiredToolConnection(ctx, fc.Args["reason"].(*model.RetirementReason), fc.Args["category"].(*string), fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
+			return ec.Resolvers.Query().RetiredToolConnection(ctx, fc.Args["reason"].(*model.RetirementReason), fc.Args["category"].(*string), fc.Args["retiredSince"].(*string), fc.Args["retiredBefore"].(*string), fc.Args["search"].(*string), fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.RetiredToolConnection) graphql.Marshaler {
@@ -3152,6 +4586,138 @@ func (ec *executionContext) fieldContext_Query_retiredToolConnection(ctx context
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Query_retiredToolConnection_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_retirementGroups(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_retirementGroups(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().RetirementGroups(ctx, fc.Args["by"].([]model.RetirementGroupKey), fc.Args["every"].(*model.Period), fc.Args["retiredSince"].(*string), fc.Args["retiredBefore"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.RetirementGroup) graphql.Marshaler {
+			return ec.marshalNRetirementGroup2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetirementGroupᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_retirementGroups(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RetirementGroup(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_retirementGroups_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_series(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_series(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().Series(ctx, fc.Args["metrics"].([]model.SeriesMetric), fc.Args["by"].(model.SeriesKey), fc.Args["every"].(model.SeriesInterval), fc.Args["from"].(*string), fc.Args["to"].(*string), fc.Args["filter"].(*model.ToolFilter))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Series) graphql.Marshaler {
+			return ec.marshalNSeries2ᚕᚖpalmaresᚋgraphᚋmodelᚐSeriesᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_series(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Series(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_series_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_movers(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_movers(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().Movers(ctx, fc.Args["metric"].(model.MoverMetric), fc.Args["from"].(string), fc.Args["to"].(*string), fc.Args["direction"].(*model.MoverDirection), fc.Args["filter"].(*model.ToolFilter), fc.Args["first"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Mover) graphql.Marshaler {
+			return ec.marshalNMover2ᚕᚖpalmaresᚋgraphᚋmodelᚐMoverᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_movers(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Mover(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_movers_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -3410,6 +4976,94 @@ func (ec *executionContext) fieldContext_RetiredTool_comparisons(ctx context.Con
 	return fc, nil
 }
 
+func (ec *executionContext) _RetiredTool_comparisonConnection(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RetiredTool_comparisonConnection(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.RetiredTool().ComparisonConnection(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ComparisonConnection) graphql.Marshaler {
+			return ec.marshalNComparisonConnection2ᚖpalmaresᚋgraphᚋmodelᚐComparisonConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RetiredTool_comparisonConnection(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RetiredTool",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ComparisonConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_RetiredTool_comparisonConnection_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RetiredTool_changes(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RetiredTool_changes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.RetiredTool().Changes(ctx, obj, fc.Args["types"].([]model.ChangeType), fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ChangeConnection) graphql.Marshaler {
+			return ec.marshalNChangeConnection2ᚖpalmaresᚋgraphᚋmodelᚐChangeConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RetiredTool_changes(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RetiredTool",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ChangeConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_RetiredTool_changes_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _RetiredTool_versions(ctx context.Context, field graphql.CollectedField, obj *model.RetiredTool) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3524,6 +5178,94 @@ func (ec *executionContext) fieldContext_Tool_comparisons(ctx context.Context, f
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Tool_comparisons_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Tool_comparisonConnection(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Tool_comparisonConnection(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Tool().ComparisonConnection(ctx, obj, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ComparisonConnection) graphql.Marshaler {
+			return ec.marshalNComparisonConnection2ᚖpalmaresᚋgraphᚋmodelᚐComparisonConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Tool_comparisonConnection(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Tool",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ComparisonConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Tool_comparisonConnection_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Tool_changes(ctx context.Context, field graphql.CollectedField, obj *model.Tool) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Tool_changes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Tool().Changes(ctx, obj, fc.Args["types"].([]model.ChangeType), fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ChangeConnection) graphql.Marshaler {
+			return ec.marshalNChangeConnection2ᚖpalmaresᚋgraphᚋmodelᚐChangeConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Tool_changes(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Tool",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ChangeConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Tool_changes_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -4640,13 +6382,20 @@ func (ec *executionContext) unmarshalInputToolFilter(ctx context.Context, obj an
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"categories", "pricings", "icps", "scoreMin", "scoreMax", "verifiabilityMin", "verifiabilityMax", "obsolescenceMax", "priceMax", "updatedSince", "search"}
+	fieldsInOrder := [...]string{"slugs", "categories", "pricings", "icps", "scoreMin", "scoreMax", "verifiabilityMin", "verifiabilityMax", "obsolescenceMin", "obsolescenceMax", "priceMax", "monthlyPriceMin", "monthlyPriceMax", "tiers", "hasEmbeddings", "updatedSince", "updatedBefore", "search"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
 			continue
 		}
 		switch k {
+		case "slugs":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("slugs"))
+			data, err := ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Slugs = data
 		case "categories":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("categories"))
 			data, err := ec.unmarshalOString2ᚕstringᚄ(ctx, v)
@@ -4696,6 +6445,13 @@ func (ec *executionContext) unmarshalInputToolFilter(ctx context.Context, obj an
 				return it, err
 			}
 			it.VerifiabilityMax = data
+		case "obsolescenceMin":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("obsolescenceMin"))
+			data, err := ec.unmarshalOFloat2ᚖfloat64(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ObsolescenceMin = data
 		case "obsolescenceMax":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("obsolescenceMax"))
 			data, err := ec.unmarshalOFloat2ᚖfloat64(ctx, v)
@@ -4710,6 +6466,34 @@ func (ec *executionContext) unmarshalInputToolFilter(ctx context.Context, obj an
 				return it, err
 			}
 			it.PriceMax = data
+		case "monthlyPriceMin":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("monthlyPriceMin"))
+			data, err := ec.unmarshalOFloat2ᚖfloat64(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MonthlyPriceMin = data
+		case "monthlyPriceMax":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("monthlyPriceMax"))
+			data, err := ec.unmarshalOFloat2ᚖfloat64(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MonthlyPriceMax = data
+		case "tiers":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("tiers"))
+			data, err := ec.unmarshalOInt2ᚕintᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Tiers = data
+		case "hasEmbeddings":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("hasEmbeddings"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.HasEmbeddings = data
 		case "updatedSince":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("updatedSince"))
 			data, err := ec.unmarshalODate2ᚖstring(ctx, v)
@@ -4717,6 +6501,13 @@ func (ec *executionContext) unmarshalInputToolFilter(ctx context.Context, obj an
 				return it, err
 			}
 			it.UpdatedSince = data
+		case "updatedBefore":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("updatedBefore"))
+			data, err := ec.unmarshalODate2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.UpdatedBefore = data
 		case "search":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("search"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -4752,6 +6543,66 @@ func (ec *executionContext) _ComparedTool(ctx context.Context, sel ast.Selection
 			return typedObj
 		} else {
 			panic(fmt.Errorf("unexpected type %T; non-generated variants of ComparedTool must implement graphql.Marshaler", obj))
+		}
+	}
+}
+
+func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj model.Node) graphql.Marshaler {
+	switch obj := (obj).(type) {
+	case nil:
+		return graphql.Null
+	case model.Tool:
+		return ec._Tool(ctx, sel, &obj)
+	case *model.Tool:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Tool(ctx, sel, obj)
+	case model.RetiredTool:
+		return ec._RetiredTool(ctx, sel, &obj)
+	case *model.RetiredTool:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._RetiredTool(ctx, sel, obj)
+	case model.Release:
+		return ec._Release(ctx, sel, &obj)
+	case *model.Release:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Release(ctx, sel, obj)
+	case model.Comparison:
+		return ec._Comparison(ctx, sel, &obj)
+	case *model.Comparison:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Comparison(ctx, sel, obj)
+	case model.ComparedTool:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ComparedTool(ctx, sel, obj)
+	case model.Change:
+		return ec._Change(ctx, sel, &obj)
+	case *model.Change:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Change(ctx, sel, obj)
+	case model.Category:
+		return ec._Category(ctx, sel, &obj)
+	case *model.Category:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Category(ctx, sel, obj)
+	default:
+		if typedObj, ok := obj.(graphql.Marshaler); ok {
+			return typedObj
+		} else {
+			panic(fmt.Errorf("unexpected type %T; non-generated variants of Node must implement graphql.Marshaler", obj))
 		}
 	}
 }
@@ -5040,6 +6891,28 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 			}
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "comparisonGroups":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_comparisonGroups(ctx, field)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
 		case "embeddings":
 			field := field
 
@@ -5073,6 +6946,50 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 				}()
 				res = ec._Query_toolVersions(ctx, field)
 				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "node":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_node(ctx, field)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "nodes":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_nodes(ctx, field)
+				if res == graphql.Null {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}
 				return res
@@ -5138,6 +7055,72 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 					}
 				}()
 				res = ec._Query_retiredToolConnection(ctx, field)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "retirementGroups":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_retirementGroups(ctx, field)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "series":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_series(ctx, field)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "movers":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_movers(ctx, field)
 				if res == graphql.Null {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}
@@ -5659,6 +7642,16 @@ func (ec *executionContext) ___Type(ctx context.Context, sel ast.SelectionSet, o
 	return out
 }
 
+func (ec *executionContext) unmarshalNBillingPeriod2palmaresᚋgraphᚋmodelᚐBillingPeriod(ctx context.Context, v any) (model.BillingPeriod, error) {
+	var res model.BillingPeriod
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNBillingPeriod2palmaresᚋgraphᚋmodelᚐBillingPeriod(ctx context.Context, sel ast.SelectionSet, v model.BillingPeriod) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) unmarshalNBoolean2bool(ctx context.Context, v any) (bool, error) {
 	res, err := graphql.UnmarshalBoolean(v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -5805,6 +7798,36 @@ func (ec *executionContext) marshalNComparisonEdge2ᚖpalmaresᚋgraphᚋmodel�
 	return ec._ComparisonEdge(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNComparisonGroup2ᚖpalmaresᚋgraphᚋmodelᚐComparisonGroup(ctx context.Context, sel ast.SelectionSet, v *model.ComparisonGroup) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._ComparisonGroup(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNComparisonGroupKey2palmaresᚋgraphᚋmodelᚐComparisonGroupKey(ctx context.Context, v any) (model.ComparisonGroupKey, error) {
+	var res model.ComparisonGroupKey
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNComparisonGroupKey2palmaresᚋgraphᚋmodelᚐComparisonGroupKey(ctx context.Context, sel ast.SelectionSet, v model.ComparisonGroupKey) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNComparisonGroupSort2palmaresᚋgraphᚋmodelᚐComparisonGroupSort(ctx context.Context, v any) (model.ComparisonGroupSort, error) {
+	var res model.ComparisonGroupSort
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNComparisonGroupSort2palmaresᚋgraphᚋmodelᚐComparisonGroupSort(ctx context.Context, sel ast.SelectionSet, v model.ComparisonGroupSort) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) marshalNComparisonPage2ᚖpalmaresᚋgraphᚋmodelᚐComparisonPage(ctx context.Context, sel ast.SelectionSet, v *model.ComparisonPage) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
@@ -5873,6 +7896,51 @@ func (ec *executionContext) marshalNFloat2float64(ctx context.Context, sel ast.S
 	return res
 }
 
+func (ec *executionContext) unmarshalNID2string(ctx context.Context, v any) (string, error) {
+	res, err := graphql.UnmarshalID(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNID2string(ctx context.Context, sel ast.SelectionSet, v string) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalID(v)
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
+}
+
+func (ec *executionContext) unmarshalNID2ᚕstringᚄ(ctx context.Context, v any) ([]string, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]string, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNID2string(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalNID2ᚕstringᚄ(ctx context.Context, sel ast.SelectionSet, v []string) graphql.Marshaler {
+	ret := make(graphql.Array, len(v))
+	for i := range v {
+		ret[i] = ec.marshalNID2string(ctx, sel, v[i])
+	}
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) unmarshalNIcp2palmaresᚋgraphᚋmodelᚐIcp(ctx context.Context, v any) (model.Icp, error) {
 	var res model.Icp
 	err := res.UnmarshalGQL(v)
@@ -5919,6 +7987,26 @@ func (ec *executionContext) marshalNJSON2encodingᚋjsonᚐRawMessage(ctx contex
 		}
 	}
 	return res
+}
+
+func (ec *executionContext) marshalNMover2ᚖpalmaresᚋgraphᚋmodelᚐMover(ctx context.Context, sel ast.SelectionSet, v *model.Mover) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._Mover(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNMoverMetric2palmaresᚋgraphᚋmodelᚐMoverMetric(ctx context.Context, v any) (model.MoverMetric, error) {
+	var res model.MoverMetric
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNMoverMetric2palmaresᚋgraphᚋmodelᚐMoverMetric(ctx context.Context, sel ast.SelectionSet, v model.MoverMetric) graphql.Marshaler {
+	return v
 }
 
 func (ec *executionContext) marshalNPageInfo2ᚖpalmaresᚋgraphᚋmodelᚐPageInfo(ctx context.Context, sel ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
@@ -6051,6 +8139,56 @@ func (ec *executionContext) marshalNRetiredToolPage2ᚖpalmaresᚋgraphᚋmodel�
 	return ec._RetiredToolPage(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNRetirementGroup2ᚖpalmaresᚋgraphᚋmodelᚐRetirementGroup(ctx context.Context, sel ast.SelectionSet, v *model.RetirementGroup) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._RetirementGroup(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNRetirementGroupKey2palmaresᚋgraphᚋmodelᚐRetirementGroupKey(ctx context.Context, v any) (model.RetirementGroupKey, error) {
+	var res model.RetirementGroupKey
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNRetirementGroupKey2palmaresᚋgraphᚋmodelᚐRetirementGroupKey(ctx context.Context, sel ast.SelectionSet, v model.RetirementGroupKey) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNRetirementGroupKey2ᚕpalmaresᚋgraphᚋmodelᚐRetirementGroupKeyᚄ(ctx context.Context, v any) ([]model.RetirementGroupKey, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]model.RetirementGroupKey, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNRetirementGroupKey2palmaresᚋgraphᚋmodelᚐRetirementGroupKey(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalNRetirementGroupKey2ᚕpalmaresᚋgraphᚋmodelᚐRetirementGroupKeyᚄ(ctx context.Context, sel ast.SelectionSet, v []model.RetirementGroupKey) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNRetirementGroupKey2palmaresᚋgraphᚋmodelᚐRetirementGroupKey(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) unmarshalNRetirementReason2palmaresᚋgraphᚋmodelᚐRetirementReason(ctx context.Context, v any) (model.RetirementReason, error) {
 	var res model.RetirementReason
 	err := res.UnmarshalGQL(v)
@@ -6069,6 +8207,86 @@ func (ec *executionContext) marshalNScoreBin2ᚖpalmaresᚋgraphᚋmodelᚐScore
 		return graphql.Null
 	}
 	return ec._ScoreBin(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNSeries2ᚖpalmaresᚋgraphᚋmodelᚐSeries(ctx context.Context, sel ast.SelectionSet, v *model.Series) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._Series(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNSeriesInterval2palmaresᚋgraphᚋmodelᚐSeriesInterval(ctx context.Context, v any) (model.SeriesInterval, error) {
+	var res model.SeriesInterval
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNSeriesInterval2palmaresᚋgraphᚋmodelᚐSeriesInterval(ctx context.Context, sel ast.SelectionSet, v model.SeriesInterval) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNSeriesKey2palmaresᚋgraphᚋmodelᚐSeriesKey(ctx context.Context, v any) (model.SeriesKey, error) {
+	var res model.SeriesKey
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNSeriesKey2palmaresᚋgraphᚋmodelᚐSeriesKey(ctx context.Context, sel ast.SelectionSet, v model.SeriesKey) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNSeriesMetric2palmaresᚋgraphᚋmodelᚐSeriesMetric(ctx context.Context, v any) (model.SeriesMetric, error) {
+	var res model.SeriesMetric
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNSeriesMetric2palmaresᚋgraphᚋmodelᚐSeriesMetric(ctx context.Context, sel ast.SelectionSet, v model.SeriesMetric) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNSeriesMetric2ᚕpalmaresᚋgraphᚋmodelᚐSeriesMetricᚄ(ctx context.Context, v any) ([]model.SeriesMetric, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]model.SeriesMetric, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNSeriesMetric2palmaresᚋgraphᚋmodelᚐSeriesMetric(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalNSeriesMetric2ᚕpalmaresᚋgraphᚋmodelᚐSeriesMetricᚄ(ctx context.Context, sel ast.SelectionSet, v []model.SeriesMetric) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNSeriesMetric2palmaresᚋgraphᚋmodelᚐSeriesMetric(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNSeriesPoint2ᚖpalmaresᚋgraphᚋmodelᚐSeriesPoint(ctx context.Context, sel ast.SelectionSet, v *model.SeriesPoint) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._SeriesPoint(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNStatistics2ᚖpalmaresᚋgraphᚋmodelᚐStatistics(ctx context.Context, sel ast.SelectionSet, v *model.Statistics) graphql.Marshaler {
@@ -6397,6 +8615,13 @@ func (ec *executionContext) marshalOChangeType2ᚕpalmaresᚋgraphᚋmodelᚐCha
 	return ret
 }
 
+func (ec *executionContext) marshalOComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx context.Context, sel ast.SelectionSet, v model.ComparedTool) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ComparedTool(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalOComparison2ᚖpalmaresᚋgraphᚋmodelᚐComparison(ctx context.Context, sel ast.SelectionSet, v *model.Comparison) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
@@ -6483,6 +8708,41 @@ func (ec *executionContext) marshalOIcp2ᚕpalmaresᚋgraphᚋmodelᚐIcpᚄ(ctx
 	return ret
 }
 
+func (ec *executionContext) unmarshalOInt2ᚕintᚄ(ctx context.Context, v any) ([]int, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]int, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNInt2int(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalOInt2ᚕintᚄ(ctx context.Context, sel ast.SelectionSet, v []int) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := make(graphql.Array, len(v))
+	for i := range v {
+		ret[i] = ec.marshalNInt2int(ctx, sel, v[i])
+	}
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) unmarshalOInt2ᚖint(ctx context.Context, v any) (*int, error) {
 	if v == nil {
 		return nil, nil
@@ -6517,6 +8777,61 @@ func (ec *executionContext) marshalOJSON2encodingᚋjsonᚐRawMessage(ctx contex
 	_ = ctx
 	res := scalar.MarshalJSON(v)
 	return res
+}
+
+func (ec *executionContext) unmarshalOMoverDirection2ᚖpalmaresᚋgraphᚋmodelᚐMoverDirection(ctx context.Context, v any) (*model.MoverDirection, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(model.MoverDirection)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOMoverDirection2ᚖpalmaresᚋgraphᚋmodelᚐMoverDirection(ctx context.Context, sel ast.SelectionSet, v *model.MoverDirection) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
+}
+
+func (ec *executionContext) marshalONode2palmaresᚋgraphᚋmodelᚐNode(ctx context.Context, sel ast.SelectionSet, v model.Node) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Node(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOPeriod2ᚖpalmaresᚋgraphᚋmodelᚐPeriod(ctx context.Context, v any) (*model.Period, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(model.Period)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOPeriod2ᚖpalmaresᚋgraphᚋmodelᚐPeriod(ctx context.Context, sel ast.SelectionSet, v *model.Period) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
+}
+
+func (ec *executionContext) unmarshalOPriceDirection2ᚖpalmaresᚋgraphᚋmodelᚐPriceDirection(ctx context.Context, v any) (*model.PriceDirection, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(model.PriceDirection)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOPriceDirection2ᚖpalmaresᚋgraphᚋmodelᚐPriceDirection(ctx context.Context, sel ast.SelectionSet, v *model.PriceDirection) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
 }
 
 func (ec *executionContext) unmarshalOPricing2ᚕpalmaresᚋgraphᚋmodelᚐPricingᚄ(ctx context.Context, v any) ([]model.Pricing, error) {
@@ -6646,6 +8961,22 @@ func (ec *executionContext) unmarshalOToolFilter2ᚖpalmaresᚋgraphᚋmodelᚐT
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) unmarshalOToolGroupKey2ᚖpalmaresᚋgraphᚋmodelᚐToolGroupKey(ctx context.Context, v any) (*model.ToolGroupKey, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(model.ToolGroupKey)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOToolGroupKey2ᚖpalmaresᚋgraphᚋmodelᚐToolGroupKey(ctx context.Context, sel ast.SelectionSet, v *model.ToolGroupKey) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
+}
+
 func (ec *executionContext) unmarshalOToolSort2ᚖpalmaresᚋgraphᚋmodelᚐToolSort(ctx context.Context, v any) (*model.ToolSort, error) {
 	if v == nil {
 		return nil, nil
@@ -6701,7 +9032,7 @@ func (ec *executionContext) marshalO__Type2ᚖgithubᚗcomᚋ99designsᚋgqlgen�
 	return ec.___Type(ctx, sel, v)
 }
 
-var categoryImplementors = []string{"Category"}
+var categoryImplementors = []string{"Category", "Node"}
 
 func (ec *executionContext) _Category(ctx context.Context, sel ast.SelectionSet, obj *model.Category) graphql.Marshaler {
 	b, ok := ec.appendCategory(ctx, nil, fields.Collect(ec.OperationContext, sel, categoryImplementors), obj)
@@ -6743,6 +9074,8 @@ func (ec *executionContext) appendCategory(ctx context.Context, b []byte, collec
 		switch field.Name {
 		case "__typename":
 			b = appendText(b, "Category")
+		case "id":
+			b = appendText(b, string(obj.ID))
 		case "slug":
 			b = appendText(b, string(obj.Slug))
 		case "label":
@@ -6762,6 +9095,8 @@ func (ec *executionContext) appendCategory(ctx context.Context, b []byte, collec
 			b = strconv.AppendFloat(b, obj.AvgScoreOrZero, 'g', -1, 64)
 		case "tools":
 			b, ok = appendMarshaler(b, ec._Category_tools(ctx, field, obj))
+		case "toolConnection":
+			b, ok = appendMarshaler(b, ec._Category_toolConnection(ctx, field, obj))
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -6770,6 +9105,10 @@ func (ec *executionContext) appendCategory(ctx context.Context, b []byte, collec
 		}
 	}
 	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_Category_id(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Category", Field: field}, nil
 }
 
 func (ec *executionContext) fieldContext_Category_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -6792,7 +9131,7 @@ func (ec *executionContext) fieldContext_Category_avgScoreOrZero(_ context.Conte
 	return &graphql.FieldContext{Object: "Category", Field: field}, nil
 }
 
-var changeImplementors = []string{"Change"}
+var changeImplementors = []string{"Change", "Node"}
 
 func (ec *executionContext) _Change(ctx context.Context, sel ast.SelectionSet, obj *model.Change) graphql.Marshaler {
 	b, ok := ec.appendChange(ctx, nil, fields.Collect(ec.OperationContext, sel, changeImplementors), obj)
@@ -7332,7 +9671,7 @@ func (ec *executionContext) fieldContext_ChunkMetadata_updatedAt(_ context.Conte
 	return &graphql.FieldContext{Object: "ChunkMetadata", Field: field}, nil
 }
 
-var comparisonImplementors = []string{"Comparison"}
+var comparisonImplementors = []string{"Comparison", "Node"}
 
 func (ec *executionContext) _Comparison(ctx context.Context, sel ast.SelectionSet, obj *model.Comparison) graphql.Marshaler {
 	b, ok := ec.appendComparison(ctx, nil, fields.Collect(ec.OperationContext, sel, comparisonImplementors), obj)
@@ -7374,6 +9713,8 @@ func (ec *executionContext) appendComparison(ctx context.Context, b []byte, coll
 		switch field.Name {
 		case "__typename":
 			b = appendText(b, "Comparison")
+		case "id":
+			b = appendText(b, string(obj.ID))
 		case "slug":
 			b = appendText(b, string(obj.Slug))
 		case "title":
@@ -7400,6 +9741,10 @@ func (ec *executionContext) appendComparison(ctx context.Context, b []byte, coll
 		}
 	}
 	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_Comparison_id(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Comparison", Field: field}, nil
 }
 
 func (ec *executionContext) fieldContext_Comparison_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -7576,6 +9921,96 @@ func (ec *executionContext) fieldContext_ComparisonEdge_cursor(_ context.Context
 
 func (ec *executionContext) fieldContext_ComparisonEdge_node(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	return &graphql.FieldContext{Object: "ComparisonEdge", Field: field}, nil
+}
+
+var comparisonGroupImplementors = []string{"ComparisonGroup"}
+
+func (ec *executionContext) _ComparisonGroup(ctx context.Context, sel ast.SelectionSet, obj *model.ComparisonGroup) graphql.Marshaler {
+	b, ok := ec.appendComparisonGroup(ctx, nil, fields.Collect(ec.OperationContext, sel, comparisonGroupImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendComparisonGroupList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.ComparisonGroup) ([]byte, bool) {
+	collected := fields.Collect(ec.OperationContext, sel, comparisonGroupImplementors)
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendComparisonGroup(ctx, b, collected, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendComparisonGroup reports whether no field that must have a value is null.
+func (ec *executionContext) appendComparisonGroup(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.ComparisonGroup) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range collected {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "ComparisonGroup")
+		case "key":
+			b = appendText(b, string(obj.Key))
+		case "count":
+			b = strconv.AppendInt(b, int64(obj.Count), 10)
+		case "wins":
+			if obj.Wins == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendInt(b, int64(*obj.Wins), 10)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "winRate":
+			if obj.WinRate == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.WinRate, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_ComparisonGroup_key(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ComparisonGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ComparisonGroup_count(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ComparisonGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ComparisonGroup_wins(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ComparisonGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ComparisonGroup_winRate(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ComparisonGroup", Field: field}, nil
 }
 
 var comparisonPageImplementors = []string{"ComparisonPage"}
@@ -7813,6 +10248,104 @@ func (ec *executionContext) fieldContext_Feed_credit(_ context.Context, field gr
 	return &graphql.FieldContext{Object: "Feed", Field: field}, nil
 }
 
+var moverImplementors = []string{"Mover"}
+
+func (ec *executionContext) _Mover(ctx context.Context, sel ast.SelectionSet, obj *model.Mover) graphql.Marshaler {
+	b, ok := ec.appendMover(ctx, nil, fields.Collect(ec.OperationContext, sel, moverImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendMoverList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Mover) ([]byte, bool) {
+	collected := fields.Collect(ec.OperationContext, sel, moverImplementors)
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendMover(ctx, b, collected, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendMover reports whether no field that must have a value is null.
+func (ec *executionContext) appendMover(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.Mover) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range collected {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "Mover")
+		case "slug":
+			b = appendText(b, string(obj.Slug))
+		case "before":
+			b = strconv.AppendFloat(b, obj.Before, 'g', -1, 64)
+		case "after":
+			b = strconv.AppendFloat(b, obj.After, 'g', -1, 64)
+		case "change":
+			b = strconv.AppendFloat(b, obj.Change, 'g', -1, 64)
+		case "percent":
+			if obj.Percent == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.Percent, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "tool":
+			b, ok = appendMarshaler(b, ec.marshalOComparedTool2palmaresᚋgraphᚋmodelᚐComparedTool(ctx, field.Selections, obj.Tool))
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_Mover_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Mover", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Mover_before(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Mover", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Mover_after(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Mover", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Mover_change(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Mover", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Mover_percent(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Mover", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Mover_tool(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Mover", Field: field}, nil
+}
+
 var pageInfoImplementors = []string{"PageInfo"}
 
 func (ec *executionContext) _PageInfo(ctx context.Context, sel ast.SelectionSet, obj *model.PageInfo) graphql.Marshaler {
@@ -8031,6 +10564,50 @@ func (ec *executionContext) appendPriceChange(ctx context.Context, b []byte, col
 			b = appendText(b, string(obj.PreviousPricing))
 		case "previousPrice":
 			b = appendText(b, string(obj.PreviousPrice))
+		case "amount":
+			b = strconv.AppendFloat(b, obj.Amount, 'g', -1, 64)
+		case "previousAmount":
+			b = strconv.AppendFloat(b, obj.PreviousAmount, 'g', -1, 64)
+		case "billingPeriod":
+			b = appendText(b, string(obj.BillingPeriod))
+		case "previousBillingPeriod":
+			b = appendText(b, string(obj.PreviousBillingPeriod))
+		case "monthlyPrice":
+			if obj.MonthlyPrice == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.MonthlyPrice, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "previousMonthlyPrice":
+			if obj.PreviousMonthlyPrice == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.PreviousMonthlyPrice, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "direction":
+			if obj.Direction == nil {
+				b = append(b, "null"...)
+			} else {
+				b = appendText(b, string(*obj.Direction))
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "percent":
+			if obj.Percent == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.Percent, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -8058,6 +10635,38 @@ func (ec *executionContext) fieldContext_PriceChange_previousPricing(_ context.C
 }
 
 func (ec *executionContext) fieldContext_PriceChange_previousPrice(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PriceChange", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_PriceChange_amount(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PriceChange", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_PriceChange_previousAmount(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PriceChange", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_PriceChange_billingPeriod(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PriceChange", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_PriceChange_previousBillingPeriod(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PriceChange", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_PriceChange_monthlyPrice(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PriceChange", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_PriceChange_previousMonthlyPrice(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PriceChange", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_PriceChange_direction(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "PriceChange", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_PriceChange_percent(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	return &graphql.FieldContext{Object: "PriceChange", Field: field}, nil
 }
 
@@ -8231,7 +10840,7 @@ func (ec *executionContext) fieldContext_Publication_events(_ context.Context, f
 	return &graphql.FieldContext{Object: "Publication", Field: field}, nil
 }
 
-var releaseImplementors = []string{"Release"}
+var releaseImplementors = []string{"Release", "Node"}
 
 func (ec *executionContext) _Release(ctx context.Context, sel ast.SelectionSet, obj *model.Release) graphql.Marshaler {
 	b, ok := ec.appendRelease(ctx, nil, fields.Collect(ec.OperationContext, sel, releaseImplementors), obj)
@@ -8273,6 +10882,8 @@ func (ec *executionContext) appendRelease(ctx context.Context, b []byte, collect
 		switch field.Name {
 		case "__typename":
 			b = appendText(b, "Release")
+		case "id":
+			b = appendText(b, string(obj.ID))
 		case "number":
 			b = strconv.AppendInt(b, int64(obj.Number), 10)
 		case "date":
@@ -8291,6 +10902,10 @@ func (ec *executionContext) appendRelease(ctx context.Context, b []byte, collect
 		}
 	}
 	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_Release_id(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Release", Field: field}, nil
 }
 
 func (ec *executionContext) fieldContext_Release_number(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -8453,7 +11068,7 @@ func (ec *executionContext) fieldContext_ReleaseEdge_node(_ context.Context, fie
 	return &graphql.FieldContext{Object: "ReleaseEdge", Field: field}, nil
 }
 
-var retiredToolImplementors = []string{"RetiredTool", "ComparedTool"}
+var retiredToolImplementors = []string{"RetiredTool", "ComparedTool", "Node"}
 
 func (ec *executionContext) _RetiredTool(ctx context.Context, sel ast.SelectionSet, obj *model.RetiredTool) graphql.Marshaler {
 	b, ok := ec.appendRetiredTool(ctx, nil, fields.Collect(ec.OperationContext, sel, retiredToolImplementors), obj)
@@ -8495,6 +11110,8 @@ func (ec *executionContext) appendRetiredTool(ctx context.Context, b []byte, col
 		switch field.Name {
 		case "__typename":
 			b = appendText(b, "RetiredTool")
+		case "id":
+			b = appendText(b, string(obj.ID))
 		case "slug":
 			b = appendText(b, string(obj.Slug))
 		case "name":
@@ -8520,6 +11137,10 @@ func (ec *executionContext) appendRetiredTool(ctx context.Context, b []byte, col
 			b = appendText(b, string(obj.Note))
 		case "comparisons":
 			b, ok = appendMarshaler(b, ec._RetiredTool_comparisons(ctx, field, obj))
+		case "comparisonConnection":
+			b, ok = appendMarshaler(b, ec._RetiredTool_comparisonConnection(ctx, field, obj))
+		case "changes":
+			b, ok = appendMarshaler(b, ec._RetiredTool_changes(ctx, field, obj))
 		case "versions":
 			b, ok = appendMarshaler(b, ec._RetiredTool_versions(ctx, field, obj))
 		default:
@@ -8530,6 +11151,10 @@ func (ec *executionContext) appendRetiredTool(ctx context.Context, b []byte, col
 		}
 	}
 	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_RetiredTool_id(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetiredTool", Field: field}, nil
 }
 
 func (ec *executionContext) fieldContext_RetiredTool_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -8768,6 +11393,103 @@ func (ec *executionContext) fieldContext_RetiredToolPage_meta(_ context.Context,
 	return &graphql.FieldContext{Object: "RetiredToolPage", Field: field}, nil
 }
 
+var retirementGroupImplementors = []string{"RetirementGroup"}
+
+func (ec *executionContext) _RetirementGroup(ctx context.Context, sel ast.SelectionSet, obj *model.RetirementGroup) graphql.Marshaler {
+	b, ok := ec.appendRetirementGroup(ctx, nil, fields.Collect(ec.OperationContext, sel, retirementGroupImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendRetirementGroupList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.RetirementGroup) ([]byte, bool) {
+	collected := fields.Collect(ec.OperationContext, sel, retirementGroupImplementors)
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendRetirementGroup(ctx, b, collected, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendRetirementGroup reports whether no field that must have a value is null.
+func (ec *executionContext) appendRetirementGroup(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.RetirementGroup) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range collected {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "RetirementGroup")
+		case "reason":
+			if obj.Reason == nil {
+				b = append(b, "null"...)
+			} else {
+				b = appendText(b, string(*obj.Reason))
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "category":
+			if obj.Category == nil {
+				b = append(b, "null"...)
+			} else {
+				b = appendText(b, string(*obj.Category))
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "period":
+			if obj.Period == nil {
+				b = append(b, "null"...)
+			} else {
+				b = appendText(b, string(*obj.Period))
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "count":
+			b = strconv.AppendInt(b, int64(obj.Count), 10)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_RetirementGroup_reason(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetirementGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_RetirementGroup_category(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetirementGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_RetirementGroup_period(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetirementGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_RetirementGroup_count(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "RetirementGroup", Field: field}, nil
+}
+
 var scoreBinImplementors = []string{"ScoreBin"}
 
 func (ec *executionContext) _ScoreBin(ctx context.Context, sel ast.SelectionSet, obj *model.ScoreBin) graphql.Marshaler {
@@ -8836,6 +11558,166 @@ func (ec *executionContext) fieldContext_ScoreBin_to(_ context.Context, field gr
 
 func (ec *executionContext) fieldContext_ScoreBin_count(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	return &graphql.FieldContext{Object: "ScoreBin", Field: field}, nil
+}
+
+var seriesImplementors = []string{"Series"}
+
+func (ec *executionContext) _Series(ctx context.Context, sel ast.SelectionSet, obj *model.Series) graphql.Marshaler {
+	b, ok := ec.appendSeries(ctx, nil, fields.Collect(ec.OperationContext, sel, seriesImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendSeriesList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.Series) ([]byte, bool) {
+	collected := fields.Collect(ec.OperationContext, sel, seriesImplementors)
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendSeries(ctx, b, collected, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendSeries reports whether no field that must have a value is null.
+func (ec *executionContext) appendSeries(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.Series) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range collected {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "Series")
+		case "metric":
+			b = appendText(b, string(obj.Metric))
+		case "key":
+			if obj.Key == nil {
+				b = append(b, "null"...)
+			} else {
+				b = appendText(b, string(*obj.Key))
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "points":
+			b, ok = ec.appendSeriesPointList(ctx, b, field.Selections, obj.Points)
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_Series_metric(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Series", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Series_key(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Series", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Series_points(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Series", Field: field}, nil
+}
+
+var seriesPointImplementors = []string{"SeriesPoint"}
+
+func (ec *executionContext) _SeriesPoint(ctx context.Context, sel ast.SelectionSet, obj *model.SeriesPoint) graphql.Marshaler {
+	b, ok := ec.appendSeriesPoint(ctx, nil, fields.Collect(ec.OperationContext, sel, seriesPointImplementors), obj)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) appendSeriesPointList(ctx context.Context, b []byte, sel ast.SelectionSet, list []*model.SeriesPoint) ([]byte, bool) {
+	collected := fields.Collect(ec.OperationContext, sel, seriesPointImplementors)
+	const expected = 48 // bytes for each field
+	b = append(slices.Grow(b, expected*len(collected)*len(list)), '[')
+	for i, obj := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var ok bool
+		if b, ok = ec.appendSeriesPoint(ctx, b, collected, obj); !ok {
+			return b, false
+		}
+	}
+	return append(b, ']'), true
+}
+
+// appendSeriesPoint reports whether no field that must have a value is null.
+func (ec *executionContext) appendSeriesPoint(ctx context.Context, b []byte, collected []graphql.CollectedField, obj *model.SeriesPoint) ([]byte, bool) {
+	if obj == nil {
+		graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		return b, false
+	}
+	b = append(b, '{')
+	for i, field := range collected {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), field.Alias...), '"', ':')
+		ok, start := true, len(b)
+		switch field.Name {
+		case "__typename":
+			b = appendText(b, "SeriesPoint")
+		case "period":
+			b = appendText(b, string(obj.Period))
+		case "start":
+			b = appendText(b, string(obj.Start))
+		case "release":
+			b = strconv.AppendInt(b, int64(obj.Release), 10)
+		case "value":
+			if obj.Value == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.Value, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+		if !ok {
+			return b[:start], false
+		}
+	}
+	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_SeriesPoint_period(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "SeriesPoint", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_SeriesPoint_start(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "SeriesPoint", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_SeriesPoint_release(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "SeriesPoint", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_SeriesPoint_value(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "SeriesPoint", Field: field}, nil
 }
 
 var statisticsImplementors = []string{"Statistics"}
@@ -8933,7 +11815,7 @@ func (ec *executionContext) fieldContext_Statistics_comparisonsTotal(_ context.C
 	return &graphql.FieldContext{Object: "Statistics", Field: field}, nil
 }
 
-var toolImplementors = []string{"Tool", "ComparedTool"}
+var toolImplementors = []string{"Tool", "ComparedTool", "Node"}
 
 func (ec *executionContext) _Tool(ctx context.Context, sel ast.SelectionSet, obj *model.Tool) graphql.Marshaler {
 	b, ok := ec.appendTool(ctx, nil, fields.Collect(ec.OperationContext, sel, toolImplementors), obj)
@@ -8975,6 +11857,8 @@ func (ec *executionContext) appendTool(ctx context.Context, b []byte, collected 
 		switch field.Name {
 		case "__typename":
 			b = appendText(b, "Tool")
+		case "id":
+			b = appendText(b, string(obj.ID))
 		case "slug":
 			b = appendText(b, string(obj.Slug))
 		case "name":
@@ -8997,6 +11881,17 @@ func (ec *executionContext) appendTool(ctx context.Context, b []byte, collected 
 			b = strconv.AppendFloat(b, obj.PriceAmount, 'g', -1, 64)
 		case "pricePeriod":
 			b = appendText(b, string(obj.PricePeriod))
+		case "billingPeriod":
+			b = appendText(b, string(obj.BillingPeriod))
+		case "monthlyPrice":
+			if obj.MonthlyPrice == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.MonthlyPrice, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
 		case "score":
 			if obj.Score == nil {
 				b = append(b, "null"...)
@@ -9047,6 +11942,10 @@ func (ec *executionContext) appendTool(ctx context.Context, b []byte, collected 
 			b = strconv.AppendBool(b, obj.Mainstream)
 		case "comparisons":
 			b, ok = appendMarshaler(b, ec._Tool_comparisons(ctx, field, obj))
+		case "comparisonConnection":
+			b, ok = appendMarshaler(b, ec._Tool_comparisonConnection(ctx, field, obj))
+		case "changes":
+			b, ok = appendMarshaler(b, ec._Tool_changes(ctx, field, obj))
 		case "priceHistory":
 			b, ok = ec.appendPriceChangeList(ctx, b, field.Selections, obj.PriceHistory)
 		case "history":
@@ -9070,6 +11969,10 @@ func (ec *executionContext) appendTool(ctx context.Context, b []byte, collected 
 		}
 	}
 	return append(b, '}'), true
+}
+
+func (ec *executionContext) fieldContext_Tool_id(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
 }
 
 func (ec *executionContext) fieldContext_Tool_slug(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -9113,6 +12016,14 @@ func (ec *executionContext) fieldContext_Tool_priceAmount(_ context.Context, fie
 }
 
 func (ec *executionContext) fieldContext_Tool_pricePeriod(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_billingPeriod(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_Tool_monthlyPrice(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	return &graphql.FieldContext{Object: "Tool", Field: field}, nil
 }
 
@@ -9352,6 +12263,15 @@ func (ec *executionContext) appendToolGroup(ctx context.Context, b []byte, colle
 			b = appendText(b, "ToolGroup")
 		case "key":
 			b = appendText(b, string(obj.Key))
+		case "thenKey":
+			if obj.ThenKey == nil {
+				b = append(b, "null"...)
+			} else {
+				b = appendText(b, string(*obj.ThenKey))
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
 		case "count":
 			b = strconv.AppendInt(b, int64(obj.Count), 10)
 		case "tested":
@@ -9374,11 +12294,56 @@ func (ec *executionContext) appendToolGroup(ctx context.Context, b []byte, colle
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
 			}
+		case "medianScore":
+			if obj.MedianScore == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.MedianScore, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
 		case "maxScore":
 			if obj.MaxScore == nil {
 				b = append(b, "null"...)
 			} else {
 				b = strconv.AppendFloat(b, *obj.MaxScore, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "minMonthlyPrice":
+			if obj.MinMonthlyPrice == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.MinMonthlyPrice, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "avgMonthlyPrice":
+			if obj.AvgMonthlyPrice == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.AvgMonthlyPrice, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "medianMonthlyPrice":
+			if obj.MedianMonthlyPrice == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.MedianMonthlyPrice, 'g', -1, 64)
+			}
+			if !ok {
+				b, ok = append(b[:start], "null"...), true
+			}
+		case "maxMonthlyPrice":
+			if obj.MaxMonthlyPrice == nil {
+				b = append(b, "null"...)
+			} else {
+				b = strconv.AppendFloat(b, *obj.MaxMonthlyPrice, 'g', -1, 64)
 			}
 			if !ok {
 				b, ok = append(b[:start], "null"...), true
@@ -9394,6 +12359,10 @@ func (ec *executionContext) appendToolGroup(ctx context.Context, b []byte, colle
 }
 
 func (ec *executionContext) fieldContext_ToolGroup_key(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolGroup_thenKey(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
 }
 
@@ -9413,7 +12382,27 @@ func (ec *executionContext) fieldContext_ToolGroup_minScore(_ context.Context, f
 	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
 }
 
+func (ec *executionContext) fieldContext_ToolGroup_medianScore(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
 func (ec *executionContext) fieldContext_ToolGroup_maxScore(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolGroup_minMonthlyPrice(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolGroup_avgMonthlyPrice(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolGroup_medianMonthlyPrice(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
+}
+
+func (ec *executionContext) fieldContext_ToolGroup_maxMonthlyPrice(_ context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	return &graphql.FieldContext{Object: "ToolGroup", Field: field}, nil
 }
 
@@ -9788,6 +12777,30 @@ func (ec *executionContext) marshalNComparisonEdge2ᚕᚖpalmaresᚋgraphᚋmode
 	return &encoded{b}
 }
 
+func (ec *executionContext) marshalNComparisonGroup2ᚕᚖpalmaresᚋgraphᚋmodelᚐComparisonGroupᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ComparisonGroup) graphql.Marshaler {
+	b, ok := ec.appendComparisonGroupList(ctx, nil, sel, v)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) marshalNMover2ᚕᚖpalmaresᚋgraphᚋmodelᚐMoverᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Mover) graphql.Marshaler {
+	b, ok := ec.appendMoverList(ctx, nil, sel, v)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) marshalNNode2ᚕpalmaresᚋgraphᚋmodelᚐNode(ctx context.Context, sel ast.SelectionSet, v []model.Node) graphql.Marshaler {
+	list := make(graphql.Array, len(v))
+	for i := range v {
+		list[i] = ec.marshalONode2palmaresᚋgraphᚋmodelᚐNode(ctx, sel, v[i])
+	}
+	return list
+}
+
 func (ec *executionContext) marshalNPriceChange2ᚕᚖpalmaresᚋgraphᚋmodelᚐPriceChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.PriceChange) graphql.Marshaler {
 	b, ok := ec.appendPriceChangeList(ctx, nil, sel, v)
 	if !ok {
@@ -9836,8 +12849,32 @@ func (ec *executionContext) marshalNRetiredToolEdge2ᚕᚖpalmaresᚋgraphᚋmod
 	return &encoded{b}
 }
 
+func (ec *executionContext) marshalNRetirementGroup2ᚕᚖpalmaresᚋgraphᚋmodelᚐRetirementGroupᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.RetirementGroup) graphql.Marshaler {
+	b, ok := ec.appendRetirementGroupList(ctx, nil, sel, v)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
 func (ec *executionContext) marshalNScoreBin2ᚕᚖpalmaresᚋgraphᚋmodelᚐScoreBinᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ScoreBin) graphql.Marshaler {
 	b, ok := ec.appendScoreBinList(ctx, nil, sel, v)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) marshalNSeries2ᚕᚖpalmaresᚋgraphᚋmodelᚐSeriesᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Series) graphql.Marshaler {
+	b, ok := ec.appendSeriesList(ctx, nil, sel, v)
+	if !ok {
+		return graphql.Null
+	}
+	return &encoded{b}
+}
+
+func (ec *executionContext) marshalNSeriesPoint2ᚕᚖpalmaresᚋgraphᚋmodelᚐSeriesPointᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.SeriesPoint) graphql.Marshaler {
+	b, ok := ec.appendSeriesPointList(ctx, nil, sel, v)
 	if !ok {
 		return graphql.Null
 	}

@@ -13,7 +13,10 @@ import (
 
 // A tool in a comparison: an active `Tool` or a `RetiredTool`.
 type ComparedTool interface {
+	IsNode()
 	IsComparedTool()
+	// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+	GetID() string
 	// The unique identifier of the tool, such as `plume`.
 	GetSlug() string
 	// The name of the tool.
@@ -26,10 +29,23 @@ type ComparedTool interface {
 	GetCategory() *Category
 	// The published comparisons with this tool, most recently updated first.
 	GetComparisons() []*Comparison
+	// The published comparisons with this tool as a Relay connection, most recently updated first.
+	GetComparisonConnection() *ComparisonConnection
+	// The changes of the tool itself, newest first, since it was first in the catalog.
+	GetChanges() *ChangeConnection
+}
+
+// An object with a global identifier.
+type Node interface {
+	IsNode()
+	// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+	GetID() string
 }
 
 // A category of tools. Every tool belongs to exactly one.
 type Category struct {
+	// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+	ID string `json:"id"`
 	// The unique identifier of the category, such as `code`.
 	Slug string `json:"slug"`
 	// The name of the category, in French.
@@ -40,9 +56,16 @@ type Category struct {
 	AvgScore *float64 `json:"avgScore,omitempty"`
 	// Like `avgScore`, but 0 if no tool has a score, as in the REST API.
 	AvgScoreOrZero float64 `json:"avgScoreOrZero"`
-	// The first active tools in the given order. To page through all of them, use `Query.tools` with `filter: {categories: [slug]}`.
+	// The first active tools in the given order. To page through all of them, use `toolConnection`.
 	Tools []*Tool `json:"tools"`
+	// The active tools as a Relay connection.
+	ToolConnection *ToolConnection `json:"toolConnection"`
 }
+
+func (Category) IsNode() {}
+
+// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+func (this Category) GetID() string { return this.ID }
 
 // A change of the catalog.
 type Change struct {
@@ -69,6 +92,11 @@ type Change struct {
 	// The tool as it is now; null if it is retired or removed, and for comparisons and releases.
 	Tool *Tool `json:"tool,omitempty"`
 }
+
+func (Change) IsNode() {}
+
+// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+func (this Change) GetID() string { return this.ID }
 
 // A Relay connection of changes.
 type ChangeConnection struct {
@@ -130,6 +158,8 @@ type ChunkMetadata struct {
 
 // A comparison of two tools with a winner.
 type Comparison struct {
+	// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+	ID string `json:"id"`
 	// The unique identifier of the comparison, such as `plume-vs-ecritoire-cie`.
 	Slug string `json:"slug"`
 	// The title, in French.
@@ -150,6 +180,11 @@ type Comparison struct {
 	CanonicalURL string `json:"canonicalUrl"`
 }
 
+func (Comparison) IsNode() {}
+
+// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+func (this Comparison) GetID() string { return this.ID }
+
 // A Relay connection of comparisons.
 type ComparisonConnection struct {
 	// The comparisons with their cursors.
@@ -168,6 +203,18 @@ type ComparisonEdge struct {
 	Cursor string `json:"cursor"`
 	// The comparison.
 	Node *Comparison `json:"node"`
+}
+
+// The comparisons of a tool, a category or a month.
+type ComparisonGroup struct {
+	// The slug of the tool or category, or the month as `YYYY-MM`.
+	Key string `json:"key"`
+	// The number of comparisons, at least 1.
+	Count int `json:"count"`
+	// How many of them the tool, or a tool of the category, won; null for months.
+	Wins *int `json:"wins,omitempty"`
+	// `wins` divided by `count`, from 0 to 1, rounded to four decimals; null for months.
+	WinRate *float64 `json:"winRate,omitempty"`
 }
 
 // A page of comparisons.
@@ -206,6 +253,22 @@ type Feed struct {
 	Credit string `json:"credit"`
 }
 
+// A tool with a changed value.
+type Mover struct {
+	// The slug of the tool.
+	Slug string `json:"slug"`
+	// The value on the first day.
+	Before float64 `json:"before"`
+	// The value on the last day.
+	After float64 `json:"after"`
+	// The difference, rounded to two decimals; negative if the value fell.
+	Change float64 `json:"change"`
+	// The difference in percent of `before`, rounded to two decimals; null if that is 0.
+	Percent *float64 `json:"percent,omitempty"`
+	// The tool in the release that is read, active or retired; null if it was removed.
+	Tool ComparedTool `json:"tool,omitempty"`
+}
+
 // The position of a part of a connection, as the Relay specification defines it.
 type PageInfo struct {
 	// Whether there are items after this part.
@@ -242,6 +305,22 @@ type PriceChange struct {
 	PreviousPricing Pricing `json:"previousPricing"`
 	// The price before the change.
 	PreviousPrice string `json:"previousPrice"`
+	// The amount of `price` in euros, for one `billingPeriod`.
+	Amount float64 `json:"amount"`
+	// The amount of `previousPrice` in euros, for one `previousBillingPeriod`.
+	PreviousAmount float64 `json:"previousAmount"`
+	// The period of `price`.
+	BillingPeriod BillingPeriod `json:"billingPeriod"`
+	// The period of `previousPrice`.
+	PreviousBillingPeriod BillingPeriod `json:"previousBillingPeriod"`
+	// The price per month after the change; see `Tool.monthlyPrice`.
+	MonthlyPrice *float64 `json:"monthlyPrice,omitempty"`
+	// The price per month before the change.
+	PreviousMonthlyPrice *float64 `json:"previousMonthlyPrice,omitempty"`
+	// Whether the price rose or fell: per month or, without monthly prices, per period if it is the same; null if the prices cannot be compared.
+	Direction *PriceDirection `json:"direction,omitempty"`
+	// The change in percent of the previous price, compared in the same way, rounded to two decimals; null if the prices cannot be compared or the previous one is 0.
+	Percent *float64 `json:"percent,omitempty"`
 }
 
 // The price changes of one month in one category.
@@ -281,6 +360,8 @@ type Query struct {
 
 // One published state of the whole catalog.
 type Release struct {
+	// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+	ID string `json:"id"`
 	// The number of the release: 1 for the first, then increased by 1 for each.
 	Number int `json:"number"`
 	// The date of the feed that the release was imported from.
@@ -292,6 +373,11 @@ type Release struct {
 	// The statistics of the release.
 	Stats *Statistics `json:"stats"`
 }
+
+func (Release) IsNode() {}
+
+// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+func (this Release) GetID() string { return this.ID }
 
 // Releases, newest first.
 type ReleaseConnection struct {
@@ -315,6 +401,8 @@ type ReleaseEdge struct {
 
 // A tool that can no longer be used.
 type RetiredTool struct {
+	// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+	ID string `json:"id"`
 	// The unique identifier of the tool, such as `vieux-bot`.
 	Slug string `json:"slug"`
 	// The name of the tool.
@@ -333,11 +421,18 @@ type RetiredTool struct {
 	Note string `json:"note"`
 	// The published comparisons with this tool, most recently updated first.
 	Comparisons []*Comparison `json:"comparisons"`
+	// The published comparisons with this tool as a Relay connection, most recently updated first.
+	ComparisonConnection *ComparisonConnection `json:"comparisonConnection"`
+	// The changes of the tool itself, newest first, since it was first in the catalog.
+	Changes *ChangeConnection `json:"changes"`
 	// The versions of the tool, newest first, including those as an active or retired tool.
 	Versions []*ToolVersion `json:"versions"`
 }
 
 func (RetiredTool) IsComparedTool() {}
+
+// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+func (this RetiredTool) GetID() string { return this.ID }
 
 // The unique identifier of the tool, such as `plume`.
 func (this RetiredTool) GetSlug() string { return this.Slug }
@@ -365,6 +460,18 @@ func (this RetiredTool) GetComparisons() []*Comparison {
 	}
 	return interfaceSlice
 }
+
+// The published comparisons with this tool as a Relay connection, most recently updated first.
+func (this RetiredTool) GetComparisonConnection() *ComparisonConnection {
+	return this.ComparisonConnection
+}
+
+// The changes of the tool itself, newest first, since it was first in the catalog.
+func (this RetiredTool) GetChanges() *ChangeConnection { return this.Changes }
+
+func (RetiredTool) IsNode() {}
+
+// The global identifier, for `Query.node`; under `@asOf`, it names the release.
 
 // A Relay connection of retired tools.
 type RetiredToolConnection struct {
@@ -394,6 +501,18 @@ type RetiredToolPage struct {
 	Meta *PageInfoByNumber `json:"meta"`
 }
 
+// The number of retired tools in a group.
+type RetirementGroup struct {
+	// The reason; null if not grouped by it.
+	Reason *RetirementReason `json:"reason,omitempty"`
+	// The slug of the category; null if not grouped by it.
+	Category *string `json:"category,omitempty"`
+	// The period of the retirement, such as `2026-Q4`; null if not grouped by it.
+	Period *string `json:"period,omitempty"`
+	// The number of tools, at least 1.
+	Count int `json:"count"`
+}
+
 // The tools within a range of scores.
 type ScoreBin struct {
 	// The lower bound, inclusive: 0 to 9.
@@ -402,6 +521,28 @@ type ScoreBin struct {
 	To float64 `json:"to"`
 	// The number of tools; 0 if the bin is empty.
 	Count int `json:"count"`
+}
+
+// How one metric of one group developed.
+type Series struct {
+	// The metric.
+	Metric SeriesMetric `json:"metric"`
+	// The value that the tools of the group have in common, as in `ToolGroup.key`; null without groups.
+	Key *string `json:"key,omitempty"`
+	// The points, oldest first; the same periods in each series.
+	Points []*SeriesPoint `json:"points"`
+}
+
+// The value of a metric in one period.
+type SeriesPoint struct {
+	// The period, such as `2026-11`, `2026-W46`, `2026-Q4` or, for `every: release`, `41`.
+	Period string `json:"period"`
+	// The first day of the period or, for `every: release`, the date of the release.
+	Start string `json:"start"`
+	// The number of the release that the value is of.
+	Release int `json:"release"`
+	// The value; null for averages and medians without values.
+	Value *float64 `json:"value,omitempty"`
 }
 
 // Counts and averages over the whole catalog.
@@ -427,6 +568,8 @@ type Subscription struct {
 
 // An active tool. Tools that can no longer be used are a `RetiredTool`.
 type Tool struct {
+	// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+	ID string `json:"id"`
 	// The unique identifier of the tool, such as `plume`.
 	Slug string `json:"slug"`
 	// The name of the tool.
@@ -449,6 +592,10 @@ type Tool struct {
 	PriceAmount float64 `json:"priceAmount"`
 	// The period of `price` in French, such as `mois` (month).
 	PricePeriod string `json:"pricePeriod"`
+	// The period of `price` as an enum.
+	BillingPeriod BillingPeriod `json:"billingPeriod"`
+	// The price per month in euros, rounded to cents: that of a year is divided by 12, and that of a seat is for one seat; null for other periods.
+	MonthlyPrice *float64 `json:"monthlyPrice,omitempty"`
 	// The score, from 0 (worst) to 10 (best); null if the tool was not tested.
 	Score *float64 `json:"score,omitempty"`
 	// How well the tool's claims can be verified, from 0 to 10; null if this was not rated.
@@ -471,6 +618,10 @@ type Tool struct {
 	Mainstream bool `json:"mainstream"`
 	// The published comparisons with this tool, most recently updated first.
 	Comparisons []*Comparison `json:"comparisons"`
+	// The published comparisons with this tool as a Relay connection, most recently updated first.
+	ComparisonConnection *ComparisonConnection `json:"comparisonConnection"`
+	// The changes of the tool itself, newest first, since it was first in the catalog.
+	Changes *ChangeConnection `json:"changes"`
 	// All changes of the price or pricing model, newest first. For the present price, see `price`.
 	PriceHistory []*PriceChange `json:"priceHistory"`
 	// The price and score over time, oldest first: one entry for each day on which either changed. Limited to the latest 200 entries; the last one is the present state.
@@ -482,6 +633,9 @@ type Tool struct {
 }
 
 func (Tool) IsComparedTool() {}
+
+// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+func (this Tool) GetID() string { return this.ID }
 
 // The unique identifier of the tool, such as `plume`.
 func (this Tool) GetSlug() string { return this.Slug }
@@ -510,6 +664,16 @@ func (this Tool) GetComparisons() []*Comparison {
 	return interfaceSlice
 }
 
+// The published comparisons with this tool as a Relay connection, most recently updated first.
+func (this Tool) GetComparisonConnection() *ComparisonConnection { return this.ComparisonConnection }
+
+// The changes of the tool itself, newest first, since it was first in the catalog.
+func (this Tool) GetChanges() *ChangeConnection { return this.Changes }
+
+func (Tool) IsNode() {}
+
+// The global identifier, for `Query.node`; under `@asOf`, it names the release.
+
 // A Relay connection of tools.
 type ToolConnection struct {
 	// The tools with their cursors.
@@ -532,6 +696,8 @@ type ToolEdge struct {
 
 // Conditions on tools. A tool must match all conditions that are given; an empty list matches no tool.
 type ToolFilter struct {
+	// The slugs of tools: 1 to 200 different ones. Unknown slugs match no tool.
+	Slugs []string `json:"slugs,omitempty"`
 	// The slugs of categories: tools in any of them, at most 100. Unknown slugs match no tool.
 	Categories []string `json:"categories,omitempty"`
 	// Tools with any of these pricing models.
@@ -546,20 +712,34 @@ type ToolFilter struct {
 	VerifiabilityMin *float64 `json:"verifiabilityMin,omitempty"`
 	// The maximum verifiability, from 0 to 10. Excludes tools without a rating.
 	VerifiabilityMax *float64 `json:"verifiabilityMax,omitempty"`
+	// The minimum obsolescence, from 0 to 10. Excludes tools without a rating.
+	ObsolescenceMin *float64 `json:"obsolescenceMin,omitempty"`
 	// The maximum obsolescence, from 0 to 10. Excludes tools without a rating.
 	ObsolescenceMax *float64 `json:"obsolescenceMax,omitempty"`
 	// The maximum `priceAmount` in euros, whatever its period.
 	PriceMax *float64 `json:"priceMax,omitempty"`
+	// The minimum `monthlyPrice` in euros. Excludes tools without one.
+	MonthlyPriceMin *float64 `json:"monthlyPriceMin,omitempty"`
+	// The maximum `monthlyPrice` in euros. Excludes tools without one.
+	MonthlyPriceMax *float64 `json:"monthlyPriceMax,omitempty"`
+	// Tools of any of these tiers, from 1 to 3.
+	Tiers []int `json:"tiers,omitempty"`
+	// Tools with or without an embeddings document.
+	HasEmbeddings *bool `json:"hasEmbeddings,omitempty"`
 	// Tools updated on or after this date.
 	UpdatedSince *string `json:"updatedSince,omitempty"`
+	// Tools updated before this date.
+	UpdatedBefore *string `json:"updatedBefore,omitempty"`
 	// Words, in any order, ignoring case and accents: each must be the start of a word in the name, domain, category label, tagline or review. If no tool matches, words of 5 letters or more may contain a typo. At most 200 characters and 16 different words.
 	Search *string `json:"search,omitempty"`
 }
 
-// The number and scores of the tools in a group.
+// The number, scores and prices of the tools in a group.
 type ToolGroup struct {
 	// The value that the tools have in common, spelled as in the REST API: `code`, `freemium`, `vibe-coder` or `1`.
 	Key string `json:"key"`
+	// The value of the second property; null without `thenBy`.
+	ThenKey *string `json:"thenKey,omitempty"`
 	// The number of tools.
 	Count int `json:"count"`
 	// The number of tools with a score.
@@ -568,8 +748,18 @@ type ToolGroup struct {
 	AvgScore *float64 `json:"avgScore,omitempty"`
 	// The lowest score; null if no tool has a score.
 	MinScore *float64 `json:"minScore,omitempty"`
+	// The median score, rounded to two decimals; null if no tool has a score.
+	MedianScore *float64 `json:"medianScore,omitempty"`
 	// The highest score; null if no tool has a score.
 	MaxScore *float64 `json:"maxScore,omitempty"`
+	// The lowest `Tool.monthlyPrice`; null if no tool has one.
+	MinMonthlyPrice *float64 `json:"minMonthlyPrice,omitempty"`
+	// The average `Tool.monthlyPrice`, rounded to cents; null if no tool has one.
+	AvgMonthlyPrice *float64 `json:"avgMonthlyPrice,omitempty"`
+	// The median `Tool.monthlyPrice`, rounded to cents; null if no tool has one.
+	MedianMonthlyPrice *float64 `json:"medianMonthlyPrice,omitempty"`
+	// The highest `Tool.monthlyPrice`; null if no tool has one.
+	MaxMonthlyPrice *float64 `json:"maxMonthlyPrice,omitempty"`
 }
 
 // The price and score of a tool from one date on, until the next entry.
@@ -616,6 +806,79 @@ type ToolVersions struct {
 	Slug string `json:"slug"`
 	// The versions, newest first.
 	Versions []*ToolVersion `json:"versions"`
+}
+
+// The periods that a price is for.
+type BillingPeriod string
+
+const (
+	// A month.
+	BillingPeriodMonth BillingPeriod = "month"
+	// A year.
+	BillingPeriodYear BillingPeriod = "year"
+	// A month for each user.
+	BillingPeriodSeatMonth BillingPeriod = "seat_month"
+	// An hour of use.
+	BillingPeriodHour BillingPeriod = "hour"
+	// A second of use.
+	BillingPeriodSecond BillingPeriod = "second"
+	// Each use, such as a request or an image.
+	BillingPeriodUse BillingPeriod = "use"
+	// Any other period; see `Tool.pricePeriod`.
+	BillingPeriodOther BillingPeriod = "other"
+)
+
+var AllBillingPeriod = []BillingPeriod{
+	BillingPeriodMonth,
+	BillingPeriodYear,
+	BillingPeriodSeatMonth,
+	BillingPeriodHour,
+	BillingPeriodSecond,
+	BillingPeriodUse,
+	BillingPeriodOther,
+}
+
+func (e BillingPeriod) IsValid() bool {
+	switch e {
+	case BillingPeriodMonth, BillingPeriodYear, BillingPeriodSeatMonth, BillingPeriodHour, BillingPeriodSecond, BillingPeriodUse, BillingPeriodOther:
+		return true
+	}
+	return false
+}
+
+func (e BillingPeriod) String() string {
+	return string(e)
+}
+
+func (e *BillingPeriod) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = BillingPeriod(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid BillingPeriod", str)
+	}
+	return nil
+}
+
+func (e BillingPeriod) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *BillingPeriod) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e BillingPeriod) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
 }
 
 // The orders of changes.
@@ -758,6 +1021,131 @@ func (e ChangeType) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
+// The properties that comparisons can be grouped by.
+type ComparisonGroupKey string
+
+const (
+	// Each of the two tools: a comparison is in both groups.
+	ComparisonGroupKeyTool ComparisonGroupKey = "tool"
+	// The categories of the two tools: a comparison is in one or two groups.
+	ComparisonGroupKeyCategory ComparisonGroupKey = "category"
+	// The month of the last update.
+	ComparisonGroupKeyMonth ComparisonGroupKey = "month"
+)
+
+var AllComparisonGroupKey = []ComparisonGroupKey{
+	ComparisonGroupKeyTool,
+	ComparisonGroupKeyCategory,
+	ComparisonGroupKeyMonth,
+}
+
+func (e ComparisonGroupKey) IsValid() bool {
+	switch e {
+	case ComparisonGroupKeyTool, ComparisonGroupKeyCategory, ComparisonGroupKeyMonth:
+		return true
+	}
+	return false
+}
+
+func (e ComparisonGroupKey) String() string {
+	return string(e)
+}
+
+func (e *ComparisonGroupKey) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = ComparisonGroupKey(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid ComparisonGroupKey", str)
+	}
+	return nil
+}
+
+func (e ComparisonGroupKey) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *ComparisonGroupKey) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e ComparisonGroupKey) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// The orders of groups of comparisons.
+type ComparisonGroupSort string
+
+const (
+	// By key.
+	ComparisonGroupSortKeyAsc ComparisonGroupSort = "key_asc"
+	// Most comparisons first.
+	ComparisonGroupSortCountDesc ComparisonGroupSort = "count_desc"
+	// Most wins first.
+	ComparisonGroupSortWinsDesc ComparisonGroupSort = "wins_desc"
+	// Highest win rate first.
+	ComparisonGroupSortWinRateDesc ComparisonGroupSort = "win_rate_desc"
+)
+
+var AllComparisonGroupSort = []ComparisonGroupSort{
+	ComparisonGroupSortKeyAsc,
+	ComparisonGroupSortCountDesc,
+	ComparisonGroupSortWinsDesc,
+	ComparisonGroupSortWinRateDesc,
+}
+
+func (e ComparisonGroupSort) IsValid() bool {
+	switch e {
+	case ComparisonGroupSortKeyAsc, ComparisonGroupSortCountDesc, ComparisonGroupSortWinsDesc, ComparisonGroupSortWinRateDesc:
+		return true
+	}
+	return false
+}
+
+func (e ComparisonGroupSort) String() string {
+	return string(e)
+}
+
+func (e *ComparisonGroupSort) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = ComparisonGroupSort(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid ComparisonGroupSort", str)
+	}
+	return nil
+}
+
+func (e ComparisonGroupSort) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *ComparisonGroupSort) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e ComparisonGroupSort) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
 // The audiences that tools are made for.
 type Icp string
 
@@ -819,6 +1207,244 @@ func (e Icp) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
+// The directions of movers.
+type MoverDirection string
+
+const (
+	// Values that rose.
+	MoverDirectionUp MoverDirection = "up"
+	// Values that fell.
+	MoverDirectionDown MoverDirection = "down"
+)
+
+var AllMoverDirection = []MoverDirection{
+	MoverDirectionUp,
+	MoverDirectionDown,
+}
+
+func (e MoverDirection) IsValid() bool {
+	switch e {
+	case MoverDirectionUp, MoverDirectionDown:
+		return true
+	}
+	return false
+}
+
+func (e MoverDirection) String() string {
+	return string(e)
+}
+
+func (e *MoverDirection) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = MoverDirection(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid MoverDirection", str)
+	}
+	return nil
+}
+
+func (e MoverDirection) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *MoverDirection) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e MoverDirection) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// The values that movers are compared by.
+type MoverMetric string
+
+const (
+	// `Tool.score`.
+	MoverMetricScore MoverMetric = "score"
+	// `Tool.monthlyPrice`.
+	MoverMetricPrice MoverMetric = "price"
+)
+
+var AllMoverMetric = []MoverMetric{
+	MoverMetricScore,
+	MoverMetricPrice,
+}
+
+func (e MoverMetric) IsValid() bool {
+	switch e {
+	case MoverMetricScore, MoverMetricPrice:
+		return true
+	}
+	return false
+}
+
+func (e MoverMetric) String() string {
+	return string(e)
+}
+
+func (e *MoverMetric) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = MoverMetric(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid MoverMetric", str)
+	}
+	return nil
+}
+
+func (e MoverMetric) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *MoverMetric) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e MoverMetric) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// The lengths of a period.
+type Period string
+
+const (
+	// A week from Monday to Sunday, such as `2026-W46`.
+	PeriodWeek Period = "week"
+	// A month, such as `2026-11`.
+	PeriodMonth Period = "month"
+	// A quarter, such as `2026-Q4`.
+	PeriodQuarter Period = "quarter"
+)
+
+var AllPeriod = []Period{
+	PeriodWeek,
+	PeriodMonth,
+	PeriodQuarter,
+}
+
+func (e Period) IsValid() bool {
+	switch e {
+	case PeriodWeek, PeriodMonth, PeriodQuarter:
+		return true
+	}
+	return false
+}
+
+func (e Period) String() string {
+	return string(e)
+}
+
+func (e *Period) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = Period(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid Period", str)
+	}
+	return nil
+}
+
+func (e Period) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *Period) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e Period) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// How a price changed.
+type PriceDirection string
+
+const (
+	// It rose.
+	PriceDirectionUp PriceDirection = "up"
+	// It fell.
+	PriceDirectionDown PriceDirection = "down"
+	// It did not change, only the pricing model or the form of the price.
+	PriceDirectionSame PriceDirection = "same"
+)
+
+var AllPriceDirection = []PriceDirection{
+	PriceDirectionUp,
+	PriceDirectionDown,
+	PriceDirectionSame,
+}
+
+func (e PriceDirection) IsValid() bool {
+	switch e {
+	case PriceDirectionUp, PriceDirectionDown, PriceDirectionSame:
+		return true
+	}
+	return false
+}
+
+func (e PriceDirection) String() string {
+	return string(e)
+}
+
+func (e *PriceDirection) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = PriceDirection(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid PriceDirection", str)
+	}
+	return nil
+}
+
+func (e PriceDirection) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *PriceDirection) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e PriceDirection) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
 // The pricing models.
 type Pricing string
 
@@ -875,6 +1501,64 @@ func (e *Pricing) UnmarshalJSON(b []byte) error {
 }
 
 func (e Pricing) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// The properties that retired tools can be grouped by.
+type RetirementGroupKey string
+
+const (
+	// `RetiredTool.reason`.
+	RetirementGroupKeyReason RetirementGroupKey = "reason"
+	// `RetiredTool.categorySlug`.
+	RetirementGroupKeyCategory RetirementGroupKey = "category"
+)
+
+var AllRetirementGroupKey = []RetirementGroupKey{
+	RetirementGroupKeyReason,
+	RetirementGroupKeyCategory,
+}
+
+func (e RetirementGroupKey) IsValid() bool {
+	switch e {
+	case RetirementGroupKeyReason, RetirementGroupKeyCategory:
+		return true
+	}
+	return false
+}
+
+func (e RetirementGroupKey) String() string {
+	return string(e)
+}
+
+func (e *RetirementGroupKey) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = RetirementGroupKey(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid RetirementGroupKey", str)
+	}
+	return nil
+}
+
+func (e RetirementGroupKey) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *RetirementGroupKey) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e RetirementGroupKey) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil
@@ -942,6 +1626,213 @@ func (e *RetirementReason) UnmarshalJSON(b []byte) error {
 }
 
 func (e RetirementReason) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// The lengths of a period of a series.
+type SeriesInterval string
+
+const (
+	// A week from Monday to Sunday, such as `2026-W46`.
+	SeriesIntervalWeek SeriesInterval = "week"
+	// A month, such as `2026-11`.
+	SeriesIntervalMonth SeriesInterval = "month"
+	// A quarter, such as `2026-Q4`.
+	SeriesIntervalQuarter SeriesInterval = "quarter"
+	// One point for each release, such as `41`.
+	SeriesIntervalRelease SeriesInterval = "release"
+)
+
+var AllSeriesInterval = []SeriesInterval{
+	SeriesIntervalWeek,
+	SeriesIntervalMonth,
+	SeriesIntervalQuarter,
+	SeriesIntervalRelease,
+}
+
+func (e SeriesInterval) IsValid() bool {
+	switch e {
+	case SeriesIntervalWeek, SeriesIntervalMonth, SeriesIntervalQuarter, SeriesIntervalRelease:
+		return true
+	}
+	return false
+}
+
+func (e SeriesInterval) String() string {
+	return string(e)
+}
+
+func (e *SeriesInterval) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = SeriesInterval(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid SeriesInterval", str)
+	}
+	return nil
+}
+
+func (e SeriesInterval) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *SeriesInterval) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e SeriesInterval) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// The properties that series can be grouped by.
+type SeriesKey string
+
+const (
+	// No groups: all tools together.
+	SeriesKeyNone SeriesKey = "none"
+	// `Tool.categorySlug`.
+	SeriesKeyCategory SeriesKey = "category"
+	// `Tool.pricing`.
+	SeriesKeyPricing SeriesKey = "pricing"
+	// `Tool.icpCode`.
+	SeriesKeyIcp SeriesKey = "icp"
+	// `Tool.tier`, from 1 to 3.
+	SeriesKeyTier SeriesKey = "tier"
+)
+
+var AllSeriesKey = []SeriesKey{
+	SeriesKeyNone,
+	SeriesKeyCategory,
+	SeriesKeyPricing,
+	SeriesKeyIcp,
+	SeriesKeyTier,
+}
+
+func (e SeriesKey) IsValid() bool {
+	switch e {
+	case SeriesKeyNone, SeriesKeyCategory, SeriesKeyPricing, SeriesKeyIcp, SeriesKeyTier:
+		return true
+	}
+	return false
+}
+
+func (e SeriesKey) String() string {
+	return string(e)
+}
+
+func (e *SeriesKey) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = SeriesKey(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid SeriesKey", str)
+	}
+	return nil
+}
+
+func (e SeriesKey) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *SeriesKey) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e SeriesKey) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// The metrics of series. Prices are `Tool.monthlyPrice`.
+type SeriesMetric string
+
+const (
+	// The number of active tools.
+	SeriesMetricCount SeriesMetric = "count"
+	// The number of active tools with a score.
+	SeriesMetricTested SeriesMetric = "tested"
+	// The average score, rounded to two decimals.
+	SeriesMetricMeanScore SeriesMetric = "mean_score"
+	// The median score, rounded to two decimals.
+	SeriesMetricMedianScore SeriesMetric = "median_score"
+	// The average price per month, rounded to cents.
+	SeriesMetricMeanMonthlyPrice SeriesMetric = "mean_monthly_price"
+	// The median price per month, rounded to cents.
+	SeriesMetricMedianMonthlyPrice SeriesMetric = "median_monthly_price"
+	// The number of tools that were added, or were active again, since the period before.
+	SeriesMetricAdditions SeriesMetric = "additions"
+	// The number of active tools that were retired since the period before.
+	SeriesMetricRetirements SeriesMetric = "retirements"
+)
+
+var AllSeriesMetric = []SeriesMetric{
+	SeriesMetricCount,
+	SeriesMetricTested,
+	SeriesMetricMeanScore,
+	SeriesMetricMedianScore,
+	SeriesMetricMeanMonthlyPrice,
+	SeriesMetricMedianMonthlyPrice,
+	SeriesMetricAdditions,
+	SeriesMetricRetirements,
+}
+
+func (e SeriesMetric) IsValid() bool {
+	switch e {
+	case SeriesMetricCount, SeriesMetricTested, SeriesMetricMeanScore, SeriesMetricMedianScore, SeriesMetricMeanMonthlyPrice, SeriesMetricMedianMonthlyPrice, SeriesMetricAdditions, SeriesMetricRetirements:
+		return true
+	}
+	return false
+}
+
+func (e SeriesMetric) String() string {
+	return string(e)
+}
+
+func (e *SeriesMetric) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = SeriesMetric(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid SeriesMetric", str)
+	}
+	return nil
+}
+
+func (e SeriesMetric) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *SeriesMetric) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e SeriesMetric) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil
@@ -1031,6 +1922,10 @@ const (
 	ToolSortPriceAsc ToolSort = "price_asc"
 	// Highest `priceAmount` first, whatever its period.
 	ToolSortPriceDesc ToolSort = "price_desc"
+	// Lowest `monthlyPrice` first; tools without one last.
+	ToolSortMonthlyPriceAsc ToolSort = "monthly_price_asc"
+	// Highest `monthlyPrice` first; tools without one last.
+	ToolSortMonthlyPriceDesc ToolSort = "monthly_price_desc"
 	// Best match of `filter.search` first: the exact name, names that start with the text, names with its words, then other matches; each by score. Requires a search.
 	ToolSortRelevance ToolSort = "relevance"
 )
@@ -1044,12 +1939,14 @@ var AllToolSort = []ToolSort{
 	ToolSortUpdatedAsc,
 	ToolSortPriceAsc,
 	ToolSortPriceDesc,
+	ToolSortMonthlyPriceAsc,
+	ToolSortMonthlyPriceDesc,
 	ToolSortRelevance,
 }
 
 func (e ToolSort) IsValid() bool {
 	switch e {
-	case ToolSortScoreDesc, ToolSortScoreAsc, ToolSortNameAsc, ToolSortNameDesc, ToolSortUpdatedDesc, ToolSortUpdatedAsc, ToolSortPriceAsc, ToolSortPriceDesc, ToolSortRelevance:
+	case ToolSortScoreDesc, ToolSortScoreAsc, ToolSortNameAsc, ToolSortNameDesc, ToolSortUpdatedDesc, ToolSortUpdatedAsc, ToolSortPriceAsc, ToolSortPriceDesc, ToolSortMonthlyPriceAsc, ToolSortMonthlyPriceDesc, ToolSortRelevance:
 		return true
 	}
 	return false
