@@ -9,8 +9,9 @@ import (
 	"strings"
 
 	"palmares/graph/model"
+	"palmares/internal/core/params"
+	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
-	"palmares/internal/core/text"
 )
 
 var groupKeys = map[model.ToolGroupKey]func(*indexedTool) string{
@@ -32,35 +33,135 @@ func (r *reader) matchingTools(ctx context.Context, filter *model.ToolFilter) (t
 }
 
 func (queryResolver) ToolGroups(ctx context.Context, by model.ToolGroupKey, thenBy *model.ToolGroupKey, filter *model.ToolFilter) ([]*model.ToolGroup, error) {
+	if thenBy != nil && *thenBy == by {
+		return nil, problem.New(problem.BadInput, "by and thenBy must be different.")
+	}
 	tools, err := readerFrom(ctx).matchingTools(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
-	groups, sums := map[string]*model.ToolGroup{}, map[string]float64{}
+	groups := map[[2]string]*figures{}
 	for _, t := range tools {
-		key := groupKeys[by](t)
-		group := groups[key]
-		if group == nil {
-			group = &model.ToolGroup{Key: key}
-			groups[key] = group
+		key := [2]string{groupKeys[by](t)}
+		if thenBy != nil {
+			key[1] = groupKeys[*thenBy](t)
 		}
-		group.Count++
-		if math.IsNaN(t.score) {
+		if groups[key] == nil {
+			groups[key] = newFigures()
+		}
+		groups[key].add(t, 1)
+	}
+	keys := slices.SortedFunc(maps.Keys(groups), func(a, b [2]string) int {
+		return cmp.Or(strings.Compare(a[0], b[0]), strings.Compare(a[1], b[1]))
+	})
+	return mapSlice(keys, func(key [2]string) *model.ToolGroup {
+		f := groups[key]
+		group := &model.ToolGroup{
+			Key: key[0], Count: f.count, Tested: f.scores.count,
+			MinScore: f.scores.min(), AvgScore: f.scores.mean(), MedianScore: f.scores.median(), MaxScore: f.scores.max(),
+			MinMonthlyPrice: f.prices.min(), AvgMonthlyPrice: f.prices.mean(), MedianMonthlyPrice: f.prices.median(), MaxMonthlyPrice: f.prices.max(),
+		}
+		if thenBy != nil {
+			group.ThenKey = &key[1]
+		}
+		return group
+	}), nil
+}
+
+func (queryResolver) ComparisonGroups(ctx context.Context, by model.ComparisonGroupKey, category, tool, winner, updatedSince, updatedBefore *string, sort model.ComparisonGroupSort, limit int) ([]*model.ComparisonGroup, error) {
+	if err := params.CheckRange("limit", limit, 1, maxPageSize); err != nil {
+		return nil, err
+	}
+	x := readerFrom(ctx).index
+	found, err := comparisonFilter{category, tool, winner, updatedSince, updatedBefore}.find(x)
+	if err != nil {
+		return nil, err
+	}
+	counts := map[string]*model.ComparisonGroup{}
+	count := func(key string, won bool) {
+		if counts[key] == nil {
+			counts[key] = &model.ComparisonGroup{Key: key, Wins: new(int)}
+		}
+		counts[key].Count++
+		if won {
+			*counts[key].Wins++
+		}
+	}
+	for _, i := range found {
+		c := x.comparisons[i]
+		a, b, winner := &x.tools[c.toolA], &x.tools[c.toolB], &x.tools[c.winner]
+		switch by {
+		case model.ComparisonGroupKeyTool:
+			count(a.slug, winner == a)
+			if b != a {
+				count(b.slug, winner == b)
+			}
+		case model.ComparisonGroupKeyCategory:
+			count(a.category, winner.category == a.category)
+			if b.category != a.category {
+				count(b.category, winner.category == b.category)
+			}
+		case model.ComparisonGroupKeyMonth:
+			count(c.UpdatedAt[:len("2006-01")], false)
+		}
+	}
+	groups := slices.Collect(maps.Values(counts))
+	for _, group := range groups {
+		if by == model.ComparisonGroupKeyMonth {
+			group.Wins = nil
 			continue
 		}
-		group.Tested++
-		sums[key] += t.score
-		if group.MinScore == nil || t.score < *group.MinScore {
-			group.MinScore = &t.score
-		}
-		if group.MaxScore == nil || t.score > *group.MaxScore {
-			group.MaxScore = &t.score
-		}
+		rate := math.Round(float64(*group.Wins)/float64(group.Count)*1e4) / 1e4
+		group.WinRate = &rate
 	}
-	for key, group := range groups {
-		group.AvgScore = text.Mean(sums[key], group.Tested)
+	slices.SortFunc(groups, func(a, b *model.ComparisonGroup) int {
+		return cmp.Or(-cmp.Compare(comparisonRanks[sort](a), comparisonRanks[sort](b)), strings.Compare(a.Key, b.Key))
+	})
+	return groups[:min(limit, len(groups))], nil
+}
+
+// comparisonRanks returns what orders groups of comparisons, highest first.
+var comparisonRanks = map[model.ComparisonGroupSort]func(*model.ComparisonGroup) float64{
+	model.ComparisonGroupSortKeyAsc:      func(*model.ComparisonGroup) float64 { return 0 },
+	model.ComparisonGroupSortCountDesc:   func(g *model.ComparisonGroup) float64 { return float64(g.Count) },
+	model.ComparisonGroupSortWinsDesc:    func(g *model.ComparisonGroup) float64 { return float64(orZero(g.Wins)) },
+	model.ComparisonGroupSortWinRateDesc: func(g *model.ComparisonGroup) float64 { return orZero(g.WinRate) },
+}
+
+func (queryResolver) RetirementGroups(ctx context.Context, by []model.RetirementGroupKey, every *model.Period, retiredSince, retiredBefore *string) ([]*model.RetirementGroup, error) {
+	if len(by) > 2 || len(by) == 2 && by[0] == by[1] {
+		return nil, problem.New(problem.BadInput, "by must have reason, category or both, each once.")
 	}
-	return slices.SortedFunc(maps.Values(groups), func(a, b *model.ToolGroup) int { return strings.Compare(a.Key, b.Key) }), nil
+	r := readerFrom(ctx)
+	found, err := retiredFilter{retiredSince: retiredSince, retiredBefore: retiredBefore}.find(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	type key struct{ period, reason, category string }
+	counts := map[key]int{}
+	for _, i := range found {
+		t, k := &r.index.tools[i], key{}
+		if every != nil {
+			k.period = periodOf(t.retiredAt, *every).name
+		}
+		if slices.Contains(by, model.RetirementGroupKeyReason) {
+			k.reason = string(t.reason)
+		}
+		if slices.Contains(by, model.RetirementGroupKeyCategory) {
+			k.category = t.category
+		}
+		counts[k]++
+	}
+	keys := slices.SortedFunc(maps.Keys(counts), func(a, b key) int {
+		return cmp.Or(strings.Compare(a.period, b.period), strings.Compare(a.reason, b.reason), strings.Compare(a.category, b.category))
+	})
+	return mapSlice(keys, func(k key) *model.RetirementGroup {
+		group := &model.RetirementGroup{Category: orNil(k.category), Period: orNil(k.period), Count: counts[k]}
+		if reason := model.RetirementReason(k.reason); reason != "" {
+			group.Reason = &reason
+		}
+		return group
+	}), nil
 }
 
 // scoreBins is the number of bins of the histogram: 0 to 1, …, 9 to 10.
@@ -96,7 +197,7 @@ func (queryResolver) PriceChangeCounts(ctx context.Context, filter *model.ToolFi
 	counts := map[[2]string]*model.PriceChangeCount{}
 	for _, change := range changes {
 		t := &r.index.tools[change.tool]
-		if !t.active() || matches != nil && !matches(change.tool) || since != nil && change.day < *since {
+		if !t.active() || matches != nil && !matches(change.tool) || since != nil && change.day < *since || direction != nil && change.direction != *direction {
 			continue
 		}
 		key := [2]string{change.day[:len("2006-01")], t.category}
@@ -110,10 +211,11 @@ func (queryResolver) PriceChangeCounts(ctx context.Context, filter *model.ToolFi
 	}), nil
 }
 
-// indexedPriceChange is when the price of a tool changed.
+// indexedPriceChange is when and how the price of a tool changed.
 type indexedPriceChange struct {
-	tool int
-	day  string
+	tool      int
+	day       string
+	direction model.PriceDirection // empty if the prices cannot be compared
 }
 
 // allPriceChanges returns the price changes of all tools, which are read when
@@ -125,7 +227,7 @@ func (x *catalogIndex) allPriceChanges(ctx context.Context, catalog Catalog) ([]
 	if !store.InTransaction(ctx) {
 		return nil, store.ErrNeedsTransaction
 	}
-	rows, err := catalog.Select(ctx, "SELECT tool_slug, changed_at FROM price_changes")
+	rows, err := catalog.Select(ctx, "SELECT tool_slug, changed_at, price, previous_price FROM price_changes")
 	if err != nil {
 		return nil, err
 	}
@@ -133,10 +235,13 @@ func (x *catalogIndex) allPriceChanges(ctx context.Context, catalog Catalog) ([]
 	var changes []indexedPriceChange
 	days := interner{}
 	for rows.Next() {
-		var slug string
+		var slug, price, previous string
 		var change indexedPriceChange
-		if err := rows.Scan(&slug, days.scan(&change.day)); err != nil {
+		if err := rows.Scan(&slug, days.scan(&change.day), &price, &previous); err != nil {
 			return nil, err
+		}
+		if from, to, ok := readPrice(previous).comparable(readPrice(price)); ok {
+			change.direction = directionOf(from, to)
 		}
 		change.tool, _ = x.find(slug)
 		changes = append(changes, change)

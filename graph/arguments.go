@@ -16,7 +16,7 @@ const (
 	maxPage        = 1_000_000
 	maxPageSize    = 200 // items of a page or connection
 	maxNestedTools = 50  // tools of a category
-	maxListItems   = 100 // values of a list, literal or variable
+	maxListItems   = 200 // values of a list, literal or variable
 	maxSearchText  = 200 // characters
 	maxSlugText    = 500 // characters, far more than any slug has
 )

@@ -134,10 +134,7 @@ const earlierShare = 16
 // Releases lists the releases up to the one that is read.
 func (queryResolver) Releases(ctx context.Context, first *int, after *string, last *int, before *string) (*model.ReleaseConnection, error) {
 	r := readerFrom(ctx)
-	historyFrom := 0
-	if newest := r.executor.index.Load().release; newest != nil {
-		historyFrom = newest.HistoryFrom
-	}
+	historyFrom := r.historyFrom()
 	releases := &list[*ent.Release, *model.Release]{
 		name: "releases", items: r.index.releases,
 		nodes: func(_ context.Context, releases []*ent.Release, _ selection) ([]*model.Release, error) {

@@ -1,9 +1,13 @@
 package graph
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/vektah/gqlparser/v2/ast"
+
+	"palmares/ent"
+	"palmares/graph/model"
 )
 
 // The cost of an operation is calculated before anything is read. It has two
@@ -17,9 +21,12 @@ import (
 // listSizes are the expected lengths of lists without a limit argument.
 var listSizes = map[string]int{
 	"priceHistory": 4, "history": 12, "chunks": 6, "categories": 20,
-	"toolGroups": 20, "scoreHistogram": 10, "priceChangeCounts": 100,
+	"toolGroups": groupLength, "scoreHistogram": 10, "priceChangeCounts": 100, "retirementGroups": 100,
 	"events": 10, // of a publication, one for each type
 }
+
+// groupLength is the expected number of groups by one property.
+const groupLength = 20
 
 // defaultPageSize is the length of a connection without first or last.
 const defaultPageSize = 50
@@ -27,11 +34,17 @@ const defaultPageSize = 50
 // pricer calculates the cost of one operation. A fragment is priced once for
 // each size of the page or connection around it.
 type pricer struct {
-	tools        int // in the catalog
+	catalog      catalogSize
 	vars         map[string]any
 	fragments    map[pricedFragment]cost
 	needsKey     bool   // the operation selects embeddings
 	nullArgument string // an argument that is null and must not be
+}
+
+// catalogSize is what costs depend on.
+type catalogSize struct {
+	tools    int
+	releases []*ent.Release // that can be read, newest first
 }
 
 type pricedFragment struct {
@@ -48,11 +61,11 @@ func (c cost) plus(other cost) cost {
 }
 
 // price returns the cost of an operation, and the pricer with what it found.
-func price(op *ast.OperationDefinition, vars map[string]any, tools int) (int, *pricer) {
-	p := &pricer{tools: tools, vars: vars, fragments: map[pricedFragment]cost{}}
+func price(op *ast.OperationDefinition, vars map[string]any, catalog catalogSize) (int, *pricer) {
+	p := &pricer{catalog: catalog, vars: vars, fragments: map[pricedFragment]cost{}}
 	total := p.selections(op.SelectionSet, 1)
 	if op.Directives.ForName(asOfDirective) != nil {
-		total.work = addCapped(total.work, earlierWork*max(tools, minTools)/referenceTools)
+		total.work = addCapped(total.work, p.scaled(earlierWork))
 	}
 	return addCapped(total.fields, total.work), p
 }
@@ -111,6 +124,7 @@ const (
 	minTools       = 1_000
 	filterWork     = 100   // comparing all tools with a filter
 	groupWork      = 200   // grouping all tools
+	versionsWork   = 500   // comparing all versions of all tools
 	searchWork     = 1_500 // finding words in the texts of all tools
 	pricesWork     = 1_000 // grouping all price changes
 	earlierWork    = 5_000 // loading an earlier release
@@ -122,12 +136,18 @@ var readWithParent = map[string]bool{
 	"chunks": true, "metadata": true, "events": true, "feed": true, "stats": true, "__schema": true, "__type": true,
 }
 
+// conditions are the arguments that are compared with all items of a list.
+var conditions = map[string]bool{
+	"category": true, "tool": true, "winner": true, "reason": true,
+	"updatedSince": true, "updatedBefore": true, "retiredSince": true, "retiredBefore": true,
+}
+
 // work returns the work of a field besides writing it.
 func (p *pricer) work(f *ast.Field) int {
 	if readWithParent[f.Name] || f.ObjectDefinition != nil && strings.HasPrefix(f.ObjectDefinition.Name, "__") {
 		return 0
 	}
-	work := statementWork + p.scanWork(f)*max(p.tools, minTools)/referenceTools
+	work := statementWork + p.scaled(p.scanWork(f))
 	if f.Name == "changes" {
 		work += p.distinct(f, "types") * typeWork
 		if f.Arguments.ForName("category") != nil {
@@ -137,16 +157,24 @@ func (p *pricer) work(f *ast.Field) int {
 	return work
 }
 
+// scaled returns the work for the actual catalog, given that for referenceTools.
+func (p *pricer) scaled(work int) int { return work * max(p.catalog.tools, minTools) / referenceTools }
+
 // scanWork returns the work of scanning a catalog of referenceTools for a field.
 func (p *pricer) scanWork(f *ast.Field) (work int) {
 	switch f.Name {
-	case "toolGroups", "scoreHistogram":
+	case "toolGroups", "scoreHistogram", "comparisonGroups", "retirementGroups":
 		work = groupWork
+	case "series", "movers":
+		work = versionsWork
 	case "priceChangeCounts":
 		work = pricesWork
 	}
-	if f.Name != "changes" && f.Arguments.ForName("category") != nil {
+	if f.Name != "changes" && slices.ContainsFunc(f.Arguments, func(a *ast.Argument) bool { return conditions[a.Name] }) {
 		work += filterWork
+	}
+	if f.Arguments.ForName("search") != nil {
+		work += searchWork
 	}
 	if argument := f.Arguments.ForName("filter"); argument != nil {
 		value, _ := argument.Value.Value(p.vars)
@@ -164,13 +192,35 @@ func (p *pricer) scanWork(f *ast.Field) (work int) {
 	return work
 }
 
-// distinct returns the number of different values of an argument.
-func (p *pricer) distinct(f *ast.Field, name string) int {
+// points returns the number of points of a series; of one that is refused, any.
+func (p *pricer) points(f *ast.Field) int {
+	day := func(name string) *string {
+		if text, ok := p.argument(f, name).(string); ok {
+			return &text
+		}
+		return nil
+	}
+	every, _ := p.argument(f, "every").(string)
+	if every == "" {
+		every = string(model.SeriesIntervalMonth)
+	}
+	points, _ := pointsOf(p.catalog.releases, model.SeriesInterval(every), day("from"), day("to"))
+	return max(1, len(points))
+}
+
+// argument returns the value of an argument; nil if it is not given.
+func (p *pricer) argument(f *ast.Field, name string) any {
 	argument := f.Arguments.ForName(name)
 	if argument == nil {
-		return 0
+		return nil
 	}
 	value, _ := argument.Value.Value(p.vars)
+	return value
+}
+
+// distinct returns the number of different values of an argument.
+func (p *pricer) distinct(f *ast.Field, name string) int {
+	value := p.argument(f, name)
 	if value == nil {
 		return 0
 	}
@@ -202,11 +252,23 @@ func (p *pricer) checkNulls(f *ast.Field) {
 // length returns the maximum number of items in a list.
 func (p *pricer) length(f *ast.Field, size int) int {
 	switch f.Name {
-	case "items", "edges", "nodes":
+	case "items", "edges", "nodes", "points":
 		return size
+	case "series":
+		groups := groupLength
+		if by := p.argument(f, "by"); by == nil || by == string(model.SeriesKeyNone) {
+			groups = 1
+		}
+		return groups * max(1, p.distinct(f, "metrics"))
+	case "toolGroups":
+		if p.argument(f, "thenBy") != nil {
+			return groupLength * 3 // one of the two properties has three values
+		}
 	}
-	if limit, ok := p.intArgument(f, "limit", maxPageSize); ok {
-		return limit
+	for _, name := range []string{"limit", "first"} {
+		if limit, ok := p.intArgument(f, name, maxPageSize); ok {
+			return limit
+		}
 	}
 	if expected, ok := listSizes[f.Name]; ok {
 		return expected
@@ -214,8 +276,12 @@ func (p *pricer) length(f *ast.Field, size int) int {
 	return 1
 }
 
-// sizeOf returns the maximum number of items in a field's page or connection.
+// sizeOf returns the maximum number of items in a field's page or connection, or
+// of points in its series.
 func (p *pricer) sizeOf(f *ast.Field) int {
+	if f.Name == "series" {
+		return p.points(f)
+	}
 	for _, name := range []string{"limit", "first", "last"} {
 		if n, ok := p.intArgument(f, name, maxPageSize); ok {
 			return n

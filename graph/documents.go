@@ -53,7 +53,7 @@ func NewOperation(text string) (*Operation, error) {
 	if errs := validator.ValidateWithRules(Schema(), doc, allRules); len(errs) > 0 {
 		return nil, errs
 	}
-	_, found := price(doc.Operations[0], nil, 0)
+	_, found := price(doc.Operations[0], nil, catalogSize{})
 	return &Operation{text, *newDocument(doc, text), found.needsKey}, nil
 }
 

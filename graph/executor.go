@@ -194,7 +194,7 @@ func (e *Executor) prepare(ctx context.Context, req Request) (*preparedOperation
 			return nil, e.reject(ctx, errorList(problem.Of(err)))
 		}
 		var found *pricer
-		cost, found = price(op, withDefaults, e.config.Tools())
+		cost, found = price(op, withDefaults, catalogSize{e.config.Tools(), e.index.Load().readable()})
 		switch limit := e.config.Limits.Cost; {
 		case found.nullArgument != "":
 			p = problem.New(problem.BadInput, "%s must not be null.", found.nullArgument)

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"palmares/graph/model"
 	"palmares/internal/catalog/search"
+	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/store"
 	"palmares/internal/core/text"
@@ -19,10 +21,8 @@ func (r *reader) toolFilter(ctx context.Context, filter *model.ToolFilter) (matc
 	if filter == nil || reflect.ValueOf(*filter).IsZero() {
 		return nil, nil
 	}
-	for _, slug := range filter.Categories {
-		if err := checkText("filter.categories", slug, maxSlugText); err != nil {
-			return nil, err
-		}
+	if err := checkFilter(filter); err != nil {
+		return nil, err
 	}
 	var found map[int]int
 	if isSearch(filter) {
@@ -30,25 +30,82 @@ func (r *reader) toolFilter(ctx context.Context, filter *model.ToolFilter) (matc
 			return nil, err
 		}
 	}
-	icps := mapSlice(filter.Icps, func(i model.Icp) string { return strings.ReplaceAll(string(i), "_", "-") })
+	matchesTool := toolCondition(filter)
 	return func(i int) bool {
-		t := &r.index.tools[i]
 		if found != nil {
 			if _, ok := found[i]; !ok {
 				return false
 			}
 		}
-		return (filter.Categories == nil || slices.Contains(filter.Categories, t.category)) &&
+		return matchesTool(&r.index.tools[i])
+	}, nil
+}
+
+// checkFilter rejects values that no tool can have.
+func checkFilter(filter *model.ToolFilter) error {
+	if len(filter.Categories) > maxFilterCategories {
+		return problem.New(problem.BadInput, "filter.categories must have at most %d values.", maxFilterCategories)
+	}
+	for _, slug := range filter.Categories {
+		if err := checkText("filter.categories", slug, maxSlugText); err != nil {
+			return err
+		}
+	}
+	if filter.Slugs != nil && (len(filter.Slugs) == 0 || len(filter.Slugs) > maxFilterSlugs) {
+		return problem.New(problem.BadInput, "filter.slugs must have 1 to %d values (got %d).", maxFilterSlugs, len(filter.Slugs))
+	}
+	slugs := map[string]bool{}
+	for _, slug := range filter.Slugs {
+		if err := checkText("filter.slugs", slug, maxSlugText); err != nil {
+			return err
+		}
+		if slugs[slug] {
+			return problem.New(problem.BadInput, "filter.slugs must not have a value twice (got %q).", slug)
+		}
+		slugs[slug] = true
+	}
+	for _, tier := range filter.Tiers {
+		if err := params.CheckRange("filter.tiers", tier, 1, lowestTier); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	maxFilterCategories = 100
+	maxFilterSlugs      = 200
+	lowestTier          = 3
+)
+
+// toolCondition converts a filter without its search to a condition on tools of
+// any release.
+func toolCondition(filter *model.ToolFilter) func(*indexedTool) bool {
+	icps := mapSlice(filter.Icps, func(i model.Icp) string { return strings.ReplaceAll(string(i), "_", "-") })
+	tiers := mapSlice(filter.Tiers, strconv.Itoa)
+	slugs := map[string]bool{}
+	for _, slug := range filter.Slugs {
+		slugs[slug] = true
+	}
+	return func(t *indexedTool) bool {
+		return (filter.Slugs == nil || slugs[t.slug]) &&
+			(filter.Categories == nil || slices.Contains(filter.Categories, t.category)) &&
 			(filter.Pricings == nil || slices.Contains(filter.Pricings, t.pricing)) &&
 			(filter.Icps == nil || slices.Contains(icps, t.icp)) &&
 			(filter.ScoreMin == nil || t.score >= *filter.ScoreMin) &&
 			(filter.ScoreMax == nil || t.score <= *filter.ScoreMax) &&
 			(filter.VerifiabilityMin == nil || t.verifiability >= *filter.VerifiabilityMin) &&
 			(filter.VerifiabilityMax == nil || t.verifiability <= *filter.VerifiabilityMax) &&
+			(filter.ObsolescenceMin == nil || t.obsolescence >= *filter.ObsolescenceMin) &&
 			(filter.ObsolescenceMax == nil || t.obsolescence <= *filter.ObsolescenceMax) &&
 			(filter.PriceMax == nil || t.price <= *filter.PriceMax) &&
-			(filter.UpdatedSince == nil || t.updatedAt >= *filter.UpdatedSince)
-	}, nil
+			(filter.MonthlyPriceMin == nil || t.monthlyPrice >= *filter.MonthlyPriceMin) &&
+			(filter.MonthlyPriceMax == nil || t.monthlyPrice <= *filter.MonthlyPriceMax) &&
+			(filter.Tiers == nil || slices.Contains(tiers, t.tier)) &&
+			(filter.HasEmbeddings == nil || t.inEmbeddings == *filter.HasEmbeddings) &&
+			(filter.UpdatedSince == nil || t.updatedAt >= *filter.UpdatedSince) &&
+			(filter.UpdatedBefore == nil || t.updatedAt < *filter.UpdatedBefore)
+	}
 }
 
 var errTooManyWords = problem.New(problem.BadInput, "The search must have at most %d different words.", search.MaxWords)

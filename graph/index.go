@@ -23,6 +23,7 @@ import (
 	entrelease "palmares/ent/release"
 	"palmares/ent/tool"
 	"palmares/graph/model"
+	"palmares/internal/catalog/record"
 	"palmares/internal/core/store"
 )
 
@@ -46,6 +47,7 @@ type catalogIndex struct {
 	retired      func() []int                    // in retiredOrder
 	priceChanges atomic.Pointer[[]indexedPriceChange]
 	searching    atomic.Pointer[searchIndex]
+	versions     atomic.Pointer[timeline] // only of the newest release
 }
 
 // indexedTool is what the index always holds of a tool. Numbers that a tool
@@ -58,9 +60,10 @@ type indexedTool struct {
 	reason  model.RetirementReason
 	tier    string
 
-	score, verifiability, obsolescence, price float64
+	score, verifiability, obsolescence, price, monthlyPrice float64
 
-	version uint64 // of the entity
+	inEmbeddings bool
+	version      uint64 // of the entity
 }
 
 func (t *indexedTool) active() bool { return t.retiredAt == "" }
@@ -172,31 +175,60 @@ func readIndex(ctx context.Context, catalog Catalog, release *ent.Release, earli
 
 // readTools reads the columns that the index holds.
 func (x *catalogIndex) readTools(ctx context.Context, catalog Catalog) error {
-	rows, err := catalog.Select(ctx, `SELECT slug, name_key, category_slug, coalesce(updated_at, ''), coalesce(retired_at, ''),
-		coalesce(pricing, ''), coalesce(icp, ''), coalesce(retired_reason, ''), CAST(coalesce(tier, 0) AS text),
-		score, verifiability, obsolescence, price_amount, fingerprint, coalesce(sections_hash, ''), coalesce(history_hash, ''), in_embeddings
-		FROM tools ORDER BY slug`)
+	rows, err := catalog.Select(ctx, "SELECT "+indexedColumns+", fingerprint, coalesce(sections_hash, ''), coalesce(history_hash, '') FROM tools ORDER BY slug")
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	repeated := interner{}
+	scan := newToolScanner()
 	var fingerprint, sections, history string
 	for rows.Next() {
 		var t indexedTool
-		var inEmbeddings bool
-		if err := rows.Scan(&t.slug, &t.nameKey, repeated.scan(&t.category), repeated.scan(&t.updatedAt), repeated.scan(&t.retiredAt),
-			repeated.scan((*string)(&t.pricing)), repeated.scan(&t.icp), repeated.scan((*string)(&t.reason)), repeated.scan(&t.tier),
-			numberOrNaN{&t.score}, numberOrNaN{&t.verifiability}, numberOrNaN{&t.obsolescence}, numberOrNaN{&t.price},
-			&fingerprint, &sections, &history, &inEmbeddings); err != nil {
+		if err := scan.row(rows, &t, &fingerprint, &sections, &history); err != nil {
 			return err
 		}
-		t.version = versionOf(fingerprint, sections, history, inEmbeddings)
+		t.version = versionOf(fingerprint, sections, history, t.inEmbeddings)
 		x.bytes.Add(int64(unsafe.Sizeof(t)) + int64(len(t.slug)+len(t.nameKey)))
 		x.tools = append(x.tools, t)
 	}
 	x.entities = make([]atomic.Pointer[entity], len(x.tools))
 	return rows.Err()
+}
+
+// indexedColumns are the columns of an indexedTool.
+const indexedColumns = `slug, name_key, category_slug, coalesce(updated_at, ''), coalesce(retired_at, ''),
+	coalesce(pricing, ''), coalesce(icp, ''), coalesce(retired_reason, ''), CAST(coalesce(tier, 0) AS text),
+	score, verifiability, obsolescence, price_amount, coalesce(price_period, ''), in_embeddings`
+
+// toolScanner scans rows of indexedColumns.
+type toolScanner struct {
+	repeated interner
+	period   string
+	billing  map[string]string // by period
+}
+
+func newToolScanner() *toolScanner {
+	return &toolScanner{repeated: interner{}, billing: map[string]string{}}
+}
+
+// row scans a row that may have more columns.
+func (s *toolScanner) row(rows entsql.ColumnScanner, t *indexedTool, more ...any) error {
+	columns := []any{
+		&t.slug, &t.nameKey, s.repeated.scan(&t.category), s.repeated.scan(&t.updatedAt), s.repeated.scan(&t.retiredAt),
+		s.repeated.scan((*string)(&t.pricing)), s.repeated.scan(&t.icp), s.repeated.scan((*string)(&t.reason)), s.repeated.scan(&t.tier),
+		numberOrNaN{&t.score}, numberOrNaN{&t.verifiability}, numberOrNaN{&t.obsolescence}, numberOrNaN{&t.price},
+		s.repeated.scan(&s.period), &t.inEmbeddings,
+	}
+	if err := rows.Scan(append(columns, more...)...); err != nil {
+		return err
+	}
+	billing, known := s.billing[s.period]
+	if !known {
+		billing = record.BillingPeriod(s.period)
+		s.billing[s.period] = billing
+	}
+	t.monthlyPrice = record.MonthlyPrice(t.price, billing)
+	return nil
 }
 
 func (x *catalogIndex) readComparisons(ctx context.Context, catalog Catalog) error {
@@ -246,7 +278,7 @@ func (e *entity) size() int64 {
 	size := int(unsafe.Sizeof(*e)) + len(e.sectionsHash)
 	if t := e.tool; t != nil {
 		size += int(unsafe.Sizeof(*t)) + len(t.Slug) + len(t.Name) + len(t.Domain) + len(t.Price) + len(t.PricePeriod) +
-			len(t.Tagline) + len(t.CanonicalURL) + len(t.AlternativesURL) + 3*8
+			len(t.Tagline) + len(t.CanonicalURL) + len(t.AlternativesURL) + 4*8
 		if t.AvisURL != nil {
 			size += 16 + len(*t.AvisURL)
 		}
@@ -255,7 +287,7 @@ func (e *entity) size() int64 {
 		size += int(unsafe.Sizeof(*t)) + len(t.Slug) + len(t.Name) + len(t.Note)
 	}
 	for _, p := range e.prices {
-		size += int(unsafe.Sizeof(*p)) + len(p.Price) + len(p.PreviousPrice) + len(p.ChangedAt)
+		size += int(unsafe.Sizeof(*p)) + len(p.Price) + len(p.PreviousPrice) + len(p.ChangedAt) + 5*8
 	}
 	return int64(size)
 }
@@ -312,10 +344,7 @@ func readEntities(ctx context.Context, client *ent.Client, slugs []string, into 
 		Order(pricechange.ByChangedAt(entsql.OrderDesc()), pricechange.ByID(entsql.OrderDesc())).All(ctx)
 	for _, row := range prices {
 		if e := into[row.ToolSlug]; e != nil {
-			e.prices = append(e.prices, &model.PriceChange{
-				ChangedAt: row.ChangedAt, Pricing: model.Pricing(row.Pricing), Price: row.Price,
-				PreviousPricing: model.Pricing(row.PreviousPricing), PreviousPrice: row.PreviousPrice,
-			})
+			e.prices = append(e.prices, priceChange(row))
 		}
 	}
 	return err
@@ -353,7 +382,8 @@ func (e *Executor) Preload(ctx context.Context) error {
 		}
 		_, err = x.searchIndex(ctx, e.config.Catalog)
 		_, err2 := x.allPriceChanges(ctx, e.config.Catalog)
-		return cmp.Or(err, err2)
+		_, err3 := x.readTimeline(ctx, e.config.Catalog, release.HistoryFrom)
+		return cmp.Or(err, err2, err3)
 	})
 	if err != nil {
 		return err

@@ -69,9 +69,22 @@ var orderColumns = map[string]orderColumn{
 	tool.FieldRetiredAt:   textColumn(func(t *indexedTool) *string { return &t.retiredAt }),
 	tool.FieldScore:       numberColumn(func(t *indexedTool) *float64 { return &t.score }),
 	tool.FieldPriceAmount: numberColumn(func(t *indexedTool) *float64 { return &t.price }),
-	tool.FieldUntested: {
+	tool.FieldUntested:    missingColumn(func(t *indexedTool) float64 { return t.score }),
+	monthlyPrice:          numberColumn(func(t *indexedTool) *float64 { return &t.monthlyPrice }),
+	noMonthlyPrice:        missingColumn(func(t *indexedTool) float64 { return t.monthlyPrice }),
+}
+
+// Columns that no table has.
+const (
+	monthlyPrice   = "monthly_price"
+	noMonthlyPrice = "no_monthly_price"
+)
+
+// missingColumn orders tools with a number before those without one.
+func missingColumn(number func(*indexedTool) float64) orderColumn {
+	return orderColumn{
 		compare: func(a, b *indexedTool) int {
-			switch ofA, ofB := math.IsNaN(a.score), math.IsNaN(b.score); {
+			switch ofA, ofB := math.IsNaN(number(a)), math.IsNaN(number(b)); {
 			case ofA == ofB:
 				return 0
 			case ofB:
@@ -79,9 +92,9 @@ var orderColumns = map[string]orderColumn{
 			}
 			return 1
 		},
-		value: func(t *indexedTool) any { return math.IsNaN(t.score) },
-		set:   func(_ *indexedTool, value any) bool { _, ok := value.(bool); return ok }, // the score says the same
-	},
+		value: func(t *indexedTool) any { return math.IsNaN(number(t)) },
+		set:   func(_ *indexedTool, value any) bool { _, ok := value.(bool); return ok }, // the number says the same
+	}
 }
 
 // compare returns which of two tools comes first.

@@ -179,9 +179,9 @@ func statistics(release *ent.Release) *model.Statistics {
 	}
 }
 
-func orZero(value *float64) float64 {
+func orZero[T any](value *T) (zero T) {
 	if value == nil {
-		return 0
+		return zero
 	}
 	return *value
 }

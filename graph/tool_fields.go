@@ -10,12 +10,14 @@ import (
 
 	"palmares/ent"
 	"palmares/graph/model"
+	"palmares/internal/catalog/record"
 )
 
 // toolFields declares how each field of Tool gets its value from the stored row.
 // Fields with subfields are read separately. NewExecutor checks that no field of
 // the schema is missing.
 var toolFields = fieldTable[model.Tool]{"Tool", []toolField[model.Tool]{
+	{"id", func(t *model.Tool, row *ent.Tool) { t.ID = "tool/" + row.ID }},
 	{"slug", func(t *model.Tool, row *ent.Tool) { t.Slug = row.ID }},
 	{"name", func(t *model.Tool, row *ent.Tool) { t.Name = row.Name }},
 	{"domain", func(t *model.Tool, row *ent.Tool) { t.Domain = row.Domain }},
@@ -26,6 +28,12 @@ var toolFields = fieldTable[model.Tool]{"Tool", []toolField[model.Tool]{
 	{"price", func(t *model.Tool, row *ent.Tool) { t.Price = row.Price }},
 	{"priceAmount", func(t *model.Tool, row *ent.Tool) { t.PriceAmount = row.PriceAmount }},
 	{"pricePeriod", func(t *model.Tool, row *ent.Tool) { t.PricePeriod = row.PricePeriod }},
+	{"billingPeriod", func(t *model.Tool, row *ent.Tool) {
+		t.BillingPeriod = model.BillingPeriod(record.BillingPeriod(row.PricePeriod))
+	}},
+	{"monthlyPrice", func(t *model.Tool, row *ent.Tool) {
+		t.MonthlyPrice = orNull(record.MonthlyPrice(row.PriceAmount, record.BillingPeriod(row.PricePeriod)))
+	}},
 	{"score", func(t *model.Tool, row *ent.Tool) { t.Score = row.Score }},
 	{"verifiability", func(t *model.Tool, row *ent.Tool) { t.Verifiability = row.Verifiability }},
 	{"obsolescence", func(t *model.Tool, row *ent.Tool) { t.Obsolescence = row.Obsolescence }},
@@ -40,6 +48,7 @@ var toolFields = fieldTable[model.Tool]{"Tool", []toolField[model.Tool]{
 
 // retiredFields declares the fields of RetiredTool.
 var retiredFields = fieldTable[model.RetiredTool]{"RetiredTool", []toolField[model.RetiredTool]{
+	{"id", func(t *model.RetiredTool, row *ent.Tool) { t.ID = "tool/" + row.ID }},
 	{"slug", func(t *model.RetiredTool, row *ent.Tool) { t.Slug = row.ID }},
 	{"name", func(t *model.RetiredTool, row *ent.Tool) { t.Name = row.Name }},
 	{"score", func(t *model.RetiredTool, row *ent.Tool) { t.Score = row.Score }},

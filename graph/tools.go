@@ -23,6 +23,9 @@ var toolOrders = map[model.ToolSort]order{
 	model.ToolSortUpdatedAsc:  {{tool.FieldUpdatedAt, false}, {tool.FieldID, false}},
 	model.ToolSortPriceAsc:    {{tool.FieldPriceAmount, false}, {tool.FieldID, false}},
 	model.ToolSortPriceDesc:   {{tool.FieldPriceAmount, true}, {tool.FieldID, false}},
+
+	model.ToolSortMonthlyPriceAsc:  {{noMonthlyPrice, false}, {monthlyPrice, false}, {tool.FieldID, false}},
+	model.ToolSortMonthlyPriceDesc: {{noMonthlyPrice, false}, {monthlyPrice, true}, {tool.FieldID, false}},
 }
 
 var retiredOrder = order{{tool.FieldRetiredAt, true}, {tool.FieldID, false}}

@@ -61,12 +61,15 @@ func isASCII(s string) bool {
 // below a hundredth, so that x.xx5 rounds up whatever the order of summation.
 const rounding = 1e-7
 
+// Round rounds to two decimals.
+func Round(number float64) float64 { return math.Round(number*100+rounding) / 100 }
+
 // Mean returns sum/n rounded to two decimals, or nil without values.
 func Mean(sum float64, n int) *float64 {
 	if n == 0 {
 		return nil
 	}
-	mean := math.Round(sum/float64(n)*100+rounding) / 100
+	mean := Round(sum / float64(n))
 	return &mean
 }
 

@@ -1,0 +1,48 @@
+package graph
+
+import (
+	"fmt"
+	"time"
+
+	"palmares/graph/model"
+)
+
+// period is a week, month or quarter. Its days are dates as text.
+type period struct {
+	name       string
+	start, end string // the first and the last day
+}
+
+// periodOf returns the period of a day.
+func periodOf(day string, every model.Period) period {
+	date, err := time.Parse(time.DateOnly, day)
+	if err != nil {
+		return period{name: day, start: day, end: day} // imports and arguments are checked
+	}
+	year, month := date.Year(), date.Month()
+	var name string
+	var start, next time.Time
+	switch every {
+	case model.PeriodWeek:
+		start = date.AddDate(0, 0, -(int(date.Weekday())+6)%7)
+		next = start.AddDate(0, 0, 7)
+		year, week := date.ISOWeek()
+		name = fmt.Sprintf("%04d-W%02d", year, week)
+	case model.PeriodMonth:
+		start = time.Date(year, month, 1, 0, 0, 0, 0, time.UTC)
+		next = start.AddDate(0, 1, 0)
+		name = fmt.Sprintf("%04d-%02d", year, month)
+	case model.PeriodQuarter:
+		quarter := (month - 1) / 3
+		start = time.Date(year, quarter*3+1, 1, 0, 0, 0, 0, time.UTC)
+		next = start.AddDate(0, 3, 0)
+		name = fmt.Sprintf("%04d-Q%d", year, quarter+1)
+	}
+	return period{name, start.Format(time.DateOnly), next.AddDate(0, 0, -1).Format(time.DateOnly)}
+}
+
+// next returns the period that follows.
+func (p period) next(every model.Period) period {
+	end, _ := time.Parse(time.DateOnly, p.end)
+	return periodOf(end.AddDate(0, 0, 1).Format(time.DateOnly), every)
+}

@@ -1,0 +1,78 @@
+package graph
+
+import (
+	"math"
+
+	"palmares/ent"
+	"palmares/graph/model"
+	"palmares/internal/catalog/record"
+	"palmares/internal/core/text"
+)
+
+// priceChange converts a price change, with its prices as numbers.
+func priceChange(row *ent.PriceChange) *model.PriceChange {
+	after, before := readPrice(row.Price), readPrice(row.PreviousPrice)
+	change := &model.PriceChange{
+		ChangedAt: row.ChangedAt,
+		Pricing:   model.Pricing(row.Pricing), Price: row.Price, Amount: after.amount,
+		PreviousPricing: model.Pricing(row.PreviousPricing), PreviousPrice: row.PreviousPrice, PreviousAmount: before.amount,
+		BillingPeriod: after.period, PreviousBillingPeriod: before.period,
+		MonthlyPrice: orNull(after.monthly), PreviousMonthlyPrice: orNull(before.monthly),
+	}
+	if from, to, ok := before.comparable(after); ok {
+		direction := directionOf(from, to)
+		change.Direction, change.Percent = &direction, percent(from, to)
+	}
+	return change
+}
+
+// parsedPrice is a price as numbers. monthly is NaN if there is none.
+type parsedPrice struct {
+	amount, monthly float64
+	unit            string // as the price spells its period
+	period          model.BillingPeriod
+}
+
+func readPrice(price string) parsedPrice {
+	amount, unit, _ := record.ParsePrice(price) // it was checked when it was imported
+	billing := record.BillingPeriod(unit)
+	return parsedPrice{amount, record.MonthlyPrice(amount, billing), unit, model.BillingPeriod(billing)}
+}
+
+// comparable returns two prices for the same period, if there is one.
+func (p parsedPrice) comparable(other parsedPrice) (from, to float64, ok bool) {
+	switch {
+	case !math.IsNaN(p.monthly) && !math.IsNaN(other.monthly):
+		return p.monthly, other.monthly, true
+	case p.unit == other.unit, p.period == other.period && p.period != model.BillingPeriodOther && p.period != model.BillingPeriodUse:
+		return p.amount, other.amount, true
+	}
+	return 0, 0, false
+}
+
+func directionOf(from, to float64) model.PriceDirection {
+	switch {
+	case to > from:
+		return model.PriceDirectionUp
+	case to < from:
+		return model.PriceDirectionDown
+	}
+	return model.PriceDirectionSame
+}
+
+// percent returns a difference in percent of the first value, or nil if that
+// is 0.
+func percent(from, to float64) *float64 {
+	if from == 0 {
+		return nil
+	}
+	return orNull(text.Round((to - from) / from * 100))
+}
+
+// orNull returns nil for NaN.
+func orNull(number float64) *float64 {
+	if math.IsNaN(number) || math.IsInf(number, 0) {
+		return nil
+	}
+	return &number
+}
