@@ -40,6 +40,9 @@ func (rt *route) parse(r *http.Request) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
+	if sort, _ := variables["sort"].(string); formerSorts[sort] != "" {
+		variables["sort"] = formerSorts[sort]
+	}
 	if variables["sort"] == defaultSort(variables) || variables["sort"] == relevance { // which only a search has
 		delete(variables, "sort")
 	}
@@ -74,6 +77,9 @@ func (rt *route) parse(r *http.Request) (*request, error) {
 }
 
 const relevance = "relevance"
+
+// formerSorts are orders that links may still have, and what replaced them.
+var formerSorts = map[string]string{"price_asc": "monthly_price_asc", "price_desc": "monthly_price_desc"}
 
 // defaultSort returns the order of a list of tools without sort.
 func defaultSort(variables map[string]any) string {

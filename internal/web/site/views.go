@@ -212,7 +212,7 @@ var labels = map[string]string{
 	"vibe_coder": "vibe coders", "agentic_engineer": "agentic engineers", "mixte": "vibe coders and agentic engineers",
 	"mort": "shut down", "acquis": "acquired", "deprecie": "discontinued", "pivot": "pivoted", "absorbe": "merged into another product",
 	"score_desc": "Highest score first", "score_asc": "Lowest score first", "name_asc": "Name, A to Z", "name_desc": "Name, Z to A",
-	"relevance": "Best match first", "updated_desc": "Recently updated first", "updated_asc": "Least recently updated first", "price_asc": "Lowest price first", "price_desc": "Highest price first",
+	"relevance": "Best match first", "updated_desc": "Recently updated first", "updated_asc": "Least recently updated first", "monthly_price_asc": "Lowest price first", "monthly_price_desc": "Highest price first",
 }
 
 // label returns the English name of one of the catalog's codes.
