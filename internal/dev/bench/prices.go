@@ -15,10 +15,12 @@ import (
 
 	"palmares/auth"
 	"palmares/graph"
+	"palmares/internal/catalog/feed/synth"
 	"palmares/internal/core/cache"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/blackbox"
 	"palmares/internal/dev/testkit/wait"
 )
 
@@ -33,6 +35,9 @@ const (
 	// Below this, the CPU time per unit of cost is meaningless: every query
 	// takes a fraction of a millisecond.
 	noticeable = 10 * time.Millisecond
+	// priceReleases is the number of releases of the catalog, each of which
+	// changes one tool in twenty.
+	priceReleases = 6
 )
 
 // measuredQuery is a query with its cost and CPU time.
@@ -61,7 +66,11 @@ func prices(t testing.TB) {
 		for _, kind := range kinds {
 			if only == 0 || only == tools {
 				progress("%s, prices in a catalog of %d tools", kind, tools)
-				queries, rejected := measurePrices(t, newCatalog(t, kind, tools), tools, count, uint64(seed))
+				cfg := newCatalog(t, kind, tools)
+				for revision := 1; revision < priceReleases; revision++ {
+					importFeed(t, cfg, blackbox.SynthFile(t, synth.Options{Tools: tools, Seed: 1, Revision: revision}))
+				}
+				queries, rejected := measurePrices(t, cfg, tools, count, uint64(seed))
 				printPrices(kind, tools, queries, rejected)
 			}
 		}

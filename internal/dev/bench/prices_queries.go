@@ -4,7 +4,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -169,6 +171,35 @@ func (g *queryGenerator) argument(f *ast.FieldDefinition, argument *ast.Argument
 		return fmt.Sprint(oneOf(g, 1, 2, 10, 100, 500, 1_000, 2_000, 25_000, 50_000, 1_000_000))
 	case "slug":
 		return fmt.Sprintf("%q", g.slugFor(f.Name))
+	case "tool", "winner":
+		return fmt.Sprintf("%q", g.slugFor("tool"))
+	case "id":
+		return g.id()
+	case "ids":
+		var ids []string
+		for range oneOf(g, 1, 5, 20, 100) {
+			ids = append(ids, g.id())
+		}
+		return "[" + strings.Join(ids, " ") + "]"
+	case "search":
+		return fmt.Sprintf("%q", oneOf(g, "a", "fermé par", "zzz"))
+	case "release":
+		return fmt.Sprint(1 + g.random.IntN(priceReleases))
+	case "fields":
+		return oneOf(g, `["score"]`, `["price", "pricing"]`, `["name"]`)
+	case "from":
+		return fmt.Sprintf("%q", oneOf(g, "2000-01-01", "2025-06-01", "2026-06-01"))
+	case "to", "until", "updatedBefore", "retiredBefore":
+		return fmt.Sprintf("%q", oneOf(g, "2026-07-01", "2026-12-31"))
+	case "updatedSince", "retiredSince":
+		return fmt.Sprintf("%q", oneOf(g, "2000-01-01", "2025-06-01", "2030-01-01"))
+	case "metrics":
+		metrics := g.schema.Types["SeriesMetric"].EnumValues
+		var names []string
+		for _, i := range g.random.Perm(len(metrics))[:1+g.random.IntN(len(metrics))] {
+			names = append(names, metrics[i].Name)
+		}
+		return "[" + strings.Join(names, " ") + "]"
 	case "category":
 		return fmt.Sprintf("%q", oneOf(g, g.categories...))
 	case "filter":
@@ -179,6 +210,12 @@ func (g *queryGenerator) argument(f *ast.FieldDefinition, argument *ast.Argument
 		return g.cursor(f.Name)
 	}
 	return g.value(argument.Type)
+}
+
+// id returns the global identifier of some object.
+func (g *queryGenerator) id() string {
+	return fmt.Sprintf("%q", oneOf(g,
+		"tool/"+g.slugFor("tool"), "tool/"+g.slugFor("retiredTool"), "category/"+g.slugFor("category"), "comparison/"+g.slugFor("comparison"), "release/2"))
 }
 
 func (g *queryGenerator) slugFor(field string) string {
@@ -234,9 +271,19 @@ func (g *queryGenerator) filter() string {
 			value = "[" + strings.Join(slugs, ", ") + "]"
 		case "search":
 			value = fmt.Sprintf("%q", oneOf(g, "e", "agent", "plume nova", "zzz", "modèle", fmt.Sprint(g.random.IntN(1000))))
-		case "updatedSince":
+		case "slugs":
+			slugs := map[string]bool{}
+			for range oneOf(g, 1, 10, 150) {
+				slugs[fmt.Sprintf("%q", g.slugFor("tool"))] = true
+			}
+			value = "[" + strings.Join(slices.Sorted(maps.Keys(slugs)), " ") + "]"
+		case "tiers":
+			value = oneOf(g, "[1]", "[2 3]")
+		case "hasEmbeddings":
+			value = oneOf(g, "true", "false")
+		case "updatedSince", "updatedBefore":
 			value = fmt.Sprintf("%q", oneOf(g, "2000-01-01", "2025-06-01", "2025-12-25", "2030-01-01"))
-		case "priceMax":
+		case "priceMax", "monthlyPriceMin", "monthlyPriceMax":
 			value = fmt.Sprint(oneOf(g, 0, 1, 50, 100_000))
 		default:
 			value = g.value(f.Type)
