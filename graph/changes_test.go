@@ -171,7 +171,7 @@ func TestInvalidChangesArguments(t *testing.T) {
 			`after: "evt_99999999999999999999"`: notACursor,
 			`after: "` + cursorOf(`{"l":"comparisons","p":["2026-01-01","a"]}`) + `"`: notACursor,
 			`category: "a\u0000"`: "category must not contain NUL characters.",
-			`types: [` + strings.Repeat("tool_created ", 101) + `]`: "The document has a list of more than 100 values.",
+			`types: [` + strings.Repeat("tool_created ", 201) + `]`: "The document has a list of more than 200 values.",
 		} {
 			wantRejected(t, execute(t, e, auth.Developer, `{changes(`+arguments+`) {nodes {id}}}`), "BAD_USER_INPUT", message)
 		}

@@ -165,8 +165,11 @@ func (p *pricer) work(f *ast.Field) int {
 		return 0
 	}
 	work := statementWork + p.scaled(p.scanWork(f))
-	if f.Name == "changes" && isRoot(f) {
+	switch {
+	case f.Name == "changes" && isRoot(f):
 		work += p.journalWork(f)
+	case f.Name == "toolVersions" || f.Name == "versions": // found with a window, then read with their releases
+		work += 2 * statementWork
 	}
 	return work
 }
