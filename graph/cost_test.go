@@ -37,6 +37,24 @@ func TestCosts(t *testing.T) {
 		`{changes(first: 1, category: "code") {nodes {id}}}`:                                   1 + 1 + 1 + 5 + 1500,
 		`{changes(first: 1, types: [tool_created, price_changed, tool_created]) {nodes {id}}}`: 1 + 1 + 1 + 5 + 2000,
 		`{retiredTools(limit: 1, category: "code") {items {slug}}}`:                            1 + 1 + 1 + 5 + 100,
+		`{changes(first: 1, fields: ["price"]) {nodes {id}}}`:                                  1 + 1 + 1 + 5 + 5000,
+		`{changes(first: 1, release: 1, since: "2026-01-01") {nodes {id}}}`:                    1 + 1 + 1 + 5,
+		`{changes(first: 1, slug: "a", fields: ["price"]) {nodes {id}}}`:                       1 + 1 + 1 + 5,
+		`{changes(first: 1, slug: "a", types: [tool_created, price_changed]) {nodes {id}}}`:    1 + 1 + 1 + 5 + 2*5,
+		`{changes(first: 1, slug: null, types: [tool_created]) {nodes {id}}}`:                  1 + 1 + 1 + 5 + 1000,
+		`{node(id: "tool/a") {id ... on Tool {name category {slug}}}}`:                         1 + 2 + 2 + 5 + 5,
+		`{nodes(ids: ["tool/a", "tool/b", "tool/a"]) {id ... on Tool {name category {slug}}}}`: 1 + 3*(2+2) + 5 + 5,
+		`{nodes(ids: []) {id}}`:                                                                1 + 5,
+		`{nodes(ids: "tool/a") {id}}`:                                                          1 + 1 + 5,
+		// Nested connections are multiplied by their parents, and so is the work of
+		// finding the changes of each tool.
+		"{tools(limit: 10) {items {comparisonConnection(first: 3) {totalCount nodes {slug}}}}}":               1 + 1 + 10*(1+1+1+3) + 5 + 5,
+		"{tools(limit: 10) {items {comparisonConnection {edges {node {slug}}}}}}":                             1 + 1 + 10*(1+1+50*2) + 5 + 5,
+		"{tools(limit: 10) {items {changes(last: 3, types: [tool_created, tool_updated]) {nodes {id}}}}}":     1 + 1 + 10*(1+20+1+3) + 5 + 5,
+		`{comparisons(limit: 2) {items {toolA {changes(first: 1) {nodes {id}}}}}}`:                            1 + 1 + 2*(1+1+20+1+1) + 5 + 5 + 5,
+		"{categories {toolConnection(first: 2) {nodes {slug}}}}":                                              1 + 20*(1+1+2) + 5 + 5 + 100,
+		`{category(slug: "a") {toolConnection(first: 2) {nodes {changes(first: 2) {nodes {tool {slug}}}}}}}`:  1 + 1 + 1 + 2*(1+20+1+2*2) + 5 + 5 + 100 + 5 + 5,
+		"{tools(limit: 200) {items {changes(first: 200) {nodes {tool {changes(first: 200) {nodes {id}}}}}}}}": 1_000_000,
 	} {
 		if got := execute(t, e, "", query).Cost; got != want {
 			t.Errorf("%s: got %d, want %d", query, got, want)

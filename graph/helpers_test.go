@@ -20,8 +20,10 @@ import (
 
 const credit = "Source : palmares (https://palmares.example)"
 
-func newExecutor(c graph.Catalog) *graph.Executor {
-	return graph.NewExecutor(graph.Config{Catalog: c, Credit: credit, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler)})
+func newExecutor(c graph.Catalog) *graph.Executor { return newExecutorWith(c, graph.DefaultLimits) }
+
+func newExecutorWith(c graph.Catalog, limits graph.Limits) *graph.Executor {
+	return graph.NewExecutor(graph.Config{Catalog: c, Credit: credit, Limits: limits, Log: slog.New(slog.DiscardHandler)})
 }
 
 func newHandler(e *graph.Executor) *graph.Handler {

@@ -35,19 +35,28 @@ func TestTheJournalIsReadFromIndexes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		const published = "SELECT id FROM journal_entries AS published WHERE event = 'catalog.published' AND release_number "
+		const release = "AND release_number >= 2 AND id > coalesce((" + published + "< 2 ORDER BY id DESC LIMIT 1), 0) AND id < coalesce((" + published + "> 2 ORDER BY id LIMIT 1), 9223372036854775807) "
 		const events = "SELECT * FROM journal_entries WHERE event IS NOT NULL AND release_number <= 3 "
 		for statement, index := range map[string]string{
-			fmt.Sprintf(events+"AND id > %d ORDER BY id LIMIT 51", newest-700):                                byNumber,
-			fmt.Sprintf(events+"AND id < %d ORDER BY id DESC LIMIT 51", newest-700):                           byNumber,
-			events + "AND event = 'catalog.published' ORDER BY id DESC LIMIT 1":                               "journal_by_event",
-			"SELECT * FROM journal_entries WHERE slug IN ('a', 'b') AND kind IN ('tool.created') ORDER BY id": "journal_by_slug",
+			fmt.Sprintf(events+"AND id > %d ORDER BY id LIMIT 51", newest-700):                        byNumber,
+			fmt.Sprintf(events+"AND id < %d ORDER BY id DESC LIMIT 51", newest-700):                   byNumber,
+			events + "AND event = 'catalog.published' ORDER BY id DESC LIMIT 1":                       "journal_by_event",
+			events + release + "ORDER BY id LIMIT 51":                                                 byNumber,
+			events + release + "ORDER BY id DESC LIMIT 51":                                            byNumber,
+			events + release + "AND event = 'tool.updated' ORDER BY id DESC LIMIT 51":                 "journal_by_event",
+			events + "AND slug = 'a' AND id > 0 ORDER BY id LIMIT 51":                                 "journal_by_slug",
+			events + "AND slug = 'a' AND event = 'tool.updated' AND id > 0 ORDER BY id DESC LIMIT 51": "journal_by_slug",
+			"SELECT id, place FROM (SELECT id, row_number() OVER (PARTITION BY slug ORDER BY id DESC) AS place FROM journal_entries WHERE slug IN ('a', 'b') AND event IN ('tool.created', 'tool.updated') AND release_number <= 3) AS e WHERE place <= 3": "journal_by_slug",
+			"SELECT * FROM journal_entries WHERE slug IN ('a', 'b') AND kind IN ('tool.created') ORDER BY id":                                                                                                                                              "journal_by_slug",
 		} {
 			rows, err := s.Read.QueryContext(t.Context(), explain+statement)
 			if err != nil {
 				t.Fatal(err)
 			}
 			plan := planOf(t, rows)
-			sorted := strings.Contains(plan, "Sort") || strings.Contains(plan, "TEMP B-TREE")
+			// PostgreSQL may sort the ends of a few releases.
+			sorted := strings.Count(plan, "Sort Key: ") > strings.Count(plan, "Sort Key: published") || strings.Contains(plan, "TEMP B-TREE")
 			if !strings.Contains(plan, index) || sorted && index != "journal_by_slug" {
 				t.Errorf("%s: got plan\n%s\nwant index %s", statement, plan, index)
 			}
