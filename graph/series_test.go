@@ -7,6 +7,7 @@ import (
 
 	"palmares/graph"
 	"palmares/internal/catalog/feed"
+	"palmares/internal/catalog/feed/demo"
 	"palmares/internal/catalog/feed/feedtest"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/testkit"
@@ -182,4 +183,38 @@ func checkSlugsOf(t *testing.T, e *graph.Executor, field, want string) {
 	if got, want := mustExecute(t, e, "{page: "+field+" {items {slug} meta {total}}}"), fmt.Sprintf(`{"page":{"items":[%s],"meta":{"total":%d}}}`, strings.Join(items, ","), len(items)); got != want {
 		t.Errorf("%s: got %s, want %s", field, got, want)
 	}
+}
+
+// Figures of all releases come from memory: after the first use, no field needs a
+// statement.
+func TestDashboardsNeedNoStatements(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		editions, err := demo.Editions()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, edition := range editions {
+			publish(t, s, edition.Feed)
+		}
+		catalog, statements := countStatements(s)
+		e := newExecutor(catalog)
+		if err := e.Preload(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		statements.Store(0)
+		for _, query := range []string{
+			"{series(metrics: [count, mean_score, median_monthly_price, additions, retirements], by: category, every: release) {points {value}}}",
+			`{movers(metric: price, from: "2026-03-01", first: 200) {tool {name category {label} comparisons {title}}}}`,
+			"{toolGroups(by: category, thenBy: pricing) {medianMonthlyPrice}}",
+			"{comparisonGroups(by: tool, limit: 200) {winRate}}",
+			"{retirementGroups(every: quarter) {count}}",
+			`{retiredTools(search: "a") {items {name}}}`,
+			"{priceChangeCounts(direction: up) {count}}",
+		} {
+			mustExecute(t, e, query)
+			if got := statements.Swap(0); got > 1 { // to check the release
+				t.Errorf("%s: got %d statements, want none", query, got)
+			}
+		}
+	})
 }
