@@ -39,6 +39,7 @@ type Operation struct {
 	Text     string
 	document document
 	needsKey bool
+	lookup   *lookup // nil if it is not one
 }
 
 // NewOperation validates a document with one operation.
@@ -54,7 +55,8 @@ func NewOperation(text string) (*Operation, error) {
 		return nil, errs
 	}
 	_, found := price(doc.Operations[0], nil, catalogSize{})
-	return &Operation{text, *newDocument(doc, text), found.needsKey}, nil
+	valid := newDocument(doc, text)
+	return &Operation{text, *valid, found.needsKey, newLookup(valid)}, nil
 }
 
 // Definition returns the parsed operation.

@@ -32,6 +32,8 @@ type Catalog interface {
 	WithRelease(ctx context.Context, read func(context.Context, *ent.Release) error) error
 	// WithEarlierRelease does the same for a release that is not the newest.
 	WithEarlierRelease(ctx context.Context, earlier *ent.Release, read func(context.Context) error) error
+	// Newest returns the newest release, or nil if only the database knows it.
+	Newest() *ent.Release
 	Client() *ent.Client
 	Dialect() string
 	Select(ctx context.Context, statement string, args ...any) (entsql.ColumnScanner, error)
@@ -94,6 +96,10 @@ type Result struct {
 	// Cause is the internal reason of a server error. It is already logged and
 	// never shown to callers.
 	Cause error
+}
+
+func (a *Result) setRelease(release *ent.Release) {
+	a.Release, a.UpdatedAt, a.PublishedAt = release.ID, release.FeedDate, release.ImportedAt
 }
 
 // Rejected reports whether nothing was executed.
@@ -249,8 +255,8 @@ func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bo
 		result.Data, result.Errors = e.schema.Exec(ctx)(ctx).Data, graphql.GetErrors(ctx)
 	}
 	read := func(ctx context.Context, index *catalogIndex) error {
-		if release := index.release; release != nil {
-			result.Release, result.UpdatedAt, result.PublishedAt = release.ID, release.FeedDate, release.ImportedAt
+		if index.release != nil {
+			result.setRelease(index.release)
 		}
 		reader := newReader(e, index, op.asOf)
 		dispatch(context.WithValue(ctx, readerKey{}, reader))

@@ -111,7 +111,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	if req.asOf.Release > 0 && auth.CallerFrom(r.Context()).Key != "" {
 		req = req.private
 	}
-	response, err := h.cache.Get(r.Context(), req.cacheKey, req.respond)
+	response, err := h.cache.GetImmediate(r.Context(), req.cacheKey, req.lookUp, req.respond)
 	if err != nil {
 		return err
 	}
@@ -129,6 +129,7 @@ type request struct {
 	asOf      graph.AsOf
 	keyed     bool // the caller has a key
 	cacheKey  cache.Key
+	lookUp    cache.Immediate
 	respond   cache.Execute
 	private   *request // the same for callers with a key, where the responses differ
 	err       error    // in the parameters
@@ -162,6 +163,7 @@ func (h *Handler) parse(u *url.URL) (*request, error) {
 		endpoint: e, variables: variables, asOf: asOf,
 		cacheKey: cache.Key{Operation: e.query, Variables: slug + "?" + canonicalQuery(e.parameters, variables), Keyed: e.requiresKey},
 	}
+	req.lookUp = func(ctx context.Context) (*cache.Entry, int) { return h.lookUp(ctx, req) }
 	req.respond = func(ctx context.Context) (*cache.Entry, int, error) { return h.respond(ctx, req) }
 	if asOf.Release > 0 {
 		private := *req
@@ -179,7 +181,7 @@ func (h *Handler) respond(ctx context.Context, req *request) (*cache.Entry, int,
 	if slug, ok := req.variables["slug"].(string); ok && len(slug) > maxSlugLength {
 		return nil, 0, problem.New(problem.NotFound, "%s", req.notFound(params.Truncate(slug), slugStatus{}))
 	}
-	result := h.executor.Execute(ctx, graph.Request{Operation: req.operation, Variables: req.variables, AsOf: req.asOf})
+	result := h.executor.Execute(ctx, req.execution())
 	if p := result.Problem(); p != nil {
 		return nil, 0, p
 	}
@@ -187,6 +189,25 @@ func (h *Handler) respond(ctx context.Context, req *request) (*cache.Entry, int,
 	if req.notFound != nil && string(body) == "null" {
 		return h.respondNotFound(ctx, req, result.Release)
 	}
+	return h.newEntry(req, result, body), result.Newest, nil
+}
+
+// lookUp is respond for operations that can be executed from memory. It returns
+// nil for others.
+func (h *Handler) lookUp(ctx context.Context, req *request) (*cache.Entry, int) {
+	result := h.executor.FromMemory(ctx, req.execution())
+	if result == nil {
+		return nil, 0
+	}
+	return h.newEntry(req, result, bodyOf(result.Data)), result.Newest
+}
+
+func (r *request) execution() graph.Request {
+	return graph.Request{Operation: r.operation, Variables: r.variables, AsOf: r.asOf}
+}
+
+// newEntry returns a successful response.
+func (h *Handler) newEntry(req *request, result *graph.Result, body []byte) *cache.Entry {
 	header := responseHeader(result)
 	if req.paginated {
 		total := totalOf(result.Data)
@@ -194,7 +215,7 @@ func (h *Handler) respond(ctx context.Context, req *request) (*cache.Entry, int,
 		header["Link"] = []string{req.links(h.cfg.PublicURL, req.variables, total)}
 	}
 	h.addAsOf(header, req, result)
-	return cache.NewEntry(body, header), result.Newest, nil
+	return cache.NewEntry(body, header)
 }
 
 // addAsOf adds the headers of a response from an earlier release. One with a

@@ -144,6 +144,7 @@ func (p *program) open(ctx context.Context, fillDemo bool) (err error) {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
 		ConnState:         p.countConnection,
+		ConnContext:       middleware.ConnContext,
 		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
 	}
 	return nil
@@ -249,7 +250,7 @@ func (p *program) serve(ctx context.Context) error {
 	}()
 
 	failed := make(chan error, 1)
-	go func() { failed <- p.server.Serve(p.listener) }()
+	go func() { failed <- p.server.Serve(middleware.Listener{Listener: p.listener}) }()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serving failed: %w", err)

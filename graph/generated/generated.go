@@ -13010,6 +13010,12 @@ func (ec *executionContext) marshalO__Type2ᚕgithubᚗcomᚋ99designsᚋgqlgen�
 	return list
 }
 
+// AppendTool appends a tool with fields that have no subfields.
+func AppendTool(b []byte, collected []graphql.CollectedField, tool *model.Tool) []byte {
+	b, _ = (&executionContext{}).appendTool(context.Background(), b, collected, tool)
+	return b
+}
+
 // encoded is JSON.
 type encoded struct{ b []byte }
 

@@ -109,6 +109,16 @@ type Response struct {
 // Get returns the response to a query: a cached one, or one that is executed,
 // once for all concurrent requests. Errors are not cached.
 func (c *Cache) Get(ctx context.Context, q Key, work Execute) (Response, error) {
+	return c.GetImmediate(ctx, q, nil, work)
+}
+
+// Immediate executes a query without waiting for anything. It returns nil if it
+// would have to wait, and is nil for queries that always do.
+type Immediate func(ctx context.Context) (entry *Entry, release int)
+
+// GetImmediate is Get for a query that can often be executed immediately. That is
+// done in the goroutine of the request, which is faster.
+func (c *Cache) GetImmediate(ctx context.Context, q Key, immediate Immediate, work Execute) (Response, error) {
 	k := key{edition: c.Edition(), query: q}
 	if found, ok := c.items.GetIfPresent(k); ok {
 		c.Hits.Add(1)
@@ -119,6 +129,12 @@ func (c *Cache) Get(ctx context.Context, q Key, work Execute) (Response, error) 
 		return Response{}, problem.New(problem.NotFound, "The response is not cached.")
 	}
 	c.Misses.Add(1)
+	if immediate != nil {
+		if entry, release := immediate(ctx); entry != nil && k.edition.Of(release) == k.edition {
+			c.add(k.edition, q, entry, work)
+			return Response{entry, true}, nil
+		}
+	}
 	f, first := c.join(ctx, k, work)
 	frozen := time.NewTimer(maxWait) // a frozen database ignores deadlines
 	defer frozen.Stop()
@@ -248,13 +264,19 @@ func (c *Cache) execute(ctx context.Context, q Key, work Execute) (entry *Entry,
 	before := c.Edition()
 	entry, release, err := work(ctx)
 	of = before.Of(release)
-	if entry != nil {
+	switch {
+	case err == nil && release > 0:
+		c.add(of, q, entry, work)
+	case entry != nil:
 		entry.sign(c.secret, q)
 	}
-	if err == nil && release > 0 {
-		c.set(key{edition: of, query: q}, &item{Entry: entry, work: work}, entry.weight())
-	}
 	return entry, of, err
+}
+
+// add signs and caches a response.
+func (c *Cache) add(of Edition, q Key, entry *Entry, work Execute) {
+	entry.sign(c.secret, q)
+	c.set(key{edition: of, query: q}, &item{Entry: entry, work: work}, entry.weight())
 }
 
 // Size returns how many bytes the cache may hold.

@@ -181,3 +181,43 @@ func TestWeight(t *testing.T) {
 		t.Errorf("got %d bytes in the cache, want at most its size", w)
 	}
 }
+
+// What can be executed immediately is cached like everything else, and executed
+// by the other function for the next release.
+func TestImmediate(t *testing.T) {
+	c := newCache()
+	var times, release atomic.Int64
+	release.Store(1)
+	work := executing(&times, &release)
+	immediately := 0
+	immediate := func(context.Context) (*Entry, int) {
+		immediately++
+		return NewEntry([]byte("immediate"), http.Header{}), 1
+	}
+	for range 3 {
+		if got, err := c.GetImmediate(t.Context(), tools, immediate, work); err != nil || body(got) != "immediate" {
+			t.Fatalf("got %q and %v, want the immediate response", body(got), err)
+		}
+	}
+	if immediately != 1 || times.Load() != 0 || c.Misses.Load() != 1 || c.Hits.Load() != 2 {
+		t.Errorf("got %d immediate and %d other executions, %d misses and %d hits, want 1, 0, 1 and 2", immediately, times.Load(), c.Misses.Load(), c.Hits.Load())
+	}
+	release.Store(2)
+	if err := c.Renew(2); err != nil {
+		t.Fatal(err)
+	}
+	// The immediate response is still that of the first release.
+	c.items.InvalidateAll()
+	for range 2 {
+		if got, err := c.GetImmediate(t.Context(), tools, immediate, work); err != nil || body(got) != "release 2" {
+			t.Fatalf("got %q and %v, want release 2", body(got), err)
+		}
+	}
+	if times.Load() != 2 || immediately != 2 {
+		t.Errorf("got %d immediate and %d other executions, want 2 and 2", immediately, times.Load())
+	}
+	waiting := func(context.Context) (*Entry, int) { return nil, 0 }
+	if got, err := c.GetImmediate(t.Context(), Key{Operation: "other"}, waiting, work); err != nil || body(got) != "release 2" {
+		t.Errorf("got %q and %v, want release 2", body(got), err)
+	}
+}

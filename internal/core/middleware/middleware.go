@@ -4,6 +4,7 @@ package middleware
 
 import (
 	"bufio"
+	"context"
 	"crypto/rand"
 	"fmt"
 	"io"
@@ -188,7 +189,7 @@ func Log(log *slog.Logger, observers ...func(Observed)) Link {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			start := time.Now()
-			response := &statusWriter{ResponseWriter: w}
+			response := &statusWriter{ResponseWriter: w, ctx: r.Context()}
 			defer func() {
 				took := time.Since(start)
 				for _, observe := range observers {
@@ -223,6 +224,7 @@ func Masked(path string) string {
 // statusWriter records the status and size of a response.
 type statusWriter struct {
 	http.ResponseWriter
+	ctx    context.Context
 	status int
 	bytes  int64
 }
@@ -238,7 +240,7 @@ func (w *statusWriter) Write(data []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
-	n, err := w.ResponseWriter.Write(data)
+	n, err := writeJoined(w.ctx, w.ResponseWriter, data)
 	w.bytes += int64(n)
 	return n, err
 }

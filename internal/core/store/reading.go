@@ -39,6 +39,15 @@ func (s *Store) WithRelease(ctx context.Context, read func(context.Context, *ent
 	return s.inTransaction(ctx, read)
 }
 
+// Newest returns the newest release without asking the database, or nil if only
+// the database knows it.
+func (s *Store) Newest() *ent.Release {
+	if !s.watched.Load() || s.replica.skipped() {
+		return nil
+	}
+	return s.newest.Load()
+}
+
 // inTransaction runs read in a transaction of the replica, or else the primary.
 func (s *Store) inTransaction(ctx context.Context, read func(context.Context, *ent.Release) error) error {
 	if s.replica == nil {

@@ -16,10 +16,12 @@ import (
 	"testing"
 	"time"
 
+	"palmares/ent"
 	"palmares/graph"
 	"palmares/internal/core/store"
 	"palmares/internal/dev/load"
 	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
 )
 
 const toolFields = `slug name domain categorySlug icpCode pricing price score verifiability tagline canonicalUrl avisUrl alternativesUrl updatedAt`
@@ -232,7 +234,7 @@ func cold(t testing.TB) {
 		categories, slugs := fetchSlugs(t, server.Address, "/api/v1/categories?"), fetchSlugs(t, server.Address, "/api/v1/pricing?limit=200&")
 		random := rand.New(rand.NewPCG(1, 2))
 		var lists, listsByHand, linked, linkedByHand, tools, toolsByHand []string
-		for range 20_000 {
+		for range 5_000 {
 			query := fmt.Sprintf("?page=%d&score_min=%.6f", 1+random.IntN(5), random.Float64()*4)
 			linked = append(linked, postText("/graphql", fmt.Sprintf(`{"query":%q,"variables":{"page":%d,"score":%.6f}}`, strings.Join(strings.Fields(linkedQuery), " "), 1+random.IntN(5), random.Float64()*4), bearer(key)))
 			linkedByHand = append(linkedByHand, getText("/linked"+query, ""))
@@ -255,28 +257,24 @@ func cold(t testing.TB) {
 			{"one tool", tools, toolsByHand, 1.3},
 			{"GraphQL: 50 tools, categories, comparisons, their tools", linked, linkedByHand, 1.5},
 		} {
-			// A new server for each turn, and each request once, so that none is cached.
-			var turns []contest
-			for range 4 {
-				turns = append(turns, contest{c.name, requests{Texts: c.ours, Count: len(c.ours) / 4}, requests{Texts: c.theirs, Count: len(c.theirs) / 4}, c.goal})
-			}
-			runCold(t, table, kind, cfg, key, other, turns, allocations[i])
+			ours, theirs := requests{Texts: c.ours, Count: len(c.ours)}, requests{Texts: c.theirs, Count: len(c.theirs)}
+			contest{c.name, ours, theirs, c.goal}.runCold(t, table, kind, cfg, key, other, allocations[i])
 		}
 	}
 	table.Print(os.Stdout)
 	coldLarge(t)
 }
 
-// runCold lets both sides take turns and adds a row.
-func runCold(t testing.TB, table *load.Table, kind string, cfg store.Config, key, other string, turns []contest, allocations [2]uint64) {
-	progress("  %s", turns[0].name)
+// runCold lets both sides take turns and adds a row. Each turn has a new server of
+// ours and sends each request once, so that none is cached.
+func (c contest) runCold(t testing.TB, table *load.Table, kind string, cfg store.Config, key, other string, allocations [2]uint64) {
+	progress("  %s", c.name)
 	var totals [2]results
-	for turn, c := range turns {
+	for range 4 {
 		server := load.Serve(t, cfg)
 		time.Sleep(2 * time.Second) // until the catalog is in memory
 		for side, r := range []requests{c.ours, c.theirs} {
 			r.Address = []string{server.Address, other}[side]
-			r.Texts = r.Texts[turn*r.Count : (turn+1)*r.Count]
 			warmUp := r
 			warmUp.Texts, warmUp.Count = []string{getText([]string{"/api/v1/stats", "/body"}[side], bearer(key))}, 50
 			warmUp.sendAll(t)
@@ -284,7 +282,7 @@ func runCold(t testing.TB, table *load.Table, kind string, cfg store.Config, key
 		}
 		server.Kill()
 	}
-	turns[0].addRow(table, kind, totals, allocations[0], allocations[1])
+	c.addRow(table, kind, totals, allocations[0], allocations[1])
 }
 
 // countAllocations returns the allocations of each operation in this process,
@@ -294,6 +292,12 @@ func countAllocations(t testing.TB, cfg store.Config, slugs []string) (counts [3
 	s := testkit.Open(t, cfg)
 	e := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: slog.New(slog.DiscardHandler)})
 	testkit.Check(t, e.Preload(ctx))
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	go s.Watch(watching, slog.New(slog.DiscardHandler), func(*ent.Release) bool { return true })
+	wait.Until(t, "the release is known", func() bool { return s.Newest() != nil })
+	tool, err := graph.NewOperation(`query ($slug: String!) {tool(slug: $slug) {` + toolFields + `}}`)
+	testkit.Check(t, err)
 	h, err := openByHand(cfg)
 	testkit.Check(t, err)
 	defer h.db.Close()
@@ -313,7 +317,9 @@ func countAllocations(t testing.TB, cfg store.Config, slugs []string) (counts [3
 			execute(`query ($page: Int!, $score: Float!) {tools(page: $page, filter: {scoreMin: $score}) {meta {total page limit pages} items {`+toolFields+`}}}`, page)
 		}, func() { list, err := h.readList(ctx, 2, 1.5, ""); encode(list, err) }},
 		{func() {
-			execute(`query ($slug: String!) {tool(slug: $slug) {`+toolFields+`}}`, map[string]any{"slug": slugs[7]})
+			if e.FromMemory(ctx, graph.Request{Operation: tool, Variables: map[string]any{"slug": slugs[7]}}) == nil {
+				t.Fatal("the tool is not in memory")
+			}
 		}, func() { tools, err := readTools(ctx, h.tool, false, slugs[7]); encode(tools, err) }},
 		{func() { execute(linkedQuery, page) }, func() { list, err := h.readLinked(ctx, 2, 1.5); encode(list, err) }},
 	} {

@@ -158,7 +158,7 @@ func readResponse(t testing.TB, r *bufio.Reader) (status int) {
 			testkit.Check(t, err)
 		}
 	}
-	_, err = io.CopyN(io.Discard, r, int64(length))
+	_, err = r.Discard(length)
 	testkit.Check(t, err)
 	return status
 }

@@ -22,6 +22,8 @@ func (c *switching) WithRelease(ctx context.Context, read func(context.Context, 
 	return c.Load().WithRelease(ctx, read)
 }
 
+func (c *switching) Newest() *ent.Release { return c.Load().Newest() }
+
 func (c *switching) WithEarlierRelease(ctx context.Context, earlier *ent.Release, read func(context.Context) error) error {
 	return c.Load().WithEarlierRelease(ctx, earlier, read)
 }

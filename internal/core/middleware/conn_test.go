@@ -1,0 +1,120 @@
+package middleware_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"palmares/internal/core/middleware"
+)
+
+// joined serves a handler as a server does.
+func joined(t *testing.T, handler http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	server := httptest.NewUnstartedServer(middleware.Log(slog.New(slog.DiscardHandler))(handler))
+	server.Listener = middleware.Listener{Listener: server.Listener}
+	server.Config.ConnContext = middleware.ConnContext
+	server.Start()
+	t.Cleanup(server.Close)
+	return server
+}
+
+// Responses of every size around that of net/http's buffer arrive complete, in
+// whatever parts the handler writes them.
+func TestJoinedResponses(t *testing.T) {
+	text := bytes.Repeat([]byte("0123456789abcdef"), 10_000)
+	server := joined(t, func(w http.ResponseWriter, r *http.Request) {
+		query := r.URL.Query()
+		size, _ := strconv.Atoi(query.Get("size"))
+		if query.Has("length") {
+			w.Header().Set("Content-Length", strconv.Itoa(size))
+		}
+		w.Header().Set("X-Long", strings.Repeat("x", len(query.Get("header"))*4_000))
+		if query.Has("flushed") {
+			_ = http.NewResponseController(w).Flush()
+		}
+		parts, _ := strconv.Atoi(query.Get("parts"))
+		for part := range parts {
+			_, _ = w.Write(text[size*part/parts : size*(part+1)/parts])
+			if query.Has("flushed") {
+				_ = http.NewResponseController(w).Flush()
+			}
+		}
+	})
+	sizes := []int{0, 1, 2_048, 16_000, 100_000}
+	for around := range 300 {
+		sizes = append(sizes, 3_900+around, 8_000+around)
+	}
+	for _, size := range sizes {
+		for _, variant := range []string{"parts=1", "parts=1&length", "parts=2&length", "parts=1&flushed&length", "parts=2&flushed", "parts=1&length&header=x", "parts=1&length&header=xx"} {
+			response, err := server.Client().Get(fmt.Sprintf("%s/?size=%d&%s", server.URL, size, variant))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := io.ReadAll(response.Body)
+			response.Body.Close()
+			if err != nil || !bytes.Equal(got, text[:size]) {
+				t.Fatalf("%s: got %d bytes and %v, want %d", variant, len(got), err, size)
+			}
+		}
+	}
+}
+
+// A large response takes one system call.
+func TestResponseIsWrittenAtOnce(t *testing.T) {
+	if _, err := os.Stat("/proc/self/io"); err != nil {
+		t.Skip("only Linux counts system calls")
+	}
+	body := make([]byte, 25_000)
+	server := joined(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		_, _ = w.Write(body)
+	})
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	responses := bufio.NewReader(conn)
+	const requests = 200
+	before := writes(t)
+	for range requests {
+		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.ReadResponse(responses, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := io.Copy(io.Discard, response.Body); err != nil || n != int64(len(body)) {
+			t.Fatalf("got %d bytes and %v, want %d", n, err, len(body))
+		}
+	}
+	// One for each request, one for its response, and a few of others.
+	if got := writes(t) - before; got > 2*requests+requests/2 {
+		t.Errorf("got %d writes for %d requests and responses, want %d", got, requests, 2*requests)
+	}
+}
+
+// writes returns how many write calls this process has made.
+func writes(t *testing.T) (n int) {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/io")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, counted, _ := strings.Cut(string(text), "syscw: ")
+	if _, err := fmt.Sscan(counted, &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

@@ -1,0 +1,52 @@
+package rest_test
+
+import (
+	"log/slog"
+	"net/http"
+	"testing"
+
+	"palmares/ent"
+	"palmares/graph"
+	"palmares/internal/core/cache"
+	"palmares/internal/core/store"
+	"palmares/internal/dev/testkit"
+	"palmares/internal/dev/testkit/wait"
+	"palmares/rest"
+)
+
+// A tool that is read from memory has the same response as one that is executed.
+func TestToolFromMemory(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		executing := demoOn(t, s)
+		log := slog.New(slog.DiscardHandler)
+		go s.Watch(t.Context(), log, func(*ent.Release) bool { return true })
+		wait.Until(t, "the release is known", func() bool { return s.Newest() != nil })
+		executor := graph.NewExecutor(graph.Config{Catalog: s, Limits: graph.DefaultLimits, Log: log})
+		testkit.Check(t, executor.Preload(t.Context()))
+		responses := cache.New(1<<20, nil, log)
+		responses.Publish(s.Newest().ID)
+		fromMemory, err := rest.NewHandler(config, executor, responses)
+		testkit.Check(t, err)
+		const path = "/api/v1/tools/"
+		for _, path := range []string{path + "plume", path + "nobody", path + "plume?as_of=1", path + "plume?page=1"} {
+			want, got := get(executing, path), get(fromMemory, path)
+			for name := range want.Header() {
+				if name[:2] == "Ac" { // CORS
+					want.Header().Del(name)
+				}
+			}
+			if got.Code != want.Code || got.Body.String() != want.Body.String() || !equalHeaders(got.Header(), want.Header()) {
+				t.Errorf("%s:\ngot  %d %v %s\nwant %d %v %s", path, got.Code, got.Header(), got.Body, want.Code, want.Header(), want.Body)
+			}
+		}
+	})
+}
+
+func equalHeaders(a, b http.Header) bool {
+	for name := range a {
+		if a.Get(name) != b.Get(name) {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
