@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"palmares/graph/model"
 	"palmares/internal/core/store"
@@ -24,7 +25,7 @@ var groupKeys = map[model.ToolGroupKey]func(*indexedTool) string{
 func (r *reader) matchingTools(ctx context.Context, filter *model.ToolFilter) (tools []*indexedTool, err error) {
 	matches, err := r.toolFilter(ctx, filter)
 	for i := range r.index.tools {
-		if t := &r.index.tools[i]; err == nil && t.active() && (matches == nil || matches(i)) {
+		if t := r.index.tools[i]; err == nil && t.active() && (matches == nil || matches(i)) {
 			tools = append(tools, t)
 		}
 	}
@@ -89,13 +90,13 @@ func (queryResolver) PriceChangeCounts(ctx context.Context, filter *model.ToolFi
 	if err != nil {
 		return nil, err
 	}
-	changes, err := r.index.allPriceChanges(ctx, r.catalog)
+	changes, err := r.index.allPriceChanges(ctx, r.catalog, r.executor.index.Load())
 	if err != nil {
 		return nil, err
 	}
 	counts := map[[2]string]*model.PriceChangeCount{}
 	for _, change := range changes {
-		t := &r.index.tools[change.tool]
+		t := r.index.tools[change.tool]
 		if !t.active() || matches != nil && !matches(change.tool) || since != nil && change.day < *since {
 			continue
 		}
@@ -112,38 +113,61 @@ func (queryResolver) PriceChangeCounts(ctx context.Context, filter *model.ToolFi
 
 // indexedPriceChange is when the price of a tool changed.
 type indexedPriceChange struct {
-	tool int
-	day  string
+	tool  int
+	since int // the release that wrote it
+	day   string
 }
 
 // allPriceChanges returns the price changes of all tools, which are read when
-// they are first needed.
-func (x *catalogIndex) allPriceChanges(ctx context.Context, catalog Catalog) ([]indexedPriceChange, error) {
+// they are first needed. Those of an earlier release are derived from the newest.
+func (x *catalogIndex) allPriceChanges(ctx context.Context, catalog Catalog, newest *catalogIndex) ([]indexedPriceChange, error) {
 	if known := x.priceChanges.Load(); known != nil || x.release == nil {
 		return *cmp.Or(known, new([]indexedPriceChange)), nil
 	}
 	if !store.InTransaction(ctx) {
 		return nil, store.ErrNeedsTransaction
 	}
-	rows, err := catalog.Select(ctx, "SELECT tool_slug, changed_at FROM price_changes")
+	derives, err := x.derivesFrom(ctx, catalog, newest)
+	if err != nil {
+		return nil, err
+	}
+	var changes []indexedPriceChange
+	if known := newest.priceChanges.Load(); derives && known != nil {
+		if changes, err = x.readPriceChanges(store.WithAllVersions(ctx), catalog, "price_changes_versions WHERE "+ofRelease, x.number()); err != nil {
+			return nil, err
+		}
+		positions, _ := x.positionsIn(newest)
+		for _, change := range *known {
+			if change.since <= x.number() {
+				change.tool = positions[change.tool]
+				changes = append(changes, change)
+			}
+		}
+	} else if changes, err = x.readPriceChanges(ctx, catalog, "price_changes"); err != nil {
+		return nil, err
+	}
+	changes = slices.Clone(changes) // without the room to grow
+	if x.priceChanges.CompareAndSwap(nil, &changes) {
+		x.added.Add(int64(cap(changes)) * int64(unsafe.Sizeof(indexedPriceChange{})))
+	}
+	return changes, nil
+}
+
+func (x *catalogIndex) readPriceChanges(ctx context.Context, catalog Catalog, from string, args ...any) (changes []indexedPriceChange, err error) {
+	rows, err := catalog.Select(ctx, "SELECT tool_slug, changed_at, since_release FROM "+from, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var changes []indexedPriceChange
 	days := interner{}
 	for rows.Next() {
 		var slug string
 		var change indexedPriceChange
-		if err := rows.Scan(&slug, days.scan(&change.day)); err != nil {
+		if err := rows.Scan(&slug, days.scan(&change.day), &change.since); err != nil {
 			return nil, err
 		}
 		change.tool, _ = x.find(slug)
 		changes = append(changes, change)
 	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	x.priceChanges.Store(&changes)
-	return changes, nil
+	return changes, rows.Err()
 }

@@ -65,7 +65,7 @@ type Executor struct {
 	releases  releaseSignal
 
 	index   atomic.Pointer[catalogIndex] // of the newest release that was read
-	earlier *cache.Table[*catalogIndex]  // of earlier releases, by number
+	earlier *earlierIndexes
 	// A new release does not wait for earlier ones.
 	indexing, indexingEarlier semaphore
 }
@@ -129,7 +129,7 @@ func NewExecutor(cfg Config) *Executor {
 		schema:    schema,
 		documents: &documents{schema.Schema(), cfg.Limits, cache.NewTable[*document](cfg.Cache, "documents")},
 		indexing:  make(semaphore, 1), indexingEarlier: make(semaphore, 1),
-		earlier:  cache.NewTable[*catalogIndex](cfg.Cache, "earlier releases"),
+		earlier:  newEarlierIndexes(cfg.Cache.Size() / earlierShare),
 		releases: releaseSignal{next: make(chan struct{}), epoch: make(chan struct{})},
 	}
 }
@@ -303,6 +303,7 @@ func (e *Executor) withIndex(ctx context.Context, asOf AsOf, newest *int, read f
 		if err != nil {
 			return err
 		}
+		defer e.chargeEarlier(index)
 		return read(ctx, index)
 	})
 	if errors.Is(err, store.ErrNoRelease) {

@@ -85,8 +85,9 @@ func (r *reader) byRelevance(tools *list[int, *model.Tool], filter *model.ToolFi
 	ranks := r.searches[*filter.Search]
 	tools.items = filtered(slices.Collect(maps.Keys(ranks)), matches)
 	byScore := toolOrders[model.ToolSortScoreDesc]
+	compare := byScore.comparison()
 	slices.SortFunc(tools.items, func(a, b int) int {
-		return cmp.Or(ranks[a]-ranks[b], byScore.compare(&r.index.tools[a], &r.index.tools[b]))
+		return cmp.Or(ranks[a]-ranks[b], compare(r.index.tools[a], r.index.tools[b]))
 	})
 	scores := r.index.toolCursors(byScore)
 	tools.cursors = cursors[int]{
@@ -197,7 +198,7 @@ func (r *reader) retiredList(reason *model.RetirementReason, category *string) *
 		tools.err = checkText("category", *category, maxSlugText)
 	}
 	tools.items = filtered(r.index.retired(), func(i int) bool {
-		t := &r.index.tools[i]
+		t := r.index.tools[i]
 		return (reason == nil || t.reason == *reason) && (category == nil || t.category == *category)
 	})
 	return tools
