@@ -279,6 +279,19 @@ func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bo
 // withIndex calls read with the index of the selected release. newest becomes the
 // newest release at that time.
 func (e *Executor) withIndex(ctx context.Context, asOf AsOf, newest *int, read func(context.Context, *catalogIndex) error) error {
+	err := e.tryIndex(ctx, asOf, newest, read)
+	if errors.Is(err, store.ErrNoRelease) {
+		// It was pruned, or replaced by a backup, a moment ago. By now the catalog has
+		// noticed, and knows which releases can be read.
+		err = e.tryIndex(ctx, asOf, newest, read)
+	}
+	if errors.Is(err, store.ErrNoRelease) {
+		return problem.New(problem.NotFound, "Release %s can no longer be read.", asOf)
+	}
+	return err
+}
+
+func (e *Executor) tryIndex(ctx context.Context, asOf AsOf, newest *int, read func(context.Context, *catalogIndex) error) error {
 	var selected *ent.Release
 	err := e.config.Catalog.WithRelease(ctx, func(ctx context.Context, release *ent.Release) error {
 		index, err := e.indexFor(ctx, release)
@@ -298,7 +311,7 @@ func (e *Executor) withIndex(ctx context.Context, asOf AsOf, newest *int, read f
 	if err != nil || selected == nil {
 		return err
 	}
-	err = e.config.Catalog.WithEarlierRelease(ctx, selected, func(ctx context.Context) error {
+	return e.config.Catalog.WithEarlierRelease(ctx, selected, func(ctx context.Context) error {
 		index, err := e.earlierIndex(ctx, selected)
 		if err != nil {
 			return err
@@ -306,10 +319,6 @@ func (e *Executor) withIndex(ctx context.Context, asOf AsOf, newest *int, read f
 		defer e.chargeEarlier(index)
 		return read(ctx, index)
 	})
-	if errors.Is(err, store.ErrNoRelease) {
-		return problem.New(problem.NotFound, "Release %d can no longer be read.", selected.ID)
-	}
-	return err
 }
 
 // fail returns the result of an operation that failed as a whole.
