@@ -37,6 +37,10 @@ func TestCosts(t *testing.T) {
 		`{changes(first: 1, category: "code") {nodes {id}}}`:                                   1 + 1 + 1 + 5 + 1500,
 		`{changes(first: 1, types: [tool_created, price_changed, tool_created]) {nodes {id}}}`: 1 + 1 + 1 + 5 + 2000,
 		`{retiredTools(limit: 1, category: "code") {items {slug}}}`:                            1 + 1 + 1 + 5 + 100,
+		// An earlier release may have to be loaded, whatever is read of it.
+		"query @asOf(release: 1) {feed {release}}":                                        2 + 10_000,
+		`query @asOf(date: "2099-01-01") {a: feed {release} b: feed {release}}`:           4 + 10_000,
+		`query @asOf(release: 1) {tools(limit: 3, filter: {search: "a"}) {items {slug}}}`: 1 + 1 + 3 + 5 + 100 + 1500 + 10_000,
 	} {
 		if got := execute(t, e, "", query).Cost; got != want {
 			t.Errorf("%s: got %d, want %d", query, got, want)
