@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"palmares/graph/model"
 	"palmares/internal/core/params"
@@ -25,7 +26,7 @@ var groupKeys = map[model.ToolGroupKey]func(*indexedTool) string{
 func (r *reader) matchingTools(ctx context.Context, filter *model.ToolFilter) (tools []*indexedTool, err error) {
 	matches, err := r.toolFilter(ctx, filter)
 	for i := range r.index.tools {
-		if t := &r.index.tools[i]; err == nil && t.active() && (matches == nil || matches(i)) {
+		if t := r.index.tools[i]; err == nil && t.active() && (matches == nil || matches(i)) {
 			tools = append(tools, t)
 		}
 	}
@@ -89,7 +90,7 @@ func (queryResolver) ComparisonGroups(ctx context.Context, by model.ComparisonGr
 	}
 	for _, i := range found {
 		c := x.comparisons[i]
-		a, b, winner := &x.tools[c.toolA], &x.tools[c.toolB], &x.tools[c.winner]
+		a, b, winner := x.tools[c.toolA], x.tools[c.toolB], x.tools[c.winner]
 		switch by {
 		case model.ComparisonGroupKeyTool:
 			count(a.slug, winner == a)
@@ -140,7 +141,7 @@ func (queryResolver) RetirementGroups(ctx context.Context, by []model.Retirement
 	type key struct{ period, reason, category string }
 	counts := map[key]int{}
 	for _, i := range found {
-		t, k := &r.index.tools[i], key{}
+		t, k := r.index.tools[i], key{}
 		if every != nil {
 			k.period = periodOf(t.retiredAt, *every).name
 		}
@@ -190,13 +191,13 @@ func (queryResolver) PriceChangeCounts(ctx context.Context, filter *model.ToolFi
 	if err != nil {
 		return nil, err
 	}
-	changes, err := r.index.allPriceChanges(ctx, r.catalog)
+	changes, err := r.index.allPriceChanges(ctx, r.catalog, r.executor.index.Load())
 	if err != nil {
 		return nil, err
 	}
 	counts := map[[2]string]*model.PriceChangeCount{}
 	for _, change := range changes {
-		t := &r.index.tools[change.tool]
+		t := r.index.tools[change.tool]
 		if !t.active() || matches != nil && !matches(change.tool) || since != nil && change.day < *since || direction != nil && change.direction != *direction {
 			continue
 		}
@@ -214,30 +215,57 @@ func (queryResolver) PriceChangeCounts(ctx context.Context, filter *model.ToolFi
 // indexedPriceChange is when and how the price of a tool changed.
 type indexedPriceChange struct {
 	tool      int
+	since     int // the release that wrote it
 	day       string
 	direction model.PriceDirection // empty if the prices cannot be compared
 }
 
 // allPriceChanges returns the price changes of all tools, which are read when
-// they are first needed.
-func (x *catalogIndex) allPriceChanges(ctx context.Context, catalog Catalog) ([]indexedPriceChange, error) {
+// they are first needed. Those of an earlier release are derived from the newest.
+func (x *catalogIndex) allPriceChanges(ctx context.Context, catalog Catalog, newest *catalogIndex) ([]indexedPriceChange, error) {
 	if known := x.priceChanges.Load(); known != nil || x.release == nil {
 		return *cmp.Or(known, new([]indexedPriceChange)), nil
 	}
 	if !store.InTransaction(ctx) {
 		return nil, store.ErrNeedsTransaction
 	}
-	rows, err := catalog.Select(ctx, "SELECT tool_slug, changed_at, price, previous_price FROM price_changes")
+	derives, err := x.derivesFrom(ctx, catalog, newest)
+	if err != nil {
+		return nil, err
+	}
+	var changes []indexedPriceChange
+	if known := newest.priceChanges.Load(); derives && known != nil {
+		if changes, err = x.readPriceChanges(store.WithAllVersions(ctx), catalog, "price_changes_versions WHERE "+ofRelease, x.number()); err != nil {
+			return nil, err
+		}
+		positions, _ := x.positionsIn(newest)
+		for _, change := range *known {
+			if change.since <= x.number() {
+				change.tool = positions[change.tool]
+				changes = append(changes, change)
+			}
+		}
+	} else if changes, err = x.readPriceChanges(ctx, catalog, "price_changes"); err != nil {
+		return nil, err
+	}
+	changes = slices.Clone(changes) // without the room to grow
+	if x.priceChanges.CompareAndSwap(nil, &changes) {
+		x.added.Add(int64(cap(changes)) * int64(unsafe.Sizeof(indexedPriceChange{})))
+	}
+	return changes, nil
+}
+
+func (x *catalogIndex) readPriceChanges(ctx context.Context, catalog Catalog, from string, args ...any) (changes []indexedPriceChange, err error) {
+	rows, err := catalog.Select(ctx, "SELECT tool_slug, changed_at, price, previous_price, since_release FROM "+from, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var changes []indexedPriceChange
 	days := interner{}
 	for rows.Next() {
 		var slug, price, previous string
 		var change indexedPriceChange
-		if err := rows.Scan(&slug, days.scan(&change.day), &price, &previous); err != nil {
+		if err := rows.Scan(&slug, days.scan(&change.day), &price, &previous, &change.since); err != nil {
 			return nil, err
 		}
 		if from, to, ok := readPrice(previous).comparable(readPrice(price)); ok {
@@ -246,9 +274,5 @@ func (x *catalogIndex) allPriceChanges(ctx context.Context, catalog Catalog) ([]
 		change.tool, _ = x.find(slug)
 		changes = append(changes, change)
 	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	x.priceChanges.Store(&changes)
-	return changes, nil
+	return changes, rows.Err()
 }

@@ -16,10 +16,8 @@ import (
 	"palmares/ent/journalentry"
 	"palmares/graph/model"
 	"palmares/internal/catalog/journal"
-	"palmares/internal/core/cache"
 	"palmares/internal/core/params"
 	"palmares/internal/core/problem"
-	"palmares/internal/core/store"
 )
 
 // AsOf selects the release that an operation reads: the newest, one with a
@@ -101,35 +99,6 @@ func (x *catalogIndex) resolve(asOf AsOf) (*ent.Release, error) {
 	return nil, problem.New(problem.NotFound, "%s that can be read: releases %d (%s) to %d (%s) can.",
 		missing, oldest.ID, oldest.FeedDate, x.release.ID, x.release.FeedDate)
 }
-
-// earlierIndex returns the index of a release before the current one.
-func (e *Executor) earlierIndex(ctx context.Context, release *ent.Release) (*catalogIndex, error) {
-	key := cache.Key{Operation: strconv.Itoa(release.ID)}
-	if known, ok := e.earlier.Get(cache.Timeless, key); ok && known.isOf(release) {
-		return known, nil
-	}
-	if !store.InTransaction(ctx) {
-		return nil, store.ErrNeedsTransaction
-	}
-	unlock, err := e.indexingEarlier.lock(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	if known, ok := e.earlier.Get(cache.Timeless, key); ok && known.isOf(release) {
-		return known, nil
-	}
-	x, err := readIndex(ctx, e.config.Catalog, release, e.index.Load(), e.config.Cache.Size()/earlierShare)
-	if err != nil {
-		return nil, err
-	}
-	e.earlier.Put(cache.Timeless, key, x, int(x.bytes.Load()))
-	return x, nil
-}
-
-// earlierShare is how much of the budget, as a fraction, the entities of an
-// earlier release may take.
-const earlierShare = 16
 
 // Releases lists the releases up to the one that is read.
 func (queryResolver) Releases(ctx context.Context, first *int, after *string, last *int, before *string) (*model.ReleaseConnection, error) {

@@ -56,7 +56,7 @@ func (f comparisonFilter) find(x *catalogIndex) (found []int, err error) {
 		return nil, err
 	}
 	for i, c := range x.comparisons {
-		a, b := &x.tools[c.toolA], &x.tools[c.toolB]
+		a, b := x.tools[c.toolA], x.tools[c.toolB]
 		if (f.category == nil || a.category == *f.category || b.category == *f.category) &&
 			(f.tool == nil || a.slug == *f.tool || b.slug == *f.tool) &&
 			(f.winner == nil || x.tools[c.winner].slug == *f.winner) &&

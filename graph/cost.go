@@ -139,12 +139,12 @@ const (
 const (
 	referenceTools = 100_000
 	minTools       = 1_000
-	filterWork     = 100   // comparing all tools with a filter
-	groupWork      = 200   // grouping all tools
-	versionsWork   = 500   // comparing all versions of all tools
-	searchWork     = 1_500 // finding words in the texts of all tools
-	pricesWork     = 1_000 // grouping all price changes
-	earlierWork    = 5_000 // loading an earlier release
+	filterWork     = 100    // comparing all tools with a filter
+	groupWork      = 200    // grouping all tools
+	versionsWork   = 1_000  // comparing all versions of all tools
+	searchWork     = 1_500  // finding words in the texts of all tools
+	pricesWork     = 1_000  // grouping all price changes
+	earlierWork    = 10_000 // deriving an earlier release that has no tool in common with the newest, and sorting it
 )
 
 // readWithParent are the fields with subfields that need no statement.

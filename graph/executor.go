@@ -67,7 +67,7 @@ type Executor struct {
 	releases  releaseSignal
 
 	index   atomic.Pointer[catalogIndex] // of the newest release that was read
-	earlier *cache.Table[*catalogIndex]  // of earlier releases, by number
+	earlier *earlierIndexes
 	// A new release does not wait for earlier ones.
 	indexing, indexingEarlier semaphore
 }
@@ -135,7 +135,7 @@ func NewExecutor(cfg Config) *Executor {
 		schema:    schema,
 		documents: &documents{schema.Schema(), cfg.Limits, cache.NewTable[*document](cfg.Cache, "documents")},
 		indexing:  make(semaphore, 1), indexingEarlier: make(semaphore, 1),
-		earlier:  cache.NewTable[*catalogIndex](cfg.Cache, "earlier releases"),
+		earlier:  newEarlierIndexes(cfg.Cache.Size() / earlierShare),
 		releases: releaseSignal{next: make(chan struct{}), epoch: make(chan struct{})},
 	}
 }
@@ -285,6 +285,19 @@ func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bo
 // withIndex calls read with the index of the selected release. newest becomes the
 // newest release at that time.
 func (e *Executor) withIndex(ctx context.Context, asOf AsOf, newest *int, read func(context.Context, *catalogIndex) error) error {
+	err := e.tryIndex(ctx, asOf, newest, read)
+	if errors.Is(err, store.ErrNoRelease) {
+		// It was pruned, or replaced by a backup, a moment ago. By now the catalog has
+		// noticed, and knows which releases can be read.
+		err = e.tryIndex(ctx, asOf, newest, read)
+	}
+	if errors.Is(err, store.ErrNoRelease) {
+		return problem.New(problem.NotFound, "Release %s can no longer be read.", asOf)
+	}
+	return err
+}
+
+func (e *Executor) tryIndex(ctx context.Context, asOf AsOf, newest *int, read func(context.Context, *catalogIndex) error) error {
 	var selected *ent.Release
 	err := e.config.Catalog.WithRelease(ctx, func(ctx context.Context, release *ent.Release) error {
 		index, err := e.indexFor(ctx, release)
@@ -304,17 +317,14 @@ func (e *Executor) withIndex(ctx context.Context, asOf AsOf, newest *int, read f
 	if err != nil || selected == nil {
 		return err
 	}
-	err = e.config.Catalog.WithEarlierRelease(ctx, selected, func(ctx context.Context) error {
+	return e.config.Catalog.WithEarlierRelease(ctx, selected, func(ctx context.Context) error {
 		index, err := e.earlierIndex(ctx, selected)
 		if err != nil {
 			return err
 		}
+		defer e.chargeEarlier(index)
 		return read(ctx, index)
 	})
-	if errors.Is(err, store.ErrNoRelease) {
-		return problem.New(problem.NotFound, "Release %d can no longer be read.", selected.ID)
-	}
-	return err
 }
 
 // fail returns the result of an operation that failed as a whole.

@@ -37,7 +37,7 @@ func (r *reader) toolFilter(ctx context.Context, filter *model.ToolFilter) (matc
 				return false
 			}
 		}
-		return matchesTool(&r.index.tools[i])
+		return matchesTool(r.index.tools[i])
 	}, nil
 }
 
@@ -122,7 +122,7 @@ func (r *reader) search(ctx context.Context, query string) (map[int]int, error) 
 	if ranks, done := r.searches[query]; done || r.release == nil {
 		return ranks, nil
 	}
-	index, err := r.index.searchIndex(ctx, r.catalog)
+	index, err := r.index.searchIndex(ctx, r.catalog, r.executor.index.Load())
 	if err != nil {
 		return nil, err
 	}
@@ -136,35 +136,34 @@ func (r *reader) search(ctx context.Context, query string) (map[int]int, error) 
 	key := search.Key(query)
 	ranks := make(map[int]int, len(found))
 	for _, i := range found {
-		ranks[i] = search.Rank(key, index.names[i])
+		ranks[i] = search.Rank(key, r.index.tools[i].searchName)
 	}
 	r.searches[query] = ranks
 	return ranks, nil
 }
 
-// searchIndex is what searching a release needs in memory.
-type searchIndex struct {
-	*search.Index
-	names []string // of the tools, as search.Rank compares them
-}
-
 // searchIndex returns the search index, which is read for the first search of a
-// release.
-func (x *catalogIndex) searchIndex(ctx context.Context, catalog Catalog) (*searchIndex, error) {
+// release. It shares the vocabulary of the newest release.
+func (x *catalogIndex) searchIndex(ctx context.Context, catalog Catalog, newest *catalogIndex) (*search.Index, error) {
 	if known := x.searching.Load(); known != nil {
 		return known, nil
 	}
 	if !store.InTransaction(ctx) {
 		return nil, store.ErrNeedsTransaction
 	}
-	index, err := search.Load(ctx, catalog, catalog.Dialect(), x.number(), x.find)
+	var index *search.Index
+	var err error
+	known := newest.searching.Load()
+	if x == newest || known == nil {
+		index, err = search.Load(ctx, catalog, catalog.Dialect(), x.number(), x.find)
+	} else {
+		index, err = known.LoadEarlier(ctx, catalog, x.number(), x.find)
+	}
 	if err != nil {
 		return nil, err
 	}
-	loaded := &searchIndex{index, make([]string, len(x.tools))}
-	for i, t := range x.tools {
-		loaded.names[i] = search.Key(t.nameKey)
+	if x.searching.CompareAndSwap(nil, index) && x != newest {
+		x.bytes.Add(index.Size(known))
 	}
-	x.searching.Store(loaded)
-	return loaded, nil
+	return index, nil
 }

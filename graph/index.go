@@ -3,13 +3,9 @@ package graph
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
-	"hash/maphash"
-	"math"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -18,12 +14,11 @@ import (
 
 	"palmares/ent"
 	"palmares/ent/category"
-	"palmares/ent/comparison"
 	"palmares/ent/pricechange"
 	entrelease "palmares/ent/release"
 	"palmares/ent/tool"
 	"palmares/graph/model"
-	"palmares/internal/catalog/record"
+	"palmares/internal/catalog/search"
 	"palmares/internal/core/store"
 )
 
@@ -35,25 +30,27 @@ type catalogIndex struct {
 	release     *ent.Release   // nil before the first import
 	releases    []*ent.Release // up to this one, newest first
 	categories  []*model.Category
-	tools       []indexedTool            // active and retired, by slug
-	entities    []atomic.Pointer[entity] // of the tools; nil if not in memory
-	comparisons []indexedComparison      // in comparisonOrder
-	citing      map[int][]int            // the comparisons of each tool
+	tools       []*indexedTool      // active and retired, by slug; shared with the indexes of other releases that have them
+	comparisons []indexedComparison // most recently updated first, then by slug
+	citing      map[int][]int       // the comparisons of each tool
 
 	share int64        // how many bytes it may hold
-	bytes atomic.Int64 // how many it holds, approximately
+	bytes atomic.Int64 // how many its tools and comparisons take, approximately
+	added atomic.Int64 // how many the orders and indexes take that were added since
 
 	orders       map[model.ToolSort]func() []int // of active tools
 	retired      func() []int                    // in retiredOrder
 	priceChanges atomic.Pointer[[]indexedPriceChange]
-	searching    atomic.Pointer[searchIndex]
-	versions     atomic.Pointer[timeline] // only of the newest release
+	searching    atomic.Pointer[search.Index]
+	versions     atomic.Pointer[timeline]
 }
 
 // indexedTool is what the index always holds of a tool. Numbers that a tool
 // does not have are NaN, which satisfies no condition.
 type indexedTool struct {
 	slug, nameKey, category, updatedAt, retiredAt string
+
+	searchName string // as search.Rank compares it
 
 	pricing model.Pricing
 	icp     string
@@ -63,7 +60,18 @@ type indexedTool struct {
 	score, verifiability, obsolescence, price, monthlyPrice float64
 
 	inEmbeddings bool
-	version      uint64 // of the entity
+	since        int                    // the release that wrote it
+	version      uint64                 // of the entity
+	entity       atomic.Pointer[entity] // nil if not in memory
+}
+
+// size estimates how many bytes a tool takes, with its entity.
+func (t *indexedTool) size() int64 {
+	size := int64(unsafe.Sizeof(*t)) + int64(len(t.slug)+len(t.nameKey))
+	if e := t.entity.Load(); e != nil {
+		size += e.size()
+	}
+	return size
 }
 
 func (t *indexedTool) active() bool { return t.retiredAt == "" }
@@ -81,11 +89,17 @@ type entity struct {
 type indexedComparison struct {
 	*model.Comparison    // without its tools
 	toolA, toolB, winner int
+	since                int // the release that wrote it
+}
+
+// size estimates how many bytes a comparison takes.
+func (c *indexedComparison) size() int64 {
+	return int64(unsafe.Sizeof(*c)+unsafe.Sizeof(*c.Comparison)) + int64(len(c.Slug)+len(c.Title)+len(c.WinnerNote)+len(c.CanonicalURL))
 }
 
 // find returns the position of a tool.
 func (x *catalogIndex) find(slug string) (position int, ok bool) {
-	return slices.BinarySearchFunc(x.tools, slug, func(t indexedTool, slug string) int { return strings.Compare(t.slug, slug) })
+	return slices.BinarySearchFunc(x.tools, slug, func(t *indexedTool, slug string) int { return strings.Compare(t.slug, slug) })
 }
 
 // indexFor returns the index of a release. If it is not in memory, it is read,
@@ -110,9 +124,16 @@ func (e *Executor) indexFor(ctx context.Context, release *ent.Release) (*catalog
 	if err != nil {
 		return nil, err
 	}
-	e.config.Cache.Reserve(x.bytes.Load())
+	x.sortWhenUsed(nil)
 	e.index.Store(x)
+	e.earlier.rebase(x)
+	e.reserve()
 	return x, nil
+}
+
+// reserve makes the cache leave room for the indexes.
+func (e *Executor) reserve() {
+	e.config.Cache.Reserve(e.index.Load().bytes.Load() + e.earlier.weight())
 }
 
 // semaphore lets one index be read at a time. It is full meanwhile.
@@ -137,14 +158,10 @@ func (x *catalogIndex) isOf(release *ent.Release) bool {
 	return x.release.ID == release.ID && x.release.ImportedAt.Equal(release.ImportedAt) && x.release.HistoryFrom == release.HistoryFrom
 }
 
-// readIndex reads the index of a release. It takes over the entities of an
-// earlier index that did not change.
-func readIndex(ctx context.Context, catalog Catalog, release *ent.Release, earlier *catalogIndex, share int64) (*catalogIndex, error) {
-	x := &catalogIndex{release: release, share: share, citing: map[int][]int{}, orders: map[model.ToolSort]func() []int{}}
-	for sort, o := range toolOrders { // each is sorted when it is first used
-		x.orders[sort] = sync.OnceValue(func() []int { return x.sorted(o, true) })
-	}
-	x.retired = sync.OnceValue(func() []int { return x.sorted(retiredOrder, false) })
+// readIndex reads the index of a release. It shares the tools that did not
+// change with another one.
+func readIndex(ctx context.Context, catalog Catalog, release *ent.Release, other *catalogIndex, share int64) (*catalogIndex, error) {
+	x := &catalogIndex{release: release, share: share}
 	if release == nil {
 		return x, nil
 	}
@@ -152,123 +169,94 @@ func readIndex(ctx context.Context, catalog Catalog, release *ent.Release, earli
 	if x.releases, err = catalog.Client().Release.Query().Where(entrelease.IDLTE(release.ID)).Order(entrelease.ByID(entsql.OrderDesc())).All(ctx); err != nil {
 		return nil, err
 	}
-	categories, err := catalog.Client().Category.Query().Order(category.ByID()).All(ctx)
-	if err != nil {
+	if err := x.readCategories(ctx, catalog); err != nil {
 		return nil, err
 	}
-	x.categories = mapSlice(categories, func(row *ent.Category) *model.Category {
-		return &model.Category{
-			ID: categoryID(row.ID), Slug: row.ID, Label: row.Label, ToolCount: row.ToolCount, AvgScore: row.AvgScore, AvgScoreOrZero: orZero(row.AvgScore),
-		}
-	})
-	if err := x.readTools(ctx, catalog); err != nil {
+	if x.tools, err = readTools(ctx, catalog, other, "tools"); err != nil {
 		return nil, err
 	}
-	if err := x.readComparisons(ctx, catalog); err != nil {
+	for _, t := range x.tools {
+		x.bytes.Add(t.size())
+	}
+	if x.comparisons, err = readComparisons(ctx, catalog, other, x.find, "comparisons WHERE published"); err != nil {
 		return nil, err
 	}
-	if earlier != nil {
-		x.takeOver(earlier)
+	x.linkComparisons()
+	for i := range x.comparisons {
+		x.bytes.Add(x.comparisons[i].size())
 	}
 	return x, nil
 }
 
-// readTools reads the columns that the index holds.
-func (x *catalogIndex) readTools(ctx context.Context, catalog Catalog) error {
-	rows, err := catalog.Select(ctx, "SELECT "+indexedColumns+", fingerprint, coalesce(sections_hash, ''), coalesce(history_hash, '') FROM tools ORDER BY slug")
+func (x *catalogIndex) readCategories(ctx context.Context, catalog Catalog) error {
+	rows, err := catalog.Client().Category.Query().Order(category.ByID()).All(ctx)
+	x.categories = mapSlice(rows, func(row *ent.Category) *model.Category {
+		return &model.Category{
+			ID: categoryID(row.ID), Slug: row.ID, Label: row.Label, ToolCount: row.ToolCount, AvgScore: row.AvgScore, AvgScoreOrZero: orZero(row.AvgScore),
+		}
+	})
+	return err
+}
+
+// readComparisons reads comparisons. Those that another index has are shared.
+func readComparisons(ctx context.Context, catalog Catalog, other *catalogIndex, find func(string) (int, bool), from string, args ...any) (comparisons []indexedComparison, err error) {
+	rows, err := catalog.Select(ctx, `SELECT slug, title, winner_note, updated_at, canonical_url, tool_a_slug, tool_b_slug, winner_slug, since_release FROM `+from, args...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer rows.Close()
-	scan := newToolScanner()
-	var fingerprint, sections, history string
 	for rows.Next() {
-		var t indexedTool
-		if err := scan.row(rows, &t, &fingerprint, &sections, &history); err != nil {
-			return err
+		c := indexedComparison{Comparison: &model.Comparison{}}
+		var toolA, toolB, winner string
+		if err := rows.Scan(&c.Slug, &c.Title, &c.WinnerNote, &c.UpdatedAt, &c.CanonicalURL, &toolA, &toolB, &winner, &c.since); err != nil {
+			return nil, err
 		}
-		t.version = versionOf(fingerprint, sections, history, t.inEmbeddings)
-		x.bytes.Add(int64(unsafe.Sizeof(t)) + int64(len(t.slug)+len(t.nameKey)))
-		x.tools = append(x.tools, t)
+		c.ID = comparisonID(c.Slug)
+		if known := other.comparison(c); known != nil && *known == *c.Comparison {
+			c.Comparison = known
+		}
+		c.toolA, _ = find(toolA) // the database checks that they exist
+		c.toolB, _ = find(toolB)
+		c.winner, _ = find(winner)
+		comparisons = append(comparisons, c)
 	}
-	x.entities = make([]atomic.Pointer[entity], len(x.tools))
-	return rows.Err()
+	return comparisons, rows.Err()
 }
 
-// indexedColumns are the columns of an indexedTool.
-const indexedColumns = `slug, name_key, category_slug, coalesce(updated_at, ''), coalesce(retired_at, ''),
-	coalesce(pricing, ''), coalesce(icp, ''), coalesce(retired_reason, ''), CAST(coalesce(tier, 0) AS text),
-	score, verifiability, obsolescence, price_amount, coalesce(price_period, ''), in_embeddings`
-
-// toolScanner scans rows of indexedColumns.
-type toolScanner struct {
-	repeated interner
-	period   string
-	billing  map[string]string // by period
+// comparison returns a comparison of the same slug and day; nil if there is none.
+func (x *catalogIndex) comparison(c indexedComparison) *model.Comparison {
+	if x == nil {
+		return nil
+	}
+	i, ok := slices.BinarySearchFunc(x.comparisons, c, compareComparisons)
+	if !ok {
+		return nil
+	}
+	return x.comparisons[i].Comparison
 }
 
-func newToolScanner() *toolScanner {
-	return &toolScanner{repeated: interner{}, billing: map[string]string{}}
+func compareComparisons(a, b indexedComparison) int {
+	return cmp.Or(strings.Compare(b.UpdatedAt, a.UpdatedAt), strings.Compare(a.Slug, b.Slug))
 }
 
-// row scans a row that may have more columns.
-func (s *toolScanner) row(rows entsql.ColumnScanner, t *indexedTool, more ...any) error {
-	columns := []any{
-		&t.slug, &t.nameKey, s.repeated.scan(&t.category), s.repeated.scan(&t.updatedAt), s.repeated.scan(&t.retiredAt),
-		s.repeated.scan((*string)(&t.pricing)), s.repeated.scan(&t.icp), s.repeated.scan((*string)(&t.reason)), s.repeated.scan(&t.tier),
-		numberOrNaN{&t.score}, numberOrNaN{&t.verifiability}, numberOrNaN{&t.obsolescence}, numberOrNaN{&t.price},
-		s.repeated.scan(&s.period), &t.inEmbeddings,
-	}
-	if err := rows.Scan(append(columns, more...)...); err != nil {
-		return err
-	}
-	billing, known := s.billing[s.period]
-	if !known {
-		billing = record.BillingPeriod(s.period)
-		s.billing[s.period] = billing
-	}
-	t.monthlyPrice = record.MonthlyPrice(t.price, billing)
-	return nil
-}
-
-func (x *catalogIndex) readComparisons(ctx context.Context, catalog Catalog) error {
-	rows, err := catalog.Client().Comparison.Query().Where(comparison.Published(true)).
-		Order(comparison.ByUpdatedAt(entsql.OrderDesc()), comparison.ByID()).All(ctx)
-	if err != nil {
-		return err
-	}
-	for i, row := range rows {
-		c := indexedComparison{Comparison: &model.Comparison{
-			ID: comparisonID(row.ID), Slug: row.ID, Title: row.Title, WinnerNote: row.WinnerNote, UpdatedAt: row.UpdatedAt, CanonicalURL: row.CanonicalURL,
-		}}
-		c.toolA, _ = x.find(row.ToolASlug) // the database checks that they exist
-		c.toolB, _ = x.find(row.ToolBSlug)
-		c.winner, _ = x.find(row.WinnerSlug)
-		x.comparisons = append(x.comparisons, c)
+// linkComparisons sorts the comparisons and finds those of each tool.
+func (x *catalogIndex) linkComparisons() {
+	slices.SortFunc(x.comparisons, compareComparisons)
+	x.citing = map[int][]int{}
+	for i, c := range x.comparisons {
 		x.citing[c.toolA] = append(x.citing[c.toolA], i)
 		if c.toolB != c.toolA {
 			x.citing[c.toolB] = append(x.citing[c.toolB], i)
 		}
-		x.bytes.Add(int64(unsafe.Sizeof(c)+unsafe.Sizeof(*c.Comparison)) + int64(len(c.ID)+len(row.ID)+len(row.Title)+len(row.WinnerNote)+len(row.CanonicalURL)))
-	}
-	return nil
-}
-
-// takeOver shares the entities of an earlier release that did not change.
-func (x *catalogIndex) takeOver(earlier *catalogIndex) {
-	for i, t := range x.tools {
-		if j, ok := earlier.find(t.slug); ok && earlier.tools[j].version == t.version {
-			x.hold(i, earlier.entities[j].Load())
-		}
 	}
 }
 
-// hold adds an entity to the index, if there is room for it.
-func (x *catalogIndex) hold(position int, e *entity) {
-	if e == nil || e.version != x.tools[position].version { // it was read from a newer release
+// hold adds an entity to a tool of the index, if there is room for it.
+func (x *catalogIndex) hold(t *indexedTool, e *entity) {
+	if e.version != t.version { // it was read from a newer release
 		return
 	}
-	if size := e.size(); x.bytes.Add(size) > x.share || !x.entities[position].CompareAndSwap(nil, e) {
+	if size := e.size(); x.bytes.Add(size) > x.share || !t.entity.CompareAndSwap(nil, e) {
 		x.bytes.Add(-size)
 	}
 }
@@ -301,7 +289,7 @@ func (r *reader) entities(ctx context.Context, positions []int) ([]*entity, erro
 	found := make([]*entity, len(positions))
 	var missing []string
 	for i, position := range positions {
-		if found[i] = r.index.entities[position].Load(); found[i] == nil {
+		if found[i] = r.index.tools[position].entity.Load(); found[i] == nil {
 			missing = append(missing, r.index.tools[position].slug)
 		}
 	}
@@ -315,11 +303,11 @@ func (r *reader) entities(ctx context.Context, positions []int) ([]*entity, erro
 		}
 	}
 	for i, position := range positions {
-		if slug := r.index.tools[position].slug; found[i] == nil {
-			if found[i] = read[slug]; found[i] == nil {
-				return nil, fmt.Errorf("tool %s is missing from release %d", slug, r.release.ID)
+		if t := r.index.tools[position]; found[i] == nil {
+			if found[i] = read[t.slug]; found[i] == nil {
+				return nil, fmt.Errorf("tool %s is missing from release %d", t.slug, r.release.ID)
 			}
-			r.index.hold(position, found[i])
+			r.executor.holder(r.index, t).hold(t, found[i])
 		}
 	}
 	return found, nil
@@ -380,8 +368,8 @@ func (e *Executor) Preload(ctx context.Context) error {
 		if x, err = e.indexFor(ctx, release); err != nil || release == nil {
 			return err
 		}
-		_, err = x.searchIndex(ctx, e.config.Catalog)
-		_, err2 := x.allPriceChanges(ctx, e.config.Catalog)
+		_, err = x.searchIndex(ctx, e.config.Catalog, x)
+		_, err2 := x.allPriceChanges(ctx, e.config.Catalog, x)
 		_, err3 := x.readTimeline(ctx, e.config.Catalog, release.HistoryFrom)
 		return cmp.Or(err, err2, err3)
 	})
@@ -392,8 +380,8 @@ func (e *Executor) Preload(ctx context.Context) error {
 		sorted()
 	}
 	var missing []string
-	for i, t := range x.tools {
-		if x.entities[i].Load() == nil {
+	for _, t := range x.tools {
+		if t.entity.Load() == nil {
 			missing = append(missing, t.slug)
 		}
 	}
@@ -407,11 +395,11 @@ func (e *Executor) Preload(ctx context.Context) error {
 		}
 		for slug, found := range read {
 			if i, ok := x.find(slug); ok {
-				x.hold(i, found)
+				x.hold(x.tools[i], found)
 			}
 		}
 	}
-	e.config.Cache.Reserve(x.bytes.Load())
+	e.reserve()
 	e.config.Log.InfoContext(ctx, "catalog preloaded", "release", x.number(), "tools", len(x.tools), "bytes", x.bytes.Load())
 	return nil
 }
@@ -427,58 +415,3 @@ func (x *catalogIndex) number() int {
 // preloadBatch is how many entities are read at a time: few enough that other
 // requests are not delayed.
 const preloadBatch = 500
-
-var versionSeed = maphash.MakeSeed()
-
-// versionOf identifies the content of an entity within this process.
-func versionOf(fingerprint, sectionsHash, historyHash string, inEmbeddings bool) uint64 {
-	return maphash.String(versionSeed, fmt.Sprint(fingerprint, " ", sectionsHash, " ", historyHash, " ", inEmbeddings))
-}
-
-// interner scans texts of which there are few different ones, and shares them.
-type interner map[string]string
-
-type interned struct {
-	known interner
-	text  *string
-}
-
-func (n interner) scan(text *string) interned { return interned{n, text} }
-
-// Scan implements sql.Scanner.
-func (i interned) Scan(value any) error {
-	switch v := value.(type) {
-	case string:
-		*i.text = i.known.share(v)
-	case []byte:
-		known, ok := i.known[string(v)]
-		if !ok {
-			known = i.known.share(string(v))
-		}
-		*i.text = known
-	default:
-		return fmt.Errorf("got %T, want text", value)
-	}
-	return nil
-}
-
-func (n interner) share(text string) string {
-	known, ok := n[text]
-	if !ok {
-		known, n[text] = text, text
-	}
-	return known
-}
-
-// numberOrNaN scans a number that may be null.
-type numberOrNaN struct{ number *float64 }
-
-// Scan implements sql.Scanner.
-func (n numberOrNaN) Scan(value any) error {
-	var number sql.Null[float64]
-	err := number.Scan(value)
-	if *n.number = number.V; !number.Valid {
-		*n.number = math.NaN()
-	}
-	return err
-}

@@ -49,7 +49,7 @@ func (e *Executor) FromMemory(ctx context.Context, req Request) *Result {
 	if !ok {
 		return nil
 	}
-	found := index.entities[i].Load()
+	found := index.tools[i].entity.Load()
 	if found == nil || found.tool == nil {
 		return nil
 	}

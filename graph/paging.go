@@ -97,34 +97,26 @@ func missingColumn(number func(*indexedTool) float64) orderColumn {
 	}
 }
 
-// compare returns which of two tools comes first.
-func (o order) compare(a, b *indexedTool) int {
-	for _, key := range o {
-		if c := orderColumns[key.column].compare(a, b); c != 0 && key.desc {
-			return -c
-		} else if c != 0 {
-			return c
+// comparison returns a function that returns which of two tools comes first.
+func (o order) comparison() func(a, b *indexedTool) int {
+	columns := mapSlice(o, func(key orderKey) orderColumn { return orderColumns[key.column] })
+	return func(a, b *indexedTool) int {
+		for i, column := range columns {
+			if c := column.compare(a, b); c != 0 && o[i].desc {
+				return -c
+			} else if c != 0 {
+				return c
+			}
 		}
+		return 0
 	}
-	return 0
-}
-
-// sorted returns the positions of active or retired tools in an order.
-func (x *catalogIndex) sorted(o order, active bool) (positions []int) {
-	for i := range x.tools {
-		if x.tools[i].active() == active {
-			positions = append(positions, i)
-		}
-	}
-	slices.SortFunc(positions, func(a, b int) int { return o.compare(&x.tools[a], &x.tools[b]) })
-	return positions
 }
 
 // toolCursors returns how the cursors of an order are written and compared.
 func (x *catalogIndex) toolCursors(o order) cursors[int] {
 	return cursors[int]{
 		position: func(i int) []any {
-			return mapSlice(o, func(key orderKey) any { return orderColumns[key.column].value(&x.tools[i]) })
+			return mapSlice(o, func(key orderKey) any { return orderColumns[key.column].value(x.tools[i]) })
 		},
 		compare: func(position []any) (func(int) int, bool) {
 			var at indexedTool
@@ -133,7 +125,8 @@ func (x *catalogIndex) toolCursors(o order) cursors[int] {
 					return nil, false
 				}
 			}
-			return func(i int) int { return o.compare(&x.tools[i], &at) }, true
+			compare := o.comparison()
+			return func(i int) int { return compare(x.tools[i], &at) }, true
 		},
 		length: len(o),
 	}

@@ -3,11 +3,9 @@ package graph
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 	"unsafe"
 
@@ -22,10 +20,11 @@ type timeline struct {
 	versions []toolVersion // by slug, then by release
 }
 
-// toolVersion is a tool as it was in the releases from since to before until.
+// toolVersion is a tool as it was from the release that wrote it to the one
+// before until.
 type toolVersion struct {
 	*indexedTool
-	since, until int
+	until int
 }
 
 // forever is the end of a version that nothing has replaced.
@@ -53,63 +52,33 @@ func (r *reader) historyFrom() int {
 	return 0
 }
 
-// readTimeline reads when the tools of the index got their values, and the
-// versions that they replaced.
+// readTimeline reads the versions that the tools of the index replaced.
 func (x *catalogIndex) readTimeline(ctx context.Context, catalog Catalog, from int) (*timeline, error) {
 	line := &timeline{from: from}
-	rows, err := catalog.Select(ctx, "SELECT slug, since_release FROM tools")
+	for _, t := range x.tools {
+		line.versions = append(line.versions, toolVersion{t, forever})
+	}
+	rows, err := catalog.Select(store.WithAllVersions(ctx), "SELECT "+toolColumns+", until_release FROM tools_versions WHERE until_release <= $1", x.number())
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	for rows.Next() {
-		var slug string
-		v := toolVersion{until: forever}
-		if err := rows.Scan(&slug, &v.since); err != nil {
-			return nil, err
-		}
-		i, ok := x.find(slug)
-		if !ok {
-			return nil, fmt.Errorf("tool %s is missing from the index of release %d", slug, x.number())
-		}
-		v.indexedTool = &x.tools[i]
-		line.versions = append(line.versions, v)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	size, err := line.readReplaced(ctx, catalog, x.number())
-	if err != nil {
+	var until int
+	var size int64
+	if err := scanTools(rows, []any{&until}, func(t *indexedTool) {
+		t.nameKey = "" // only orders need it
+		size += t.size()
+		line.versions = append(line.versions, toolVersion{t, until})
+	}); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(line.versions, func(a, b toolVersion) int {
 		return cmp.Or(strings.Compare(a.slug, b.slug), a.since-b.since)
 	})
 	if x.versions.CompareAndSwap(nil, line) {
-		x.bytes.Add(size + int64(len(line.versions))*int64(unsafe.Sizeof(toolVersion{})))
+		x.added.Add(size + int64(len(line.versions))*int64(unsafe.Sizeof(toolVersion{})))
 	}
 	return line, nil
-}
-
-// readReplaced reads the versions that ended up to a release. It returns how many
-// bytes they take.
-func (l *timeline) readReplaced(ctx context.Context, catalog Catalog, release int) (size int64, err error) {
-	rows, err := catalog.Select(ctx, "SELECT "+indexedColumns+", since_release, until_release FROM tools_versions WHERE until_release <= "+strconv.Itoa(release))
-	if err != nil {
-		return 0, err
-	}
-	defer rows.Close()
-	scan := newToolScanner()
-	for rows.Next() {
-		v := toolVersion{indexedTool: &indexedTool{}}
-		if err := scan.row(rows, v.indexedTool, &v.since, &v.until); err != nil {
-			return 0, err
-		}
-		v.nameKey = "" // only orders need it
-		size += int64(unsafe.Sizeof(*v.indexedTool)) + int64(len(v.slug))
-		l.versions = append(l.versions, v)
-	}
-	return size, rows.Err()
 }
 
 // tools calls visit with the versions of each tool, oldest first.

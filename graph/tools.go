@@ -104,8 +104,9 @@ func (r *reader) byRelevance(tools *list[int, *model.Tool], filter *model.ToolFi
 	ranks := r.searches[*filter.Search]
 	tools.items = filtered(slices.Collect(maps.Keys(ranks)), matches)
 	byScore := toolOrders[model.ToolSortScoreDesc]
+	compare := byScore.comparison()
 	slices.SortFunc(tools.items, func(a, b int) int {
-		return cmp.Or(ranks[a]-ranks[b], byScore.compare(&r.index.tools[a], &r.index.tools[b]))
+		return cmp.Or(ranks[a]-ranks[b], compare(r.index.tools[a], r.index.tools[b]))
 	})
 	scores := r.index.toolCursors(byScore)
 	tools.cursors = cursors[int]{
@@ -241,7 +242,7 @@ func (f retiredFilter) find(ctx context.Context, r *reader) ([]int, error) {
 		return nil, err
 	}
 	found := filtered(r.index.retired(), func(i int) bool {
-		t := &r.index.tools[i]
+		t := r.index.tools[i]
 		return (f.reason == nil || t.reason == *f.reason) &&
 			(f.category == nil || t.category == *f.category) &&
 			(f.retiredSince == nil || t.retiredAt >= *f.retiredSince) &&

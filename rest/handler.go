@@ -6,6 +6,7 @@ package rest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -83,8 +84,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	err := h.serve(w, r)
 	if err != nil && r.Context().Err() == nil {
 		w.Header().Set("Vary", vary)
-		if newest := h.cache.Newest(); newest > 0 {
-			w.Header()[releaseHeader] = []string{strconv.Itoa(newest)}
+		release := h.cache.Newest()
+		if missing := (*missingSlug)(nil); errors.As(err, &missing) {
+			release = missing.release
+		}
+		if release > 0 {
+			w.Header()[releaseHeader] = []string{strconv.Itoa(release)}
 		}
 		problem.Write(w, err)
 	}
@@ -358,11 +363,19 @@ func (h *Handler) respondNotFound(ctx context.Context, req *request, release int
 	if result.Release != release {
 		return h.respond(ctx, req)
 	}
-	return nil, result.Newest, problem.New(problem.NotFound, "%s", req.notFound(params.Truncate(slug), slugStatus{
+	return nil, result.Newest, &missingSlug{release, problem.New(problem.NotFound, "%s", req.notFound(params.Truncate(slug), slugStatus{
 		active:  !bytes.Contains(result.Data, []byte(`"tool":null`)),
 		retired: !bytes.Contains(result.Data, []byte(`"retired":null`)),
-	}))
+	}))}
 }
+
+// missingSlug is the error for a slug that a release does not have.
+type missingSlug struct {
+	release int
+	error
+}
+
+func (m *missingSlug) Unwrap() error { return m.error }
 
 // serveDocument serves the OpenAPI document with examples from the current
 // catalog, or from the demo catalog if that cannot be read.

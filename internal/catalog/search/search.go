@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+	"unsafe"
 
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
@@ -40,7 +41,7 @@ type Querier interface {
 // Index is what a search needs in memory: the vocabulary of a release, and
 // where the caller has each of its tools.
 type Index struct {
-	vocabulary
+	*vocabulary
 	dialect   string
 	positions []int // by the tool's id in the index; -1 for none
 }
@@ -49,22 +50,8 @@ type Index struct {
 // tool, and whether it has it. The vocabulary is that of all releases: words
 // that only others have find no tools.
 func Load(ctx context.Context, db Querier, dialectName string, release int, position func(slug string) (int, bool)) (*Index, error) {
-	x := &Index{dialect: dialectName}
-	tools, err := selectText(ctx, db, "SELECT string_agg(id || ' ' || slug, ' ') FROM tool_search WHERE since_release <= $1 AND until_release > $1", release)
-	if err != nil {
-		return nil, err
-	}
-	err = eachPair(tools, func(id, slug string) error {
-		n, err := strconv.Atoi(id)
-		for len(x.positions) <= n {
-			x.positions = append(x.positions, -1)
-		}
-		if at, ok := position(slug); ok {
-			x.positions[n] = at
-		}
-		return err
-	})
-	if err != nil {
+	x := &Index{vocabulary: &vocabulary{}, dialect: dialectName}
+	if err := x.readTools(ctx, db, release, position); err != nil {
 		return nil, err
 	}
 	words, err := selectText(ctx, db, "SELECT string_agg(word || ' ' || tools, ' ' ORDER BY word) FROM search_words")
@@ -78,6 +65,43 @@ func Load(ctx context.Context, db Querier, dialectName string, release int, posi
 		x.total = append(x.total, x.total[len(x.total)-1]+n)
 		return err
 	})
+}
+
+// LoadEarlier reads the index of an earlier release, which shares the vocabulary.
+func (x *Index) LoadEarlier(ctx context.Context, db Querier, release int, position func(slug string) (int, bool)) (*Index, error) {
+	earlier := &Index{vocabulary: x.vocabulary, dialect: x.dialect}
+	return earlier, earlier.readTools(ctx, db, release, position)
+}
+
+// readTools reads the ids of the tools of a release.
+func (x *Index) readTools(ctx context.Context, db Querier, release int, position func(slug string) (int, bool)) error {
+	tools, err := selectText(ctx, db, "SELECT string_agg(id || ' ' || slug, ' ') FROM tool_search WHERE since_release <= $1 AND until_release > $1", release)
+	if err != nil {
+		return err
+	}
+	return eachPair(tools, func(id, slug string) error {
+		n, err := strconv.Atoi(id)
+		for len(x.positions) <= n {
+			x.positions = append(x.positions, -1)
+		}
+		if at, ok := position(slug); ok {
+			x.positions[n] = at
+		}
+		return err
+	})
+}
+
+// Size estimates how many bytes the index takes beside another one, which may be
+// nil.
+func (x *Index) Size(other *Index) int64 {
+	size := cap(x.positions) * int(unsafe.Sizeof(0))
+	if other == nil || other.vocabulary != x.vocabulary {
+		size += cap(x.words)*int(unsafe.Sizeof("")) + cap(x.total)*int(unsafe.Sizeof(0))
+		for _, word := range x.words {
+			size += len(word)
+		}
+	}
+	return int64(size)
 }
 
 // Find returns the positions of the tools that match, in no particular order:

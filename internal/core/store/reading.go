@@ -155,6 +155,19 @@ func (s *Store) inEarlier(ctx context.Context, number int, newest *ent.Release, 
 	return read(context.WithValue(ctx, readingKey{}, &readingState{tx: state.tx, earlier: number}))
 }
 
+// WithAllVersions returns the context of a reading in which statements see the
+// tables as they are, with the rows of all releases. It is the same transaction,
+// if there is one.
+func WithAllVersions(ctx context.Context) context.Context {
+	reading, _ := ctx.Value(readingKey{}).(*readingState)
+	if reading == nil {
+		return ctx
+	}
+	all := *reading
+	all.allVersions = true
+	return context.WithValue(ctx, readingKey{}, &all)
+}
+
 // Select runs a statement in a reading.
 func (s *Store) Select(ctx context.Context, text string, args ...any) (entsql.ColumnScanner, error) {
 	var rows entsql.Rows
@@ -187,6 +200,8 @@ type readingState struct {
 	tx      *sql.Tx
 	witness *witness
 	earlier int // the number of the release, if it is not the newest
+	// allVersions is set if statements see the tables as they are.
+	allVersions bool
 }
 
 type readingKey struct{}
@@ -211,7 +226,9 @@ func (d *readDriver) Query(ctx context.Context, text string, args, v any) error 
 		if reading.tx == nil {
 			return ErrNeedsTransaction
 		}
-		text = asOf(d.Dialect(), reading.earlier, text)
+		if !reading.allVersions {
+			text = asOf(d.Dialect(), reading.earlier, text)
+		}
 	}
 	if reading.tx != nil {
 		found, err := reading.tx.QueryContext(ctx, text, values...)

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"palmares/auth"
 	"palmares/graph"
@@ -117,7 +118,9 @@ func newServer(t testing.TB, catalog graph.Catalog) *server {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	s := &server{responses: cache.New(serverMemory, []byte("secret"), log)}
-	s.executor = graph.NewExecutor(graph.Config{Catalog: catalog, Credit: "Source", Limits: graph.DefaultLimits, Log: log, Cache: s.responses})
+	limits := graph.DefaultLimits
+	limits.Time = time.Minute // these tests are not about slow machines
+	s.executor = graph.NewExecutor(graph.Config{Catalog: catalog, Credit: "Source", Limits: limits, Log: log, Cache: s.responses, Tools: func() int { return 1_000 }})
 	s.graphql = graph.NewHandler(s.executor, s.responses)
 	var err error
 	if s.rest, err = rest.NewHandler(rest.Config{PublicURL: publicURL, ServiceName: "palmares", ServiceURL: publicURL}, s.executor, s.responses); err != nil {

@@ -198,11 +198,11 @@ func (e *era) checkREST(t testing.TB, s *server, asOf string) {
 			t.Errorf("%s as of %s, release %d: differs %s", target, asOf, e.release, differsAt(text, want))
 			continue
 		}
-		if got.Code != 200 {
-			continue
-		}
 		if number := got.Header().Get("X-Service-Release"); number != fmt.Sprint(e.release) {
 			t.Errorf("%s as of %s: got X-Service-Release %s, want %d", target, asOf, number, e.release)
+		}
+		if got.Code != 200 {
+			continue
 		}
 		links := strings.ReplaceAll(got.Header().Get("X-Total-Count")+" "+got.Header().Get("Link"), "&as_of="+asOf, "")
 		if strings.HasPrefix(e.header[target], " ") {
@@ -323,8 +323,19 @@ func checkVariety(t testing.TB, eras []*era) {
 func checkPruned(t testing.TB, db *store.Store, s, other *server, eras []*era) {
 	t.Helper()
 	const from = 6
+	unaware := newServer(t, db)
+	unaware.get(anonymous, "/api/v1/stats")
 	if _, err := feed.Prune(t.Context(), db, from); err != nil {
 		t.Fatal(err)
+	}
+	cannot := func(release int) string {
+		return fmt.Sprintf("There is no release %d that can be read: releases %d (%s) to %d (%s) can.", release, from, eras[from-1].date, len(eras), eras[len(eras)-1].date)
+	}
+	for _, e := range eras[:from-1] { // also a server that has not noticed returns which can be read
+		got := unaware.get(anonymous, fmt.Sprintf("/api/v1/tools?as_of=%d", e.release))
+		if got.Code != 404 || !strings.Contains(got.Body.String(), cannot(e.release)) {
+			t.Errorf("release %d, pruned just now: got %d %s, want 404 %s", e.release, got.Code, got.Body, cannot(e.release))
+		}
 	}
 	if _, err := db.CurrentRelease(t.Context()); err != nil { // the program notices it, and starts again
 		t.Fatal(err)
@@ -337,9 +348,8 @@ func checkPruned(t testing.TB, db *store.Store, s, other *server, eras []*era) {
 				continue
 			}
 			got := s.get(anonymous, fmt.Sprintf("/api/v1/stats?as_of=%d", e.release))
-			want := fmt.Sprintf("There is no release %d that can be read: releases %d (%s) to %d (%s) can.", e.release, from, eras[from-1].date, len(eras), eras[len(eras)-1].date)
-			if got.Code != 404 || !strings.Contains(got.Body.String(), want) {
-				t.Errorf("pruned release %d: got %d %s, want 404 %s", e.release, got.Code, got.Body, want)
+			if got.Code != 404 || !strings.Contains(got.Body.String(), cannot(e.release)) {
+				t.Errorf("pruned release %d: got %d %s, want 404 %s", e.release, got.Code, got.Body, cannot(e.release))
 			}
 		}
 		if got := result(t, s, `{releases(last: 6) {nodes {number readable}}}`, nil); !strings.Contains(got, `{"number":6,"readable":true},{"number":5,"readable":false}`) {

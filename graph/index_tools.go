@@ -1,0 +1,166 @@
+package graph
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	entsql "entgo.io/ent/dialect/sql"
+
+	"palmares/internal/catalog/record"
+	"palmares/internal/catalog/search"
+)
+
+// toolColumns are the columns that the index holds. A driver takes longer for a
+// column than a database for joining two, so most of them are joined: by tabs,
+// which none of them has.
+const toolColumns = `slug, name_key, score, verifiability, obsolescence, price_amount, coalesce(price_period, ''),
+	category_slug || '	' || coalesce(updated_at, '') || '	' || coalesce(retired_at, '') || '	' || coalesce(pricing, '') || '	' ||
+	coalesce(icp, '') || '	' || coalesce(retired_reason, '') || '	' || CAST(coalesce(tier, 0) AS text) || '	' || CAST(since_release AS text) || '	' ||
+	fingerprint || ' ' || coalesce(sections_hash, '') || ' ' || coalesce(history_hash, '') || CASE WHEN in_embeddings THEN '` + embeddingsMark + `' ELSE '' END`
+
+// embeddingsMark ends the versions of tools that have an embeddings document.
+const embeddingsMark = " embeddings"
+
+// readTools reads what the index holds of tools, by slug. Those that another
+// index has are shared.
+func readTools(ctx context.Context, catalog Catalog, other *catalogIndex, from string, args ...any) (tools []*indexedTool, err error) {
+	rows, err := catalog.Select(ctx, "SELECT "+toolColumns+" FROM "+from, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	err = scanTools(rows, nil, func(t *indexedTool) { tools = append(tools, t) })
+	slices.SortFunc(tools, func(a, b *indexedTool) int { return strings.Compare(a.slug, b.slug) })
+	share(tools, other)
+	return tools, err
+}
+
+// scanTools calls add with each row of toolColumns. More columns may follow.
+func scanTools(rows entsql.ColumnScanner, more []any, add func(*indexedTool)) error {
+	repeated, billing := interner{}, map[string]string{} // by period
+	var joined sql.RawBytes
+	var period string
+	for rows.Next() {
+		t := &indexedTool{}
+		columns := []any{&t.slug, &t.nameKey, numberOrNaN{&t.score}, numberOrNaN{&t.verifiability}, numberOrNaN{&t.obsolescence}, numberOrNaN{&t.price}, repeated.scan(&period), &joined}
+		if err := rows.Scan(append(columns, more...)...); err != nil {
+			return err
+		}
+		rest := []byte(joined)
+		next := func() (column []byte) {
+			column, rest, _ = bytes.Cut(rest, []byte("\t"))
+			return column
+		}
+		for _, text := range []*string{&t.category, &t.updatedAt, &t.retiredAt, (*string)(&t.pricing), &t.icp, (*string)(&t.reason), &t.tier} {
+			*text = repeated.share(next())
+		}
+		since, err := strconv.Atoi(string(next()))
+		if err != nil {
+			return fmt.Errorf("read tool %s: %w", t.slug, err)
+		}
+		if _, known := billing[period]; !known {
+			billing[period] = record.BillingPeriod(period)
+		}
+		t.monthlyPrice = record.MonthlyPrice(t.price, billing[period])
+		t.since, t.version, t.inEmbeddings = since, maphash.Bytes(versionSeed, rest), bytes.HasSuffix(rest, []byte(embeddingsMark))
+		add(t)
+	}
+	return rows.Err()
+}
+
+// share replaces tools by those of another index that are the same, and names
+// by those that are equal. Both have the same order.
+func share(tools []*indexedTool, other *catalogIndex) {
+	var known []*indexedTool
+	if other != nil {
+		known = other.tools
+	}
+	for i, t := range tools {
+		for len(known) > 0 && known[0].slug < t.slug {
+			known = known[1:]
+		}
+		if len(known) > 0 && known[0].slug == t.slug {
+			if known[0].version == t.version && known[0].since == t.since {
+				tools[i] = known[0]
+				continue
+			}
+			if t.slug = known[0].slug; t.nameKey == known[0].nameKey {
+				t.nameKey, t.searchName = known[0].nameKey, known[0].searchName
+				continue
+			}
+		}
+		if t.searchName = search.Key(t.nameKey); t.searchName == t.nameKey {
+			t.searchName = t.nameKey // one copy in memory
+		}
+	}
+}
+
+var versionSeed = maphash.MakeSeed()
+
+// versionOf identifies the content of an entity within this process, as readTools
+// does.
+func versionOf(fingerprint, sectionsHash, historyHash string, inEmbeddings bool) uint64 {
+	text := fingerprint + " " + sectionsHash + " " + historyHash
+	if inEmbeddings {
+		text += embeddingsMark
+	}
+	return maphash.String(versionSeed, text)
+}
+
+// interner shares texts of which there are few different ones.
+type interner map[string]string
+
+func (n interner) share(text []byte) string {
+	known, ok := n[string(text)]
+	if !ok {
+		known = string(text)
+		n[known] = known
+	}
+	return known
+}
+
+type interned struct {
+	known interner
+	text  *string
+}
+
+func (n interner) scan(text *string) interned { return interned{n, text} }
+
+// Scan implements sql.Scanner.
+func (i interned) Scan(value any) error {
+	switch v := value.(type) {
+	case string:
+		*i.text = i.known.share([]byte(v))
+	case []byte:
+		*i.text = i.known.share(v)
+	default:
+		return fmt.Errorf("got %T, want text", value)
+	}
+	return nil
+}
+
+// numberOrNaN scans a number that may be null.
+type numberOrNaN struct{ number *float64 }
+
+// Scan implements sql.Scanner.
+func (n numberOrNaN) Scan(value any) error {
+	switch v := value.(type) {
+	case nil:
+		*n.number = math.NaN()
+	case float64:
+		*n.number = v
+	default:
+		var number sql.Null[float64]
+		err := number.Scan(value)
+		*n.number = number.V
+		return err
+	}
+	return nil
+}
