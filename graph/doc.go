@@ -7,7 +7,8 @@
 // limits.go). Each operation is priced with its variables (cost.go). Then each
 // root field reads what its selection needs (reader.go, and one file for each
 // noun): level by level, with one statement for all items of a level. Fields
-// below the root are plain struct fields, which need no statement of their own.
+// below the root are plain struct fields or lists that were read with their
+// parents; they need no statement of their own.
 //
 // Subscriptions are streams of server-sent events (stream.go): an announcement
 // wakes them, and they continue in the journal where they stopped

@@ -147,7 +147,7 @@ func (g *queryGenerator) arguments(f *ast.FieldDefinition, depth int) {
 		required := argument.Type.NonNull && argument.DefaultValue == nil
 		percent := map[string]int{"limit": 80, "first": 100, "last": 100, "sort": 70, "filter": 50, "page": 60}[argument.Name]
 		if !required && !g.chance(max(percent, 30)) || argument.Name == "first" && backward || argument.Name == "last" && !backward ||
-			argument.Name == "before" && !backward || argument.Name == "after" && backward && f.Name != "changes" {
+			argument.Name == "before" && !backward || argument.Name == "after" && backward {
 			continue
 		}
 		if value := g.argument(f, argument, depth); value != "" {
@@ -215,7 +215,7 @@ func (g *queryGenerator) argument(f *ast.FieldDefinition, argument *ast.Argument
 // id returns the global identifier of some object.
 func (g *queryGenerator) id() string {
 	return fmt.Sprintf("%q", oneOf(g,
-		"tool/"+g.slugFor("tool"), "tool/"+g.slugFor("retiredTool"), "category/"+g.slugFor("category"), "comparison/"+g.slugFor("comparison"), "release/2"))
+		"tool/"+g.slugFor("tool"), "tool/"+g.slugFor("retiredTool"), "category/"+g.slugFor("category"), "comparison/"+g.slugFor("comparison"), "release/2", "evt_1"))
 }
 
 func (g *queryGenerator) slugFor(field string) string {
@@ -304,6 +304,12 @@ func (g *queryGenerator) value(t *ast.Type) string {
 	definition := g.schema.Types[t.NamedType]
 	if definition.Kind == ast.Enum {
 		return definition.EnumValues[g.random.IntN(len(definition.EnumValues))].Name
+	}
+	switch t.NamedType {
+	case "Date":
+		return fmt.Sprintf("%q", oneOf(g, "2000-01-01", "2025-06-01", "2026-06-01"))
+	case "String":
+		return fmt.Sprintf("%q", g.slugFor("tool"))
 	}
 	return fmt.Sprint(oneOf(g, 0.0, 0.5, 3, 5.5, 8, 9.9, 10))
 }

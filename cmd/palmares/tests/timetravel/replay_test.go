@@ -82,6 +82,11 @@ var queries = []string{
 	`{changes(first: 100, types: [price_changed, tool_retired, catalog_published], order: newest_first) {nodes {id type release slug tool {name category {label}}}}}`,
 	`{changes(first: 30, after: "evt_60", category: "code") {nodes {id type slug fields} pageInfo {hasNextPage hasPreviousPage startCursor endCursor}}}`,
 	`{tools(sort: name_asc, limit: 20) {items {slug history {at pricing price score} versions(limit: 5) {firstRelease lastRelease date type fields before after}}}}`,
+	`{tools(limit: 20) {items {slug comparisonConnection(first: 2) {totalCount nodes {slug toolB {name}}} changes(first: 3) {nodes {id type release fields after} pageInfo {hasNextPage}}}}
+		retiredTools {items {slug changes(last: 2) {edges {cursor node {type release}}}}} categories {slug toolConnection(last: 3, sort: price_asc) {totalCount nodes {slug price}}}}`,
+	`{nodes(ids: ["tool/atelier-nova-0", "tool/forge-nova-2", "category/code", "comparison/duel-3", "release/1"]) {__typename ... on ComparedTool {name score} ... on Category {toolCount} ... on Comparison {winnerName} ... on Release {date}}}`,
+	`{changes(last: 20, slug: "plume-nova-1") {nodes {id type release} pageInfo {hasNextPage hasPreviousPage}} prices: changes(fields: ["price", "winner"], last: 30) {nodes {id fields}}
+		second: changes(release: 2) {nodes {id}} third: changes(release: 3, order: newest_first, types: [tool_updated, comparatif_updated]) {nodes {id slug}}}`,
 	`{a: toolVersions(slug: "atelier-nova-0") {slug versions {firstRelease lastRelease type}} b: toolVersions(slug: "plume-nova-1", limit: 2) {versions {firstRelease lastRelease fields}} c: toolVersions(slug: "inconnu") {slug}}`,
 	`{a: tool(slug: "atelier-nova-0") ` + allOfTool + ` b: tool(slug: "plume-nova-1") ` + allOfTool + ` retired: retiredTool(slug: "forge-nova-2") {note}}`,
 	embeddingsOf(18),
