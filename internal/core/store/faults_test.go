@@ -288,6 +288,7 @@ func TestClientsReturnFaults(t *testing.T) {
 		for name, err := range map[string]error{
 			"again": again, "read": read, "counted": counted, "keys": keys, "deleted": deleted,
 			"created": s.Write.Minute.Create().SetID(1).SetRequests(1).SetFailed(0).Exec(t.Context()),
+			"rows":    store.ScanRows(t.Context(), s.Keys, func(*sql.Rows) error { return nil }, "SELECT id FROM minutes"),
 		} {
 			if fault := (*store.Fault)(nil); !errors.As(err, &fault) || fault.Cause == nil {
 				t.Errorf("%s: got %v, want a fault with its cause", name, err)
