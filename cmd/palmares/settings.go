@@ -15,6 +15,7 @@ import (
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/notify/mail"
+	"palmares/internal/web/page"
 	"palmares/rest"
 )
 
@@ -101,6 +102,11 @@ func isPrivate(address string) bool {
 // credit returns the line that users of the data must show.
 func (s *settings) credit() string {
 	return fmt.Sprintf("Source : %s (%s)", s.ServiceName, s.ServiceURL)
+}
+
+// service returns what all pages show.
+func (s *settings) service() page.Service {
+	return page.Service{PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit()}
 }
 
 // defaultSender returns the sender of emails if MAIL_FROM is not set.

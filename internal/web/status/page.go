@@ -113,7 +113,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Page) content(data any) page.Content {
-	return p.Content(Path, data, Assets.Path("status.css"))
+	return p.Content(Path, page.Head{Styles: []string{Assets.Path("status.css")}}, data)
 }
 
 func (p *Page) fail(w http.ResponseWriter, r *http.Request, cause *problem.Problem, title string) {
