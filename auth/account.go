@@ -57,26 +57,24 @@ func (a *Accounts) Find(ctx context.Context, email string) (*ent.Account, error)
 	if ent.IsNotFound(err) {
 		return nil, problem.New(problem.NotFound, "There is no account for %s.", email)
 	}
-	return found, store.Explain(err)
+	return found, err
 }
 
 // List returns all accounts with their keys, ordered by email address.
 func (a *Accounts) List(ctx context.Context) ([]*ent.Account, error) {
-	all, err := a.store.Current().Account.Query().WithKeys().Order(account.ByEmail()).All(ctx)
-	return all, store.Explain(err)
+	return a.store.Current().Account.Query().WithKeys().Order(account.ByEmail()).All(ctx)
 }
 
 // SetPlan sets an account's plan manually, so that billing does not change it.
 func (a *Accounts) SetPlan(ctx context.Context, acc *ent.Account, plan Plan) error {
-	return store.Explain(a.store.Write.Account.UpdateOne(acc).SetPlan(account.Plan(plan)).SetPlanByHand(true).Exec(ctx))
+	return a.store.Write.Account.UpdateOne(acc).SetPlan(account.Plan(plan)).SetPlanByHand(true).Exec(ctx)
 }
 
 // Usage returns an account's latest days, newest first. Days after today were
 // counted while a clock was wrong and are left out.
 func (a *Accounts) Usage(ctx context.Context, acc *ent.Account, days int) ([]*ent.Usage, error) {
-	rows, err := a.store.Current().Usage.Query().Where(usage.AccountID(acc.ID), usage.DayLTE(dayOf(a.now()))).
+	return a.store.Current().Usage.Query().Where(usage.AccountID(acc.ID), usage.DayLTE(dayOf(a.now()))).
 		Order(usage.ByDay(entsql.OrderDesc())).Limit(days).All(ctx)
-	return rows, store.Explain(err)
 }
 
 // deletion is implemented by ent's delete builders.
@@ -132,9 +130,9 @@ func DeleteExpired(ctx context.Context, s *store.Store, now time.Time) error {
 		s.Write.APIKey.Delete().Where(apikey.RevokedAtLT(now.Add(-revokedKeyRetention))),
 		s.Write.FormerUsage.Delete().Where(formerusage.Or(formerusage.DayLT(today), formerusage.DayGT(tomorrow))),
 	); err != nil {
-		return store.Explain(err)
+		return err
 	}
-	return store.Explain(s.Write.Customer.Update().Where(customer.AccountIDIsNil(), customer.EmailNEQ("")).SetEmail("").Exec(ctx))
+	return s.Write.Customer.Update().Where(customer.AccountIDIsNil(), customer.EmailNEQ("")).SetEmail("").Exec(ctx)
 }
 
 // The daily quota belongs to an email address, however often its account is

@@ -19,7 +19,6 @@ import (
 	"palmares/ent/apikey"
 	"palmares/ent/predicate"
 	"palmares/internal/core/problem"
-	"palmares/internal/core/store"
 )
 
 // A key consists of a prefix, a public id, a secret of 190 bits, and a checksum
@@ -117,8 +116,7 @@ var oldestFirst = []apikey.OrderOption{apikey.ByCreatedAt(), apikey.ByID()}
 
 // Keys returns an account's keys, oldest first, including revoked ones.
 func (a *Accounts) Keys(ctx context.Context, acc *ent.Account) ([]*ent.APIKey, error) {
-	keys, err := a.store.Current().APIKey.Query().Where(apikey.AccountID(acc.ID)).Order(oldestFirst...).All(ctx)
-	return keys, store.Explain(err)
+	return a.store.Current().APIKey.Query().Where(apikey.AccountID(acc.ID)).Order(oldestFirst...).All(ctx)
 }
 
 // Unrevoked returns the keys that were not revoked.
@@ -217,5 +215,5 @@ func (a *Accounts) revoke(ctx context.Context, where ...predicate.APIKey) error 
 	if err == nil && n == 0 {
 		return problem.New(problem.NotFound, "There is no active key with this id.")
 	}
-	return store.Explain(err)
+	return err
 }

@@ -11,7 +11,6 @@ import (
 	"palmares/ent"
 	"palmares/ent/predicate"
 	"palmares/ent/session"
-	"palmares/internal/core/store"
 )
 
 const (
@@ -41,19 +40,18 @@ func (a *Accounts) findSession(ctx context.Context, token string) (*ent.Session,
 		return nil, nil
 	}
 	found, err := a.store.Current().Session.Query().Where(session.ID(hashToken(token)), validAt(a.now())).WithAccount().Only(ctx)
-	return found, store.Explain(ent.MaskNotFound(err))
+	return found, ent.MaskNotFound(err)
 }
 
 // Sessions returns an account's sessions, newest first.
 func (a *Accounts) Sessions(ctx context.Context, acc *ent.Account) ([]*ent.Session, error) {
-	all, err := a.store.Current().Session.Query().Where(session.AccountID(acc.ID), validAt(a.now())).
+	return a.store.Current().Session.Query().Where(session.AccountID(acc.ID), validAt(a.now())).
 		Order(ent.Desc(session.FieldCreatedAt)).All(ctx)
-	return all, store.Explain(err)
 }
 
 // EndSession ends one session.
 func (a *Accounts) EndSession(ctx context.Context, token string) error {
-	return store.Explain(deleteAll(ctx, a.store.Write.Session.Delete().Where(session.ID(hashToken(token)))))
+	return deleteAll(ctx, a.store.Write.Session.Delete().Where(session.ID(hashToken(token))))
 }
 
 // EndSessions ends all sessions of an account and invalidates its sign-in emails.
@@ -78,7 +76,7 @@ func (a *Accounts) SessionKey(ctx context.Context, token string) (string, error)
 	if found.KeyID == nil {
 		err := a.store.Write.Session.UpdateOneID(found.ID).SetKeyID(key.ID).SetKeyHash(key.Hash()).Exec(ctx)
 		if err != nil {
-			return "", store.Explain(ent.MaskNotFound(err)) // not found: it ended concurrently
+			return "", ent.MaskNotFound(err) // not found: it ended concurrently
 		}
 	}
 	return key.Text(), nil

@@ -23,7 +23,6 @@ import (
 	"palmares/ent/predicate"
 	"palmares/ent/session"
 	"palmares/internal/core/problem"
-	"palmares/internal/core/store"
 )
 
 const (
@@ -147,7 +146,7 @@ func sentWithin(window time.Duration, now time.Time) predicate.Confirmation {
 
 // Withdraw deletes a challenge that was not sent and must not count.
 func (a *Accounts) Withdraw(ctx context.Context, challenge Challenge) error {
-	return store.Explain(deleteAll(ctx, a.store.Write.Confirmation.Delete().Where(confirmation.LinkHash(hashToken(challenge.Link)))))
+	return deleteAll(ctx, a.store.Write.Confirmation.Delete().Where(confirmation.LinkHash(hashToken(challenge.Link))))
 }
 
 // ConfirmationByLink returns the confirmation of a link. It does not use the link
@@ -169,7 +168,7 @@ func (a *Accounts) findConfirmation(ctx context.Context, where ...predicate.Conf
 	case ent.IsNotFound(err):
 		return nil, ErrUnknownLink
 	case err != nil:
-		return nil, store.Explain(err)
+		return nil, err
 	case found.UsedAt != nil:
 		return found, ErrUsed
 	case !a.now().Before(found.ExpiresAt), found.CreatedAt.After(a.now().Add(ConfirmationLifetime)): // sent while a clock was ahead
@@ -180,8 +179,7 @@ func (a *Accounts) findConfirmation(ctx context.Context, where ...predicate.Conf
 
 // Confirmations returns the retained confirmations of an account, newest first.
 func (a *Accounts) Confirmations(ctx context.Context, acc *ent.Account) ([]*ent.Confirmation, error) {
-	all, err := a.store.Current().Confirmation.Query().Where(concerning(acc)).Order(ent.Desc(confirmation.FieldCreatedAt)).All(ctx)
-	return all, store.Explain(err)
+	return a.store.Current().Confirmation.Query().Where(concerning(acc)).Order(ent.Desc(confirmation.FieldCreatedAt)).All(ctx)
 }
 
 // concerning matches emails to an account's address or requested by the account.
@@ -232,7 +230,7 @@ func (a *Accounts) CheckCode(ctx context.Context, purpose confirmation.Purpose, 
 // Locked reports whether no more codes are accepted for a confirmation.
 func (a *Accounts) Locked(ctx context.Context, found *ent.Confirmation) (bool, error) {
 	left, err := a.attemptsLeft(ctx, a.store.Current().Confirmation, found)
-	return left <= 0, store.Explain(err)
+	return left <= 0, err
 }
 
 // attemptsLeft applies the limits of the confirmation and of its mailbox.

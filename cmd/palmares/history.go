@@ -25,7 +25,7 @@ func (releasesCommand) Run(ctx context.Context, db *store.Store, term terminal) 
 	}
 	all, err := db.Current().Release.Query().Order(release.ByID(entsql.OrderDesc())).All(ctx)
 	if err != nil {
-		return store.Explain(err)
+		return err
 	}
 	return printTable(term.out, "release\tfeed date\tpublished\ttools\tretired\tcomparisons\treadable", all, func(r *ent.Release) string {
 		readable := "yes"

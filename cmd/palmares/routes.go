@@ -77,24 +77,23 @@ func (p *program) routes() (*routes, error) {
 	mux.Handle(journal.SchemasPath, journal.SchemaHandler())
 	mux.Handle("POST "+billing.EventsPath, p.services.billing)
 
-	service := page.Service{PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit()}
 	website, err := site.New(site.Config{
-		Service: service, Executor: p.executor, Cache: p.cache, Log: p.log, TrustedProxies: s.proxies,
+		Service: s.service(), Executor: p.executor, Cache: p.cache, Log: p.log, TrustedProxies: s.proxies,
 		OtherPages: []string{"/docs", "/explorer", "/guides", "/account", "/login", "/graphql", "/llms.txt", "/status", "/feeds/changes.atom"},
 	})
 	if err != nil {
 		return nil, err
 	}
 	website.Register(mux)
-	mux.Handle(status.Path, status.NewPage(status.Config{Service: service, Store: p.store, Log: p.log, Healthy: p.minutes.Healthy}))
+	mux.Handle(status.Path, status.NewPage(status.Config{Service: s.service(), Store: p.store, Log: p.log, Healthy: p.minutes.Healthy}))
 	for _, path := range portal.Paths {
 		mux.Handle(path, p.services.portal)
 	}
 	workbench.New(workbench.Config{
-		Service: service, Schema: schemaText(), Document: rest.DocumentPath,
+		Service: s.service(), Schema: schemaText(), Document: rest.DocumentPath,
 		Operations: api.Operations(), Samples: api.ExamplePaths, Cache: p.cache, Explain: api.Explain, Key: p.services.portal.Key, Log: p.log,
 	}).Register(mux)
-	guides, err := guide.New(guide.Config{Service: service, Sections: guideSections(api)})
+	guides, err := guide.New(guide.Config{Service: s.service(), Sections: guideSections(api)})
 	if err != nil {
 		return nil, err
 	}

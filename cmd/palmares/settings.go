@@ -15,6 +15,7 @@ import (
 	"palmares/internal/core/quota"
 	"palmares/internal/core/store"
 	"palmares/internal/notify/mail"
+	"palmares/internal/web/page"
 	"palmares/rest"
 )
 
@@ -103,6 +104,11 @@ func (s *settings) credit() string {
 	return fmt.Sprintf("Source : %s (%s)", s.ServiceName, s.ServiceURL)
 }
 
+// service returns what all pages show.
+func (s *settings) service() page.Service {
+	return page.Service{PublicURL: s.PublicURL, ServiceName: s.ServiceName, Credit: s.credit()}
+}
+
 // defaultSender returns the sender of emails if MAIL_FROM is not set.
 func (s *settings) defaultSender() string {
 	u, err := url.Parse(s.PublicURL)
@@ -134,7 +140,7 @@ func (s *settings) check() error {
 		{"DATABASE_URL", optional(s.DatabaseURL, checkDatabaseURL)},
 		{"DATABASE_READ_URL", optional(s.ReadURL, checkDatabaseURL)},
 		{"DATABASE_READ_URL", require(s.ReadURL == "" || s.DatabaseURL != "", "has no effect without DATABASE_URL; set both")},
-		{"REDIS_URL", optional(s.RedisURL, quota.CheckRedis)},
+		{"REDIS_URL", optional(s.RedisURL, func(url string) error { _, err := quota.RedisOptions(url); return err })},
 		{"SERVICE_NAME", require(strings.TrimSpace(s.ServiceName) != "", "must not be blank")},
 		{"PUBLIC_URL", optional(s.PublicURL, checkWebURL)},
 		{"PUBLIC_URL", optional(s.PublicURL, checkRootURL)},

@@ -12,7 +12,6 @@ import (
 // Account is a person or program that signed up.
 type Account struct{ ent.Schema }
 
-// Fields of an account.
 func (Account) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("email").NotEmpty().Unique().
@@ -28,7 +27,6 @@ func (Account) Fields() []ent.Field {
 	}
 }
 
-// Edges of an account.
 func (Account) Edges() []ent.Edge {
 	return []ent.Edge{
 		edge.To("keys", APIKey.Type),

@@ -13,7 +13,6 @@ import (
 // database does not give access to anything.
 type APIKey struct{ ent.Schema }
 
-// Fields of a key.
 func (APIKey) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("id").NotEmpty().Immutable().
@@ -29,14 +28,10 @@ func (APIKey) Fields() []ent.Field {
 	}
 }
 
-// Edges of a key.
 func (APIKey) Edges() []ent.Edge {
-	return []ent.Edge{
-		edge.From("account", Account.Type).Ref("keys").Field("account_id").Unique().Required().Immutable(),
-	}
+	return []ent.Edge{edge.From("account", Account.Type).Ref("keys").Field("account_id").Unique().Required().Immutable()}
 }
 
-// Indexes of a key.
 func (APIKey) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("account_id")}
 }

@@ -13,7 +13,6 @@ import (
 // Attempt is one attempt to deliver an event to an endpoint.
 type Attempt struct{ ent.Schema }
 
-// Fields of an attempt.
 func (Attempt) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int("endpoint_id").Immutable(),
@@ -28,14 +27,10 @@ func (Attempt) Fields() []ent.Field {
 	}
 }
 
-// Edges of an attempt.
 func (Attempt) Edges() []ent.Edge {
-	return []ent.Edge{
-		edge.From("endpoint", Endpoint.Type).Ref("attempts").Field("endpoint_id").Unique().Required().Immutable(),
-	}
+	return []ent.Edge{edge.From("endpoint", Endpoint.Type).Ref("attempts").Field("endpoint_id").Unique().Required().Immutable()}
 }
 
-// Indexes of an attempt.
 func (Attempt) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("endpoint_id", "at"), index.Fields("at"),

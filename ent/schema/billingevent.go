@@ -12,7 +12,6 @@ import (
 // it is not processed again.
 type BillingEvent struct{ ent.Schema }
 
-// Fields of a billing event.
 func (BillingEvent) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("id").NotEmpty().Immutable().Comment("The provider's identifier."),
@@ -21,7 +20,6 @@ func (BillingEvent) Fields() []ent.Field {
 	}
 }
 
-// Indexes of a billing event serve the deletion of old ones.
 func (BillingEvent) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("applied_at")}
 }

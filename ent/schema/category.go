@@ -9,7 +9,6 @@ import (
 // Category groups tools. Each import derives its figures.
 type Category struct{ ent.Schema }
 
-// Fields of a category.
 func (Category) Fields() []ent.Field {
 	return []ent.Field{
 		slugID(),
@@ -23,7 +22,6 @@ func (Category) Fields() []ent.Field {
 	}
 }
 
-// Edges of a category.
 func (Category) Edges() []ent.Edge {
 	return []ent.Edge{edge.To("tools", Tool.Type)}
 }

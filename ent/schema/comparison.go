@@ -10,7 +10,6 @@ import (
 // Comparison compares two tools, active or retired.
 type Comparison struct{ ent.Schema }
 
-// Fields of a comparison.
 func (Comparison) Fields() []ent.Field {
 	return []ent.Field{
 		slugID(),
@@ -27,7 +26,6 @@ func (Comparison) Fields() []ent.Field {
 	}
 }
 
-// Edges of a comparison.
 func (Comparison) Edges() []ent.Edge {
 	return []ent.Edge{
 		edge.From("tool_a", Tool.Type).Ref("comparisons_as_a").Field("tool_a_slug").Unique().Required(),
@@ -36,7 +34,6 @@ func (Comparison) Edges() []ent.Edge {
 	}
 }
 
-// Indexes of a comparison: the foreign keys, which deleting a tool looks up.
 func (Comparison) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("tool_a_slug").StorageKey("comparisons_by_tool_a"),

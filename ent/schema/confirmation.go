@@ -13,7 +13,6 @@ import (
 // link, or by its code in the browser that requested it.
 type Confirmation struct{ ent.Schema }
 
-// Fields of a confirmation.
 func (Confirmation) Fields() []ent.Field {
 	return []ent.Field{
 		field.Enum("purpose").Values("sign_in", "change_email").Immutable(),
@@ -37,14 +36,10 @@ func (Confirmation) Fields() []ent.Field {
 	}
 }
 
-// Edges of a confirmation.
 func (Confirmation) Edges() []ent.Edge {
-	return []ent.Edge{
-		edge.From("account", Account.Type).Ref("confirmations").Field("account_id").Unique().Immutable(),
-	}
+	return []ent.Edge{edge.From("account", Account.Type).Ref("confirmations").Field("account_id").Unique().Immutable()}
 }
 
-// Indexes of a confirmation serve the limits on emails.
 func (Confirmation) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("mailbox", "created_at"),

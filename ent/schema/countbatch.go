@@ -10,7 +10,6 @@ import (
 // short time. The counts of a day are the sum of its batches.
 type CountBatch struct{ ent.Schema }
 
-// Fields of a batch.
 func (CountBatch) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("id").NotEmpty().Immutable().
@@ -20,7 +19,6 @@ func (CountBatch) Fields() []ent.Field {
 	}
 }
 
-// Indexes of a batch.
 func (CountBatch) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("day")}
 }

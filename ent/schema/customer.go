@@ -14,7 +14,6 @@ import (
 // invoices must be retained.
 type Customer struct{ ent.Schema }
 
-// Fields of a customer.
 func (Customer) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("id").NotEmpty().Immutable().Comment("The provider's identifier."),
@@ -37,14 +36,10 @@ func (Customer) Fields() []ent.Field {
 	}
 }
 
-// Edges of a customer.
 func (Customer) Edges() []ent.Edge {
-	return []ent.Edge{
-		edge.From("account", Account.Type).Ref("customer").Field("account_id").Unique(),
-	}
+	return []ent.Edge{edge.From("account", Account.Type).Ref("customer").Field("account_id").Unique()}
 }
 
-// Indexes of a customer serve the periodic check of subscriptions.
 func (Customer) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("status")}
 }

@@ -11,7 +11,6 @@ import (
 // that arrive at the first attempt never have one.
 type Delivery struct{ ent.Schema }
 
-// Fields of a delivery.
 func (Delivery) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int("endpoint_id").Immutable(),
@@ -21,14 +20,10 @@ func (Delivery) Fields() []ent.Field {
 	}
 }
 
-// Edges of a delivery.
 func (Delivery) Edges() []ent.Edge {
-	return []ent.Edge{
-		edge.From("endpoint", Endpoint.Type).Ref("deliveries").Field("endpoint_id").Unique().Required().Immutable(),
-	}
+	return []ent.Edge{edge.From("endpoint", Endpoint.Type).Ref("deliveries").Field("endpoint_id").Unique().Required().Immutable()}
 }
 
-// Indexes of a delivery.
 func (Delivery) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("endpoint_id", "event").Unique(), index.Fields("next_at")}
 }

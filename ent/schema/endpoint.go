@@ -17,7 +17,6 @@ type Endpoint struct{ ent.Schema }
 // asText stores JSON as text: the driver cannot send JSON to a jsonb column.
 var asText = map[string]string{dialect.Postgres: "text"}
 
-// Fields of an endpoint.
 func (Endpoint) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int("account_id").Immutable(),
@@ -41,7 +40,6 @@ func (Endpoint) Fields() []ent.Field {
 	}
 }
 
-// Edges of an endpoint.
 func (Endpoint) Edges() []ent.Edge {
 	return []ent.Edge{
 		edge.From("account", Account.Type).Ref("endpoints").Field("account_id").Unique().Required().Immutable(),
@@ -50,7 +48,6 @@ func (Endpoint) Edges() []ent.Edge {
 	}
 }
 
-// Indexes of an endpoint.
 func (Endpoint) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("account_id"), index.Fields("state", "position")}
 }

@@ -11,7 +11,6 @@ import (
 // same email address does not reset the quota.
 type FormerUsage struct{ ent.Schema }
 
-// Fields of a former usage.
 func (FormerUsage) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("email_hash").NotEmpty().Immutable().
@@ -23,7 +22,6 @@ func (FormerUsage) Fields() []ent.Field {
 	}
 }
 
-// Indexes of a former usage.
 func (FormerUsage) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("day", "email_hash"),

@@ -11,7 +11,6 @@ import (
 // after.
 type JournalEntry struct{ ent.Schema }
 
-// Fields of a journal entry.
 func (JournalEntry) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int("id").Positive().Immutable().
@@ -28,14 +27,10 @@ func (JournalEntry) Fields() []ent.Field {
 	}
 }
 
-// Edges of a journal entry.
 func (JournalEntry) Edges() []ent.Edge {
-	return []ent.Edge{
-		edge.From("release", Release.Type).Ref("journal").Field("release_number").Unique().Required(),
-	}
+	return []ent.Edge{edge.From("release", Release.Type).Ref("journal").Field("release_number").Unique().Required()}
 }
 
-// Indexes of a journal entry.
 func (JournalEntry) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("event", "id").StorageKey("journal_by_event"),

@@ -9,7 +9,6 @@ import (
 // Minute is a minute in which a server was up; other minutes have no row.
 type Minute struct{ ent.Schema }
 
-// Fields of a minute.
 func (Minute) Fields() []ent.Field {
 	numbered := false // the clock sets the number
 	return []ent.Field{

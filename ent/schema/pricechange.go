@@ -11,7 +11,6 @@ import (
 // are inserted oldest first, so the id orders those of the same day.
 type PriceChange struct{ ent.Schema }
 
-// Fields of a price change.
 func (PriceChange) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("tool_slug"),
@@ -25,16 +24,10 @@ func (PriceChange) Fields() []ent.Field {
 	}
 }
 
-// Edges of a price change.
 func (PriceChange) Edges() []ent.Edge {
-	return []ent.Edge{
-		edge.From("tool", Tool.Type).Ref("price_changes").Field("tool_slug").Unique().Required(),
-	}
+	return []ent.Edge{edge.From("tool", Tool.Type).Ref("price_changes").Field("tool_slug").Unique().Required()}
 }
 
-// Indexes of a price change: a feed may repeat a change, which is stored once.
 func (PriceChange) Indexes() []ent.Index {
-	return []ent.Index{
-		index.Fields("tool_slug", "digest").Unique().StorageKey("price_changes_once"),
-	}
+	return []ent.Index{index.Fields("tool_slug", "digest").Unique().StorageKey("price_changes_once")}
 }

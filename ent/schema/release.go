@@ -12,7 +12,6 @@ import (
 // Readers see the newest.
 type Release struct{ ent.Schema }
 
-// Fields of a release.
 func (Release) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int("id").StorageKey("number").Positive().Immutable().
@@ -29,7 +28,6 @@ func (Release) Fields() []ent.Field {
 	}
 }
 
-// Edges of a release.
 func (Release) Edges() []ent.Edge {
 	return []ent.Edge{edge.To("journal", JournalEntry.Type)}
 }

@@ -9,7 +9,6 @@ import (
 // migration that introduces a secret also creates its value.
 type Secret struct{ ent.Schema }
 
-// Fields of a secret.
 func (Secret) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("id").NotEmpty().Immutable().Comment("What the secret is used for, such as etag."),

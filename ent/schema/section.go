@@ -10,7 +10,6 @@ import (
 // Section is one part of a tool's review; the embeddings document is made of them.
 type Section struct{ ent.Schema }
 
-// Fields of a section.
 func (Section) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("tool_slug"),
@@ -21,14 +20,10 @@ func (Section) Fields() []ent.Field {
 	}
 }
 
-// Edges of a section.
 func (Section) Edges() []ent.Edge {
-	return []ent.Edge{
-		edge.From("tool", Tool.Type).Ref("sections").Field("tool_slug").Unique().Required(),
-	}
+	return []ent.Edge{edge.From("tool", Tool.Type).Ref("sections").Field("tool_slug").Unique().Required()}
 }
 
-// Indexes of a section.
 func (Section) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("tool_slug", "position").Unique().StorageKey("sections_by_tool")}
 }

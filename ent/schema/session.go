@@ -13,7 +13,6 @@ import (
 // database does not give access to a session.
 type Session struct{ ent.Schema }
 
-// Fields of a session.
 func (Session) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("id").NotEmpty().Immutable().Sensitive().
@@ -28,14 +27,10 @@ func (Session) Fields() []ent.Field {
 	}
 }
 
-// Edges of a session.
 func (Session) Edges() []ent.Edge {
-	return []ent.Edge{
-		edge.From("account", Account.Type).Ref("sessions").Field("account_id").Unique().Required().Immutable(),
-	}
+	return []ent.Edge{edge.From("account", Account.Type).Ref("sessions").Field("account_id").Unique().Required().Immutable()}
 }
 
-// Indexes of a session.
 func (Session) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("account_id"), index.Fields("expires_at")}
 }

@@ -12,7 +12,6 @@ import (
 // are null for a retired one.
 type Tool struct{ ent.Schema }
 
-// Fields of a tool.
 func (Tool) Fields() []ent.Field {
 	return []ent.Field{
 		slugID(),
@@ -56,7 +55,6 @@ func (Tool) Fields() []ent.Field {
 	}
 }
 
-// Edges of a tool.
 func (Tool) Edges() []ent.Edge {
 	return []ent.Edge{
 		edge.From("category", Category.Type).Ref("tools").
@@ -71,8 +69,7 @@ func (Tool) Edges() []ent.Edge {
 	}
 }
 
-// Annotations of a tool: the database rejects one that is neither active nor
-// retired.
+// Annotations make the database reject a tool that is neither active nor retired.
 func (Tool) Annotations() []schema.Annotation {
 	return []schema.Annotation{
 		entsql.Checks(map[string]string{

@@ -10,7 +10,6 @@ import (
 // Usage is the number of requests of an account on a day.
 type Usage struct{ ent.Schema }
 
-// Fields of a day's usage.
 func (Usage) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int("account_id").Immutable(),
@@ -19,14 +18,10 @@ func (Usage) Fields() []ent.Field {
 	}
 }
 
-// Edges of a day's usage.
 func (Usage) Edges() []ent.Edge {
-	return []ent.Edge{
-		edge.From("account", Account.Type).Ref("usage").Field("account_id").Unique().Required().Immutable(),
-	}
+	return []ent.Edge{edge.From("account", Account.Type).Ref("usage").Field("account_id").Unique().Required().Immutable()}
 }
 
-// Indexes of a day's usage.
 func (Usage) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("account_id", "day").Unique()}
 }

@@ -13,7 +13,6 @@ import (
 
 	"palmares/ent"
 	"palmares/internal/core/problem"
-	"palmares/internal/core/store"
 )
 
 // Subscribe returns the address of the checkout at which the account's owner pays.
@@ -57,11 +56,11 @@ func (b *Billing) ensureCustomer(ctx context.Context, acc *ent.Account) (*ent.Cu
 	}
 	row, err = b.Store.Write.Customer.Create().SetID(created.ID).SetAccountID(acc.ID).SetEmail(acc.Email).SetCreatedAt(b.now().UTC()).Save(ctx)
 	if !ent.IsConstraintError(err) {
-		return row, store.Explain(err)
+		return row, err
 	}
 	row, readErr := b.Customer(ctx, acc)
-	if row == nil && readErr == nil { // not created concurrently: the account or the customer was deleted
-		return nil, explain(err)
+	if row == nil && readErr == nil { // not created concurrently
+		return nil, explain(errors.New("the account or the customer was deleted"))
 	}
 	return row, readErr
 }
@@ -83,7 +82,7 @@ func (b *Billing) openCheckout(ctx context.Context, row *ent.Customer, acc *ent.
 		return "", err
 	}
 	if err := b.Store.Write.Customer.UpdateOneID(row.ID).SetCheckoutAt(b.now().UTC()).Exec(ctx); err != nil {
-		return "", store.Explain(err)
+		return "", err
 	}
 	// With two open checkouts, the customer could pay twice.
 	open, err := b.openCheckouts(ctx, row.ID)

@@ -91,7 +91,7 @@ func (b *Billing) receive(r *http.Request) error {
 	// Repeated events need no request to Stripe.
 	applied, err := b.Store.Current().BillingEvent.Query().Where(billingevent.ID(event.ID)).Exist(r.Context())
 	if err != nil {
-		return store.Explain(err)
+		return err
 	}
 	if !applied {
 		if err := b.refresh(r.Context(), id, &event); err != nil {
@@ -134,7 +134,7 @@ func customerOf(event *stripe.Event) string {
 
 // unlink lets the next subscription of the account create a new customer.
 func (b *Billing) unlink(ctx context.Context, id string) error {
-	return store.Explain(b.Store.Write.Customer.Update().Where(customer.ID(id)).ClearAccountID().SetEmail("").Exec(ctx))
+	return b.Store.Write.Customer.Update().Where(customer.ID(id)).ClearAccountID().SetEmail("").Exec(ctx)
 }
 
 // unlinkDeleted also removes Pro, for a customer that was deleted without an event.
@@ -149,5 +149,5 @@ func (b *Billing) unlinkDeleted(ctx context.Context, id string) error {
 // Callers must check the clock first, see clock.Steady.
 func DeleteOldEvents(ctx context.Context, s *store.Store, now time.Time) error {
 	_, err := s.Write.BillingEvent.Delete().Where(billingevent.AppliedAtLT(now.UTC().Add(-eventRetention))).Exec(ctx)
-	return store.Explain(err)
+	return err
 }

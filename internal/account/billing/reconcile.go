@@ -14,7 +14,6 @@ import (
 	"palmares/ent/customer"
 	"palmares/ent/predicate"
 	"palmares/internal/core/problem"
-	"palmares/internal/core/store"
 	"palmares/internal/notify/mail"
 )
 
@@ -57,7 +56,7 @@ func (b *Billing) reconcile(ctx context.Context) {
 		{"sending a new email address to Stripe failed", emailChanged, b.updateEmail},
 	} {
 		rows, err := b.Store.Current().Customer.Query().Where(task.where).WithAccount().All(ctx)
-		b.warn(ctx, task.failure, store.Explain(err))
+		b.warn(ctx, task.failure, err)
 		for _, row := range rows {
 			b.warn(ctx, task.failure, task.do(ctx, row))
 		}
@@ -120,7 +119,7 @@ func (b *Billing) notifyPaymentFailed(ctx context.Context, row *ent.Customer) er
 	}
 	claimed, err := b.Store.Write.Customer.Update().Where(customer.ID(row.ID), notNotified).SetNoticedAt(b.now().UTC()).Save(ctx)
 	if err != nil || claimed == 0 {
-		return store.Explain(err)
+		return err
 	}
 	if PlanOf(row, b.now()) != auth.Pro { // too late: the grace period has ended
 		return nil
@@ -160,5 +159,5 @@ func (b *Billing) updateEmail(ctx context.Context, row *ent.Customer) error {
 		return explain(err)
 	}
 	// If the account was deleted meanwhile, its address must not be stored again.
-	return store.Explain(b.Store.Write.Customer.Update().Where(customer.ID(row.ID), customer.AccountIDNotNil()).SetEmail(email).Exec(ctx))
+	return b.Store.Write.Customer.Update().Where(customer.ID(row.ID), customer.AccountIDNotNil()).SetEmail(email).Exec(ctx)
 }

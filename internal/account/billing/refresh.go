@@ -129,7 +129,7 @@ func (b *Billing) update(ctx context.Context, id string, event *stripe.Event) (d
 	for attempt := range maxUpdates {
 		row, err := b.Store.Current().Customer.Get(ctx, id)
 		if err != nil { // not found: a customer of another product in the same Stripe account
-			return nil, store.Explain(ent.MaskNotFound(err))
+			return nil, ent.MaskNotFound(err)
 		}
 		if attempt > 0 && event == nil && row.ReadAt != nil && !row.ReadAt.Before(started) {
 			return nil, nil
@@ -245,7 +245,7 @@ func (b *Billing) Sync(ctx context.Context, acc *ent.Account) error {
 func (b *Billing) refreshSince(ctx context.Context, seen *ent.Customer, acc *ent.Account) error {
 	row, err := b.Store.Current().Customer.Get(ctx, seen.ID)
 	if err != nil {
-		return store.Explain(err)
+		return err
 	}
 	if row.ReadAt != nil && (seen.ReadAt == nil || row.ReadAt.After(*seen.ReadAt)) {
 		return nil
@@ -263,7 +263,7 @@ func (b *Billing) SyncAll(ctx context.Context, report func(*ent.Customer)) error
 	}
 	ids, err := b.Store.Current().Customer.Query().Order(customer.ByCreatedAt()).IDs(ctx)
 	if err != nil {
-		return store.Explain(err)
+		return err
 	}
 	for _, id := range ids {
 		if err := b.refresh(ctx, id, nil); err != nil {
@@ -271,7 +271,7 @@ func (b *Billing) SyncAll(ctx context.Context, report func(*ent.Customer)) error
 		}
 		row, err := b.Store.Current().Customer.Query().Where(customer.ID(id)).WithAccount().Only(ctx)
 		if err != nil {
-			return store.Explain(err)
+			return err
 		}
 		report(row)
 	}

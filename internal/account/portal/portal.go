@@ -29,9 +29,7 @@ import (
 
 // Config holds the portal's dependencies.
 type Config struct {
-	PublicURL      string
-	ServiceName    string
-	Credit         string
+	page.Service
 	Closed         bool           // signing in is disabled: a public server without a mail server
 	TrustedProxies []netip.Prefix // proxies whose forwarding headers are trusted
 	Store          *store.Store
@@ -46,7 +44,6 @@ type Config struct {
 // Portal serves the account pages.
 type Portal struct {
 	Config
-	secure   bool // the public URL is https
 	accounts *auth.Accounts
 	now      func() time.Time
 	handler  http.Handler
@@ -123,7 +120,7 @@ const MaxForm = 16 << 10
 
 // New returns the portal.
 func New(cfg Config) *Portal {
-	p := &Portal{Config: cfg, secure: strings.HasPrefix(cfg.PublicURL, "https://"), accounts: auth.NewAccounts(cfg.Store), now: time.Now}
+	p := &Portal{Config: cfg, accounts: auth.NewAccounts(cfg.Store), now: time.Now}
 	mux := http.NewServeMux()
 	for _, route := range routes {
 		mux.HandleFunc(route.pattern, func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, route.signedIn, route.handle) })
@@ -165,7 +162,7 @@ func (p *Portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // setHeaders allows forms to be sent to the portal, which redirects some to Stripe.
 func (p *Portal) setHeaders(header http.Header) {
-	page.SetSecurityHeaders(header, page.BasePolicy+"; form-action 'self' https://checkout.stripe.com https://billing.stripe.com", p.secure)
+	p.SetSecurityHeaders(header, page.BasePolicy+"; form-action 'self' https://checkout.stripe.com https://billing.stripe.com")
 	header.Set("Cache-Control", "no-store")
 }
 
@@ -261,7 +258,7 @@ var notices = map[string]string{
 }
 
 func (p *Portal) content(v *visit, data any) page.Content {
-	c := page.Content{Service: p.ServiceName, Credit: p.Credit, Path: v.URL.Path, Data: data}
+	c := p.Content(v.URL.Path, page.Head{}, data)
 	if v.account != nil {
 		c.Email = v.account.Email
 	}

@@ -189,7 +189,7 @@ const (
 
 // cookieName adds the prefix that prevents other hosts from setting the cookie.
 func (p *Portal) cookieName(name string) string {
-	if p.secure {
+	if p.Secure() {
 		return "__Host-" + name
 	}
 	return name
@@ -211,7 +211,7 @@ func (p *Portal) setCookie(v *visit, name, value string, lifetime time.Duration)
 	}
 	http.SetCookie(v.w, &http.Cookie{
 		Name: p.cookieName(name), Value: value, Path: "/", MaxAge: maxAge,
-		HttpOnly: true, Secure: p.secure, SameSite: http.SameSiteLaxMode,
+		HttpOnly: true, Secure: p.Secure(), SameSite: http.SameSiteLaxMode,
 	})
 }
 

@@ -26,6 +26,7 @@ import (
 	"palmares/internal/dev/testkit"
 	ourmail "palmares/internal/notify/mail"
 	"palmares/internal/notify/webhook"
+	"palmares/internal/web/page"
 )
 
 // site is a portal with a database, a mail server and a log.
@@ -48,8 +49,8 @@ func newSite(t *testing.T, db *store.Store, change ...func(*Config)) *site {
 	s := &site{t: t, db: db, log: &testkit.Log{}, smtp: testkit.StartSMTP(t)}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	cfg := Config{
-		PublicURL: "https://palmares.example", ServiceName: "Palmarès", Credit: "Scores by the editors.",
-		Store: db, Keyring: auth.NewKeyring(db, log), Log: log,
+		Service: page.Service{PublicURL: "https://palmares.example", ServiceName: "Palmarès", Credit: "Scores by the editors."},
+		Store:   db, Keyring: auth.NewKeyring(db, log), Log: log,
 		Mail:     s.mailer(ourmail.Config{URL: s.smtp.URL, From: "palmares@palmares.example", Log: log}),
 		Billing:  billing.New(billing.Config{Store: db, Log: log}),
 		Webhooks: webhook.New(webhook.Config{Store: db, Log: log, ServiceName: "Palmarès", Loopback: true}),

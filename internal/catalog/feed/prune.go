@@ -18,8 +18,7 @@ type Pruning struct {
 
 // PlanPruning returns what Prune would do, without the number of rows.
 func PlanPruning(ctx context.Context, s *store.Store, before int) (*Pruning, error) {
-	p, err := planPruning(ctx, s.Current().Release, before)
-	return p, store.Explain(err)
+	return planPruning(ctx, s.Current().Release, before)
 }
 
 // Prune removes the history of all releases before one, which can then no longer

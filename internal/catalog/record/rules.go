@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"palmares/internal/core/params"
 )
 
 // rule says which JSON values a field accepts.
@@ -102,7 +104,7 @@ func numberRule(whole bool, least, most int) rule {
 	}
 	return rule{Schema{"type": kind, "minimum": least, "maximum": most}, func(value jsontext.Value, into reflect.Value, report Reporter) {
 		number, _ := strconv.ParseFloat(string(value), 64) // infinite if too large
-		got := func() string { return shorten(string(value)) }
+		got := func() string { return params.Truncate(string(value)) }
 		switch {
 		case value.Kind() != '0':
 			report("", "must be a number (got "+kindName(value)+")")
@@ -248,15 +250,6 @@ func kindName(value jsontext.Value) string {
 	return string(value) // true, false or null
 }
 
-// shorten cuts what a feed contains to a readable length.
-func shorten(s string) string {
-	const limit = 64
-	if utf8.RuneCountInString(s) > limit {
-		return string([]rune(s)[:limit]) + "…"
-	}
-	return s
-}
-
 // Quote repeats text of a feed in an error message: shortened, and without
 // characters that would control a terminal.
 func Quote(s string) string {
@@ -265,5 +258,5 @@ func Quote(s string) string {
 			return utf8.RuneError
 		}
 		return r
-	}, shorten(s)) + `"`
+	}, params.Truncate(s)) + `"`
 }

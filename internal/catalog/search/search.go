@@ -271,12 +271,8 @@ func selectText(ctx context.Context, db Querier, statement string, args ...any) 
 	}
 	defer rows.Close()
 	var value sql.NullString
-	for rows.Next() {
-		if err := rows.Scan(&value); err != nil {
-			return "", err
-		}
-	}
-	return value.String, rows.Err()
+	err = entsql.ScanOne(rows, &value)
+	return value.String, err
 }
 
 // eachPair calls do with every two of the words in a text.

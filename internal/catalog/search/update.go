@@ -11,6 +11,7 @@ import (
 	"entgo.io/ent/dialect"
 
 	"palmares/ent"
+	"palmares/ent/tool"
 	"palmares/internal/core/store"
 	"palmares/internal/core/text"
 )
@@ -30,14 +31,9 @@ func Fill(ctx context.Context, s *store.Store) error {
 	})
 }
 
-// querier is what a client and a transaction have in common.
-type querier interface {
-	QueryContext(ctx context.Context, statement string, args ...any) (*sql.Rows, error)
-}
-
 // isEmpty reports whether there are tools and none of them is indexed.
-func isEmpty(ctx context.Context, db querier) (empty bool, err error) {
-	err = scanRows(ctx, db, func(rows *sql.Rows) error { return rows.Scan(&empty) },
+func isEmpty(ctx context.Context, db store.Querier) (empty bool, err error) {
+	err = store.ScanRows(ctx, db, func(rows *sql.Rows) error { return rows.Scan(&empty) },
 		"SELECT EXISTS (SELECT 1 FROM tools WHERE retired_at IS NULL) AND NOT EXISTS (SELECT 1 FROM tool_search)")
 	return empty, err
 }
@@ -56,19 +52,12 @@ func Update(ctx context.Context, tx *ent.Tx, dialectName string, release int, sl
 		return err
 	}
 	if empty {
-		slugs = nil
-		err := scanRows(ctx, tx, func(rows *sql.Rows) error {
-			var slug string
-			err := rows.Scan(&slug)
-			slugs = append(slugs, slug)
-			return err
-		}, "SELECT slug FROM tools WHERE retired_at IS NULL ORDER BY slug")
-		if err != nil {
+		if slugs, err = tx.Tool.Query().Where(tool.RetiredAtIsNil()).Order(tool.ByID()).IDs(ctx); err != nil {
 			return err
 		}
 	}
 	u := &update{tx: tx, sql: statements[dialectName], release: release, counts: map[string]int{}}
-	err = scanRows(ctx, tx, func(rows *sql.Rows) error { return rows.Scan(&u.lastID) }, "SELECT coalesce(max(id), 0) FROM tool_search")
+	err = store.ScanRows(ctx, tx, func(rows *sql.Rows) error { return rows.Scan(&u.lastID) }, "SELECT coalesce(max(id), 0) FROM tool_search")
 	if err != nil {
 		return err
 	}
@@ -114,7 +103,7 @@ func Prune(ctx context.Context, tx *ent.Tx, dialectName string, from int) (remov
 func (u *update) pruneBatch(ctx context.Context, from int) (int, error) {
 	u.counts = map[string]int{}
 	var ids []any
-	err := scanRows(ctx, u.tx, func(rows *sql.Rows) error {
+	err := store.ScanRows(ctx, u.tx, func(rows *sql.Rows) error {
 		var id int
 		var words string
 		if err := rows.Scan(&id, &words); err != nil {
@@ -193,7 +182,7 @@ var statements = map[string]updateStatements{
 
 func (u *update) indexTools(ctx context.Context, slugs []string) error {
 	var saved, ended []any
-	err := scanRows(ctx, u.tx, func(rows *sql.Rows) error {
+	err := store.ScanRows(ctx, u.tx, func(rows *sql.Rows) error {
 		var slug string
 		var content, indexed sql.NullString
 		var id sql.NullInt64
@@ -259,18 +248,4 @@ func toJSON(v any) string {
 func distinct(words []string) []string {
 	slices.Sort(words)
 	return slices.Compact(words)
-}
-
-func scanRows(ctx context.Context, db querier, scan func(*sql.Rows) error, statement string, args ...any) error {
-	rows, err := db.QueryContext(ctx, statement, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := scan(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
 }

@@ -223,7 +223,7 @@ func (l *Ledger) merge(ctx context.Context, day Day) (total map[Subject]int, err
 func Tidy(ctx context.Context, s *store.Store, today Day) error {
 	_, err := s.Write.CountBatch.Delete().
 		Where(countbatch.Or(countbatch.DayLT((today - 1).String()), countbatch.DayGT((today + 1).String()))).Exec(ctx)
-	return store.Explain(err)
+	return err
 }
 
 // encode writes the counts of addresses: eight bytes of subject and a varint

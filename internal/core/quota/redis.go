@@ -8,8 +8,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -92,7 +90,7 @@ func redisKey(k key) string { return fmt.Sprintf("palmares:quota:%s:%x", k.day, 
 
 // NewRedis counts in the Redis at a URL.
 func NewRedis(url string, local *Counter, log *slog.Logger) (*Redis, error) {
-	options, err := redisOptions(url)
+	options, err := RedisOptions(url)
 	if err != nil {
 		return nil, err
 	}
@@ -111,13 +109,8 @@ func newRedis(local *Counter, log *slog.Logger) *Redis {
 	return &Redis{local: local, log: log, timeout: redisTimeout, alone: map[key]int{}, queue: make(chan *request, queueLength)}
 }
 
-// CheckRedis returns an error if a URL cannot be that of a Redis.
-func CheckRedis(url string) error {
-	_, err := redisOptions(url)
-	return err
-}
-
-func redisOptions(url string) (*redis.Options, error) {
+// RedisOptions returns the options for the Redis at a URL.
+func RedisOptions(url string) (*redis.Options, error) {
 	options, err := redis.ParseURL(url)
 	if err != nil { // the library's message repeats the URL with its password
 		return nil, errors.New("must be a URL of the form redis://user:password@host:port/number")
@@ -276,59 +269,4 @@ func (r *Redis) probe() {
 	for _, k := range changed {
 		r.count(&request{key: k})
 	}
-}
-
-// RedisState is what a Redis reports about itself.
-type RedisState struct {
-	Version     string
-	IsReplica   bool   // it is a read-only replica
-	Policy      string // maxmemory-policy
-	Memory      int64  // in use, in bytes
-	MemoryLimit int64  // 0 for unlimited
-	Persistent  bool   // it persists data, or does not report whether it does
-	Clock       time.Time
-	LocalClock  time.Time // this machine's, at the same moment
-}
-
-// InspectRedis returns the state of the Redis at a URL, without changing it.
-func InspectRedis(ctx context.Context, url string, now func() time.Time) (*RedisState, error) {
-	options, err := redisOptions(url)
-	if err != nil {
-		return nil, err
-	}
-	client := redis.NewClient(options)
-	defer client.Close()
-	// Counting needs scripts, which the Redis user may not be allowed to run.
-	if err := client.Eval(ctx, "return 1", nil).Err(); err != nil {
-		return nil, err
-	}
-	info, err := client.Info(ctx).Result()
-	if err != nil {
-		return nil, err
-	}
-	fields := map[string]string{}
-	for line := range strings.Lines(info) {
-		if name, value, found := strings.Cut(strings.TrimSpace(line), ":"); found {
-			fields[name] = value
-		}
-	}
-	state := &RedisState{Version: fields["redis_version"], IsReplica: fields["role"] == "slave", Policy: fields["maxmemory_policy"]}
-	state.Memory, _ = strconv.ParseInt(fields["used_memory"], 10, 64)
-	state.MemoryLimit, _ = strconv.ParseInt(fields["maxmemory"], 10, 64)
-	// Hosted servers often do not allow this command.
-	snapshots, err := client.ConfigGet(ctx, "save").Result()
-	state.Persistent = fields["aof_enabled"] == "1" || err != nil || snapshots["save"] != ""
-	before := now()
-	if state.Clock, err = client.Time(ctx).Result(); err != nil {
-		return nil, err
-	}
-	state.LocalClock = before.Add(now().Sub(before) / 2)
-	return state, nil
-}
-
-// IsAuthError reports whether an error of Redis is about the user or password,
-// rather than about the connection.
-func IsAuthError(err error) bool {
-	codes := []string{"NOAUTH", "WRONGPASS", "NOPERM", "ERR invalid password", "ERR AUTH"}
-	return err != nil && slices.ContainsFunc(codes, func(code string) bool { return strings.HasPrefix(err.Error(), code) })
 }

@@ -30,7 +30,7 @@ func serverKnowing(t *testing.T, url string, count int) *Redis {
 	if url == "" {
 		return r
 	}
-	options, err := redisOptions(url)
+	options, err := RedisOptions(url)
 	if err != nil {
 		t.Fatal(err)
 	}

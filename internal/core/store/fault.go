@@ -58,10 +58,7 @@ const (
 	messageOther    = "the database failed unexpectedly"
 )
 
-// Explain turns a driver's error into a Fault; other errors pass unchanged. It
-// is for callers that use a client directly.
-func Explain(err error) error { return explain(err) }
-
+// explain turns a driver's error into a Fault; other errors pass unchanged.
 func explain(err error) error {
 	var fault *Fault
 	if err == nil || errors.As(err, &fault) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

@@ -268,3 +268,31 @@ func TestCancelledQueryIsNotAFault(t *testing.T) {
 		})
 	}
 }
+
+// Callers need not explain the errors of a client.
+func TestClientsReturnFaults(t *testing.T) {
+	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
+		release(t, s, 1)
+		again := s.Write.Release.Create().SetID(1).SetFeedDate("2026-11-01").SetToolsTotal(0).SetToolsTested(0).
+			SetToolsRetired(0).SetComparisonsTotal(0).Exec(t.Context())
+		if !ent.IsConstraintError(again) {
+			t.Errorf("got %v, want a constraint error", again)
+		}
+		if _, err := s.Write.ExecContext(t.Context(), "DROP TABLE minutes"); err != nil {
+			t.Fatal(err)
+		}
+		_, read := s.Read.Minute.Query().All(t.Context())
+		_, counted := s.Current().Minute.Query().Count(t.Context())
+		_, keys := s.Keys.Minute.Query().IDs(t.Context())
+		_, deleted := s.Write.Minute.Delete().Exec(t.Context())
+		for name, err := range map[string]error{
+			"again": again, "read": read, "counted": counted, "keys": keys, "deleted": deleted,
+			"created": s.Write.Minute.Create().SetID(1).SetRequests(1).SetFailed(0).Exec(t.Context()),
+			"rows":    store.ScanRows(t.Context(), s.Keys, func(*sql.Rows) error { return nil }, "SELECT id FROM minutes"),
+		} {
+			if fault := (*store.Fault)(nil); !errors.As(err, &fault) || fault.Cause == nil {
+				t.Errorf("%s: got %v, want a fault with its cause", name, err)
+			}
+		}
+	})
+}

@@ -135,7 +135,7 @@ func (s *Store) migrating(ctx context.Context, do func(*sql.Tx) error) error {
 	}
 	if s.dialect == dialect.SQLite {
 		broken := false
-		err := scanAll(ctx, tx, "PRAGMA foreign_key_check", func(*sql.Rows) error { broken = true; return nil })
+		err := ScanRows(ctx, tx, func(*sql.Rows) error { broken = true; return nil }, "PRAGMA foreign_key_check")
 		if err != nil || broken {
 			return errors.Join(errors.New("the migration breaks references"), err)
 		}
@@ -149,7 +149,7 @@ const (
 )
 
 // steps returns the embedded migrations with the times when they were applied.
-func (s *Store) steps(ctx context.Context, db querier) ([]Migration, error) {
+func (s *Store) steps(ctx context.Context, db Querier) ([]Migration, error) {
 	steps, err := embedded(s.dialect)
 	if err != nil {
 		return nil, err
@@ -161,12 +161,12 @@ func (s *Store) steps(ctx context.Context, db querier) ([]Migration, error) {
 		exists = `SELECT 1 FROM pg_tables WHERE tablename = 'schema_migrations' AND schemaname = ANY (current_schemas(false))`
 	}
 	migrated := false
-	err = scanAll(ctx, db, exists, func(*sql.Rows) error { migrated = true; return nil })
+	err = ScanRows(ctx, db, func(*sql.Rows) error { migrated = true; return nil }, exists)
 	if err != nil || !migrated {
 		return steps, err
 	}
 	newest := steps[len(steps)-1].Version
-	err = scanAll(ctx, db, `SELECT version, applied_at FROM schema_migrations`, func(rows *sql.Rows) error {
+	err = ScanRows(ctx, db, func(rows *sql.Rows) error {
 		var version int
 		var at string
 		if err := rows.Scan(&version, &at); err != nil {
@@ -182,7 +182,7 @@ func (s *Store) steps(ctx context.Context, db querier) ([]Migration, error) {
 			}
 		}
 		return nil
-	})
+	}, `SELECT version, applied_at FROM schema_migrations`)
 	return steps, err
 }
 
@@ -215,35 +215,36 @@ func pending(steps []Migration) []Migration {
 
 // checkEncoding returns an error for a PostgreSQL database that cannot store
 // every text.
-func (s *Store) checkEncoding(ctx context.Context, db querier) error {
+func (s *Store) checkEncoding(ctx context.Context, db Querier) error {
 	if s.dialect != dialect.Postgres {
 		return nil
 	}
 	var encoding string
-	err := scanAll(ctx, db, "SHOW server_encoding", func(rows *sql.Rows) error { return rows.Scan(&encoding) })
+	err := ScanRows(ctx, db, func(rows *sql.Rows) error { return rows.Scan(&encoding) }, "SHOW server_encoding")
 	if err == nil && encoding != "UTF8" {
 		return &Fault{Message: messageEncoding}
 	}
 	return err
 }
 
-// querier is what a client and a transaction have in common.
-type querier interface {
+// Querier is what a client and a transaction have in common.
+type Querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-func scanAll(ctx context.Context, db querier, query string, scan func(*sql.Rows) error) error {
-	rows, err := db.QueryContext(ctx, query)
+// ScanRows calls scan for each row of a query.
+func ScanRows(ctx context.Context, db Querier, scan func(*sql.Rows) error, query string, args ...any) error {
+	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
-		return err
+		return explain(err)
 	}
 	defer rows.Close()
 	for rows.Next() {
 		if err := scan(rows); err != nil {
-			return err
+			return explain(err)
 		}
 	}
-	return rows.Err()
+	return explain(rows.Err())
 }
 
 // Drift returns the statements that would change the database from its

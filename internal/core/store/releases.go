@@ -107,8 +107,7 @@ const (
 )
 
 func (s *Store) setPrimary(primary *sql.DB) {
-	client := ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, primary)))
-	s.replica = &replica{primary: primary, current: client}
+	s.replica = &replica{primary: primary, current: newClient(entsql.OpenDB(s.dialect, primary))}
 	s.pollEvery = min(s.pollEvery, replicaPoll)
 }
 
@@ -179,7 +178,7 @@ func (s *Store) CurrentRelease(ctx context.Context) (*ent.Release, error) {
 	if s.replica != nil && !s.replica.skipped() {
 		release, err := NewestRelease(ctx, s.Read.Release)
 		if !s.replica.failed(ctx, err) && (err != nil || s.sawOnReplica(release)) {
-			return release, explain(err)
+			return release, err
 		}
 	}
 	before := s.newest.Load()
@@ -187,5 +186,5 @@ func (s *Store) CurrentRelease(ctx context.Context) (*ent.Release, error) {
 	if err == nil && !s.saw(before, release) {
 		release = s.newest.Load()
 	}
-	return release, explain(err)
+	return release, err
 }

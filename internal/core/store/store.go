@@ -76,9 +76,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s.lockWait = cfg.LockWait
 	s.readDriver = &readDriver{entsql.OpenDB(s.dialect, s.reader)}
-	s.Read = ent.NewClient(ent.Driver(s.readDriver))
-	s.Write = ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, s.writer)))
-	s.Keys = ent.NewClient(ent.Driver(entsql.OpenDB(s.dialect, s.keys)))
+	s.Read = newClient(s.readDriver)
+	s.Write = newClient(entsql.OpenDB(s.dialect, s.writer))
+	s.Keys = newClient(entsql.OpenDB(s.dialect, s.keys))
 	if err := s.connect(ctx); err != nil {
 		s.Close()
 		if explained := explain(err); explained != err || ctx.Err() != nil {
@@ -91,6 +91,24 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// newClient returns a client whose queries and mutations fail with a Fault.
+func newClient(driver dialect.Driver) *ent.Client {
+	client := ent.NewClient(ent.Driver(driver))
+	client.Intercept(ent.InterceptFunc(func(next ent.Querier) ent.Querier {
+		return ent.QuerierFunc(func(ctx context.Context, query ent.Query) (ent.Value, error) {
+			found, err := next.Query(ctx, query)
+			return found, explain(err)
+		})
+	}))
+	client.Use(func(next ent.Mutator) ent.Mutator {
+		return ent.MutateFunc(func(ctx context.Context, mutation ent.Mutation) (ent.Value, error) {
+			saved, err := next.Mutate(ctx, mutation)
+			return saved, explain(err)
+		})
+	})
+	return client
 }
 
 // connect retries while another process creates the same SQLite database, for
@@ -175,7 +193,7 @@ func inTx(ctx context.Context, client *ent.Client, opts *sql.TxOptions, do func(
 // consequence: a cancelled statement or a transaction that is rolled back.
 func interrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil && (meaning(err) == messageSlow || errors.Is(err, sql.ErrTxDone)) {
-		return fmt.Errorf("%w: %w", ctx.Err(), err)
+		return fmt.Errorf("%w: %v", ctx.Err(), err) // not a Fault
 	}
 	return err
 }

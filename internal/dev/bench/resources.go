@@ -5,8 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -165,17 +163,13 @@ type vitals struct{ goroutines, heap, resident float64 }
 
 func readVitals(t testing.TB, metrics string) (v vitals) {
 	fetch(t, "http://"+metrics+"/debug/pprof/heap?gc=1")
-	text := fetch(t, "http://"+metrics+"/metrics")
-	for name, into := range map[string]*float64{
-		"go_goroutines": &v.goroutines, "go_memstats_heap_alloc_bytes": &v.heap, "process_resident_memory_bytes": &v.resident,
-	} {
-		found := regexp.MustCompile(`(?m)^` + name + ` (\S+)`).FindSubmatch(text)
-		if found == nil {
-			t.Fatalf("there is no metric %s", name)
-		}
-		value, err := strconv.ParseFloat(string(found[1]), 64)
-		testkit.Check(t, err)
-		*into = value
+	for line := range strings.Lines(string(fetch(t, "http://"+metrics+"/metrics"))) {
+		_, _ = fmt.Sscanf(line, "go_goroutines %g", &v.goroutines)
+		_, _ = fmt.Sscanf(line, "go_memstats_heap_alloc_bytes %g", &v.heap)
+		_, _ = fmt.Sscanf(line, "process_resident_memory_bytes %g", &v.resident)
+	}
+	if v.goroutines == 0 || v.heap == 0 || v.resident == 0 {
+		t.Fatalf("metrics are missing: got %+v", v)
 	}
 	return v
 }

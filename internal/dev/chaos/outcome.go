@@ -245,10 +245,6 @@ type subject struct {
 	Slug    string
 }
 
-func newInbox() *inbox {
-	return &inbox{bodies: map[string]string{}, times: map[string]int{}, ids: map[subject]string{}}
-}
-
 // ServeHTTP receives an event.
 func (in *inbox) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	data, err := io.ReadAll(r.Body)

@@ -69,7 +69,7 @@ func startCluster(t testing.TB, logDir string) *system {
 func (s *system) open() {
 	testkit.Check(s.t, s.publish())
 	s.key = blackbox.CreateKey(s.t, s.cfg, load.Owner, "pro")
-	s.inbox = newInbox()
+	s.inbox = &inbox{bodies: map[string]string{}, times: map[string]int{}, ids: map[subject]string{}}
 	receiver := httptest.NewServer(s.inbox)
 	s.t.Cleanup(receiver.Close)
 	blackbox.MustRun(s.t, blackbox.Command(s.t, s.cfg, "webhooks", "add", load.Owner, receiver.URL))

@@ -17,7 +17,6 @@ import (
 	"palmares/ent/endpoint"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/problem"
-	"palmares/internal/core/store"
 	"palmares/internal/notify/mail"
 )
 
@@ -267,5 +266,5 @@ func (w *Webhooks) notifyOwner(ctx context.Context, e *ent.Endpoint) error {
 		w.Mail.Failed.Add(1)
 		w.Log.Error("sending a webhook email failed", "endpoint", e.ID, "reason", problem.Of(err).Message)
 	}
-	return store.Explain(update.Exec(context.WithoutCancel(ctx)))
+	return update.Exec(context.WithoutCancel(ctx))
 }

@@ -19,7 +19,6 @@ import (
 	"palmares/ent/release"
 	"palmares/internal/catalog/journal"
 	"palmares/internal/core/problem"
-	"palmares/internal/core/store"
 )
 
 const (
@@ -116,8 +115,7 @@ func (w *Webhooks) query(acc *ent.Account) *ent.EndpointQuery {
 // List returns the endpoints of an account, oldest first, or those of all
 // accounts if acc is nil.
 func (w *Webhooks) List(ctx context.Context, acc *ent.Account) ([]*ent.Endpoint, error) {
-	all, err := w.query(acc).Order(endpoint.ByID()).All(ctx)
-	return all, store.Explain(err)
+	return w.query(acc).Order(endpoint.ByID()).All(ctx)
 }
 
 // Find returns an endpoint of an account, or of any account if acc is nil.
@@ -126,14 +124,14 @@ func (w *Webhooks) Find(ctx context.Context, acc *ent.Account, id int) (*ent.End
 	if ent.IsNotFound(err) {
 		return nil, errNoEndpoint
 	}
-	return found, store.Explain(err)
+	return found, err
 }
 
 // Rotate gives an endpoint a new secret. For a day, events are signed with both.
 func (w *Webhooks) Rotate(ctx context.Context, e *ent.Endpoint) (secret string, err error) {
 	secret = newSecret()
-	return secret, store.Explain(w.Store.Write.Endpoint.UpdateOneID(e.ID).SetSecret(secret).
-		SetFormerSecret(e.Secret).SetFormerUntil(w.now().UTC().Add(rotationPeriod)).Exec(ctx))
+	return secret, w.Store.Write.Endpoint.UpdateOneID(e.ID).SetSecret(secret).
+		SetFormerSecret(e.Secret).SetFormerUntil(w.now().UTC().Add(rotationPeriod)).Exec(ctx)
 }
 
 // Pause stops delivery. Events published during the pause are not sent later.
@@ -172,7 +170,7 @@ func (w *Webhooks) Resume(ctx context.Context, e *ent.Endpoint) error {
 // Remove deletes an endpoint.
 func (w *Webhooks) Remove(ctx context.Context, e *ent.Endpoint) error {
 	_, err := w.Store.Write.Endpoint.Delete().Where(endpoint.ID(e.ID)).Exec(ctx)
-	return store.Explain(err)
+	return err
 }
 
 // Replay sends an event again, with the same ID.
@@ -186,15 +184,15 @@ func (w *Webhooks) Replay(ctx context.Context, e *ent.Endpoint, id string) error
 	}
 	exists, err := w.Store.Current().JournalEntry.Query().Where(journalentry.ID(number), journalentry.EventNotNil()).Exist(ctx)
 	if err != nil {
-		return store.Explain(err)
+		return err
 	}
 	if !exists {
 		return problem.New(problem.NotFound, "There is no event %s.", id)
 	}
 	now := w.now().UTC()
-	return store.Explain(w.Store.Write.Delivery.Create().SetEndpointID(e.ID).SetEvent(number).SetNextAt(now).
+	return w.Store.Write.Delivery.Create().SetEndpointID(e.ID).SetEvent(number).SetNextAt(now).
 		OnConflictColumns(delivery.FieldEndpointID, delivery.FieldEvent).
-		Update(func(u *ent.DeliveryUpsert) { u.SetNextAt(now) }).Exec(ctx))
+		Update(func(u *ent.DeliveryUpsert) { u.SetNextAt(now) }).Exec(ctx)
 }
 
 // ReplaySince sends all events again that were published since a time.
@@ -204,7 +202,7 @@ func (w *Webhooks) ReplaySince(ctx context.Context, e *ent.Endpoint, since time.
 	}
 	before, err := w.lastBefore(ctx, since)
 	if err != nil {
-		return store.Explain(err)
+		return err
 	}
 	return w.Store.Update(ctx, func(tx *ent.Tx) error {
 		moved, err := tx.Endpoint.Update().Where(endpoint.ID(e.ID), endpoint.PositionGT(before)).SetPosition(before).Save(ctx)
@@ -248,8 +246,7 @@ func checkSending(e *ent.Endpoint) error {
 
 // PendingRetries returns how many events will be sent to an endpoint again.
 func (w *Webhooks) PendingRetries(ctx context.Context, e *ent.Endpoint) (int, error) {
-	n, err := w.Store.Current().Delivery.Query().Where(delivery.EndpointID(e.ID)).Count(ctx)
-	return n, store.Explain(err)
+	return w.Store.Current().Delivery.Query().Where(delivery.EndpointID(e.ID)).Count(ctx)
 }
 
 // AttemptsQuery selects attempts.
@@ -270,7 +267,7 @@ func (w *Webhooks) Attempts(ctx context.Context, e *ent.Endpoint, q AttemptsQuer
 	if q.Before > 0 {
 		last, err := w.Store.Current().Attempt.Query().Where(attempt.ID(q.Before), attempt.EndpointID(e.ID)).Only(ctx)
 		if err != nil { // if it was deleted, so were the older ones
-			return nil, false, store.Explain(ent.MaskNotFound(err))
+			return nil, false, ent.MaskNotFound(err)
 		}
 		at := last.At.UTC()
 		query.Where(attempt.AtLTE(at), // for the index
@@ -280,7 +277,7 @@ func (w *Webhooks) Attempts(ctx context.Context, e *ent.Endpoint, q AttemptsQuer
 	if len(all) > q.Limit {
 		all, older = all[:q.Limit], true
 	}
-	return all, older, store.Explain(err)
+	return all, older, err
 }
 
 // Tidy deletes old attempts, in small batches that lock the database briefly.
@@ -289,10 +286,10 @@ func (w *Webhooks) Tidy(ctx context.Context) error {
 	for {
 		old, err := w.Store.Current().Attempt.Query().Where(attempt.AtLT(before)).Order(attempt.ByAt()).Limit(5_000).IDs(ctx)
 		if err != nil || len(old) == 0 {
-			return store.Explain(err)
+			return err
 		}
 		if _, err := w.Store.Write.Attempt.Delete().Where(attempt.IDIn(old...)).Exec(ctx); err != nil {
-			return store.Explain(err)
+			return err
 		}
 	}
 }

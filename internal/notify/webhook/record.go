@@ -12,7 +12,6 @@ import (
 	"palmares/ent/attempt"
 	"palmares/ent/delivery"
 	"palmares/ent/endpoint"
-	"palmares/internal/core/store"
 )
 
 // retries are the delays between a failed attempt and the next one.
@@ -80,7 +79,7 @@ func (r *round) record(ctx context.Context) error {
 			return err
 		}
 		if !logged {
-			r.Log.Warn("recording webhook attempts failed, will retry", "endpoint", r.endpoint.ID, "cause", store.Explain(err))
+			r.Log.Warn("recording webhook attempts failed, will retry", "endpoint", r.endpoint.ID, "cause", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -16,7 +16,6 @@ import (
 	"palmares/ent/endpoint"
 	"palmares/ent/predicate"
 	"palmares/internal/catalog/journal"
-	"palmares/internal/core/store"
 )
 
 // timing holds the durations of delivering. Tests shorten them.
@@ -73,7 +72,7 @@ func (w *Webhooks) Run(ctx context.Context) {
 	for healthy := true; ctx.Err() == nil; {
 		err := s.poll(ctx)
 		if err != nil && healthy && ctx.Err() == nil {
-			w.Log.Warn("polling for due webhooks failed", "cause", store.Explain(err))
+			w.Log.Warn("polling for due webhooks failed", "cause", err)
 		}
 		healthy = err == nil
 		select {
@@ -243,7 +242,7 @@ func (s *scheduler) work(ctx context.Context, id int) {
 		var err error
 		more, err = s.round(ctx, mayStart, id)
 		if err != nil && ctx.Err() == nil {
-			s.Log.Warn("delivering webhooks failed", "endpoint", id, "cause", store.Explain(err))
+			s.Log.Warn("delivering webhooks failed", "endpoint", id, "cause", err)
 			return
 		}
 		more = more && err == nil && mayStart()

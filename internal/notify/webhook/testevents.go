@@ -15,7 +15,6 @@ import (
 	"palmares/ent/endpoint"
 	"palmares/internal/core/middleware"
 	"palmares/internal/core/problem"
-	"palmares/internal/core/store"
 )
 
 // TestType is the type of test events. They are not in the journal.
@@ -101,7 +100,7 @@ func (w *Webhooks) reserveTest(ctx context.Context, e *ent.Endpoint) (reserved *
 		}
 		return err
 	})
-	return reserved, store.Explain(err)
+	return reserved, err
 }
 
 // testCounter applies the limit within this process. Without it, an account

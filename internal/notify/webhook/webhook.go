@@ -89,7 +89,6 @@ type Backlog struct {
 // Backlog returns the current backlog. Events that wait for their retry time,
 // or whose endpoint accepts nothing at the moment, are not overdue.
 func (w *Webhooks) Backlog(ctx context.Context) (b Backlog, err error) {
-	defer func() { err = store.Explain(err) }()
 	db := w.Store.Current()
 	b.Endpoints = map[string]int{}
 	var states []struct {

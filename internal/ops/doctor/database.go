@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -83,7 +84,7 @@ var databaseAdvice = map[string]string{
 func explain(ctx context.Context, err error) (message string, cause error) {
 	var fault *store.Fault
 	switch {
-	case errors.As(store.Explain(err), &fault):
+	case errors.As(err, &fault):
 		return fault.Message, fault.Cause
 	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
 		return "the database took too long to respond", err
@@ -249,5 +250,5 @@ func replicaLag(ctx context.Context, cfg *Config, read *store.Store) (lag int64,
 
 // queryRow reads the only row of a statement.
 func queryRow(ctx context.Context, db *store.Store, into []any, statement string, args ...any) error {
-	return db.Pools()["writer"].QueryRowContext(ctx, statement, args...).Scan(into...)
+	return store.ScanRows(ctx, db.Pools()["writer"], func(rows *sql.Rows) error { return rows.Scan(into...) }, statement, args...)
 }

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -10,9 +11,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/redis/go-redis/v9"
 
 	"palmares/internal/account/billing"
 	"palmares/internal/core/problem"
@@ -158,36 +163,57 @@ func checkRedis(ctx context.Context, cfg *Config, r report) {
 		r.ok("redis", "REDIS_URL is not set: each server counts requests on its own.")
 		return
 	}
-	state, err := quota.InspectRedis(ctx, cfg.RedisURL, cfg.Now)
+	options, err := quota.RedisOptions(cfg.RedisURL)
+	if err != nil {
+		r.add("redis", Wrong, "REDIS_URL "+err.Error()+".", "Correct REDIS_URL.", nil)
+		return
+	}
+	client := redis.NewClient(options)
+	defer client.Close()
+	// Counting needs scripts, which the Redis user may not be allowed to run.
+	err = client.Eval(ctx, "return 1", nil).Err()
+	var info *redis.InfoCmd
+	var theirs, before, after time.Time
+	if err == nil {
+		info = client.InfoMap(ctx)
+		before = cfg.Now()
+		theirs, err = client.Time(ctx).Result()
+		after, err = cfg.Now(), cmp.Or(info.Err(), err)
+	}
 	if err != nil {
 		const fallback = " Each server counts requests on its own meanwhile."
+		codes := []string{"NOAUTH", "WRONGPASS", "NOPERM", "ERR invalid password", "ERR AUTH"}
 		var timeout net.Error
 		timedOut := ctx.Err() != nil || errors.As(err, &timeout) && timeout.Timeout()
 		r.addFirst("redis", err, []outcome{
-			{quota.IsAuthError(err), Wrong, "Redis rejected the user, the password or a command." + fallback, "Correct REDIS_URL, or allow the user to run scripts and INFO."},
+			{slices.ContainsFunc(codes, func(code string) bool { return strings.HasPrefix(err.Error(), code) }), Wrong, "Redis rejected the user, the password or a command." + fallback, "Correct REDIS_URL, or allow the user to run scripts and INFO."},
 			{timedOut, Wrong, "Redis took too long to respond." + fallback, "Check that it responds and that no firewall blocks it."},
 			{true, Wrong, "Redis is unreachable." + fallback, "Start it, or correct REDIS_URL."},
 		})
 		return
 	}
-	if state.IsReplica {
+	if info.Item("Replication", "role") == "slave" {
 		r.add("redis", Wrong, "This Redis is a read-only replica.", "Set REDIS_URL to its primary.", nil)
 		return
 	}
 	persistence := "persists its data to disk"
-	if !state.Persistent {
+	// Hosted servers often do not allow this command.
+	snapshots, err := client.ConfigGet(ctx, "save").Result()
+	if info.Item("Persistence", "aof_enabled") != "1" && err == nil && snapshots["save"] == "" {
 		persistence = "persists nothing: after it restarts, the servers restore the counts they know"
 	}
-	r.ok("redis", "Redis %s responds and %s.", state.Version, persistence)
+	r.ok("redis", "Redis %s responds and %s.", info.Item("Server", "redis_version"), persistence)
+	memory, _ := strconv.ParseInt(info.Item("Memory", "used_memory"), 10, 64)
+	maxMemory, _ := strconv.ParseInt(info.Item("Memory", "maxmemory"), 10, 64)
+	policy, used, limit := info.Item("Memory", "maxmemory_policy"), formatBytes(memory), formatBytes(maxMemory)
 	// A caller whose count is evicted gets a new quota.
-	used, limit := formatBytes(state.Memory), formatBytes(state.MemoryLimit)
 	r.addFirst("redis memory", nil, []outcome{
-		{state.MemoryLimit == 0, OK, used + " are in use, without a limit.", ""},
-		{state.Policy != "noeviction", Warning, fmt.Sprintf("Redis evicts counts when its %s are full (%s).", limit, state.Policy), "Set its maxmemory-policy to noeviction."},
-		{state.Memory > state.MemoryLimit/10*9, Warning, fmt.Sprintf("%s of %s are in use. Redis stops counting requests when its memory is full.", used, limit), "Raise its maxmemory."},
+		{maxMemory == 0, OK, used + " are in use, without a limit.", ""},
+		{policy != "noeviction", Warning, fmt.Sprintf("Redis evicts counts when its %s are full (%s).", limit, policy), "Set its maxmemory-policy to noeviction."},
+		{memory > maxMemory/10*9, Warning, fmt.Sprintf("%s of %s are in use. Redis stops counting requests when its memory is full.", used, limit), "Raise its maxmemory."},
 		{true, OK, fmt.Sprintf("%s of %s are in use, and nothing is evicted.", used, limit), ""},
 	})
-	r.clock("redis clock", "Redis'", state.Clock, state.LocalClock)
+	r.clock("redis clock", "Redis'", theirs, before.Add(after.Sub(before)/2))
 }
 
 // checkMail connects and signs in to the mail server, and sends nothing.

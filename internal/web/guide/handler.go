@@ -108,7 +108,7 @@ func (g *Guides) add(path, template string, data any, text string) error {
 }
 
 func (g *Guides) content(path string, data any) page.Content {
-	return g.cfg.Content(path, data, Assets.Path("guide.css"))
+	return g.cfg.Content(path, page.Head{Styles: []string{Assets.Path("guide.css")}}, data)
 }
 
 func textEntry(text, contentType string) *cache.Entry {

@@ -29,15 +29,13 @@ var files embed.FS
 // Service is the service that all pages belong to.
 type Service struct{ PublicURL, ServiceName, Credit string }
 
-// Content returns the layout of a page with URLs of its styles.
-func (s Service) Content(path string, data any, styles ...string) Content {
-	return Content{Service: s.ServiceName, Credit: s.Credit, Path: path, Data: data, Head: Head{Styles: styles}}
+// Content returns the layout of a page.
+func (s Service) Content(path string, head Head, data any) Content {
+	return Content{Service: s.ServiceName, Credit: s.Credit, Path: path, Head: head, Data: data}
 }
 
-// SetSecurityHeaders sets the security headers of a page.
-func (s Service) SetSecurityHeaders(header http.Header, policy string) {
-	SetSecurityHeaders(header, policy, strings.HasPrefix(s.PublicURL, "https://"))
-}
+// Secure reports whether the service is reached over https.
+func (s Service) Secure() bool { return strings.HasPrefix(s.PublicURL, "https://") }
 
 // Content is the data of the layout. Data belongs to the page within it.
 type Content struct {
@@ -197,8 +195,8 @@ const (
 	FormPolicy = BasePolicy + "; form-action 'self'"
 )
 
-// SetSecurityHeaders sets the security headers of a page; secure adds HSTS.
-func SetSecurityHeaders(header http.Header, policy string, secure bool) {
+// SetSecurityHeaders sets the security headers of a page.
+func (s Service) SetSecurityHeaders(header http.Header, policy string) {
 	header.Set("Content-Security-Policy", policy)
 	header.Set("X-Frame-Options", "DENY")
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -207,7 +205,7 @@ func SetSecurityHeaders(header http.Header, policy string, secure bool) {
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
-	if secure {
+	if s.Secure() {
 		header.Set("Strict-Transport-Security", "max-age=31536000")
 	}
 }

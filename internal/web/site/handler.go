@@ -55,6 +55,8 @@ var files embed.FS
 // Assets are the style of these pages.
 var Assets = page.MustAssets(files, "assets")
 
+var head = page.Head{Styles: []string{Assets.Path("site.css")}}
+
 var templates = page.MustTemplates(files, "templates", template.FuncMap{
 	"score": formatScore, "average": formatAverage, "meterWidth": meterWidth, "label": label,
 	"catalogLang": func() template.HTMLAttr { return catalogLang },
@@ -201,7 +203,7 @@ func (s *Site) render(req *request) cache.Execute {
 
 func (s *Site) content(req *request, view any, response *graph.Result) page.Content {
 	data := &pageData{Request: req, View: view, Base: s.PublicURL, Query: req.explorerURL(), REST: req.restURL()}
-	content := s.Content(req.path, data, Assets.Path("site.css"))
+	content := s.Content(req.path, head, data)
 	if req.AsOf() == "" {
 		data.Explorer = explorerURL("path", data.REST)
 		return content
@@ -266,5 +268,5 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, route *route, err er
 		data.RequestID = problem.RequestID(r.Context())
 		s.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "cause", cmp.Or(p.Cause, err), "request_id", data.RequestID)
 	}
-	templates.WriteError(w, r, s.Log, p, s.Content(r.URL.Path, data, Assets.Path("site.css")))
+	templates.WriteError(w, r, s.Log, p, s.Content(r.URL.Path, head, data))
 }

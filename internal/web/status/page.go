@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"database/sql"
 	"embed"
 	"fmt"
 	"html/template"
@@ -112,7 +113,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Page) content(data any) page.Content {
-	return p.Content(Path, data, Assets.Path("status.css"))
+	return p.Content(Path, page.Head{Styles: []string{Assets.Path("status.css")}}, data)
 }
 
 func (p *Page) fail(w http.ResponseWriter, r *http.Request, cause *problem.Problem, title string) {
@@ -230,7 +231,7 @@ func Availability(ctx context.Context, s *store.Store, days int) (availability f
 // A minute is up if a server was running and its checks succeeded. Earlier
 // versions counted requests, of which one in a hundred was allowed to fail.
 const sumByDay = `SELECT id / 1440, sum(CASE WHEN failed * 100 <= requests THEN 1 ELSE 0 END), min(id)
-	FROM minutes WHERE id >= %d AND id < %d GROUP BY id / 1440`
+	FROM minutes WHERE id >= $1 AND id < $2 GROUP BY id / 1440`
 
 // readDays returns the last days, oldest first, and their total. Days before the
 // first recorded minute have no data, and minutes with a date out of range, from
@@ -238,24 +239,20 @@ const sumByDay = `SELECT id / 1440, sum(CASE WHEN failed * 100 <= requests THEN 
 func readDays(ctx context.Context, s *store.Store, now time.Time, count int) (days []Day, total Day, err error) {
 	end := minuteOf(now.Add(-writeDelay))
 	oldest := end/minutesPerDay - count + 1
-	// Clients' queries may occupy all connections for reading.
-	rows, err := s.Keys.QueryContext(ctx, fmt.Sprintf(sumByDay, oldest*minutesPerDay, end))
-	if err != nil {
-		return nil, total, store.Explain(err)
-	}
-	defer rows.Close()
 	days = make([]Day, count)
 	first := end
-	for rows.Next() {
+	// Clients' queries may occupy all connections for reading.
+	err = store.ScanRows(ctx, s.Keys, func(rows *sql.Rows) error {
 		var number, up, earliest int
 		if err := rows.Scan(&number, &up, &earliest); err != nil {
-			return nil, total, store.Explain(err)
+			return err
 		}
 		days[number-oldest].Up = up
 		first = min(first, earliest)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, total, store.Explain(err)
+		return nil
+	}, sumByDay, oldest*minutesPerDay, end)
+	if err != nil {
+		return nil, total, err
 	}
 	for i := range days {
 		start := (oldest + i) * minutesPerDay

@@ -122,7 +122,7 @@ func (r *Recorder) check(ctx context.Context) {
 	}
 	switch before := r.unhealthy.Swap(err != nil); {
 	case err != nil && !before:
-		r.log.Error("database check failed", "cause", store.Explain(err))
+		r.log.Error("database check failed", "cause", err)
 	case err == nil && before:
 		r.log.Info("database check succeeded again")
 	}

@@ -132,12 +132,6 @@ func (w *Workbench) handle(serve func(http.ResponseWriter, *http.Request) error)
 const appPolicy = "default-src 'none'; script-src 'self'; connect-src 'self'; worker-src 'self'; font-src 'self'; img-src 'self' data:; " +
 	"style-src 'self' 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-func (w *Workbench) content(path string, head page.Head, data any) page.Content {
-	content := w.Content(path, data)
-	content.Head = head
-	return content
-}
-
 // showApp sends a page with GraphiQL or Scalar.
 func (w *Workbench) showApp(rw http.ResponseWriter, r *http.Request, name string, content page.Content, caching, vary string) error {
 	entry, err := templates.Entry(name, content, caching, vary)
@@ -163,7 +157,7 @@ func (w *Workbench) showReference(rw http.ResponseWriter, r *http.Request) error
 		return w.showPaths(rw, r)
 	}
 	head := page.Head{Wide: true, Styles: []string{w.built["reference.css"]}, Scripts: []string{w.built["jitless.js"], w.built["reference.js"]}}
-	content := w.content(ReferencePath, head, reference{w.Document})
+	content := w.Content(ReferencePath, head, reference{w.Document})
 	content.Markdown = MarkdownPath
 	return w.showApp(rw, r, "reference", content, referenceCaching, referenceVary)
 }
@@ -171,7 +165,7 @@ func (w *Workbench) showReference(rw http.ResponseWriter, r *http.Request) error
 // showPaths lists the paths if Scalar is not built in.
 func (w *Workbench) showPaths(rw http.ResponseWriter, r *http.Request) error {
 	return w.withSamples(rw, r, ReferencePath, func(operations []params.Operation) (*cache.Entry, error) {
-		content := w.content(ReferencePath, page.Head{}, struct {
+		content := w.Content(ReferencePath, page.Head{}, struct {
 			Operations []params.Operation
 			Document   string
 		}{operations, w.Document})
@@ -261,7 +255,7 @@ type explorer struct {
 func (w *Workbench) showExplorer(rw http.ResponseWriter, r *http.Request) error {
 	const caching, vary = "private, no-cache", "Accept-Encoding" // private, because signed-in users get their key
 	if len(w.built) == 0 {
-		content := w.content(ExplorerPath, page.Head{Styles: []string{Assets.Path("schema.css")}}, struct{ Schema, Path string }{w.Schema, SchemaPath})
+		content := w.Content(ExplorerPath, page.Head{Styles: []string{Assets.Path("schema.css")}}, struct{ Schema, Path string }{w.Schema, SchemaPath})
 		entry, err := templates.Entry("schema", content, caching, vary)
 		if err != nil {
 			return err
@@ -281,7 +275,7 @@ func (w *Workbench) showExplorer(rw http.ResponseWriter, r *http.Request) error 
 		e.Headers = indented(map[string]string{"Authorization": "Bearer " + key})
 	}
 	head := page.Head{Wide: true, Styles: []string{w.built["explorer.css"]}, Scripts: []string{w.built["explorer.js"]}}
-	content := w.content(ExplorerPath, head, struct {
+	content := w.Content(ExplorerPath, head, struct {
 		Examples     []Example
 		Schema, Note string
 		Script       explorer
