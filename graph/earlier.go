@@ -58,6 +58,7 @@ func (s *earlierIndexes) put(x *catalogIndex) {
 	}
 	s.entries[x.release.ID] = s.used.PushFront(&earlierEntry{catalogIndex: x})
 	s.charge(s.entries[x.release.ID])
+	s.trim()
 }
 
 // charge counts what was added to an index since it was last charged. It reports
@@ -67,10 +68,14 @@ func (s *earlierIndexes) charge(element *lru.Element) bool {
 	grown := entry.bytes.Load() + entry.added.Load() - entry.charged
 	entry.charged += grown
 	s.total += grown
-	for s.total > s.limit {
+	return grown != 0
+}
+
+// trim drops the least recently used indexes that are over the limit.
+func (s *earlierIndexes) trim() {
+	for s.total > s.limit && s.used.Len() > 0 {
 		s.drop(s.used.Back())
 	}
-	return grown != 0
 }
 
 func (s *earlierIndexes) drop(element *lru.Element) {
@@ -83,13 +88,12 @@ func (s *earlierIndexes) drop(element *lru.Element) {
 func (s *earlierIndexes) rebase(newest *catalogIndex) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for element := s.used.Front(); element != nil; {
-		next := element.Next()
+	for element := s.used.Front(); element != nil; element = element.Next() {
 		x := element.Value.(*earlierEntry).catalogIndex
 		x.bytes.Add(x.unshared(newest) - x.bytes.Load())
 		s.charge(element)
-		element = next
 	}
+	s.trim()
 }
 
 // weight returns how many bytes the indexes take.
@@ -104,6 +108,7 @@ func (e *Executor) chargeEarlier(x *catalogIndex) {
 	e.earlier.mu.Lock()
 	element := e.earlier.entries[x.release.ID]
 	changed := element != nil && element.Value.(*earlierEntry).catalogIndex == x && e.earlier.charge(element)
+	e.earlier.trim()
 	e.earlier.mu.Unlock()
 	if changed {
 		e.reserve()

@@ -16,6 +16,7 @@ import (
 func TestConcurrentReaders(t *testing.T) {
 	t.Parallel()
 	testkit.EachStore(t, func(t *testing.T, db *store.Store) {
+		t.Parallel()
 		targets := []string{"/api/v1/tools?limit=200", "/api/v1/stats", "/api/v1/tools?search=outil&limit=5", "/api/v1/categories", "/api/v1/comparatifs",
 			"/api/v1/tools/plume-nova-1/versions", "/api/embeddings/lanterne-nova-4", "/api/v1/pricing?page=1"}
 		s := newServer(t, db)

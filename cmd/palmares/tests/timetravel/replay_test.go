@@ -254,7 +254,7 @@ func TestReplay(t *testing.T) {
 		s := newServer(t, db)
 		var eras []*era
 		for i := range dates {
-			number := s.publish(t, db, randomCatalog(t, i, 90))
+			number := s.publish(t, db, randomCatalog(t, i, 60))
 			eras = append(eras, record(t, s, number, dates[i]))
 		}
 		checkVariety(t, eras)

@@ -26,7 +26,7 @@ func TestReplica(t *testing.T) {
 	current := newServer(t, db)
 	publishNext := func() {
 		t.Helper()
-		number := current.publish(t, db, randomCatalog(t, len(want), 30))
+		number := current.publish(t, db, randomCatalog(t, len(want), 12))
 		want[number] = sample(t, current, number)
 	}
 	publishNext()

@@ -56,18 +56,19 @@ func sample(t testing.TB, s *server, release int) string {
 func TestRestoredBackup(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
+		t.Parallel()
 		before, err := store.Open(t.Context(), cfg)
 		testkit.Check(t, err)
 		_, err = before.Migrate(t.Context())
 		testkit.Check(t, err)
 		for i := range 2 {
-			publish(t, before, randomCatalog(t, i, 30))
+			publish(t, before, randomCatalog(t, i, 12))
 		}
 		testkit.Check(t, before.Close())
 		backups := []store.Config{testkit.Copy(t, cfg), testkit.Copy(t, cfg), testkit.Copy(t, cfg)}
 		lost := testkit.Open(t, cfg)
 		for i := 2; i < 4; i++ {
-			publish(t, lost, randomCatalog(t, i, 30))
+			publish(t, lost, randomCatalog(t, i, 12))
 		}
 		for noticed, backup := range map[int]store.Config{2: backups[0], 4: backups[1], 5: backups[2]} {
 			catalog := &switching{}
@@ -83,7 +84,7 @@ func TestRestoredBackup(t *testing.T) {
 			restored := testkit.Open(t, backup)
 			next := 2
 			for ; next < noticed; next++ {
-				publish(t, restored, randomCatalog(t, next+4, 30))
+				publish(t, restored, randomCatalog(t, next+4, 12))
 			}
 			catalog.Store(restored)
 			if noticed <= 4 { // as the program does
@@ -106,7 +107,7 @@ func TestRestoredBackup(t *testing.T) {
 				if next == 5 {
 					break
 				}
-				next = s.publish(t, restored, randomCatalog(t, next+4, 30))
+				next = s.publish(t, restored, randomCatalog(t, next+4, 12))
 			}
 		}
 	})
