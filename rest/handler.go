@@ -47,12 +47,10 @@ const DocumentPath = "/api/v1/openapi.json"
 const maxSlugLength = 200
 
 const (
-	releaseHeader = "X-Service-Release"
 	// asOfName is the parameter of every path that selects the release.
 	asOfName = "as_of"
 
-	cacheControl = "s-maxage=3600, stale-while-revalidate=86400"
-	vary         = "Authorization, Accept-Encoding"
+	vary = "Authorization, Accept-Encoding"
 )
 
 // NewHandler checks the route table against the schema and returns a handler.
@@ -84,7 +82,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil && r.Context().Err() == nil {
 		w.Header().Set("Vary", vary)
 		if newest := h.cache.Newest(); newest > 0 {
-			w.Header()[releaseHeader] = []string{strconv.Itoa(newest)}
+			w.Header()[graph.ReleaseHeader] = []string{strconv.Itoa(newest)}
 		}
 		problem.Write(w, err)
 	}
@@ -187,7 +185,7 @@ func (h *Handler) respond(ctx context.Context, req *request) (*cache.Entry, int,
 	if req.notFound != nil && string(body) == "null" {
 		return h.respondNotFound(ctx, req, result.Release)
 	}
-	header := responseHeader(result)
+	header := responseHeader(result, req.keyed || req.requiresKey)
 	if req.paginated {
 		total := totalOf(result.Data)
 		header["X-Total-Count"] = []string{strconv.FormatInt(total, 10)}
@@ -208,10 +206,6 @@ func (h *Handler) addAsOf(header http.Header, req *request, result *graph.Result
 	}
 	header["Memento-Datetime"] = []string{result.PublishedAt.UTC().Format(http.TimeFormat)}
 	header["Link"] = append(header["Link"], "<"+req.address(h.cfg.PublicURL, "")+`>; rel="original"`)
-	header["Cache-Control"] = []string{"public, max-age=31536000, immutable"}
-	if req.keyed || req.requiresKey {
-		header["Cache-Control"] = []string{"private, max-age=31536000, immutable"}
-	}
 }
 
 // address returns the URL of a request as of a release, or of the newest.
@@ -230,21 +224,10 @@ func (r *request) address(publicURL, asOf string) string {
 	return address
 }
 
-// responseHeader returns the headers of a successful response. Nothing may be
-// cached before the first import.
-func responseHeader(result *graph.Result) http.Header {
-	header := http.Header{
-		"Content-Type":           {"application/json"},
-		"Cache-Control":          {cacheControl},
-		"Vary":                   {vary},
-		"X-Content-Type-Options": {"nosniff"},
-	}
-	if result.Release == 0 {
-		header["Cache-Control"] = []string{"no-store"}
-	} else {
-		header["X-Service-Updated-At"] = []string{result.UpdatedAt}
-		header[releaseHeader] = []string{strconv.Itoa(result.Release)}
-	}
+// responseHeader returns the headers of a successful response.
+func responseHeader(result *graph.Result, keyed bool) http.Header {
+	header := result.Header("application/json", keyed)
+	header["Vary"] = []string{vary}
 	return header
 }
 
@@ -352,10 +335,10 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request) error {
 			return nil, 0, err
 		}
 		document, err := describe(h.paths, h.cfg, slugs)
-		return cache.NewEntry(document, responseHeader(result)), result.Release, err
+		return cache.NewEntry(document, responseHeader(result, false)), result.Release, err
 	})
 	if err != nil {
-		return cache.NewEntry(h.demoDocument, responseHeader(&graph.Result{})).Write(w, r)
+		return cache.NewEntry(h.demoDocument, responseHeader(&graph.Result{}, false)).Write(w, r)
 	}
 	return response.Write(w, r)
 }
