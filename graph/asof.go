@@ -134,20 +134,8 @@ const earlierShare = 16
 // Releases lists the releases up to the one that is read.
 func (queryResolver) Releases(ctx context.Context, first *int, after *string, last *int, before *string) (*model.ReleaseConnection, error) {
 	r := readerFrom(ctx)
-	historyFrom := 0
-	if newest := r.executor.index.Load().release; newest != nil {
-		historyFrom = newest.HistoryFrom
-	}
 	releases := &list[*ent.Release, *model.Release]{
-		name: "releases", items: r.index.releases,
-		nodes: func(_ context.Context, releases []*ent.Release, _ selection) ([]*model.Release, error) {
-			return mapSlice(releases, func(release *ent.Release) *model.Release {
-				return &model.Release{
-					Number: release.ID, Date: release.FeedDate, PublishedAt: release.ImportedAt,
-					Readable: release.ID >= historyFrom, Stats: statistics(release),
-				}
-			}), nil
-		},
+		name: "releases", items: r.index.releases, nodes: r.fillReleases,
 		cursors: cursors[*ent.Release]{
 			length:   1,
 			position: func(release *ent.Release) []any { return []any{release.ID} },
@@ -159,6 +147,20 @@ func (queryResolver) Releases(ctx context.Context, first *int, after *string, la
 	}
 	c, err := releases.connection(ctx, first, after, last, before)
 	return &model.ReleaseConnection{Edges: edgesOf[model.ReleaseEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total}, err
+}
+
+// fillReleases converts releases.
+func (r *reader) fillReleases(_ context.Context, releases []*ent.Release, _ selection) ([]*model.Release, error) {
+	historyFrom := 0
+	if newest := r.executor.index.Load().release; newest != nil {
+		historyFrom = newest.HistoryFrom
+	}
+	return mapSlice(releases, func(release *ent.Release) *model.Release {
+		return &model.Release{
+			ID: r.pin(releaseID(release.ID)), Number: release.ID, Date: release.FeedDate, PublishedAt: release.ImportedAt,
+			Readable: release.ID >= historyFrom, Stats: statistics(release),
+		}
+	}), nil
 }
 
 func (queryResolver) ToolVersions(ctx context.Context, slug string, limit int) (*model.ToolVersions, error) {

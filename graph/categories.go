@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/99designs/gqlgen/graphql"
-	"github.com/vektah/gqlparser/v2/ast"
 
 	"palmares/graph/model"
 	"palmares/internal/core/params"
@@ -16,7 +15,7 @@ import (
 
 func (queryResolver) Categories(ctx context.Context) ([]*model.Category, error) {
 	r := readerFrom(ctx)
-	return r.index.categories, r.readCategoryTools(ctx, r.index.categories, selected(ctx))
+	return r.fillCategories(ctx, r.index.categories, selected(ctx))
 }
 
 func (queryResolver) Category(ctx context.Context, slug string) (*model.Category, error) {
@@ -28,16 +27,17 @@ func (queryResolver) Category(ctx context.Context, slug string) (*model.Category
 	if c == nil {
 		return nil, nil
 	}
-	return c, r.readCategoryTools(ctx, []*model.Category{c}, selected(ctx))
+	return first(r.fillCategories(ctx, []*model.Category{c}, selected(ctx)))
 }
 
 // Tools returns the list that was read for this place in the operation.
 func (categoryResolver) Tools(ctx context.Context, c *model.Category, _ model.ToolSort, _ int) ([]*model.Tool, error) {
-	tools, ok := readerFrom(ctx).categoryTools[categoryToolsKey{c.Slug, graphql.GetFieldContext(ctx).Field.Field}]
-	if !ok {
-		return nil, fmt.Errorf("the tools of category %s were not read", c.Slug)
-	}
-	return tools, nil
+	return nestedOf[[]*model.Tool](ctx, categoryID(c.Slug))
+}
+
+// ToolConnection returns the connection that was read for this place.
+func (categoryResolver) ToolConnection(ctx context.Context, c *model.Category, _ model.ToolSort, _ *int, _ *string, _ *int, _ *string) (*model.ToolConnection, error) {
+	return nestedOf[*model.ToolConnection](ctx, categoryID(c.Slug))
 }
 
 // category returns a category by its slug, or nil.
@@ -59,46 +59,84 @@ func (r *reader) categoriesOf(ctx context.Context, positions []int, s selection)
 			categories = append(categories, bySlug[slug])
 		}
 	}
-	return bySlug, r.readCategoryTools(ctx, categories, s)
+	categories, err := r.fillCategories(ctx, categories, s)
+	for _, c := range categories {
+		bySlug[c.Slug] = c
+	}
+	return bySlug, err
 }
 
-// categoryToolsKey identifies one list of a category's tools by the place in the
-// operation that selects it, with its own fields and arguments.
-type categoryToolsKey struct {
-	category string
-	place    *ast.Field
-}
+var categoryTypes = []string{"Category", "Node"}
 
-// readCategoryTools reads the first tools of categories, for each place in the
-// operation that selects them.
-func (r *reader) readCategoryTools(ctx context.Context, categories []*model.Category, s selection) error {
-	for _, field := range s.fields() {
-		if field.Name != "tools" || len(categories) == 0 {
-			continue
-		}
-		args := field.ArgumentMap(s.op.Variables)
-		limit, _ := wholeNumber(args["limit"])
-		if err := params.CheckRange("limit", limit, 1, maxNestedTools); err != nil {
-			return err
-		}
-		sort := model.ToolSort(fmt.Sprint(args["sort"]))
+// fillCategories returns categories after it has read their selected tools.
+func (r *reader) fillCategories(ctx context.Context, categories []*model.Category, s selection) ([]*model.Category, error) {
+	s = s.as(categoryTypes)
+	if len(categories) == 0 {
+		return categories, nil
+	}
+	for _, field := range s.named("tools", "toolConnection") {
+		sort := model.ToolSort(fmt.Sprint(field.ArgumentMap(s.op.Variables)["sort"]))
 		if sort == model.ToolSortRelevance {
-			return problem.New(problem.BadInput, "sort: relevance requires a search, which a category does not have.")
+			return nil, problem.New(problem.BadInput, "sort: relevance requires a search, which a category does not have.")
 		}
-		positions := r.index.firstTools(categories, sort, limit)
-		tools, err := r.fillTools(ctx, positions, selection{op: s.op}.with(field.Selections))
-		if err != nil {
-			return err
+		read := r.readCategoryTools
+		if field.Name == "toolConnection" {
+			read = r.readCategoryConnections
 		}
-		for _, c := range categories {
-			r.categoryTools[categoryToolsKey{c.Slug, field.Field}] = nil
-		}
-		for _, t := range tools {
-			key := categoryToolsKey{t.CategorySlug, field.Field}
-			r.categoryTools[key] = append(r.categoryTools[key], t)
+		if err := read(ctx, categories, sort, field, s.within(field)); err != nil {
+			return nil, err
 		}
 	}
+	if !r.pinned || !s.has("id") {
+		return categories, nil
+	}
+	return mapSlice(categories, func(c *model.Category) *model.Category {
+		pinned := *c // the index is shared by all operations
+		pinned.ID = r.pin(c.ID)
+		return &pinned
+	}), nil
+}
+
+// readCategoryTools reads the first tools of categories for one place.
+func (r *reader) readCategoryTools(ctx context.Context, categories []*model.Category, sort model.ToolSort, field graphql.CollectedField, within selection) error {
+	limit, _ := wholeNumber(field.ArgumentMap(within.op.Variables)["limit"])
+	if err := params.CheckRange("limit", limit, 1, maxNestedTools); err != nil {
+		return err
+	}
+	tools, err := r.fillTools(ctx, r.index.firstTools(categories, sort, limit), within)
+	if err != nil {
+		return err
+	}
+	of := map[string][]*model.Tool{}
+	for _, t := range tools {
+		of[t.CategorySlug] = append(of[t.CategorySlug], t)
+	}
+	for _, c := range categories {
+		r.setNested(field, categoryID(c.Slug), of[c.Slug])
+	}
 	return nil
+}
+
+// readCategoryConnections reads a part of the tools of each category for one
+// place.
+func (r *reader) readCategoryConnections(ctx context.Context, categories []*model.Category, sort model.ToolSort, field graphql.CollectedField, within selection) error {
+	name, cursors := toolListName(sort), r.index.toolCursors(toolOrders[sort])
+	lists := make([]*list[int, *model.Tool], len(categories))
+	of := make(map[string]*list[int, *model.Tool], len(categories))
+	for i, c := range categories {
+		lists[i] = &list[int, *model.Tool]{name: name, cursors: cursors, nodes: r.fillTools}
+		of[c.Slug] = lists[i]
+	}
+	for _, i := range r.index.orders[sort]() {
+		if tools := of[r.index.tools[i].category]; tools != nil {
+			tools.items = append(tools.items, i)
+		}
+	}
+	found, err := connections(ctx, lists, pagingOf(field.ArgumentMap(within.op.Variables)), within)
+	for i, c := range found {
+		r.setNested(field, categoryID(categories[i].Slug), toolConnection(c))
+	}
+	return err
 }
 
 // firstTools returns the positions of the first tools of each category.

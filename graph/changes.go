@@ -1,10 +1,14 @@
 package graph
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"sort"
 	"strings"
+	"time"
 
 	"palmares/graph/model"
 	"palmares/internal/catalog/journal"
@@ -12,42 +16,106 @@ import (
 	"palmares/internal/core/problem"
 )
 
-func (queryResolver) Changes(ctx context.Context, firstN *int, after *string, last *int, before *string, types []model.ChangeType, category, slug, since, until *string, release *int, fields []string, order model.ChangeOrder) (*model.ChangeConnection, error) {
-	first := defaultPageSize
-	if firstN != nil {
-		first = *firstN
-	}
-	if err := params.CheckRange("first", first, 1, maxPageSize); err != nil {
+func (queryResolver) Changes(ctx context.Context, first *int, after *string, last *int, before *string, types []model.ChangeType, category, slug, since, until *string, release *int, fields []string, order model.ChangeOrder) (*model.ChangeConnection, error) {
+	r, p := readerFrom(ctx), paging{first, after, last, before}
+	query := journal.Query{NewestFirst: order == model.ChangeOrderNewestFirst, Types: mapSlice(types, eventName), Fields: fields}
+	var err error
+	if query.After, query.Before, query.Limit, err = p.events(); err != nil {
 		return nil, err
 	}
-	r := readerFrom(ctx)
-	query := journal.Query{NewestFirst: order == model.ChangeOrderNewestFirst, Limit: first, Types: mapSlice(types, eventName)}
-	matchesNothing := types != nil && len(types) == 0 || r.release == nil
-	if after != nil {
-		number, ok := journal.ParseID(*after)
-		if !ok {
-			return nil, problem.New(problem.BadInput, "after must be the id of an event, such as evt_42.")
-		}
-		query.After = number
+	query.FromEnd = last != nil
+	if err := cmp.Or(checkSlugs(argument{"category", category}, argument{"slug", slug}), checkChangedFields(fields)); err != nil {
+		return nil, err
 	}
+	if release != nil && *release < 1 {
+		return nil, problem.New(problem.BadInput, "release must be at least 1 (got %d).", *release)
+	}
+	// The journal has "" for releases, and takes empty lists for no condition.
+	matchesNothing := isEmpty(types) || isEmpty(fields) || category != nil && *category == "" || slug != nil && *slug == ""
 	if category != nil {
-		if err := checkText("category", *category, maxSlugText); err != nil {
-			return nil, err
-		}
 		query.Categories = []string{*category}
-		matchesNothing = matchesNothing || *category == "" // the journal has "" for releases
 	}
-	c := connection[*model.Change]{info: &model.PageInfo{HasPreviousPage: after != nil}}
-	var events []*journal.Event
-	if !matchesNothing {
-		query.UpTo = r.release.ID
-		var err error
-		if events, c.info.HasNextPage, err = journal.Page(ctx, r.client.JournalEntry, query); err != nil {
+	if slug != nil {
+		query.Slug = *slug
+	}
+	var numbers []int
+	more := false
+	if r.limitReleases(&query, since, until, release) && !matchesNothing {
+		if numbers, more, err = journal.Find(ctx, r.client.JournalEntry, query); err != nil {
 			return nil, err
 		}
 	}
-	err := readConnection(ctx, &c, events, (*journal.Event).ID, r.fillChanges)
-	return &model.ChangeConnection{Edges: edgesOf[model.ChangeEdge](c), Nodes: c.nodes, PageInfo: c.info}, err
+	c := []connection[*model.Change]{{info: p.info(more)}}
+	err = fillConnections(ctx, c, [][]int{numbers}, journal.ID, r.changesAt, selected(ctx))
+	return changeConnection(c[0]), err
+}
+
+func changeConnection(c connection[*model.Change]) *model.ChangeConnection {
+	return &model.ChangeConnection{Edges: edgesOf[model.ChangeEdge](c), Nodes: c.nodes, PageInfo: c.info}
+}
+
+// isEmpty reports whether a list is given and empty.
+func isEmpty[V any](list []V) bool { return list != nil && len(list) == 0 }
+
+// events returns the numbers of the events that a part is between, or 0, and the
+// maximum number of events.
+func (p *paging) events() (after, before, limit int, err error) {
+	if limit, err = p.check(); err != nil {
+		return 0, 0, 0, err
+	}
+	number := func(name string, id *string) (number int) {
+		if id == nil {
+			return 0
+		}
+		number, ok := journal.ParseID(*id)
+		if !ok {
+			err = problem.New(problem.BadInput, "%s must be the id of an event, such as evt_42.", name)
+		}
+		return number
+	}
+	return number("after", p.after), number("before", p.before), limit, err
+}
+
+const maxChangedFields = 20
+
+func checkChangedFields(fields []string) error {
+	if len(fields) > maxChangedFields {
+		return problem.New(problem.BadInput, "fields must have at most %d names (got %d).", maxChangedFields, len(fields))
+	}
+	for _, name := range fields {
+		if !slices.Contains(journal.FieldNames, name) {
+			return problem.New(problem.BadInput, "fields: there is no field %q. Fields are %s.", params.Truncate(name), strings.Join(journal.FieldNames, ", "))
+		}
+	}
+	return nil
+}
+
+// limitReleases limits a query to the releases of some days, and never reads the
+// future of the release that is read. It returns false if there are none.
+func (r *reader) limitReleases(query *journal.Query, since, until *string, release *int) bool {
+	if r.release == nil {
+		return false
+	}
+	query.From, query.UpTo = 1, r.release.ID
+	day := func(i int) string { return r.index.releases[i].ImportedAt.UTC().Format(time.DateOnly) }
+	releases := len(r.index.releases)
+	if since != nil { // releases are newest first
+		query.From = r.release.ID + 1
+		if n := sort.Search(releases, func(i int) bool { return day(i) < *since }); n > 0 {
+			query.From = r.index.releases[n-1].ID
+		}
+	}
+	if until != nil {
+		query.UpTo = 0
+		if n := sort.Search(releases, func(i int) bool { return day(i) < *until }); n < releases {
+			query.UpTo = r.index.releases[n].ID
+		}
+	}
+	if release != nil {
+		query.From, query.UpTo = max(query.From, *release), min(query.UpTo, *release)
+	}
+	query.Earlier = query.UpTo < max(r.release.ID, r.executor.index.Load().number())
+	return query.From <= query.UpTo
 }
 
 // eventName and changeType convert between event types, which have dots, and
@@ -57,8 +125,45 @@ func changeType(event string) model.ChangeType {
 	return model.ChangeType(strings.ReplaceAll(event, ".", "_"))
 }
 
+// events returns events by their numbers, oldest first: with their states only if
+// these are selected.
+func (r *reader) events(ctx context.Context, numbers []int, s selection) ([]*journal.Event, error) {
+	if len(numbers) == 0 {
+		return nil, nil
+	}
+	if s.as(changeTypes).has(statesOfChange...) {
+		return journal.ByNumbers(ctx, r.client.JournalEntry, numbers)
+	}
+	return journal.WithoutStates(ctx, r.client.JournalEntry, numbers)
+}
+
+var (
+	changeTypes    = []string{"Change", "Node"}
+	statesOfChange = []string{"fields", "before", "after"}
+)
+
+// changesAt returns the changes with some numbers, in the same order.
+func (r *reader) changesAt(ctx context.Context, numbers []int, s selection) ([]*model.Change, error) {
+	events, err := r.events(ctx, numbers, s)
+	if err != nil {
+		return nil, err
+	}
+	byNumber := make(map[int]*journal.Event, len(events))
+	for _, e := range events {
+		byNumber[e.Number] = e
+	}
+	for i, number := range numbers {
+		if i >= len(events) || byNumber[number] == nil {
+			return nil, fmt.Errorf("event %d is missing", number)
+		}
+		events[i] = byNumber[number]
+	}
+	return r.fillChanges(ctx, events, s)
+}
+
 // fillChanges converts events and reads the selected tools.
 func (r *reader) fillChanges(ctx context.Context, events []*journal.Event, s selection) ([]*model.Change, error) {
+	s = s.as(changeTypes)
 	changes := mapSlice(events, func(e *journal.Event) *model.Change {
 		return &model.Change{
 			ID: e.ID(), Type: changeType(e.Type), Release: e.Release, PublishedAt: e.At,

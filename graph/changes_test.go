@@ -151,9 +151,16 @@ func TestInvalidChangesArguments(t *testing.T) {
 	onDemoCatalog(t, func(t *testing.T, e *graph.Executor) {
 		const notACursor = "after must be the id of an event, such as evt_42."
 		for arguments, message := range map[string]string{
-			`first: 201`:                        "first must be an integer from 1 to 200 (got 201).",
-			`first: 0`:                          "first must be an integer from 1 to 200 (got 0).",
-			`after: ""`:                         notACursor,
+			`first: 201`:        "first must be an integer from 0 to 200 (got 201).",
+			`first: -1`:         "first must be an integer from 0 to 200 (got -1).",
+			`last: 201`:         "last must be an integer from 0 to 200 (got 201).",
+			`first: 1, last: 1`: "first and last cannot be used together.",
+			`before: "42"`:      "before must be the id of an event, such as evt_42.",
+			`release: 0`:        "release must be at least 1 (got 0).",
+			`slug: "a\u0000"`:   "slug must not contain NUL characters.",
+			`fields: ["prix"]`: `fields: there is no field "prix". Fields are slug, name, domain, category, icp, pricing, price, score, verifiability, tagline, ` +
+				`canonical_url, avis_url, alternatives_url, updated_at, reason, retired_at, note, title, winner.`,
+			`fields: [` + strings.Repeat(`"price" `, 21) + `]`: "fields must have at most 20 names (got 21).",
 			`after: "42"`:                       notACursor,
 			`after: "evt_"`:                     notACursor,
 			`after: "evt_0"`:                    notACursor,

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/99designs/gqlgen/graphql"
+
 	"palmares/graph/model"
 )
 
@@ -14,11 +16,21 @@ func (queryResolver) Comparison(ctx context.Context, slug string) (*model.Compar
 		return nil, err
 	}
 	r := readerFrom(ctx)
-	i := slices.IndexFunc(r.index.comparisons, func(c indexedComparison) bool { return c.Slug == slug })
-	if i < 0 {
-		return nil, nil
+	return first(r.fillComparisons(ctx, r.index.findComparisons(slug), selected(ctx)))
+}
+
+// findComparisons returns the positions of those that exist.
+func (x *catalogIndex) findComparisons(slugs ...string) (found []int) {
+	wanted := make(map[string]bool, len(slugs))
+	for _, slug := range slugs {
+		wanted[slug] = true
 	}
-	return first(r.fillComparisons(ctx, []int{i}, selected(ctx)))
+	for i := 0; i < len(x.comparisons) && len(found) < len(wanted); i++ {
+		if wanted[x.comparisons[i].Slug] {
+			found = append(found, i)
+		}
+	}
+	return found
 }
 
 func (queryResolver) Comparisons(ctx context.Context, category, tool, winner, updatedSince, updatedBefore *string, page int, limit int) (*model.ComparisonPage, error) {
@@ -28,7 +40,11 @@ func (queryResolver) Comparisons(ctx context.Context, category, tool, winner, up
 
 func (queryResolver) ComparisonConnection(ctx context.Context, category, tool, winner, updatedSince, updatedBefore *string, first *int, after *string, last *int, before *string) (*model.ComparisonConnection, error) {
 	c, err := readerFrom(ctx).comparisonList(comparisonFilter{category, tool, winner, updatedSince, updatedBefore}).connection(ctx, first, after, last, before)
-	return &model.ComparisonConnection{Edges: edgesOf[model.ComparisonEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total}, err
+	return comparisonConnection(c), err
+}
+
+func comparisonConnection(c connection[*model.Comparison]) *model.ComparisonConnection {
+	return &model.ComparisonConnection{Edges: edgesOf[model.ComparisonEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total}
 }
 
 // comparisonFilter has the conditions on comparisons; nil for none.
@@ -54,8 +70,15 @@ func (f comparisonFilter) find(x *catalogIndex) (found []int, err error) {
 
 // comparisonList lists the published comparisons that match a filter.
 func (r *reader) comparisonList(filter comparisonFilter) *list[int, *model.Comparison] {
+	comparisons := r.comparisonsAt(nil)
+	comparisons.items, comparisons.err = filter.find(r.index)
+	return comparisons
+}
+
+// comparisonsAt lists the comparisons at some positions, which are in order.
+func (r *reader) comparisonsAt(positions []int) *list[int, *model.Comparison] {
 	all := r.index.comparisons
-	comparisons := &list[int, *model.Comparison]{name: "comparisons", nodes: r.fillComparisons, cursors: cursors[int]{
+	return &list[int, *model.Comparison]{name: "comparisons", items: positions, nodes: r.fillComparisons, cursors: cursors[int]{
 		length:   2,
 		position: func(i int) []any { return []any{all[i].UpdatedAt, all[i].Slug} },
 		compare: func(position []any) (func(int) int, bool) {
@@ -66,13 +89,21 @@ func (r *reader) comparisonList(filter comparisonFilter) *list[int, *model.Compa
 			}, isDate && isText
 		},
 	}}
-	comparisons.items, comparisons.err = filter.find(r.index)
-	return comparisons
 }
+
+var comparisonTypes = []string{"Comparison", "Node"}
 
 // fillComparisons returns comparisons with their selected tools.
 func (r *reader) fillComparisons(ctx context.Context, positions []int, s selection) ([]*model.Comparison, error) {
+	s = s.as(comparisonTypes)
 	comparisons := mapSlice(positions, func(i int) *model.Comparison { return r.index.comparisons[i].Comparison })
+	if r.pinned && s.has("id") {
+		comparisons = mapSlice(comparisons, func(c *model.Comparison) *model.Comparison {
+			pinned := *c // the index is shared by all operations
+			pinned.ID = r.pin(c.ID)
+			return &pinned
+		})
+	}
 	if len(comparisons) == 0 || !s.has("toolA", "toolB", "winner", "winnerName") {
 		return comparisons, nil
 	}
@@ -104,14 +135,14 @@ func (r *reader) comparedTools(ctx context.Context, positions []int, s selection
 		}
 	}
 	compared := make(map[int]model.ComparedTool, len(positions))
-	tools, err := r.fillTools(ctx, active, s.as("Tool", "ComparedTool"))
+	tools, err := r.fillTools(ctx, active, s)
 	if err != nil {
 		return nil, err
 	}
 	for i, t := range tools {
 		compared[active[i]] = t
 	}
-	retiredTools, err := r.fillRetired(ctx, retired, s.as("RetiredTool", "ComparedTool"))
+	retiredTools, err := r.fillRetired(ctx, retired, s)
 	for i, t := range retiredTools {
 		compared[retired[i]] = t
 	}
@@ -142,4 +173,15 @@ func (r *reader) comparisonsOf(ctx context.Context, tools []int, s selection) ([
 			return comparisons[at]
 		})
 	}), nil
+}
+
+// readComparisonConnections reads a part of the comparisons of each tool for one
+// place.
+func (r *reader) readComparisonConnections(ctx context.Context, tools []int, field graphql.CollectedField, within selection) error {
+	lists := mapSlice(tools, func(i int) *list[int, *model.Comparison] { return r.comparisonsAt(r.index.citing[i]) })
+	found, err := connections(ctx, lists, pagingOf(field.ArgumentMap(within.op.Variables)), within)
+	for i, c := range found {
+		r.setNested(field, toolID(r.index.tools[tools[i]].slug), comparisonConnection(c))
+	}
+	return err
 }

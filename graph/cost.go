@@ -94,7 +94,21 @@ func (p *pricer) field(f *ast.Field, size int) cost {
 		times = p.length(f, size)
 	}
 	inner := p.selections(f.SelectionSet, p.sizeOf(f))
-	return cost{min(1+times*inner.fields, maxCount), addCapped(p.work(f), inner.work)}
+	return cost{min(1+parentWork(f)+times*inner.fields, maxCount), addCapped(p.work(f), inner.work)}
+}
+
+// parentWork returns the work of a field for each of its parents.
+func parentWork(f *ast.Field) int {
+	if f.Name == "changes" && !isRoot(f) {
+		return toolChangesWork
+	}
+	return 0
+}
+
+// isRoot reports whether a field is one of Query, where some names mean something
+// else than in other types.
+func isRoot(f *ast.Field) bool {
+	return f.ObjectDefinition != nil && f.ObjectDefinition.Name == "Query"
 }
 
 // The work of a field, in units of cost, whatever the size of the catalog.
@@ -102,6 +116,9 @@ const (
 	statementWork = 5     // reading a few rows by key
 	typeWork      = 1_000 // events of one type, which may all be old
 	journalWork   = 1_500 // events by category, of which there may be none
+	fieldsWork    = 5_000 // comparing the states of updates, of which none may match
+	// toolChangesWork is that of numbering all events of a tool.
+	toolChangesWork = 20
 )
 
 // The work of scanning a catalog of referenceTools. It is scaled to the size of
@@ -124,17 +141,39 @@ var readWithParent = map[string]bool{
 
 // work returns the work of a field besides writing it.
 func (p *pricer) work(f *ast.Field) int {
-	if readWithParent[f.Name] || f.ObjectDefinition != nil && strings.HasPrefix(f.ObjectDefinition.Name, "__") {
+	if readWithParent[f.Name] && !(isRoot(f) && (f.Name == "node" || f.Name == "nodes")) || f.ObjectDefinition != nil && strings.HasPrefix(f.ObjectDefinition.Name, "__") {
 		return 0
 	}
 	work := statementWork + p.scanWork(f)*max(p.tools, minTools)/referenceTools
-	if f.Name == "changes" {
-		work += p.distinct(f, "types") * typeWork
-		if f.Arguments.ForName("category") != nil {
-			work += journalWork
-		}
+	if f.Name == "changes" && isRoot(f) {
+		work += p.journalWork(f)
 	}
 	return work
+}
+
+// journalWork returns the work of finding events in the whole journal.
+func (p *pricer) journalWork(f *ast.Field) (work int) {
+	if p.given(f, "slug") { // the events of one tool or comparison are few
+		return p.distinct(f, "types") * statementWork
+	}
+	work = p.distinct(f, "types") * typeWork
+	if f.Arguments.ForName("category") != nil {
+		work += journalWork
+	}
+	if p.given(f, "fields") {
+		work += fieldsWork
+	}
+	return work
+}
+
+// given reports whether an argument is given and not null.
+func (p *pricer) given(f *ast.Field, name string) bool {
+	argument := f.Arguments.ForName(name)
+	if argument == nil {
+		return false
+	}
+	value, _ := argument.Value.Value(p.vars)
+	return value != nil
 }
 
 // scanWork returns the work of scanning a catalog of referenceTools for a field.
@@ -144,6 +183,10 @@ func (p *pricer) scanWork(f *ast.Field) (work int) {
 		work = groupWork
 	case "priceChangeCounts":
 		work = pricesWork
+	case "toolConnection":
+		if !isRoot(f) {
+			work = filterWork // dividing all tools among the categories
+		}
 	}
 	if f.Name != "changes" && f.Arguments.ForName("category") != nil {
 		work += filterWork
@@ -164,22 +207,24 @@ func (p *pricer) scanWork(f *ast.Field) (work int) {
 	return work
 }
 
-// distinct returns the number of different values of an argument.
-func (p *pricer) distinct(f *ast.Field, name string) int {
+// values returns the values of an argument that is a list.
+func (p *pricer) values(f *ast.Field, name string) []any {
 	argument := f.Arguments.ForName(name)
 	if argument == nil {
-		return 0
+		return nil
 	}
 	value, _ := argument.Value.Value(p.vars)
-	if value == nil {
-		return 0
-	}
 	values, isList := value.([]any)
-	if !isList {
-		return 1
+	if !isList && value != nil {
+		return []any{value} // it stands for a list of one
 	}
+	return values
+}
+
+// distinct returns the number of different values of an argument.
+func (p *pricer) distinct(f *ast.Field, name string) int {
 	unique := map[any]bool{}
-	for _, v := range values {
+	for _, v := range p.values(f, name) {
 		unique[v] = true
 	}
 	return len(unique)
@@ -203,6 +248,9 @@ func (p *pricer) checkNulls(f *ast.Field) {
 func (p *pricer) length(f *ast.Field, size int) int {
 	switch f.Name {
 	case "items", "edges", "nodes":
+		if isRoot(f) {
+			return len(p.values(f, "ids"))
+		}
 		return size
 	}
 	if limit, ok := p.intArgument(f, "limit", maxPageSize); ok {

@@ -253,7 +253,7 @@ func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bo
 		if release := index.release; release != nil {
 			result.Release, result.UpdatedAt, result.PublishedAt = release.ID, release.FeedDate, release.ImportedAt
 		}
-		reader := newReader(e, index)
+		reader := newReader(e, index, op.asOf)
 		dispatch(context.WithValue(ctx, readerKey{}, reader))
 		return reader.failed // partial data is never returned
 	}

@@ -155,7 +155,7 @@ func readIndex(ctx context.Context, catalog Catalog, release *ent.Release, earli
 	}
 	x.categories = mapSlice(categories, func(row *ent.Category) *model.Category {
 		return &model.Category{
-			Slug: row.ID, Label: row.Label, ToolCount: row.ToolCount, AvgScore: row.AvgScore, AvgScoreOrZero: orZero(row.AvgScore),
+			ID: categoryID(row.ID), Slug: row.ID, Label: row.Label, ToolCount: row.ToolCount, AvgScore: row.AvgScore, AvgScoreOrZero: orZero(row.AvgScore),
 		}
 	})
 	if err := x.readTools(ctx, catalog); err != nil {
@@ -207,7 +207,7 @@ func (x *catalogIndex) readComparisons(ctx context.Context, catalog Catalog) err
 	}
 	for i, row := range rows {
 		c := indexedComparison{Comparison: &model.Comparison{
-			Slug: row.ID, Title: row.Title, WinnerNote: row.WinnerNote, UpdatedAt: row.UpdatedAt, CanonicalURL: row.CanonicalURL,
+			ID: comparisonID(row.ID), Slug: row.ID, Title: row.Title, WinnerNote: row.WinnerNote, UpdatedAt: row.UpdatedAt, CanonicalURL: row.CanonicalURL,
 		}}
 		c.toolA, _ = x.find(row.ToolASlug) // the database checks that they exist
 		c.toolB, _ = x.find(row.ToolBSlug)
@@ -217,7 +217,7 @@ func (x *catalogIndex) readComparisons(ctx context.Context, catalog Catalog) err
 		if c.toolB != c.toolA {
 			x.citing[c.toolB] = append(x.citing[c.toolB], i)
 		}
-		x.bytes.Add(int64(unsafe.Sizeof(c)+unsafe.Sizeof(*c.Comparison)) + int64(len(row.ID)+len(row.Title)+len(row.WinnerNote)+len(row.CanonicalURL)))
+		x.bytes.Add(int64(unsafe.Sizeof(c)+unsafe.Sizeof(*c.Comparison)) + int64(len(c.ID)+len(row.ID)+len(row.Title)+len(row.WinnerNote)+len(row.CanonicalURL)))
 	}
 	return nil
 }
@@ -245,14 +245,14 @@ func (x *catalogIndex) hold(position int, e *entity) {
 func (e *entity) size() int64 {
 	size := int(unsafe.Sizeof(*e)) + len(e.sectionsHash)
 	if t := e.tool; t != nil {
-		size += int(unsafe.Sizeof(*t)) + len(t.Slug) + len(t.Name) + len(t.Domain) + len(t.Price) + len(t.PricePeriod) +
+		size += int(unsafe.Sizeof(*t)) + len(t.ID) + len(t.Slug) + len(t.Name) + len(t.Domain) + len(t.Price) + len(t.PricePeriod) +
 			len(t.Tagline) + len(t.CanonicalURL) + len(t.AlternativesURL) + 3*8
 		if t.AvisURL != nil {
 			size += 16 + len(*t.AvisURL)
 		}
 	}
 	if t := e.retired; t != nil {
-		size += int(unsafe.Sizeof(*t)) + len(t.Slug) + len(t.Name) + len(t.Note)
+		size += int(unsafe.Sizeof(*t)) + len(t.ID) + len(t.Slug) + len(t.Name) + len(t.Note)
 	}
 	for _, p := range e.prices {
 		size += int(unsafe.Sizeof(*p)) + len(p.Price) + len(p.PreviousPrice) + len(p.ChangedAt)

@@ -126,8 +126,8 @@ func (x *catalogIndex) toolCursors(o order) cursors[int] {
 	}
 }
 
-// list is a list of a root field, read by page or as a Relay connection.
-type list[Item, Node any] struct {
+// list is a list that is read by page or as a Relay connection.
+type list[Item comparable, Node any] struct {
 	err     error  // why the list cannot be read
 	name    string // identifies the list and its order in cursors
 	items   []Item // all of them, in order
@@ -163,45 +163,116 @@ func (l *list[Item, Node]) page(ctx context.Context, number, limit int) ([]Node,
 // connection holds what all types of connections have in common.
 type connection[Node any] struct {
 	nodes   []Node
-	cursors []string
+	cursors []string // only for edges
 	info    *model.PageInfo
 	total   int
 }
 
 // connection reads a Relay connection.
 func (l *list[Item, Node]) connection(ctx context.Context, first *int, after *string, last *int, before *string) (c connection[Node], err error) {
-	name, limit := "first", defaultPageSize
-	switch {
-	case first != nil && last != nil:
-		return c, problem.New(problem.BadInput, "first and last cannot be used together.")
-	case first != nil:
-		limit = *first
-	case last != nil:
-		name, limit = "last", *last
-	}
-	if err := cmp.Or(params.CheckRange(name, limit, 0, maxPageSize), l.err); err != nil {
+	found, err := connections(ctx, []*list[Item, Node]{l}, paging{first, after, last, before}, selected(ctx))
+	if err != nil {
 		return c, err
 	}
+	return found[0], nil
+}
+
+// connections reads the same part of several lists of the same kind, such as one
+// for each parent: the nodes of all of them at once.
+func connections[Item comparable, Node any](ctx context.Context, lists []*list[Item, Node], p paging, s selection) ([]connection[Node], error) {
+	if len(lists) == 0 {
+		return nil, nil
+	}
+	parts, found := make([][]Item, len(lists)), make([]connection[Node], len(lists))
+	for i, l := range lists {
+		var err error
+		if parts[i], found[i].info, err = l.part(p); err != nil {
+			return nil, err
+		}
+		found[i].total = len(l.items)
+	}
+	cursor := func(item Item) string { return encodeCursor(lists[0].name, lists[0].cursors.position(item)) }
+	return found, fillConnections(ctx, found, parts, cursor, lists[0].nodes, s)
+}
+
+// paging is the part of a connection that is requested.
+type paging struct {
+	first  *int
+	after  *string
+	last   *int
+	before *string
+}
+
+// pagingOf returns the arguments of a connection below the root.
+func pagingOf(arguments map[string]any) (p paging) {
+	if n, ok := wholeNumber(arguments["first"]); ok {
+		p.first = &n
+	}
+	if n, ok := wholeNumber(arguments["last"]); ok {
+		p.last = &n
+	}
+	if text, ok := arguments["after"].(string); ok {
+		p.after = &text
+	}
+	if text, ok := arguments["before"].(string); ok {
+		p.before = &text
+	}
+	return p
+}
+
+// check returns the maximum number of items. An empty cursor is none, because
+// some clients cannot omit it.
+func (p *paging) check() (limit int, err error) {
+	if p.after != nil && *p.after == "" {
+		p.after = nil
+	}
+	if p.before != nil && *p.before == "" {
+		p.before = nil
+	}
+	name, limit := "first", defaultPageSize
+	switch {
+	case p.first != nil && p.last != nil:
+		return 0, problem.New(problem.BadInput, "first and last cannot be used together.")
+	case p.first != nil:
+		limit = *p.first
+	case p.last != nil:
+		name, limit = "last", *p.last
+	}
+	return limit, params.CheckRange(name, limit, 0, maxPageSize)
+}
+
+// info returns the position of a part; more reports whether the limit cut off
+// items.
+func (p *paging) info(more bool) *model.PageInfo {
+	if p.last != nil {
+		return &model.PageInfo{HasPreviousPage: more, HasNextPage: p.before != nil}
+	}
+	return &model.PageInfo{HasNextPage: more, HasPreviousPage: p.after != nil}
+}
+
+// part returns the items of a connection.
+func (l *list[Item, Node]) part(p paging) (items []Item, info *model.PageInfo, err error) {
+	limit, err := p.check()
+	if err := cmp.Or(err, l.err); err != nil {
+		return nil, nil, err
+	}
 	start, end := 0, len(l.items)
-	if after != nil {
-		if start, err = l.seek("after", *after, 1); err != nil {
-			return c, err
+	if p.after != nil {
+		if start, err = l.seek("after", *p.after, 1); err != nil {
+			return nil, nil, err
 		}
 	}
-	if before != nil {
-		if end, err = l.seek("before", *before, 0); err != nil {
-			return c, err
+	if p.before != nil {
+		if end, err = l.seek("before", *p.before, 0); err != nil {
+			return nil, nil, err
 		}
 	}
-	items := l.items[min(start, end):end]
-	c.total, c.info = len(l.items), &model.PageInfo{HasNextPage: before != nil, HasPreviousPage: after != nil}
-	if more := len(items) > limit; last != nil {
-		items, c.info.HasPreviousPage = items[max(0, len(items)-limit):], more
-	} else {
-		items, c.info.HasNextPage = items[:min(limit, len(items))], more
+	items = l.items[min(start, end):end]
+	info = p.info(len(items) > limit)
+	if p.last != nil {
+		return items[max(0, len(items)-limit):], info, nil
 	}
-	err = readConnection(ctx, &c, items, func(item Item) string { return encodeCursor(l.name, l.cursors.position(item)) }, l.nodes)
-	return c, err
+	return items[:min(limit, len(items))], info, nil
 }
 
 // seek returns the number of items whose comparison with a cursor is less than a
@@ -218,16 +289,51 @@ func (l *list[Item, Node]) seek(argument, text string, bound int) (int, error) {
 	return sort.Search(len(l.items), func(i int) bool { return compare(l.items[i]) >= bound }), nil
 }
 
-// readConnection reads the items of a connection: once for both nodes and edges.
-func readConnection[Item, Node any](ctx context.Context, c *connection[Node], items []Item, cursor func(Item) string,
-	nodes func(context.Context, []Item, selection) ([]Node, error),
-) (err error) {
-	s := selected(ctx)
-	if c.cursors = mapSlice(items, cursor); len(items) > 0 {
-		c.info.StartCursor, c.info.EndCursor = &c.cursors[0], &c.cursors[len(items)-1]
+// fillConnections adds the cursors and nodes of the parts of connections. It
+// reads all nodes at once, for both nodes and edges, unless neither is selected.
+func fillConnections[Item comparable, Node any](ctx context.Context, to []connection[Node], parts [][]Item, cursor func(Item) string,
+	nodes func(context.Context, []Item, selection) ([]Node, error), s selection,
+) error {
+	edges := s.has("edges")
+	for i, items := range parts {
+		if edges {
+			to[i].cursors = mapSlice(items, cursor)
+		}
+		if n := len(items); n > 0 {
+			start, end := cursor(items[0]), cursor(items[n-1])
+			to[i].info.StartCursor, to[i].info.EndCursor = &start, &end
+		}
+		to[i].nodes = make([]Node, len(items))
 	}
-	c.nodes, err = nodes(ctx, items, s.of("nodes").with(s.of("edges").of("node").sets...))
-	return err
+	within := s.of("nodes").with(s.of("edges").of("node"))
+	if len(within.sets) == 0 {
+		return nil
+	}
+	if len(parts) == 1 {
+		found, err := nodes(ctx, parts[0], within)
+		to[0].nodes = found
+		return err
+	}
+	places := map[Item]int{}
+	var all []Item
+	for _, items := range parts {
+		for _, item := range items {
+			if _, known := places[item]; !known {
+				places[item] = len(all)
+				all = append(all, item)
+			}
+		}
+	}
+	found, err := nodes(ctx, all, within)
+	if err != nil {
+		return err
+	}
+	for i, items := range parts {
+		for j, item := range items {
+			to[i].nodes[j] = found[places[item]]
+		}
+	}
+	return nil
 }
 
 // edge has the fields that gqlgen generates for every type of edge.
@@ -240,9 +346,9 @@ type edge[Node any] interface {
 
 // edgesOf returns the edges of a connection.
 func edgesOf[Edge edge[Node], Node any](c connection[Node]) []*Edge {
-	edges := make([]*Edge, len(c.nodes))
-	for i, node := range c.nodes {
-		edges[i] = &Edge{Cursor: c.cursors[i], Node: node}
+	edges := make([]*Edge, len(c.cursors))
+	for i, cursor := range c.cursors {
+		edges[i] = &Edge{Cursor: cursor, Node: c.nodes[i]}
 	}
 	return edges
 }

@@ -3,6 +3,7 @@ package graph
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -46,16 +47,17 @@ type reader struct {
 	catalog  Catalog
 	client   *ent.Client
 
-	index *catalogIndex
+	index  *catalogIndex
+	pinned bool // the operation names its release, and so do its identifiers
 
-	searches      map[string]map[int]int // ranks of tools by search text
-	categoryTools map[categoryToolsKey][]*model.Tool
+	searches map[string]map[int]int // ranks of tools by search text
+	nested   map[nestedKey][]nestedList
 }
 
-func newReader(e *Executor, index *catalogIndex) *reader {
+func newReader(e *Executor, index *catalogIndex, asOf AsOf) *reader {
 	return &reader{
 		release: index.release, index: index, executor: e, catalog: e.config.Catalog, client: e.config.Catalog.Client(),
-		searches: map[string]map[int]int{}, categoryTools: map[categoryToolsKey][]*model.Tool{},
+		pinned: !asOf.isNewest(), searches: map[string]map[int]int{}, nested: map[nestedKey][]nestedList{},
 	}
 }
 
@@ -99,13 +101,14 @@ func selected(ctx context.Context) selection {
 }
 
 // with adds the selection of another place.
-func (s selection) with(sets ...ast.SelectionSet) selection {
-	s.sets = slices.Concat(s.sets, sets)
+func (s selection) with(other selection) selection {
+	s.sets = slices.Concat(s.sets, other.sets)
 	return s
 }
 
-// as narrows a selection on an interface to one of its types.
-func (s selection) as(types ...string) selection {
+// as narrows a selection to the types of some objects: their own and its
+// interfaces, in the order of the schema.
+func (s selection) as(types []string) selection {
 	s.types = types
 	return s
 }
@@ -127,29 +130,73 @@ func (s selection) has(names ...string) bool {
 	return slices.ContainsFunc(s.fields(), func(field graphql.CollectedField) bool { return slices.Contains(names, field.Name) })
 }
 
-// of returns the selection within the named fields.
-func (s selection) of(names ...string) selection {
-	inner := selection{op: s.op}
+// named returns the selected fields with some names: one for each place, unless
+// two places spread the same fragment.
+func (s selection) named(names ...string) (found []graphql.CollectedField) {
 	for _, field := range s.fields() {
-		if slices.Contains(names, field.Name) {
-			inner = inner.with(field.Selections)
+		if slices.Contains(names, field.Name) && !slices.ContainsFunc(found, func(known graphql.CollectedField) bool { return sameField(known, field) }) {
+			found = append(found, field)
 		}
 	}
-	return inner
+	return found
+}
+
+// sameField reports whether two fields have the same arguments and selections. A
+// field of a fragment may have others added to its own, so that the field alone
+// does not identify what is selected.
+func sameField(a, b graphql.CollectedField) bool {
+	return a.Field == b.Field && slices.Equal(a.Selections, b.Selections)
+}
+
+// of returns the selection within the named fields.
+func (s selection) of(names ...string) selection {
+	return s.within(s.named(names...)...)
+}
+
+// within returns the selection within some of its fields.
+func (s selection) within(fields ...graphql.CollectedField) selection {
+	return selection{op: s.op, sets: mapSlice(fields, func(field graphql.CollectedField) ast.SelectionSet { return field.Selections })}
+}
+
+// nestedKey identifies lists below the root by their field and their parent.
+type nestedKey struct {
+	field  *ast.Field
+	parent string
+}
+
+// nestedList is what was read for one place.
+type nestedList struct {
+	place graphql.CollectedField
+	list  any
+}
+
+// setNested stores the list of a parent until its field is resolved.
+func (r *reader) setNested(place graphql.CollectedField, parent string, list any) {
+	key := nestedKey{place.Field, parent}
+	r.nested[key] = append(r.nested[key], nestedList{place, list})
+}
+
+// nestedOf returns the list that was read for the field that is being resolved.
+func nestedOf[List any](ctx context.Context, parent string) (none List, err error) {
+	place := graphql.GetFieldContext(ctx).Field
+	for _, known := range readerFrom(ctx).nested[nestedKey{place.Field, parent}] {
+		if list, ok := known.list.(List); ok && sameField(known.place, place) {
+			return list, nil
+		}
+	}
+	return none, fmt.Errorf("%s of %s was not read", place.Name, parent)
 }
 
 // maxLimit returns the largest limit of a list that may be selected in several
 // places.
 func (s selection) maxLimit(name string) (int, error) {
 	most := 0
-	for _, field := range s.fields() {
-		if field.Name == name {
-			limit, _ := wholeNumber(field.ArgumentMap(s.op.Variables)["limit"])
-			if err := params.CheckRange("limit", limit, 1, maxPageSize); err != nil {
-				return 0, err
-			}
-			most = max(most, limit)
+	for _, field := range s.named(name) {
+		limit, _ := wholeNumber(field.ArgumentMap(s.op.Variables)["limit"])
+		if err := params.CheckRange("limit", limit, 1, maxPageSize); err != nil {
+			return 0, err
 		}
+		most = max(most, limit)
 	}
 	return most, nil
 }

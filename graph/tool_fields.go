@@ -16,6 +16,7 @@ import (
 // Fields with subfields are read separately. NewExecutor checks that no field of
 // the schema is missing.
 var toolFields = fieldTable[model.Tool]{"Tool", []toolField[model.Tool]{
+	{"id", func(t *model.Tool, row *ent.Tool) { t.ID = toolID(row.ID) }},
 	{"slug", func(t *model.Tool, row *ent.Tool) { t.Slug = row.ID }},
 	{"name", func(t *model.Tool, row *ent.Tool) { t.Name = row.Name }},
 	{"domain", func(t *model.Tool, row *ent.Tool) { t.Domain = row.Domain }},
@@ -40,6 +41,7 @@ var toolFields = fieldTable[model.Tool]{"Tool", []toolField[model.Tool]{
 
 // retiredFields declares the fields of RetiredTool.
 var retiredFields = fieldTable[model.RetiredTool]{"RetiredTool", []toolField[model.RetiredTool]{
+	{"id", func(t *model.RetiredTool, row *ent.Tool) { t.ID = toolID(row.ID) }},
 	{"slug", func(t *model.RetiredTool, row *ent.Tool) { t.Slug = row.ID }},
 	{"name", func(t *model.RetiredTool, row *ent.Tool) { t.Name = row.Name }},
 	{"score", func(t *model.RetiredTool, row *ent.Tool) { t.Score = row.Score }},

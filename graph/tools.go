@@ -46,13 +46,26 @@ func (queryResolver) Tools(ctx context.Context, filter *model.ToolFilter, sort *
 
 func (queryResolver) ToolConnection(ctx context.Context, filter *model.ToolFilter, sort *model.ToolSort, first *int, after *string, last *int, before *string) (*model.ToolConnection, error) {
 	c, err := readerFrom(ctx).toolList(ctx, filter, sort).connection(ctx, first, after, last, before)
-	return &model.ToolConnection{Edges: edgesOf[model.ToolEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total}, err
+	return toolConnection(c), err
 }
+
+func toolConnection(c connection[*model.Tool]) *model.ToolConnection {
+	return &model.ToolConnection{Edges: edgesOf[model.ToolEdge](c), Nodes: c.nodes, PageInfo: c.info, TotalCount: c.total}
+}
+
+// toolListName identifies the lists of tools in an order. Cursors of one are valid
+// in all of them.
+func toolListName(sort model.ToolSort) string { return "tools " + string(sort) }
 
 // Comparisons returns the start of the list, which was read with the largest
 // limit of the operation.
 func (toolResolver) Comparisons(_ context.Context, t *model.Tool, limit int) ([]*model.Comparison, error) {
 	return t.Comparisons[:min(limit, len(t.Comparisons))], nil
+}
+
+// ComparisonConnection returns the connection that was read for this place.
+func (toolResolver) ComparisonConnection(ctx context.Context, t *model.Tool, _ *int, _ *string, _ *int, _ *string) (*model.ComparisonConnection, error) {
+	return nestedOf[*model.ComparisonConnection](ctx, toolID(t.Slug))
 }
 
 // toolList lists the tools that match a filter. Without an order, the best
@@ -65,7 +78,7 @@ func (r *reader) toolList(ctx context.Context, filter *model.ToolFilter, sort *m
 		by = model.ToolSortRelevance
 	}
 	matches, err := r.toolFilter(ctx, filter)
-	tools := &list[int, *model.Tool]{err: err, name: "tools " + string(by), nodes: r.fillTools}
+	tools := &list[int, *model.Tool]{err: err, name: toolListName(by), nodes: r.fillTools}
 	if by == model.ToolSortRelevance {
 		return r.byRelevance(tools, filter, matches)
 	}
@@ -104,6 +117,12 @@ func (r *reader) byRelevance(tools *list[int, *model.Tool], filter *model.ToolFi
 	return tools
 }
 
+// The types that tools satisfy.
+var (
+	toolTypes    = []string{"Tool", "ComparedTool", "Node"}
+	retiredTypes = []string{"RetiredTool", "ComparedTool", "Node"}
+)
+
 // filtered returns the positions of the tools that satisfy a condition; all of
 // them without one.
 func filtered(positions []int, matches func(int) bool) (found []int) {
@@ -122,12 +141,17 @@ func filtered(positions []int, matches func(int) bool) (found []int) {
 // fillTools returns active tools with the selected fields that are stored
 // elsewhere.
 func (r *reader) fillTools(ctx context.Context, positions []int, s selection) ([]*model.Tool, error) {
+	s = s.as(toolTypes)
 	entities, err := r.entities(ctx, positions)
+	if err == nil {
+		err = r.readToolConnections(ctx, positions, s)
+	}
 	if err != nil {
 		return nil, err
 	}
 	tools := mapSlice(entities, func(e *entity) *model.Tool { return e.tool })
-	if len(tools) == 0 || !s.has("category", "comparisons", "priceHistory", "history", "versions", "embeddings") {
+	pins := r.pinned && s.has("id")
+	if len(tools) == 0 || !pins && !s.has("category", "comparisons", "priceHistory", "history", "versions", "embeddings") {
 		return tools, nil
 	}
 	categories, comparisons, err := r.toolLinks(ctx, positions, s)
@@ -136,6 +160,9 @@ func (r *reader) fillTools(ctx context.Context, positions []int, s selection) ([
 	}
 	for i, t := range tools {
 		linked := *t // the entity is shared by all operations
+		if pins {
+			linked.ID = r.pin(t.ID)
+		}
 		linked.Category, linked.PriceHistory = categories[t.CategorySlug], entities[i].prices
 		if comparisons != nil {
 			linked.Comparisons = comparisons[i]
@@ -192,6 +219,11 @@ func (queryResolver) RetiredToolConnection(ctx context.Context, reason *model.Re
 // limit of the operation.
 func (retiredToolResolver) Comparisons(_ context.Context, t *model.RetiredTool, limit int) ([]*model.Comparison, error) {
 	return t.Comparisons[:min(limit, len(t.Comparisons))], nil
+}
+
+// ComparisonConnection returns the connection that was read for this place.
+func (retiredToolResolver) ComparisonConnection(ctx context.Context, t *model.RetiredTool, _ *int, _ *string, _ *int, _ *string) (*model.ComparisonConnection, error) {
+	return nestedOf[*model.ComparisonConnection](ctx, toolID(t.Slug))
 }
 
 // retiredFilter has the conditions on retired tools; nil for none.
@@ -255,12 +287,17 @@ func (r *reader) retiredList(ctx context.Context, filter retiredFilter) *list[in
 
 // fillRetired returns retired tools with the selected links.
 func (r *reader) fillRetired(ctx context.Context, positions []int, s selection) ([]*model.RetiredTool, error) {
+	s = s.as(retiredTypes)
 	entities, err := r.entities(ctx, positions)
+	if err == nil {
+		err = r.readToolConnections(ctx, positions, s)
+	}
 	if err != nil {
 		return nil, err
 	}
 	tools := mapSlice(entities, func(e *entity) *model.RetiredTool { return e.retired })
-	if len(tools) == 0 || !s.has("category", "comparisons", "versions") {
+	pins := r.pinned && s.has("id")
+	if len(tools) == 0 || !pins && !s.has("category", "comparisons", "versions") {
 		return tools, nil
 	}
 	categories, comparisons, err := r.toolLinks(ctx, positions, s)
@@ -279,6 +316,9 @@ func (r *reader) fillRetired(ctx context.Context, positions []int, s selection) 
 	}
 	for i, t := range tools {
 		linked := *t
+		if pins {
+			linked.ID = r.pin(t.ID)
+		}
 		linked.Versions = versions[t.Slug]
 		if linked.Category = categories[t.CategorySlug]; comparisons != nil {
 			linked.Comparisons = comparisons[i]
@@ -302,4 +342,21 @@ func (r *reader) toolLinks(ctx context.Context, positions []int, s selection) (
 		comparisons, err = r.comparisonsOf(ctx, positions, s)
 	}
 	return categories, comparisons, err
+}
+
+// readToolConnections reads the selected connections of active or retired tools.
+func (r *reader) readToolConnections(ctx context.Context, positions []int, s selection) error {
+	if len(positions) == 0 {
+		return nil
+	}
+	for _, field := range s.named("comparisonConnection", "changes") {
+		read := r.readComparisonConnections
+		if field.Name == "changes" {
+			read = r.readToolChanges
+		}
+		if err := read(ctx, positions, field, s.within(field)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -27,14 +27,18 @@ type Event struct {
 	Before, After           jsontext.Value // nil for what does not exist
 }
 
-const idPrefix = "evt_"
+// IDPrefix is what the identifiers of events start with.
+const IDPrefix = "evt_"
+
+// ID returns the permanent identifier of the event with a number.
+func ID(number int) string { return IDPrefix + strconv.Itoa(number) }
 
 // ID returns the permanent identifier of an event.
-func (e *Event) ID() string { return idPrefix + strconv.Itoa(e.Number) }
+func (e *Event) ID() string { return ID(e.Number) }
 
 // ParseID returns the number of the event with an identifier.
 func ParseID(id string) (int, bool) {
-	digits, hasPrefix := strings.CutPrefix(id, idPrefix)
+	digits, hasPrefix := strings.CutPrefix(id, IDPrefix)
 	number, err := strconv.Atoi(digits)
 	if !hasPrefix || err != nil || number < 1 || strconv.Itoa(number) != digits {
 		return 0, false
@@ -98,7 +102,7 @@ func eventOf(row *ent.JournalEntry) (*Event, error) {
 	e.Before, e.After = before.json, after.json
 	if e.Type == EventToolUpdated || e.Type == EventComparisonUpdated {
 		e.Fields = []string{}
-		for _, name := range fieldNames {
+		for _, name := range FieldNames {
 			if string(before.values[name]) != string(after.values[name]) {
 				e.Fields = append(e.Fields, name)
 			}
@@ -112,8 +116,9 @@ var (
 	toolFields       = record.EventProperties[record.Tool]()
 	retiredFields    = record.EventProperties[record.Retired]()
 	comparisonFields = record.EventProperties[record.Comparison]()
-	// fieldNames is the order in which an event names changed fields.
-	fieldNames = names(toolFields, retiredFields, comparisonFields)
+	// FieldNames are the names of all fields that an event may list as changed, in
+	// the order in which it does.
+	FieldNames = names(toolFields, retiredFields, comparisonFields)
 )
 
 func names(lists ...[]record.Property) (all []string) {

@@ -50,6 +50,9 @@ var Events = []string{
 	EventComparisonPublished, EventComparisonUpdated, EventComparisonRemoved, EventEmbeddingsChanged,
 }
 
+// ToolEvents are the types of events about a tool itself.
+var ToolEvents = []string{EventToolCreated, EventToolUpdated, EventToolRetired, EventToolRemoved, EventPriceChanged, EventEmbeddingsChanged}
+
 // Entry is one change. Before and After are JSON; nil for what does not exist.
 type Entry struct {
 	Kind                    string

@@ -4,8 +4,12 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
+	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
+	"github.com/go-json-experiment/json"
 
 	"palmares/ent"
 	"palmares/ent/journalentry"
@@ -18,9 +22,15 @@ type Query struct {
 	Types       []string // all if empty
 	Categories  []string // of a tool that changed; any if empty
 	Releases    bool     // include catalog.published, which has no category
+	Slug        string   // of the tool or comparison; any if empty
+	Fields      []string // only updates of any of these; see FieldNames
 	After       int      // start after this event, in the order of the query
+	Before      int      // end before this event; unlimited if 0
+	From        int      // the first release to include
 	UpTo        int      // the last release to include; unlimited if 0
+	Earlier     bool     // there are releases after UpTo
 	NewestFirst bool
+	FromEnd     bool // return the last events instead of the first, in the same order
 	Limit       int
 }
 
@@ -39,23 +49,39 @@ func Page(ctx context.Context, entries *ent.JournalEntryClient, q Query) (events
 	return q.read(ctx, entries, pageBytes)
 }
 
+// Find returns the numbers of the events that Page returns.
+func Find(ctx context.Context, entries *ent.JournalEntryClient, q Query) (numbers []int, more bool, err error) {
+	return q.numbers(ctx, entries, pageBytes)
+}
+
 func (q Query) read(ctx context.Context, entries *ent.JournalEntryClient, bytes int) (events []*Event, more bool, err error) {
+	numbers, more, err := q.numbers(ctx, entries, bytes)
+	if err != nil || len(numbers) == 0 {
+		return nil, more, err
+	}
+	events, err = ByNumbers(ctx, entries, numbers)
+	if q.NewestFirst {
+		slices.Reverse(events)
+	}
+	return events, more, err
+}
+
+func (q Query) numbers(ctx context.Context, entries *ent.JournalEntryClient, bytes int) (numbers []int, more bool, err error) {
 	found, err := q.find(ctx, entries)
-	if err != nil || len(found) == 0 {
+	if err != nil {
 		return nil, false, err
 	}
-	var numbers []int
 	for i, e := range found[:min(len(found), q.Limit)] {
 		if bytes -= e.Bytes; bytes < 0 && i > 0 {
 			break
 		}
 		numbers = append(numbers, e.Number)
 	}
-	events, err = ByNumbers(ctx, entries, numbers)
-	if q.NewestFirst {
-		slices.Reverse(events)
+	more = len(numbers) < len(found)
+	if q.FromEnd {
+		slices.Reverse(numbers)
 	}
-	return events, len(numbers) < len(found), err
+	return numbers, more, nil
 }
 
 // sized is the number of an event and the size of its texts.
@@ -64,24 +90,37 @@ type sized struct {
 	Bytes  int `json:"bytes"`
 }
 
-// find returns the events of a query and the one that follows, in order.
+// descending reports whether events are read from the newest to the oldest.
+func (q Query) descending() bool { return q.NewestFirst != q.FromEnd }
+
+// find returns the events of a query and the one that follows, in the order in
+// which they are read.
 func (q Query) find(ctx context.Context, entries *ent.JournalEntryClient) (found []sized, err error) {
 	q.Limit++
 	types := slices.Compact(slices.Sorted(slices.Values(q.Types)))
+	if len(q.Fields) > 0 {
+		if types = q.updates(types); len(types) == 0 {
+			return nil, nil
+		}
+	}
 	if len(types) == 0 {
 		return q.findIn(ctx, entries.Query())
 	}
 	// The index has the events of one type in order, not those of several: the
 	// page is among the first of each.
 	for _, event := range types {
-		some, err := q.findIn(ctx, entries.Query().Where(journalentry.Event(event)))
+		query := entries.Query().Where(journalentry.Event(event))
+		if len(q.Fields) > 0 {
+			query.Where(changed(event, q.Fields))
+		}
+		some, err := q.findIn(ctx, query)
 		if err != nil {
 			return nil, err
 		}
 		found = append(found, some...)
 	}
 	slices.SortFunc(found, func(a, b sized) int {
-		if q.NewestFirst {
+		if q.descending() {
 			a, b = b, a
 		}
 		return a.Number - b.Number
@@ -98,16 +137,22 @@ func (q Query) findIn(ctx context.Context, query *ent.JournalEntryQuery) (found 
 		}
 		query.Where(about)
 	}
-	if q.UpTo > 0 {
-		query.Where(predicate.JournalEntry(entsql.FieldLTE(journalentry.FieldReleaseNumber, q.UpTo)))
+	if q.Slug != "" {
+		query.Where(journalentry.Slug(q.Slug))
 	}
-	if !q.NewestFirst {
-		query.Where(journalentry.IDGT(q.After)).Order(ent.Asc(journalentry.FieldID))
-	} else {
-		if q.After > 0 {
-			query.Where(journalentry.IDLT(q.After))
-		}
+	query.Where(q.inReleases()...)
+	oldest, newest := q.After, q.Before
+	if q.NewestFirst {
+		oldest, newest = newest, oldest
+	}
+	query.Where(journalentry.IDGT(oldest))
+	if newest > 0 {
+		query.Where(journalentry.IDLT(newest))
+	}
+	if q.descending() {
 		query.Order(ent.Desc(journalentry.FieldID))
+	} else {
+		query.Order(ent.Asc(journalentry.FieldID))
 	}
 	err = query.Select(journalentry.FieldID).Aggregate(func(s *entsql.Selector) string {
 		before, after := s.C(journalentry.FieldBefore), s.C(journalentry.FieldAfter)
@@ -116,10 +161,105 @@ func (q Query) findIn(ctx context.Context, query *ent.JournalEntryQuery) (found 
 	return found, err
 }
 
+// inReleases limits a query to its releases. The numbers of events increase with
+// those of releases, so events of other releases are skipped without reading
+// them: up to the last event of the release before, and from the last event of
+// the release after.
+func (q Query) inReleases() (conditions []predicate.JournalEntry) {
+	where := func(p func(s *entsql.Selector) *entsql.Predicate) {
+		conditions = append(conditions, func(s *entsql.Selector) { s.Where(p(s)) })
+	}
+	published := func(s *entsql.Selector, which *entsql.Predicate, order string) *entsql.Selector {
+		return entsql.Dialect(s.Dialect()).Select(journalentry.FieldID).From(entsql.Table(journalentry.Table).As("published")).
+			Where(entsql.And(entsql.EQ(journalentry.FieldEvent, EventCatalogPublished), which)).OrderBy(order).Limit(1)
+	}
+	if q.From > 1 {
+		where(func(s *entsql.Selector) *entsql.Predicate {
+			return entsql.GTE(s.C(journalentry.FieldReleaseNumber), q.From)
+		})
+		where(func(s *entsql.Selector) *entsql.Predicate {
+			return entsql.P(func(b *entsql.Builder) {
+				b.Ident(s.C(journalentry.FieldID)).WriteString(" > coalesce((").
+					Join(published(s, entsql.LT(journalentry.FieldReleaseNumber, q.From), entsql.Desc(journalentry.FieldID))).WriteString("), 0)")
+			})
+		})
+	}
+	if q.UpTo > 0 {
+		where(func(s *entsql.Selector) *entsql.Predicate {
+			return entsql.LTE(s.C(journalentry.FieldReleaseNumber), q.UpTo)
+		})
+	}
+	if q.UpTo > 0 && q.Earlier {
+		where(func(s *entsql.Selector) *entsql.Predicate {
+			return entsql.P(func(b *entsql.Builder) {
+				b.Ident(s.C(journalentry.FieldID)).WriteString(" < coalesce((").
+					Join(published(s, entsql.GT(journalentry.FieldReleaseNumber, q.UpTo), entsql.Asc(journalentry.FieldID))).
+					WriteString("), " + strconv.Itoa(math.MaxInt) + ")")
+			})
+		})
+	}
+	return conditions
+}
+
+// updates returns the types of updates that may have changed any of the fields:
+// among some types, or all if there are none.
+func (q Query) updates(types []string) (updates []string) {
+	for event, fields := range updatable {
+		if (len(types) == 0 || slices.Contains(types, event)) && slices.ContainsFunc(q.Fields, func(name string) bool { return slices.Contains(fields, name) }) {
+			updates = append(updates, event)
+		}
+	}
+	return updates
+}
+
+// updatable has the fields of each type of updates.
+var updatable = map[string][]string{
+	EventToolUpdated:       names(toolFields, retiredFields),
+	EventComparisonUpdated: names(comparisonFields),
+}
+
+// changed matches updates of any of the fields. It compares the stored states as
+// eventOf does.
+func changed(event string, fields []string) predicate.JournalEntry {
+	value := func(state, name string) string {
+		if event == EventComparisonUpdated && name == "winner" {
+			return "coalesce(" + state + " ->> 'winner_name', " + state + " ->> 'winner')" // old entries have no name
+		}
+		return state + " ->> '" + name + "'"
+	}
+	var differ []string
+	for _, name := range updatable[event] {
+		if slices.Contains(fields, name) {
+			differ = append(differ, value("old", name)+" IS DISTINCT FROM "+value("new", name))
+		}
+	}
+	return func(s *entsql.Selector) {
+		before, after, once := s.C(journalentry.FieldBefore), s.C(journalentry.FieldAfter), ""
+		if s.Dialect() == dialect.Postgres {
+			// Without OFFSET, it would read the text again for each field.
+			before, after, once = "CAST("+before+" AS jsonb)", "CAST("+after+" AS jsonb)", " OFFSET 0"
+		}
+		s.Where(entsql.ExprP("EXISTS (SELECT 1 FROM (SELECT " + before + " AS old, " + after + " AS new" + once + ") AS states WHERE " + strings.Join(differ, " OR ") + ")"))
+	}
+}
+
 // ByNumbers returns the events with these numbers, oldest first. Numbers that do not
 // exist are skipped.
 func ByNumbers(ctx context.Context, entries *ent.JournalEntryClient, numbers []int) ([]*Event, error) {
-	rows, err := entries.Query().Where(journalentry.IDIn(numbers...), journalentry.EventNotNil()).Order(ent.Asc(journalentry.FieldID)).
+	return byNumbers(ctx, entries.Query(), numbers)
+}
+
+// WithoutStates is ByNumbers without what an object was before and after, which
+// is most of an event, and without which fields differ.
+func WithoutStates(ctx context.Context, entries *ent.JournalEntryClient, numbers []int) ([]*Event, error) {
+	query := entries.Query()
+	query.Select(journalentry.FieldID, journalentry.FieldEvent, journalentry.FieldSlug, journalentry.FieldReleaseNumber,
+		journalentry.FieldCategory, journalentry.FieldOtherCategory)
+	return byNumbers(ctx, query, numbers)
+}
+
+func byNumbers(ctx context.Context, query *ent.JournalEntryQuery, numbers []int) ([]*Event, error) {
+	rows, err := query.Where(hasNumber(numbers), journalentry.EventNotNil()).Order(ent.Asc(journalentry.FieldID)).
 		WithRelease(func(q *ent.ReleaseQuery) { q.Select(release.FieldID, release.FieldImportedAt) }).All(ctx)
 	if err != nil {
 		return nil, err
@@ -131,6 +271,24 @@ func ByNumbers(ctx context.Context, entries *ent.JournalEntryClient, numbers []i
 		}
 	}
 	return events, nil
+}
+
+// hasNumber matches entries by their numbers. These are one parameter, because
+// the SQLite driver is slow with many.
+func hasNumber(numbers []int) predicate.JournalEntry {
+	list, err := json.Marshal(numbers)
+	if err != nil {
+		panic(err) // numbers are always valid
+	}
+	return func(s *entsql.Selector) {
+		values, end := "SELECT value FROM json_each(", ")"
+		if s.Dialect() == dialect.Postgres {
+			values, end = "SELECT CAST(value AS bigint) FROM json_array_elements_text(CAST(", " AS json))"
+		}
+		s.Where(entsql.P(func(b *entsql.Builder) {
+			b.Ident(s.C(journalentry.FieldID)).WriteString(" IN (" + values).Arg(string(list)).WriteString(end + ")")
+		}))
+	}
 }
 
 // Newest returns the number of the newest entry, or 0 if there is none.

@@ -1,0 +1,173 @@
+package graph
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"palmares/ent"
+	"palmares/graph/model"
+	"palmares/internal/catalog/journal"
+	"palmares/internal/core/params"
+	"palmares/internal/core/problem"
+)
+
+// Global identifiers are readable: a type, a slash and the slug or number. In an
+// operation with @asOf, they also name the release, as in tool/plume@41, so that
+// a client's cache keeps the releases apart. Those of events never change.
+const (
+	toolPrefix       = "tool/"
+	categoryPrefix   = "category/"
+	comparisonPrefix = "comparison/"
+	releasePrefix    = "release/"
+)
+
+// A tool has the same identifier when it is active and when it is retired.
+func toolID(slug string) string       { return toolPrefix + slug }
+func categoryID(slug string) string   { return categoryPrefix + slug }
+func comparisonID(slug string) string { return comparisonPrefix + slug }
+func releaseID(number int) string     { return releasePrefix + strconv.Itoa(number) }
+
+// pin returns an identifier as the operation shows it.
+func (r *reader) pin(id string) string {
+	if !r.pinned {
+		return id
+	}
+	return id + "@" + strconv.Itoa(r.release.ID)
+}
+
+const maxNodes = 100
+
+func (queryResolver) Node(ctx context.Context, id string) (model.Node, error) {
+	nodes, err := readerFrom(ctx).readNodes(ctx, "id", []string{id}, selected(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return nodes[0], nil
+}
+
+func (queryResolver) Nodes(ctx context.Context, ids []string) ([]model.Node, error) {
+	if len(ids) > maxNodes {
+		return nil, problem.New(problem.BadInput, "ids must have at most %d identifiers (got %d).", maxNodes, len(ids))
+	}
+	return readerFrom(ctx).readNodes(ctx, "ids", ids, selected(ctx))
+}
+
+// nodesByType has what identifiers stand for in the release that is read.
+type nodesByType struct {
+	tools, events []int
+	comparisons   []string // their slugs, whether they exist or not
+	categories    []*model.Category
+	releases      []*ent.Release
+}
+
+// readNodes returns the objects with some identifiers, or nil for those that do
+// not exist. It reads all objects of a type at once.
+func (r *reader) readNodes(ctx context.Context, argument string, ids []string, s selection) ([]model.Node, error) {
+	var of nodesByType
+	plain := make([]string, len(ids))
+	for i, id := range ids {
+		var err error
+		if plain[i], err = r.unpin(argument, id); err != nil {
+			return nil, err
+		}
+		if !slices.Contains(plain[:i], plain[i]) && !r.findNode(plain[i], &of) {
+			return nil, problem.New(problem.BadInput, "%s: %q is not an identifier. Identifiers are tool/<slug>, category/<slug>, comparison/<slug>, release/<number> and evt_<number>.",
+				argument, params.Truncate(id))
+		}
+	}
+	found := map[string]model.Node{}
+	err := cmp.Or(r.readTools(ctx, of.tools, s, found),
+		readInto(ctx, found, r.index.findComparisons(of.comparisons...), s, r.fillComparisons, func(c *model.Comparison) string { return comparisonID(c.Slug) }),
+		readInto(ctx, found, of.categories, s, r.fillCategories, func(c *model.Category) string { return categoryID(c.Slug) }),
+		readInto(ctx, found, of.releases, s, r.fillReleases, func(release *model.Release) string { return releaseID(release.Number) }),
+		r.readEvents(ctx, of.events, s, found))
+	return mapSlice(plain, func(id string) model.Node { return found[id] }), err
+}
+
+// unpin returns an identifier without its release, which must be the one that is
+// read.
+func (r *reader) unpin(argument, id string) (string, error) {
+	if err := checkText(argument, id, maxSlugText); err != nil {
+		return "", err
+	}
+	plain, release, isPinned := strings.Cut(id, "@")
+	switch {
+	case !isPinned || strings.HasPrefix(id, journal.IDPrefix) || !releaseNumber.MatchString(release):
+		return id, nil // findNode rejects what it does not know
+	case !r.pinned || release != strconv.Itoa(r.release.ID):
+		return "", problem.New(problem.BadInput, "%s: %q is an object of release %s: add @asOf(release: %[3]s) to the operation to read it, or omit @%[3]s.",
+			argument, params.Truncate(id), release)
+	}
+	return plain, nil
+}
+
+// findNode adds the object with an identifier, if the release has it. It returns
+// false if there can be no such identifier.
+func (r *reader) findNode(id string, to *nodesByType) bool {
+	if number, ok := journal.ParseID(id); ok {
+		to.events = append(to.events, number)
+		return true
+	}
+	kind, key, _ := strings.Cut(id, "/")
+	if key == "" || strings.Contains(key, "@") {
+		return false
+	}
+	switch kind + "/" {
+	case toolPrefix:
+		if i, ok := r.index.find(key); ok {
+			to.tools = append(to.tools, i)
+		}
+	case categoryPrefix:
+		if c := r.index.category(key); c != nil {
+			to.categories = append(to.categories, c)
+		}
+	case comparisonPrefix:
+		to.comparisons = append(to.comparisons, key)
+	case releasePrefix:
+		number, err := strconv.Atoi(key)
+		if err != nil || !releaseNumber.MatchString(key) {
+			return false
+		}
+		if i := slices.IndexFunc(r.index.releases, func(release *ent.Release) bool { return release.ID == number }); i >= 0 {
+			to.releases = append(to.releases, r.index.releases[i])
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// readInto adds objects of one type by their plain identifiers.
+func readInto[Item any, Object model.Node](ctx context.Context, found map[string]model.Node, items []Item, s selection,
+	read func(context.Context, []Item, selection) ([]Object, error), id func(Object) string,
+) error {
+	objects, err := read(ctx, items, s)
+	for _, object := range objects {
+		found[id(object)] = object
+	}
+	return err
+}
+
+func (r *reader) readTools(ctx context.Context, positions []int, s selection, found map[string]model.Node) error {
+	tools, err := r.comparedTools(ctx, positions, s)
+	for _, t := range tools {
+		found[toolID(t.GetSlug())] = t
+	}
+	return err
+}
+
+// readEvents adds events, except for those after the release that is read.
+func (r *reader) readEvents(ctx context.Context, numbers []int, s selection, found map[string]model.Node) error {
+	if r.release == nil {
+		return nil
+	}
+	events, err := r.events(ctx, numbers, s)
+	if err != nil {
+		return err
+	}
+	events = slices.DeleteFunc(events, func(e *journal.Event) bool { return e.Release > r.release.ID })
+	return readInto(ctx, found, events, s, r.fillChanges, func(c *model.Change) string { return c.ID })
+}

@@ -1,0 +1,140 @@
+package graph
+
+import (
+	"context"
+	"slices"
+
+	entsql "entgo.io/ent/dialect/sql"
+	"github.com/99designs/gqlgen/graphql"
+
+	"palmares/ent/journalentry"
+	"palmares/graph/model"
+	"palmares/internal/catalog/journal"
+)
+
+// Changes returns the connection that was read for this place.
+func (toolResolver) Changes(ctx context.Context, t *model.Tool, _ []model.ChangeType, _ *int, _ *string, _ *int, _ *string) (*model.ChangeConnection, error) {
+	return nestedOf[*model.ChangeConnection](ctx, toolID(t.Slug))
+}
+
+// Changes returns the connection that was read for this place.
+func (retiredToolResolver) Changes(ctx context.Context, t *model.RetiredTool, _ []model.ChangeType, _ *int, _ *string, _ *int, _ *string) (*model.ChangeConnection, error) {
+	return nestedOf[*model.ChangeConnection](ctx, toolID(t.Slug))
+}
+
+// toolChangesBytes is about how much text the changes of all tools in one place
+// hold, because texts may be long. Each tool has at least one change.
+const toolChangesBytes = 8 << 20
+
+// readToolChanges reads a part of the changes of each tool for one place.
+func (r *reader) readToolChanges(ctx context.Context, tools []int, field graphql.CollectedField, within selection) error {
+	arguments := field.ArgumentMap(within.op.Variables)
+	p := pagingOf(arguments)
+	after, before, limit, err := p.events()
+	if err != nil {
+		return err
+	}
+	slugs := distinct(mapSlice(tools, func(i int) string { return r.index.tools[i].slug }))
+	query := toolEvents{slugs: slugs, types: toolEventTypes(arguments["types"]), newer: before, older: after, limit: limit, fromOldest: p.last != nil}
+	query.withBytes = within.of("nodes").with(within.of("edges").of("node")).as(changeTypes).has(statesOfChange...)
+	numbers, more, err := query.read(ctx, r)
+	if err != nil {
+		return err
+	}
+	found := mapSlice(slugs, func(slug string) connection[*model.Change] {
+		return connection[*model.Change]{info: p.info(more[slug])}
+	})
+	parts := mapSlice(slugs, func(slug string) []int { return numbers[slug] })
+	if err := fillConnections(ctx, found, parts, journal.ID, r.changesAt, within); err != nil {
+		return err
+	}
+	for i, slug := range slugs {
+		r.setNested(field, toolID(slug), changeConnection(found[i]))
+	}
+	return nil
+}
+
+// toolEventTypes returns the types of events that an argument selects, of those
+// about tools.
+func toolEventTypes(argument any) []string {
+	switch given := argument.(type) {
+	case nil:
+		return journal.ToolEvents
+	case []any:
+		return slices.DeleteFunc(slices.Clone(journal.ToolEvents), func(event string) bool { return !slices.Contains(given, any(string(changeType(event)))) })
+	default: // a single value stands for a list of one
+		return toolEventTypes([]any{given})
+	}
+}
+
+// toolEvents selects events of several tools.
+type toolEvents struct {
+	slugs, types []string
+	older, newer int // than these events; any if 0
+	limit        int // for each tool
+	fromOldest   bool
+	withBytes    bool // the states are read too
+}
+
+// read returns the numbers of each tool's events, newest first, and whether it
+// has more.
+func (q toolEvents) read(ctx context.Context, r *reader) (numbers map[string][]int, more map[string]bool, err error) {
+	numbers, more = map[string][]int{}, map[string]bool{}
+	if len(q.types) == 0 {
+		return numbers, more, nil
+	}
+	statement, args := q.statement(r)
+	rows, err := r.catalog.Select(ctx, statement, args...)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer rows.Close()
+	bytes := toolChangesBytes
+	for rows.Next() {
+		var slug string
+		var number, size int
+		if err := rows.Scan(&number, &slug, &size); err != nil {
+			return nil, nil, err
+		}
+		if known := len(numbers[slug]); more[slug] || known == q.limit || known > 0 && bytes < size {
+			more[slug] = true
+			continue
+		}
+		bytes -= size
+		numbers[slug] = append(numbers[slug], number)
+	}
+	if q.fromOldest {
+		for _, of := range numbers {
+			slices.Reverse(of)
+		}
+	}
+	return numbers, more, rows.Err()
+}
+
+// statement numbers the events of each tool, and selects one more than the limit.
+func (q toolEvents) statement(r *reader) (string, []any) {
+	condition := entsql.And(
+		entsql.In(journalentry.FieldSlug, mapSlice(q.slugs, func(slug string) any { return slug })...),
+		entsql.In(journalentry.FieldEvent, mapSlice(q.types, func(event string) any { return event })...),
+		entsql.LTE(journalentry.FieldReleaseNumber, r.release.ID),
+	)
+	if q.older > 0 {
+		condition = entsql.And(condition, entsql.LT(journalentry.FieldID, q.older))
+	}
+	if q.newer > 0 {
+		condition = entsql.And(condition, entsql.GT(journalentry.FieldID, q.newer))
+	}
+	order := journalentry.FieldID + " DESC"
+	if q.fromOldest {
+		order = journalentry.FieldID
+	}
+	bytes := "0"
+	if q.withBytes {
+		bytes = "coalesce(octet_length(" + journalentry.FieldBefore + "), 0) + coalesce(octet_length(" + journalentry.FieldAfter + "), 0)"
+	}
+	all := entsql.Dialect(r.catalog.Dialect()).Select(journalentry.FieldID, journalentry.FieldSlug).From(entsql.Table(journalentry.Table)).Where(condition)
+	all.AppendSelectExprAs(entsql.Raw(bytes), "bytes")
+	all.AppendSelectExprAs(entsql.RowNumber().PartitionBy(journalentry.FieldSlug).OrderExpr(entsql.Expr(order)), "place")
+	return entsql.Dialect(r.catalog.Dialect()).Select(journalentry.FieldID, journalentry.FieldSlug, "bytes").From(all.As("events")).
+		Where(entsql.LTE("place", q.limit+1)).OrderBy("place", journalentry.FieldSlug).Query()
+}
