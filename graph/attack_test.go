@@ -194,7 +194,7 @@ func TestInvalidRequests(t *testing.T) {
 		"another charset":          {with(post(good), "Content-Type", "application/json; charset=latin1"), 415, "The body must be application/json in UTF-8."},
 		"a compressed body":        {with(post(good), "Content-Encoding", "gzip"), 415, "The body must not be compressed."},
 		"an HTML page":             {with(post(good), "Accept", "text/html"), 406, "Only application/graphql-response+json and application/json are served."},
-		"another method":           {httptest.NewRequest(http.MethodDelete, "/graphql", nil), 405, "The method is not allowed: use GET or POST."},
+		"another method":           {httptest.NewRequest(http.MethodDelete, "/graphql", nil), 405, "The method is not allowed: use GET, POST or QUERY."},
 		"a query twice":            {httptest.NewRequest(http.MethodGet, "/graphql?query={a}&query={b}", nil), 400, "query must be given only once."},
 		"a long URL":               {httptest.NewRequest(http.MethodGet, "/graphql?query="+strings.Repeat("a", 40_000), nil), 414, "The URL is too long: use POST."},
 		"an invalid hash":          {post(`{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"x"}}}`), 400, "persistedQuery must have version 1 and a sha256Hash."},

@@ -92,6 +92,7 @@ type Result struct {
 	Release, Newest int
 	UpdatedAt       string
 	PublishedAt     time.Time
+	AsOf            AsOf // how the release was selected
 	SchemaOnly      bool // it only describes the schema
 	// Cause is the internal reason of a server error. It is already logged and
 	// never shown to callers.
@@ -246,7 +247,7 @@ func (e *Executor) run(ctx context.Context, op *preparedOperation, fromCaller bo
 		ctx, cancel = context.WithCancelCause(ctx)
 		defer cancel(nil)
 	}
-	result := &Result{Cost: op.cost}
+	result := &Result{Cost: op.cost, AsOf: op.asOf}
 	dispatch := func(ctx context.Context) {
 		if fromCaller {
 			ctx = context.WithValue(ctx, responseSizeKey{}, &responseSize{limit: e.config.Limits.Response, cancel: cancel})

@@ -16,6 +16,7 @@ import (
 
 	"palmares/auth"
 	"palmares/internal/core/cache"
+	"palmares/internal/core/middleware"
 	"palmares/internal/core/problem"
 )
 
@@ -45,7 +46,7 @@ type preparedRequest struct {
 	document *document // nil once it is cached
 }
 
-const allowedMethods = "GET, HEAD, POST, OPTIONS"
+const allowedMethods = "GET, HEAD, POST, QUERY, OPTIONS"
 
 // NewHandler returns a handler that caches responses.
 func NewHandler(e *Executor, responses *cache.Cache) *Handler {
@@ -61,6 +62,7 @@ func NewHandler(e *Executor, responses *cache.Cache) *Handler {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header["Vary"] = []string{"Accept, Accept-Encoding, Authorization"}
+	header["Accept-Query"] = []string{mediaJSON}
 	header["X-Graphql-Cost-Limit"] = []string{strconv.Itoa(h.executor.config.Limits.Cost)}
 
 	if r.Method == http.MethodOptions { // preflight requests never get here
@@ -100,9 +102,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // prepare parses and validates a request, unless an identical one is cached. It
 // returns a result if the request is valid HTTP but rejected as GraphQL.
 func (h *Handler) prepare(r *http.Request, text string) (*preparedRequest, *Result, *httpProblem) {
-	post := r.Method == http.MethodPost
+	hasBody := r.Method == http.MethodPost || r.Method == middleware.MethodQuery
 	sum := sha256.Sum256([]byte(text))
-	key := cache.Key{Operation: string(sum[:]), Keyed: post}
+	key := cache.Key{Operation: string(sum[:]), Keyed: hasBody}
 	if known, ok := h.requests.Get(cache.Timeless, key); ok {
 		return known, nil, nil
 	}
@@ -110,7 +112,7 @@ func (h *Handler) prepare(r *http.Request, text string) (*preparedRequest, *Resu
 		return nil, nil, badRequest("The request is not cached.")
 	}
 	parse := parseQueryString
-	if post {
+	if hasBody {
 		parse = parseBody
 	}
 	req, p := parse(text)
@@ -174,7 +176,7 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, prepared *prep
 		if result.SchemaOnly {
 			release = h.responses.Newest()
 		}
-		return cache.NewEntry(encode(result), headersOf(result, media)).Holding(request.weight()), release, nil
+		return cache.NewEntry(encode(result), headersOf(result, media, question.Keyed)).Holding(request.weight()), release, nil
 	})
 	if err == nil {
 		h.cacheRequest(prepared)
@@ -220,8 +222,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, media string, p *
 // write sends a result that is not cached.
 func (h *Handler) write(w http.ResponseWriter, media string, status int, result *Result) {
 	header := w.Header()
-	maps.Copy(header, headersOf(result, media))
-	header.Set("Cache-Control", "no-store")
+	maps.Copy(header, headersOf(result, media, false))
 	if status == http.StatusServiceUnavailable {
 		header.Set("Retry-After", "5")
 	}
@@ -231,16 +232,9 @@ func (h *Handler) write(w http.ResponseWriter, media string, status int, result 
 	_, _ = w.Write(body)
 }
 
-func headersOf(result *Result, media string) http.Header {
-	header := http.Header{
-		"Content-Type":           {media + "; charset=utf-8"},
-		"X-Content-Type-Options": {"nosniff"},
-		"X-Graphql-Cost":         {strconv.Itoa(result.Cost)},
-	}
-	if result.Release > 0 {
-		header["X-Service-Updated-At"] = []string{result.UpdatedAt}
-		header["X-Service-Release"] = []string{strconv.Itoa(result.Release)}
-	}
+func headersOf(result *Result, media string, keyed bool) http.Header {
+	header := result.Header(media+"; charset=utf-8", keyed)
+	header["X-Graphql-Cost"] = []string{strconv.Itoa(result.Cost)}
 	return header
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"palmares/internal/core/cache"
+	"palmares/internal/core/middleware"
 	"palmares/internal/core/negotiate"
 	"palmares/internal/core/problem"
 )
@@ -59,7 +60,7 @@ func badRequest(format string, args ...any) *httpProblem {
 // maxQueryString limits a GET as the body of a POST is limited.
 const maxQueryString = 32 << 10
 
-// readRequest returns the query string of a GET or the body of a POST.
+// readRequest returns the query string of a GET, or the body of a POST or QUERY.
 func readRequest(w http.ResponseWriter, r *http.Request, limit int64) (string, *httpProblem) {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
@@ -67,10 +68,10 @@ func readRequest(w http.ResponseWriter, r *http.Request, limit int64) (string, *
 			return "", httpError(http.StatusRequestURITooLong, problem.TooLarge, "The URL is too long: use POST.")
 		}
 		return r.URL.RawQuery, nil
-	case http.MethodPost:
+	case http.MethodPost, middleware.MethodQuery:
 	default:
 		w.Header().Set("Allow", allowedMethods)
-		return "", httpError(http.StatusMethodNotAllowed, problem.BadInput, "The method is not allowed: use GET or POST.")
+		return "", httpError(http.StatusMethodNotAllowed, problem.BadInput, "The method is not allowed: use GET, POST or QUERY.")
 	}
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return "", httpError(http.StatusUnsupportedMediaType, problem.BadInput, "The body must not be compressed.")

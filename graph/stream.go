@@ -118,8 +118,8 @@ func (h *Handler) OpenStreams() int {
 // stream sends each release until the client disconnects or the stream ends.
 func (h *Handler) stream(w http.ResponseWriter, r *http.Request, req Request, media string) {
 	if r.Method == http.MethodHead {
-		w.Header().Set("Allow", "GET, POST")
-		h.fail(w, r, media, httpError(http.StatusMethodNotAllowed, problem.BadInput, "Streams do not support HEAD: use GET or POST."))
+		w.Header().Set("Allow", "GET, POST, QUERY")
+		h.fail(w, r, media, httpError(http.StatusMethodNotAllowed, problem.BadInput, "Streams do not support HEAD: use GET, POST or QUERY."))
 		return
 	}
 	s, rejection := h.executor.subscribe(r.Context(), req)
@@ -322,8 +322,7 @@ type eventWriter struct {
 
 func newEventWriter(w http.ResponseWriter, cost int) *eventWriter {
 	header := w.Header()
-	maps.Copy(header, headersOf(&Result{Cost: cost}, mediaStream))
-	header.Set("Cache-Control", "no-store")
+	maps.Copy(header, headersOf(&Result{Cost: cost}, mediaStream, false))
 	header.Set("X-Accel-Buffering", "no") // proxies must forward each event at once
 	return &eventWriter{w: w, conn: http.NewResponseController(w)}
 }

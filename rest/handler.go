@@ -48,12 +48,10 @@ const DocumentPath = "/api/v1/openapi.json"
 const maxSlugLength = 200
 
 const (
-	releaseHeader = "X-Service-Release"
 	// asOfName is the parameter of every path that selects the release.
 	asOfName = "as_of"
 
-	cacheControl = "s-maxage=3600, stale-while-revalidate=86400"
-	vary         = "Authorization, Accept-Encoding"
+	vary = "Authorization, Accept-Encoding"
 )
 
 // NewHandler checks the route table against the schema and returns a handler.
@@ -89,7 +87,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			release = missing.release
 		}
 		if release > 0 {
-			w.Header()[releaseHeader] = []string{strconv.Itoa(release)}
+			w.Header()[graph.ReleaseHeader] = []string{strconv.Itoa(release)}
 		}
 		problem.Write(w, err)
 	}
@@ -213,7 +211,7 @@ func (r *request) execution() graph.Request {
 
 // newEntry returns a successful response.
 func (h *Handler) newEntry(req *request, result *graph.Result, body []byte) *cache.Entry {
-	header := responseHeader(result)
+	header := responseHeader(result, req.keyed || req.requiresKey)
 	if req.paginated {
 		total := totalOf(result.Data)
 		header["X-Total-Count"] = []string{strconv.FormatInt(total, 10)}
@@ -234,10 +232,6 @@ func (h *Handler) addAsOf(header http.Header, req *request, result *graph.Result
 	}
 	header["Memento-Datetime"] = []string{result.PublishedAt.UTC().Format(http.TimeFormat)}
 	header["Link"] = append(header["Link"], "<"+req.address(h.cfg.PublicURL, "")+`>; rel="original"`)
-	header["Cache-Control"] = []string{"public, max-age=31536000, immutable"}
-	if req.keyed || req.requiresKey {
-		header["Cache-Control"] = []string{"private, max-age=31536000, immutable"}
-	}
 }
 
 // address returns the URL of a request as of a release, or of the newest.
@@ -256,21 +250,10 @@ func (r *request) address(publicURL, asOf string) string {
 	return address
 }
 
-// responseHeader returns the headers of a successful response. Nothing may be
-// cached before the first import.
-func responseHeader(result *graph.Result) http.Header {
-	header := http.Header{
-		"Content-Type":           {"application/json"},
-		"Cache-Control":          {cacheControl},
-		"Vary":                   {vary},
-		"X-Content-Type-Options": {"nosniff"},
-	}
-	if result.Release == 0 {
-		header["Cache-Control"] = []string{"no-store"}
-	} else {
-		header["X-Service-Updated-At"] = []string{result.UpdatedAt}
-		header[releaseHeader] = []string{strconv.Itoa(result.Release)}
-	}
+// responseHeader returns the headers of a successful response.
+func responseHeader(result *graph.Result, keyed bool) http.Header {
+	header := result.Header("application/json", keyed)
+	header["Vary"] = []string{vary}
 	return header
 }
 
@@ -386,10 +369,10 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request) error {
 			return nil, 0, err
 		}
 		document, err := describe(h.paths, h.cfg, slugs)
-		return cache.NewEntry(document, responseHeader(result)), result.Release, err
+		return cache.NewEntry(document, responseHeader(result, false)), result.Release, err
 	})
 	if err != nil {
-		return cache.NewEntry(h.demoDocument, responseHeader(&graph.Result{})).Write(w, r)
+		return cache.NewEntry(h.demoDocument, responseHeader(&graph.Result{}, false)).Write(w, r)
 	}
 	return response.Write(w, r)
 }

@@ -37,7 +37,7 @@ func Describe(cfg Config) ([]byte, error) {
 }
 
 func describe(endpoints []*endpoint, cfg Config, slugs exampleSlugs) ([]byte, error) {
-	fill := strings.NewReplacer("{{cacheControl}}", cacheControl, "{{vary}}", vary, "{{keyRequired}}", keyRequired(cfg))
+	fill := strings.NewReplacer("{{cacheControl}}", graph.CacheControl, "{{vary}}", vary, "{{keyRequired}}", keyRequired(cfg))
 	var components map[string]jsontext.Value
 	if err := json.Unmarshal([]byte(fill.Replace(componentsFile)), &components); err != nil {
 		return nil, err

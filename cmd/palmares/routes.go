@@ -138,7 +138,7 @@ func guideSections(api *rest.Handler) []guide.Section {
 	return []guide.Section{
 		{Title: "REST", Links: restLinks},
 		{Title: "GraphQL", Links: []guide.Link{
-			{Name: "Schema", Path: workbench.SchemaPath, Note: "All types and fields, with descriptions. Send queries to /graphql, as POST with JSON or as GET: numbered pages, Relay connections, aggregates, the change journal, and a subscription as server-sent events."},
+			{Name: "Schema", Path: workbench.SchemaPath, Note: "All types and fields, with descriptions. Send queries to /graphql, as POST or QUERY with JSON or as GET: numbered pages, Relay connections, aggregates, the change journal, and a subscription as server-sent events."},
 			{Name: "Explorer", Path: workbench.ExplorerPath, Note: "An editor to try queries in the browser."},
 		}},
 		{Title: "Feeds", Links: []guide.Link{

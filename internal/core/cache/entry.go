@@ -104,8 +104,8 @@ func (e *Entry) in(c coding) *form {
 // may come to have.
 func (e *Entry) weight() int { return 2*len(e.forms[identity].body) + 2_000 + e.held }
 
-// Write sends a response, which is 304 for a GET or HEAD whose caller has it
-// already.
+// Write sends a response, which is 304 for a GET, HEAD or QUERY whose caller has
+// it already.
 func (r Response) Write(w http.ResponseWriter, req *http.Request) error {
 	if r.executed {
 		reportExecution(w)
@@ -139,7 +139,9 @@ func (e *Entry) Write(w http.ResponseWriter, r *http.Request) error {
 	}
 	header := w.Header()
 	maps.Copy(header, e.header)
-	if r.Method != http.MethodPost {
+	if r.Method == http.MethodPost {
+		delete(header, "Cache-Control") // nothing stores it
+	} else {
 		tag := e.tagged(c)
 		header["Etag"] = tag
 		if tags := r.Header["If-None-Match"]; tags != nil && matches(tags, tag[0]) {

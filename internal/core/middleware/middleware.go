@@ -20,6 +20,9 @@ import (
 	"palmares/internal/core/problem"
 )
 
+// MethodQuery is the method of RFC 10008: like GET, but with a body.
+const MethodQuery = "QUERY"
+
 // Link wraps a handler.
 type Link func(http.Handler) http.Handler
 
@@ -106,7 +109,7 @@ var (
 	// read, beside those that browsers always let them read (such as
 	// Cache-Control and Last-Modified).
 	exposed = []string{strings.Join([]string{
-		"Allow", "Content-Disposition", "Content-Location", "ETag", "Link", "Memento-Datetime", "Retry-After", "WWW-Authenticate",
+		"Accept-Query", "Allow", "Content-Disposition", "Content-Location", "ETag", "Link", "Memento-Datetime", "Retry-After", "WWW-Authenticate",
 		"X-GraphQL-Cost", "X-GraphQL-Cost-Limit",
 		"X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Tier",
 		"X-Request-Id", "X-Service-Release", "X-Service-Updated-At", "X-Total-Count",
@@ -130,7 +133,7 @@ func CORS(next http.Handler) http.Handler {
 		header["Access-Control-Allow-Origin"] = everyone
 		header["Access-Control-Expose-Headers"] = exposed
 		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
-			header.Set("Access-Control-Allow-Methods", "GET, HEAD, POST")
+			header.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, "+MethodQuery)
 			header.Set("Access-Control-Allow-Headers", accepted)
 			header.Set("Access-Control-Max-Age", "86400")
 			w.WriteHeader(http.StatusNoContent)

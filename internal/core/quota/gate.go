@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"palmares/internal/core/cache"
+	"palmares/internal/core/middleware"
 	"palmares/internal/core/problem"
 )
 
@@ -102,7 +103,7 @@ func (v *visit) refund() bool {
 // "*" matches without having one.
 func conditional(r *http.Request) bool {
 	tags := r.Header["If-None-Match"]
-	return len(tags) > 0 && !cache.AnyTag(tags) && (r.Method == http.MethodGet || r.Method == http.MethodHead)
+	return len(tags) > 0 && !cache.AnyTag(tags) && (r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == middleware.MethodQuery)
 }
 
 // writeLimits sets the headers that report what is left.

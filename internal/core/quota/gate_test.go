@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"palmares/internal/core/cache"
+	"palmares/internal/core/middleware"
 	"palmares/internal/core/problem"
 	"palmares/internal/core/quota"
 )
@@ -47,7 +48,11 @@ func developer(*http.Request) quota.Caller {
 
 // get requests a path as a Developer, and returns the response.
 func (g *gated) get(path string, tags ...string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodGet, path, nil)
+	return g.send(http.MethodGet, path, tags...)
+}
+
+func (g *gated) send(method, path string, tags ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, nil)
 	r.Header["If-None-Match"] = tags
 	w := httptest.NewRecorder()
 	g.ServeHTTP(w, r)
@@ -58,6 +63,32 @@ func want(t *testing.T, what string, got, want any) {
 	t.Helper()
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// A 304 is free for each method that is safe.
+func TestMethodsOfFreeResponses(t *testing.T) {
+	for method, c := range map[string]struct {
+		code      int
+		remaining string
+	}{
+		http.MethodGet:         {http.StatusNotModified, "999"},
+		http.MethodHead:        {http.StatusNotModified, "999"},
+		middleware.MethodQuery: {http.StatusNotModified, "999"},
+		http.MethodPost:        {http.StatusOK, "998"},
+	} {
+		g := newGated(quota.NewCounter())
+		tag := g.get("/one").Header().Get("ETag")
+		got := g.send(method, "/one", tag)
+		want(t, method, got.Code, c.code)
+		want(t, method+": remaining", got.Header().Get("X-RateLimit-Remaining"), c.remaining)
+		for range 1_000 {
+			g.get("/one")
+		}
+		if c.code == http.StatusOK {
+			c.code = http.StatusTooManyRequests
+		}
+		want(t, method+" beyond the quota", g.send(method, "/one", tag).Code, c.code)
 	}
 }
 

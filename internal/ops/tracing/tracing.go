@@ -117,7 +117,7 @@ func (t *Tracing) Link(route func(*http.Request) string) middleware.Link {
 // knownMethod keeps invented methods out of span names.
 func knownMethod(method string) string {
 	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodConnect, http.MethodTrace:
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodConnect, http.MethodTrace, middleware.MethodQuery:
 		return method
 	}
 	return "_OTHER"
