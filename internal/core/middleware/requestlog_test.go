@@ -11,7 +11,7 @@ import (
 	"palmares/internal/core/problem"
 )
 
-func TestRequestLine(t *testing.T) {
+func TestRequestLogLine(t *testing.T) {
 	for path, want := range map[string]string{
 		"/api/v1/tools":           "/api/v1/tools",
 		`/"quoted"\`:              `/"quoted"\`,

@@ -103,6 +103,6 @@ func TestNetworks(t *testing.T) {
 		}
 	}
 	if network, wider := Network(netip.Addr{}), WiderNetwork(netip.Addr{}); network == "" || wider == "" {
-		t.Errorf("invalid address: got %q in %q, want some text", network, wider)
+		t.Errorf("invalid address: got %q and %q, want no empty names", network, wider)
 	}
 }

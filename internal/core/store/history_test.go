@@ -16,9 +16,9 @@ import (
 	"palmares/internal/dev/testkit/wait"
 )
 
-// Migration 14 begins the history at the current release: nothing is known of
-// earlier ones.
-func TestMigrationToTheHistory(t *testing.T) {
+// Migration 14 starts the history at the current release, because earlier ones
+// were not stored.
+func TestMigrationToHistory(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		old := open(t, cfg)
 		testkit.Check(t, old.MigrateTo(t.Context(), 13))
@@ -74,7 +74,7 @@ func TestMigrationToTheHistory(t *testing.T) {
 		}
 		var export bytes.Buffer
 		testkit.Check(t, feed.Export(t.Context(), s, &export, 2))
-		sameAsBefore := func(when string) {
+		wantUnchanged := func(when string) {
 			t.Helper()
 			for _, path := range paths {
 				asOf := path + "?as_of=2"
@@ -86,7 +86,7 @@ func TestMigrationToTheHistory(t *testing.T) {
 				}
 			}
 		}
-		sameAsBefore("while it is the newest")
+		wantUnchanged("while it is the newest")
 
 		next := feedtest.Catalog("2026-11-20", feedtest.Tool("plume", func(t *feed.Tool) { t.Name = "Grande Plume" }))
 		if _, err := feed.Import(t.Context(), s, bytes.NewReader(next), feed.Options{Force: true}); err != nil {
@@ -99,7 +99,7 @@ func TestMigrationToTheHistory(t *testing.T) {
 		if _, body := get("/api/v1/tools/plume"); !strings.Contains(body, "Grande Plume") {
 			t.Errorf("release 3: got %s, want the new name", body)
 		}
-		sameAsBefore("after the next import")
+		wantUnchanged("after the next import")
 		var again bytes.Buffer
 		if testkit.Check(t, feed.Export(t.Context(), s, &again, 2)); again.String() != export.String() {
 			t.Errorf("export of release 2: got\n%s\nwant\n%s", again.String(), export.String())
