@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -62,8 +63,8 @@ func export(t *testing.T, s *store.Store) string {
 	return buf.String()
 }
 
-// journalOf returns the entries of a release as "kind slug", without the last,
-// which is the release's own.
+// journalOf returns the entries of a release as "kind slug", without the last
+// one, catalog.published.
 func journalOf(t *testing.T, s *store.Store, release int) []string {
 	t.Helper()
 	entries, err := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(release)).Order(journalentry.ByID()).All(t.Context())
@@ -123,7 +124,7 @@ func TestImportReport(t *testing.T) {
 		expect(t, "its tools", again.Tools, feed.Counts{Unchanged: 7})
 
 		dated := publish(t, s, []byte(strings.Replace(export(t, s), "2026-11-02", "2026-11-03", 1)))
-		expect(t, "a new date alone", dated.Release, 3)
+		expect(t, "only a new date", dated.Release, 3)
 		expect(t, "its journal", len(journalOf(t, s, 3)), 0)
 	})
 }
@@ -154,7 +155,7 @@ func TestPriceHistory(t *testing.T) {
 		expect(t, "detected by an import", step("2026-11-03", aTool("a", priced("30 €/mois", "2026-11-03"))).PriceChanges, 1)
 		expect(t, "listed again", step("2026-11-04", aTool("a", priced("30 €/mois", "2026-11-03"), withHistory(earlier))).PriceChanges, 0)
 
-		// The feed has the change with its own date: it is recorded once, as listed.
+		// The feed lists the change with its own date. It is recorded once, as listed.
 		own := feed.PriceChange{ChangedAt: "2026-11-04", Pricing: "payant", Price: "35 €/mois", PreviousPricing: "payant", PreviousPrice: "30 €/mois"}
 		expect(t, "detected and listed", step("2026-11-05", aTool("a", priced("35 €/mois", "2026-11-05"), withHistory(own, earlier))).PriceChanges, 1)
 		expect(t, "its kind", journalOf(t, s, 5), []string{"tool.updated a", "price.changed a"})
@@ -173,7 +174,7 @@ func TestPriceHistory(t *testing.T) {
 	})
 }
 
-// Several changes of one day retain the order of the feed.
+// Several changes on one day keep the order of the feed.
 func TestPriceHistoryOfOneDay(t *testing.T) {
 	change := func(from, to string) feed.PriceChange {
 		return feed.PriceChange{ChangedAt: "2026-05-01", Pricing: "payant", Price: to, PreviousPricing: "payant", PreviousPrice: from}
@@ -208,7 +209,7 @@ func TestRetirementAndReturn(t *testing.T) {
 			t.Errorf("journal entry before: got %s, want the retired tool", *entry.Before)
 		}
 		if !strings.Contains(export(t, s), `"previous_price":"20 €/mois"`) {
-			t.Error("the earlier price history is lost")
+			t.Error("got an export without the earlier price history, want it retained")
 		}
 	})
 }
@@ -259,27 +260,28 @@ func TestInvalidFeedChangesNothing(t *testing.T) {
 		before := export(t, s)
 		wrong := strings.Replace(string(catalogOf("2026-11-02", aTool("a"), aTool("b"))), `"score":7.5`, `"score":75`, 1)
 		_, err := feed.Import(t.Context(), s, strings.NewReader(wrong), feed.Options{})
-		if err == nil || err.Error() != `line 3: tool "a": score: 75 is over 10` {
-			t.Errorf("got %v", err)
+		const want = `line 3: tool "a": score: 75 is over 10`
+		if err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
 		}
 		expect(t, "catalog", export(t, s), before)
 	})
 }
 
-// changingFeed is another feed from the second reading on.
+// changingFeed changes to next when it is read for the second time.
 type changingFeed struct {
 	*bytes.Reader
-	next []byte
-	from int
+	next  []byte
+	reads int
 }
 
-func (m *changingFeed) Seek(offset int64, whence int) (int64, error) {
-	if whence == 0 {
-		if m.from++; m.from == 2 {
-			m.Reader = bytes.NewReader(m.next)
+func (f *changingFeed) Seek(offset int64, whence int) (int64, error) {
+	if whence == io.SeekStart {
+		if f.reads++; f.reads == 2 {
+			f.Reader = bytes.NewReader(f.next)
 		}
 	}
-	return m.Reader.Seek(offset, whence)
+	return f.Reader.Seek(offset, whence)
 }
 
 func TestFeedChangesDuringImport(t *testing.T) {
@@ -293,11 +295,12 @@ func TestFeedChangesDuringImport(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 				_, err := feed.Import(t.Context(), s, &changingFeed{Reader: bytes.NewReader(first), next: next}, feed.Options{})
-				if err == nil || !strings.HasPrefix(err.Error(), "the feed changed while it was being read") {
-					t.Errorf("got %v", err)
+				const want = "the feed changed while it was being read"
+				if err == nil || !strings.HasPrefix(err.Error(), want) {
+					t.Errorf("got %v, want %s", err, want)
 				}
 				if rel, _ := s.CurrentRelease(t.Context()); rel != nil {
-					t.Error("a release was published")
+					t.Errorf("got release %d, want none", rel.ID)
 				}
 			})
 		})
@@ -305,8 +308,8 @@ func TestFeedChangesDuringImport(t *testing.T) {
 }
 
 func TestLongTextsFitEveryDatabase(t *testing.T) {
-	// Random text does not compress, so it does not fit an index of PostgreSQL
-	// by compression alone.
+	// PostgreSQL compresses indexed values. Random text does not compress, so
+	// compression cannot make it fit.
 	noise := strings.Builder{}
 	for i := range 20_000 {
 		noise.WriteRune(rune('a' + (i*i*7919+i*104729)%26))
@@ -322,23 +325,24 @@ func TestLongTextsFitEveryDatabase(t *testing.T) {
 	})
 }
 
-// An export writes what was read from the longest line as one valid line.
+// A record from the longest allowed line is exported as a line that can be
+// imported again.
 func TestLongestLineRoundTrip(t *testing.T) {
 	const limit = 1 << 20
-	shortest := aTool("a")
-	fill := limit - len(feed.Line(shortest)) + len(shortest.Sections[0].Text)
-	shortest.Sections[0].Text = strings.Repeat("a", fill)
-	if n := len(feed.Line(shortest)); n != limit {
+	longest := aTool("a")
+	fill := limit - len(feed.Line(longest)) + len(longest.Sections[0].Text)
+	longest.Sections[0].Text = strings.Repeat("a", fill)
+	if n := len(feed.Line(longest)); n != limit {
 		t.Fatalf("line length: got %d, want %d", n, limit)
 	}
-	data := catalogOf("2026-11-01", shortest)
+	data := catalogOf("2026-11-01", longest)
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, data)
 		expect(t, "import of the export", publish(t, s, []byte(export(t, s))).Release, 0)
 	})
 }
 
-func TestHistoryTooLongForALine(t *testing.T) {
+func TestHistoryTooLongForOneLine(t *testing.T) {
 	with := func(year int) *feed.Tool {
 		return aTool("a", func(t *feed.Tool) {
 			for i := range 5000 {
@@ -361,7 +365,7 @@ func TestHistoryTooLongForALine(t *testing.T) {
 }
 
 func TestDerivedColumns(t *testing.T) {
-	zero := math.Copysign(0, -1) // is stored as 0
+	zero := math.Copysign(0, -1) // stored as 0
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, catalogOf("2026-11-01", aTool("a", func(t *feed.Tool) {
 			t.Name, t.Tagline, t.Price, t.Score = "Écritoire & Cie", "Très net.", "19,90 €/poste et par mois", &zero

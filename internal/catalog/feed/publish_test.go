@@ -36,7 +36,7 @@ func TestJournalBeforeAndAfter(t *testing.T) {
 	})
 }
 
-// More changes than one statement takes are all recorded.
+// All changes are recorded, even if there are too many for one statement.
 func TestJournalOfManyChanges(t *testing.T) {
 	const tools = 400
 	catalog := func(tagline, label, title string) []byte {
@@ -66,8 +66,8 @@ func TestJournalOfManyChanges(t *testing.T) {
 	})
 }
 
-// Followers of a category also learn what leaves it: tools that move, and
-// comparisons of tools that are removed.
+// Followers of a category also receive events about what leaves it: tools that
+// move, and comparisons of tools that are removed.
 func TestJournalCategories(t *testing.T) {
 	in := func(category string) func(*feed.Tool) { return func(t *feed.Tool) { t.Category = category } }
 	first := func(t *feed.Tool) { t.Tier = 1 }
@@ -119,7 +119,7 @@ func TestDerivedNumbers(t *testing.T) {
 			t.Fatal(err)
 		}
 		expect(t, "totals", []int{rel.ToolsTotal, rel.ToolsTested, rel.ToolsRetired, rel.ComparisonsTotal}, []int{4, 2, 1, 1})
-		expect(t, "average, a tie goes up", *rel.ToolsAvgScore, 8.34)
+		expect(t, "average, rounded half up", *rel.ToolsAvgScore, 8.34)
 		for slug, want := range map[string]string{"code": "3 8.34", "voix": "1 none", "vide": "0 none"} {
 			expect(t, slug, numbers(s.Read.Category.GetX(t.Context(), slug)), want)
 		}
@@ -156,7 +156,7 @@ func TestEmbeddingsSet(t *testing.T) {
 			aTool("spare", is(3, false, 1)), aRetired("old")))
 		expect(t, "the set", set(t, s), []string{"score-8", "tier-1", "tier-1-unscored", "tier-2-mainstream"})
 
-		// One text changes, one tool leaves the set, one joins.
+		// One text changes, one tool leaves the set, and one joins it.
 		publish(t, s, catalogOf("2026-11-02",
 			aTool("tier-1", is(1, false, 2), func(t *feed.Tool) { t.Sections[0].Text = "Mieux." }), aTool("tier-1-unscored", is(1, false, -1)),
 			aTool("score-8", is(3, false, 7)), aTool("score-7-9", is(3, true, 8.1)), aTool("tier-2-mainstream", is(2, true, 3)),
@@ -167,8 +167,8 @@ func TestEmbeddingsSet(t *testing.T) {
 	})
 }
 
-// If more than 300 tools qualify, the last of the last group are left out until
-// a better one is removed.
+// If more than 300 tools qualify, the last ones of the lowest group are left out
+// until a better one is removed.
 func TestEmbeddingsSetIsBounded(t *testing.T) {
 	many := func(better int) []any {
 		var records []any
@@ -188,7 +188,7 @@ func TestEmbeddingsSetIsBounded(t *testing.T) {
 		expect(t, "size", s.Read.Tool.Query().Where(tool.InEmbeddings(true)).CountX(t.Context()), 300)
 		expect(t, "last member and first other", []bool{in("m299"), in("m300")}, []bool{true, false})
 
-		// A better tool replaces the last one, which returns when it is removed.
+		// A better tool displaces the last one, which returns once it is removed.
 		better := aTool("zz", func(t *feed.Tool) { t.Tier = 1 })
 		publish(t, s, catalogOf("2026-11-01", append(many(5), better)...))
 		expect(t, "after one was added", []bool{in("zz"), in("m298"), in("m299")}, []bool{true, true, false})
@@ -213,9 +213,9 @@ func numbersOf(t *testing.T, s *store.Store, release int) []int {
 	return numbers
 }
 
-// Numbers that were used after a backup are not reused once it is restored:
-// clients would take new events for those they have seen.
-func TestNumbersAfterARestoredBackup(t *testing.T) {
+// Numbers used after a backup are not reused once it is restored, because
+// clients would mistake new events for ones they have seen.
+func TestNumbersAfterRestore(t *testing.T) {
 	testkit.Each(t, func(t *testing.T, cfg store.Config) {
 		s := testkit.Open(t, cfg)
 		publish(t, s, catalogOf("2026-11-01", aTool("a")))
@@ -232,9 +232,9 @@ func TestNumbersAfterARestoredBackup(t *testing.T) {
 		publish(t, restored, catalogOf("2026-11-03", aTool("a"), aTool("d"), aTool("e")))
 		fresh := numbersOf(t, restored, 2)
 		if before := numbersOf(t, restored, 1); lost[0] <= before[len(before)-1] || fresh[0] <= lost[len(lost)-1] {
-			t.Errorf("got %v before the backup, %v after it and %v once restored; want increasing numbers", before, lost, fresh)
+			t.Errorf("got %v before the backup, %v after it and %v after the restore, want increasing numbers", before, lost, fresh)
 		}
-		const exact = 1 << 53 // every language represents integers exactly up to here
+		const exact = 1 << 53 // JavaScript represents integers exactly up to here
 		if fresh[len(fresh)-1] >= exact {
 			t.Errorf("got numbers %v, want less than %d", fresh, exact)
 		}
@@ -252,8 +252,9 @@ func TestNumbersAheadOfTheClock(t *testing.T) {
 	})
 }
 
-// An older version, which lets the database choose numbers, continues above.
-func TestNumbersOfTheDatabase(t *testing.T) {
+// An older version, which lets the database assign numbers, continues after the
+// last one.
+func TestNumbersAssignedByDatabase(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		publish(t, s, catalogOf("2026-11-01", aTool("a"), aTool("b")))
 		numbers := numbersOf(t, s, 1)

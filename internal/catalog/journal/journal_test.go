@@ -18,7 +18,8 @@ import (
 	"palmares/internal/dev/testkit"
 )
 
-// hostile has characters that are hard to encode; a feed allows all but NUL.
+// hostile contains characters that are easy to encode wrongly. A feed allows
+// every character but NUL.
 const hostile = "<script>\"]]>\\ & é 😀 \t\r\n\x01\x1f\x7f\u2028\ufffe 'x' €"
 
 func aRetired(slug, note string) *feed.Retired {
@@ -37,7 +38,8 @@ func publish(t *testing.T, s *store.Store, data []byte) {
 	}
 }
 
-// allEvents makes events of every type, with and without states before and after.
+// allEvents publishes catalogs whose events have every type, with and without a
+// state before and after, and returns the events.
 func allEvents(t *testing.T, s *store.Store) []*journal.Event {
 	t.Helper()
 	verifiability, avis, zero := 6.0, "https://palmares.example/avis/full", 0.0
@@ -142,7 +144,7 @@ func TestSchemaHandler(t *testing.T) {
 	got := serve(h, http.MethodGet, "/schemas/events/tool.created.json")
 	tag := got.Header().Get("ETag")
 	if got.Header().Get("Content-Type") != "application/schema+json" || tag == "" || !json.Valid(got.Body.Bytes()) {
-		t.Errorf("got headers %v and body %s", got.Header(), got.Body)
+		t.Errorf("got headers %v and body %s, want a JSON schema with a tag", got.Header(), got.Body)
 	}
 	for _, c := range []struct {
 		method, path string

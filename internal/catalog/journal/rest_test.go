@@ -20,8 +20,8 @@ import (
 	"palmares/rest"
 )
 
-// An event shows the same fields in the same order as the REST API did before
-// the release and does after it. What the API shows unchanged has no event.
+// An event shows a record with the fields and the order of the REST API, before
+// and after the release. A record that the API shows unchanged has no event.
 func TestEventsMatchREST(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		score, avis := 6.0, "https://palmares.example/avis/a"
@@ -69,7 +69,7 @@ func TestEventsMatchREST(t *testing.T) {
 			{"its winner_note", func() { duel.WinnerNote = "Plus beau." }},
 			{"its tool", func() { duel.ToolA = "b" }},
 			{"its own date", func() { duel.UpdatedAt = "2026-10-02" }},
-			{"its page", func() { duel.CanonicalURL += "/" }},
+			{"its URL", func() { duel.CanonicalURL += "/" }},
 			{"its winner's name", func() { v.Name = "Nouveau" }},
 			{"its winner's name and its own title", func() { v.Name, duel.Title = "Dernier", "Et alors ?" }},
 			{"another winner, under a new name", func() { duel.Winner, b.Name = "b", "B" }},
@@ -121,8 +121,8 @@ func TestEventsMatchREST(t *testing.T) {
 	})
 }
 
-// shownByREST returns every tool and comparison as the REST API does, by "tool"
-// or "comparatif" and slug.
+// shownByREST returns every tool and comparison as the REST API shows it, keyed
+// by "tool" or "comparatif" and slug.
 func shownByREST(t *testing.T, s *store.Store) map[string]string {
 	t.Helper()
 	silent := slog.New(slog.DiscardHandler)
@@ -135,7 +135,7 @@ func shownByREST(t *testing.T, s *store.Store) map[string]string {
 	list := func(path, noun string) {
 		var all struct{ Data []json.RawMessage }
 		if got := serve(api, http.MethodGet, "/api/v1/"+path); got.Code != 200 || json.Unmarshal(got.Body.Bytes(), &all) != nil {
-			t.Fatalf("%s: %d %s", path, got.Code, got.Body)
+			t.Fatalf("%s: got %d %s, want 200 with a list", path, got.Code, got.Body)
 		}
 		for _, item := range all.Data {
 			var known struct{ Slug string }
