@@ -94,11 +94,11 @@ func (x *catalogIndex) resolve(asOf AsOf) (*ent.Release, error) {
 		}
 	}
 	oldest := x.releases[min(len(x.releases)-1, x.release.ID-x.release.HistoryFrom)]
-	missing := "There is no release " + asOf.String()
+	missing := "Release " + asOf.String() + " cannot be read"
 	if asOf.Date != "" {
-		missing = "There is no release of " + asOf.Date + " or earlier"
+		missing = "No release of " + asOf.Date + " or earlier can be read"
 	}
-	return nil, problem.New(problem.NotFound, "%s that can be read: releases %d (%s) to %d (%s) can.",
+	return nil, problem.New(problem.NotFound, "%s; releases %d (%s) to %d (%s) can.",
 		missing, oldest.ID, oldest.FeedDate, x.release.ID, x.release.FeedDate)
 }
 

@@ -54,11 +54,11 @@ func TestMigrationToHistory(t *testing.T) {
 			response := server.Call(t, http.MethodGet, path, "")
 			return response.StatusCode, blackbox.ReadAll(t, response.Body)
 		}
-		const first = "There is no release 1 that can be read: releases 2 (2026-11-01) to 2 (2026-11-01) can."
+		const first = "Release 1 cannot be read; releases 2 (2026-11-01) to 2 (2026-11-01) can."
 		if code, body := get("/api/v1/stats?as_of=1"); code != 404 || !strings.Contains(body, first) {
 			t.Errorf("release 1: got %d %s, want 404 and %q", code, body, first)
 		}
-		if err := feed.Export(t.Context(), s, io.Discard, 1); !errors.Is(err, store.ErrNoRelease) || !strings.HasSuffix(err.Error(), "only release 2 can") {
+		if err := feed.Export(t.Context(), s, io.Discard, 1); !errors.Is(err, store.ErrNoRelease) || !strings.HasSuffix(err.Error(), "no such release: 1 (only release 2 can be read)") {
 			t.Errorf("export of release 1: got %v, want no release", err)
 		}
 		paths := []string{"/api/v1/tools", "/api/v1/tools/plume", "/api/v1/tools?search=agent", "/api/v1/pricing/plume", "/api/v1/comparatifs", "/api/v1/cimetiere", "/api/v1/categories", "/api/v1/stats"}

@@ -75,9 +75,9 @@ func (s *Store) WithEarlierRelease(ctx context.Context, earlier *ent.Release, re
 	})
 }
 
-// ErrNoRelease is the error for a release that does not exist, or no longer.
-// What wraps it adds the number, and which can be read.
-var ErrNoRelease = errors.New("there is no release")
+// ErrNoRelease is the error for a release that does not exist or was pruned.
+// Errors that wrap it add its number and the releases that can be read.
+var ErrNoRelease = errors.New("no such release")
 
 var errLags = errors.New("the replica does not have the release yet")
 
@@ -138,9 +138,9 @@ func (s *Store) inEarlier(ctx context.Context, number int, newest *ent.Release, 
 	case newest == nil:
 		return ErrNoRelease
 	case newest.HistoryFrom == newest.ID:
-		return fmt.Errorf("%w %d that can be read: only release %d can", ErrNoRelease, number, newest.ID)
+		return fmt.Errorf("%w: %d (only release %d can be read)", ErrNoRelease, number, newest.ID)
 	case number >= newest.ID || number < newest.HistoryFrom:
-		return fmt.Errorf("%w %d that can be read: releases %d to %d can", ErrNoRelease, number, newest.HistoryFrom, newest.ID)
+		return fmt.Errorf("%w: %d (releases %d to %d can be read)", ErrNoRelease, number, newest.HistoryFrom, newest.ID)
 	}
 	state := ctx.Value(readingKey{}).(*readingState)
 	return read(context.WithValue(ctx, readingKey{}, &readingState{tx: state.tx, earlier: number}))

@@ -337,7 +337,7 @@ func checkPruned(t testing.TB, db *store.Store, s, other *server, eras []*era) {
 				continue
 			}
 			got := s.get(anonymous, fmt.Sprintf("/api/v1/stats?as_of=%d", e.release))
-			want := fmt.Sprintf("There is no release %d that can be read: releases %d (%s) to %d (%s) can.", e.release, from, eras[from-1].date, len(eras), eras[len(eras)-1].date)
+			want := fmt.Sprintf("Release %d cannot be read; releases %d (%s) to %d (%s) can.", e.release, from, eras[from-1].date, len(eras), eras[len(eras)-1].date)
 			if got.Code != 404 || !strings.Contains(got.Body.String(), want) {
 				t.Errorf("pruned release %d: got %d %s, want 404 %s", e.release, got.Code, got.Body, want)
 			}
