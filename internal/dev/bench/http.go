@@ -49,7 +49,7 @@ func overHTTP(t testing.TB) {
 		query := `{"query":"{tools(limit: 50) {items {` + toolFields + `} meta {total page limit pages}}}"}`
 		for _, c := range []contest{
 			{"hit", requests{Texts: []string{hit}}, requests{Texts: []string{getText("/plain", "")}}, 0.9},
-			{"hit, against the body without our headers", requests{Texts: []string{hit}}, requests{Texts: []string{getText("/body", "")}}, 0},
+			{"hit, against a baseline without headers", requests{Texts: []string{hit}}, requests{Texts: []string{getText("/body", "")}}, 0},
 			{"hit, gzip", requests{Texts: []string{getText("/api/v1/tools", auth+"Accept-Encoding: gzip\r\n")}}, requests{Texts: []string{getText("/gzip", "")}}, 0.85},
 			{"304", requests{Texts: []string{getText("/api/v1/tools", auth+"If-None-Match: "+header.Get("Etag")+"\r\n")}, Status: 304},
 				requests{Texts: []string{getText("/304", "")}, Status: 304}, 0.8},
