@@ -68,8 +68,8 @@ type toolList struct {
 	} `json:"meta"`
 }
 
-// byHand reads the catalog as a good programmer would who has no GraphQL: with
-// prepared statements, indexes for them and as many connections as ours.
+// byHand reads the catalog as a good programmer would without GraphQL: with
+// prepared statements, indexes for them and as many connections as palmares uses.
 type byHand struct {
 	db                                                          *sql.DB
 	tool, list, listOf, count, countOf, linked, comparisonsOf50 *sql.Stmt
@@ -222,7 +222,7 @@ func (h *byHand) handle(mux *http.ServeMux, write func(w http.ResponseWriter, bo
 	})
 }
 
-// cold measures requests that no cache has seen, against hand-written SQL.
+// cold compares uncached requests with hand-written SQL.
 func cold(t testing.TB) {
 	table := load.NewTable("uncached, over HTTP, 16 connections, 5,000 tools", "database", "ours per second", "by hand", "ratio", "goal", "p50", "p99", "allocations", "by hand")
 	for _, kind := range kinds {
@@ -255,7 +255,8 @@ func cold(t testing.TB) {
 			{"one tool", tools, toolsByHand, 1.3},
 			{"GraphQL: 50 tools, categories, comparisons, their tools", linked, linkedByHand, 1.5},
 		} {
-			// A new server for each turn, and each request once, so that none is cached.
+			// Each turn has a new server, and each request is sent once, so that none is
+			// cached.
 			var turns []contest
 			for range 4 {
 				turns = append(turns, contest{c.name, requests{Texts: c.ours, Count: len(c.ours) / 4}, requests{Texts: c.theirs, Count: len(c.theirs) / 4}, c.goal})
@@ -267,7 +268,7 @@ func cold(t testing.TB) {
 	coldLarge(t)
 }
 
-// runCold lets both sides take turns and adds a row.
+// runCold measures both sides alternately and adds a row.
 func runCold(t testing.TB, table *load.Table, kind string, cfg store.Config, key, other string, turns []contest, allocations [2]uint64) {
 	progress("  %s", turns[0].name)
 	var totals [2]results

@@ -92,7 +92,7 @@ func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds())
 // maxRecovery is how soon everything must work again.
 const maxRecovery = 5 * time.Second
 
-// goals must be met whatever breaks. Missed returns how one is missed, or "".
+// goals must be met during all faults. Missed returns how a goal is missed, or "".
 var goals = []struct {
 	name   string
 	missed func(*outcome) string

@@ -62,8 +62,8 @@ func checkDatabase(ctx context.Context, cfg *Config, r report) {
 
 const connectionAdvice = "Check that the database runs, that this machine can connect to it, and that its setting is correct."
 
-// databaseError reports a failed query. Advice is for errors that databaseAdvice
-// does not have.
+// databaseError reports a failed query. Advice applies to errors that are not in
+// databaseAdvice.
 func (r report) databaseError(ctx context.Context, check string, state State, err error, advice string) {
 	message, cause := explain(ctx, err)
 	r.add(check, state, sentence(message), cmp.Or(databaseAdvice[message], advice), cause)
