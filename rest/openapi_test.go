@@ -164,7 +164,7 @@ func TestGoClient(t *testing.T) {
 		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "CGO_ENABLED=0")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
-			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+			t.Fatalf("go %s: got %v, want success\n%s", strings.Join(args, " "), err, out)
 		}
 		return string(out)
 	}
@@ -193,7 +193,7 @@ func nodeTools(t *testing.T) func(name string, args ...string) string {
 		cmd.Env = append(os.Environ(), "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true", "SCARF_ANALYTICS=false")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
-			t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+			t.Fatalf("%s %s: got %v, want success\n%s", name, strings.Join(args, " "), err, out)
 		}
 		return string(out)
 	}
@@ -356,7 +356,7 @@ func (v *validator) check(t *testing.T, c trial) {
 	v.seen[strconv.Itoa(got.Code)] = true
 	route, params, err := v.router.FindRoute(r)
 	if err != nil {
-		t.Errorf("%s: %v", c.target, err)
+		t.Errorf("%s: got %v, want a documented path", c.target, err)
 		return
 	}
 	request := &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route,
@@ -369,7 +369,7 @@ func (v *validator) check(t *testing.T, c trial) {
 		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
 	}
 	if err := openapi3filter.ValidateResponse(t.Context(), response); err != nil {
-		t.Errorf("%s: %v", c.target, err)
+		t.Errorf("%s: got %v, want a response as documented", c.target, err)
 	}
 	described := route.Operation.Responses.Status(got.Code).Value.Headers
 	for name := range described {

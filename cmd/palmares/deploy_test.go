@@ -41,7 +41,7 @@ func documents(t *testing.T, name string) (all []map[string]any) {
 			return all
 		}
 		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("%s: got %v, want valid YAML", name, err)
 		}
 		all = append(all, document)
 	}
@@ -281,7 +281,7 @@ func TestContainerfile(t *testing.T) {
 			}
 			for _, source := range words[1 : len(words)-1] {
 				if _, err := os.Stat(filepath.Join("..", "..", source)); err != nil {
-					t.Errorf("COPY: %v", err)
+					t.Errorf("COPY: got %v, want an existing file", err)
 				}
 			}
 		}

@@ -249,7 +249,7 @@ func TestDoctorOnRedis(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	importDemo(t, cfg)
-	examine(t, cfg, "REDIS_URL=redis://"+freeAddress(t)).want(t, "redis", "wrong", "is unreachable. Each server counts requests on its own meanwhile. Start it")
+	examine(t, cfg, "REDIS_URL=redis://"+freeAddress(t)).want(t, "redis", "wrong", "is unreachable. Until it is available, each server counts requests on its own. Start it")
 	server := testkit.StartRedis(t)
 	redis := "REDIS_URL=" + server.URL
 	sendRedis(t, server.URL, "CONFIG SET maxmemory 104857600", "CONFIG SET maxmemory-policy allkeys-lru")

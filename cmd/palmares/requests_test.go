@@ -105,19 +105,19 @@ func expectContinue(t *testing.T, address, method, path string, header ...string
 	reader := bufio.NewReader(conn)
 	peeked, err := reader.Peek(len("HTTP/1.1 100"))
 	if err != nil {
-		t.Fatalf("%s %s: %v", method, path, err)
+		t.Fatalf("%s %s: got %v, want a response", method, path, err)
 	}
 	if first = string(peeked); strings.HasSuffix(first, " 100") {
 		return first, nil, ""
 	}
 	response, err = http.ReadResponse(reader, &http.Request{Method: method})
 	if err != nil {
-		t.Fatalf("%s %s: %v", method, path, err)
+		t.Fatalf("%s %s: got %v, want a response", method, path, err)
 	}
 	defer response.Body.Close()
 	data, err := io.ReadAll(response.Body)
 	if err != nil {
-		t.Fatalf("%s %s: %v", method, path, err)
+		t.Fatalf("%s %s: got %v, want a response", method, path, err)
 	}
 	return first, response, string(data)
 }

@@ -124,7 +124,7 @@ func TestGeneratedCodeIsFresh(t *testing.T) {
 	generate := exec.Command("go", "generate", "./ent")
 	generate.Dir = module
 	if out, err := generate.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("go generate: got %v, want success\n%s", err, out)
 	}
 	want, got := goFiles(t, filepath.Join(module, "ent")), goFiles(t, filepath.Join(root, "ent"))
 	if len(want) < 50 {
@@ -174,11 +174,11 @@ func TestBuildIsReproducible(t *testing.T) {
 	for _, folder := range []string{"a", filepath.Join("another", "folder", "further", "down")} {
 		dir := filepath.Join(t.TempDir(), folder)
 		copySources(t, from, dir)
-		from = dir // the original may change meanwhile
+		from = dir // the original may change in the meantime
 		build := exec.Command("make", "build", "ASSETS=", "VERSION=test")
 		build.Dir = dir
 		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
+			t.Fatalf("make build: got %v, want success\n%s", err, out)
 		}
 		program, err := os.ReadFile(filepath.Join(dir, "bin", "palmares"))
 		if err != nil {

@@ -34,7 +34,7 @@ func failedImport(t *testing.T, s *store.Store, ctx context.Context, progress fu
 	next := synthetic(t, synth.Options{Tools: 1500, Seed: 1, Revision: 3})
 	_, err := feed.Import(ctx, s, bytes.NewReader(next), feed.Options{Progress: progress})
 	if after := contents(t, s); after != before {
-		t.Errorf("got a changed catalog, first difference at %s", firstDifference(after, before))
+		t.Errorf("got another catalog, want it unchanged; first difference at %s", firstDifference(after, before))
 	}
 	return err
 }

@@ -16,7 +16,7 @@ func exportOf(t *testing.T, s *store.Store, release int) string {
 	t.Helper()
 	var buf bytes.Buffer
 	if err := feed.Export(t.Context(), s, &buf, release); err != nil {
-		t.Fatalf("release %d: %v", release, err)
+		t.Fatalf("release %d: got %v, want an export", release, err)
 	}
 	return buf.String()
 }
@@ -36,7 +36,7 @@ func TestHistory(t *testing.T) {
 		}
 		for release, want := range exports {
 			if got := exportOf(t, s, release); got != want {
-				t.Errorf("release %d: got another export, first difference at %s", release, firstDifference(got, want))
+				t.Errorf("release %d: got another export, want the same; first difference at %s", release, firstDifference(got, want))
 			}
 		}
 		checkPruning(t, s, exports)
@@ -54,7 +54,7 @@ func checkPruning(t *testing.T, s *store.Store, exports map[int]string) {
 	for release, want := range exports {
 		if release >= before {
 			if got := exportOf(t, s, release); got != want {
-				t.Errorf("release %d after pruning: got another export, first difference at %s", release, firstDifference(got, want))
+				t.Errorf("release %d after pruning: got another export, want the same; first difference at %s", release, firstDifference(got, want))
 			}
 		} else if err := feed.Export(t.Context(), s, &bytes.Buffer{}, release); !errors.Is(err, store.ErrNoRelease) {
 			t.Errorf("pruned release %d: got %v, want %v", release, err, store.ErrNoRelease)

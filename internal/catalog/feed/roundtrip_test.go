@@ -120,7 +120,7 @@ func TestRoundTrip(t *testing.T) {
 			testkit.EachStore(t, func(t *testing.T, empty *store.Store) {
 				publish(t, empty, []byte(exported))
 				if got := contents(t, empty); got != want {
-					t.Errorf("seed %d: got other contents, first difference at %s", seed, firstDifference(got, want))
+					t.Errorf("seed %d: got other contents, want the same; first difference at %s", seed, firstDifference(got, want))
 				}
 			})
 		}
@@ -138,7 +138,7 @@ func TestBothDatabasesAgree(t *testing.T) {
 			got = append(got, fmt.Sprintf("%+v\n%v\n%s", *report, journalOf(t, s, report.Release), contents(t, s)))
 		}
 		if got[0] != got[1] {
-			t.Fatalf("revision %d: SQLite and PostgreSQL differ at %s", revision, firstDifference(got[0], got[1]))
+			t.Fatalf("revision %d: got different results on SQLite and PostgreSQL, want the same; first difference at %s", revision, firstDifference(got[0], got[1]))
 		}
 	}
 }
@@ -159,7 +159,7 @@ func TestDemoCatalog(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		report := publish(t, s, demo.Catalog)
 		if exported := export(t, s); exported != string(demo.Catalog) {
-			t.Errorf("got another export, first difference at %s", firstDifference(exported, string(demo.Catalog)))
+			t.Errorf("got another export, want the demo catalog; first difference at %s", firstDifference(exported, string(demo.Catalog)))
 		}
 		if report.Tools.Created < 40 || report.Categories.Created < 6 || report.Comparisons.Created < 12 || report.Tools.Retired < 8 || report.PriceChanges < 10 {
 			t.Errorf("got %+v, want a larger catalog", report)

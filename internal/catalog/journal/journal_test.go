@@ -93,10 +93,10 @@ func TestEventsMatchTheirSchemas(t *testing.T) {
 			body := event.JSON()
 			value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
 			if err != nil {
-				t.Fatalf("%v in %s", err, body)
+				t.Fatalf("got %v for %s, want valid JSON", err, body)
 			}
 			if err := schemas[event.Type].Validate(value); err != nil {
-				t.Errorf("%v\n%s", err, body)
+				t.Errorf("got %v, want a match with the schema of %s:\n%s", err, event.Type, body)
 			}
 			seen[event.Type] = true
 			forms[event.Type+form(event.Before != nil)+form(event.After != nil)] = true

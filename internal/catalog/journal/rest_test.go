@@ -102,7 +102,7 @@ func TestEventsMatchREST(t *testing.T) {
 				}
 				seen[key] = true
 				if got := [2]string{canonical(t, event.Before), canonical(t, event.After)}; got != [2]string{was[key], is[key]} {
-					t.Errorf("%s: %s of %s\nevent %s\n   to %s\nREST  %s\n   to %s", step.name, event.Type, key, got[0], got[1], was[key], is[key])
+					t.Errorf("%s: %s of %s\ngot  %s\n  to %s\nwant %s\n  to %s, as in REST", step.name, event.Type, key, got[0], got[1], was[key], is[key])
 				}
 				if strings.HasSuffix(event.Type, ".updated") {
 					slices.Sort(event.Fields)
@@ -113,7 +113,7 @@ func TestEventsMatchREST(t *testing.T) {
 			}
 			for key := range merged(was, is) {
 				if seen[key] != (was[key] != is[key]) {
-					t.Errorf("%s: got an event of %s: %v, with REST\nfrom %s\n  to %s", step.name, key, seen[key], was[key], is[key])
+					t.Errorf("%s: got an event of %s: %t, want %t, because REST changed\nfrom %s\n  to %s", step.name, key, seen[key], !seen[key], was[key], is[key])
 				}
 			}
 			was = is
@@ -163,7 +163,7 @@ func canonical(t *testing.T, text []byte) string {
 	}
 	var out bytes.Buffer
 	if err := json.Compact(&out, text); err != nil {
-		t.Fatalf("%v in %s", err, text)
+		t.Fatalf("got %v for %s, want valid JSON", err, text)
 	}
 	return strings.NewReplacer(`\u001F`, `\u001f`).Replace(out.String())
 }

@@ -34,7 +34,7 @@ func find(t *testing.T, s *store.Store, query string) []string {
 		return nil
 	})
 	if err != nil {
-		t.Fatalf("%.80q: %v", query, err)
+		t.Fatalf("%.80q: got %v, want no error", query, err)
 	}
 	return found
 }
@@ -48,11 +48,11 @@ func findIn(ctx context.Context, t *testing.T, s *store.Store, release int, quer
 		return len(slugs) - 1, true
 	})
 	if err != nil {
-		t.Fatalf("%.80q: %v", query, err)
+		t.Fatalf("%.80q: got %v, want no error", query, err)
 	}
 	positions, err := index.Find(ctx, s, text.Words(query))
 	if err != nil {
-		t.Fatalf("%.80q: %v", query, err)
+		t.Fatalf("%.80q: got %v, want no error", query, err)
 	}
 	for _, at := range positions {
 		found = append(found, slugs[at])

@@ -81,7 +81,7 @@ func TestSystemClock(t *testing.T) {
 	}
 }
 
-// A settled clock follows adjustments at once, and jumps once they have lasted.
+// A settled clock follows adjustments immediately, and jumps only if they last.
 func TestSettled(t *testing.T) {
 	m, s := newMachine()
 	s.tolerance, s.settle = 10*time.Second, 5*time.Minute

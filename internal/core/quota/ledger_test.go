@@ -159,7 +159,7 @@ func TestCountsSurviveAnOutage(t *testing.T) {
 	})
 }
 
-// Counts survive a wrong clock, even if the server restarts meanwhile.
+// Counts survive a wrong clock, even if the server restarts in the meantime.
 func TestCountsSurviveAWrongClock(t *testing.T) {
 	for name, jump := range jumps {
 		t.Run(name, func(t *testing.T) {

@@ -142,7 +142,7 @@ func TestUnusualServerSettings(t *testing.T) {
 				s := open(t, cfg)
 				all.Go(func() {
 					if _, err := s.Migrate(t.Context()); err != nil {
-						t.Errorf("migrate: %v: %v", err, errors.Unwrap(err))
+						t.Errorf("migrate: got %v: %v, want no error", err, errors.Unwrap(err))
 					}
 				})
 			}

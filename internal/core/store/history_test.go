@@ -40,7 +40,7 @@ func TestMigrationToHistory(t *testing.T) {
 			`INSERT INTO search_words (word, tools) VALUES ('agent', 1), ('plume', 1)`,
 		} {
 			if _, err := old.Write.ExecContext(t.Context(), statement); err != nil {
-				t.Fatalf("%s: %v", statement, err)
+				t.Fatalf("%s: got %v, want no error", statement, err)
 			}
 		}
 		testkit.Check(t, old.Close())

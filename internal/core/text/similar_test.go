@@ -74,7 +74,7 @@ func FuzzSimilar(f *testing.F) {
 			}
 		}
 		if normalize(Truncate(name, maxCompared)) != "" && normalize(Truncate(name, maxCompared)) == normalize(name) && len(Similar(name, []string{name}, 1)) != 1 {
-			t.Errorf("got %q not similar to itself", name)
+			t.Errorf("got no similar names for %q, want itself", name)
 		}
 	})
 }

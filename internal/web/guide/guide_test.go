@@ -90,7 +90,7 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s: got %d h1 elements, want 1", path, n)
 		}
 		if err := wellFormed(page); err != nil {
-			t.Errorf("%s: %v", path, err)
+			t.Errorf("%s: got %v, want well-formed HTML", path, err)
 		}
 		for _, id := range duplicates(regexp.MustCompile(` id="([^"]+)"`).FindAllStringSubmatch(page, -1)) {
 			t.Errorf("%s: got the id %s twice, want unique ids", path, id)

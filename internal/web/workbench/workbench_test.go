@@ -93,7 +93,7 @@ func scriptData(t *testing.T, page string) (e explorer) {
 	t.Helper()
 	found := script.FindStringSubmatch(page)
 	if found == nil {
-		t.Fatalf("got no data for the script in:\n%s", page)
+		t.Fatalf("got no data for the script, want some:\n%s", page)
 	}
 	if err := json.Unmarshal([]byte(found[1]), &e); err != nil {
 		t.Fatal(err)
@@ -389,7 +389,7 @@ func TestScalarConfiguration(t *testing.T) {
 	}
 	var got map[string]any
 	if err := json.Unmarshal(out, &got); err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("got %v for %s, want valid JSON", err, out)
 	}
 	for name, want := range map[string]any{
 		"url":                  "/document",

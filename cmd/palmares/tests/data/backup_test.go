@@ -63,7 +63,7 @@ func runDocumented(t *testing.T, cfg store.Config, commands string, env ...strin
 	sh := exec.Command("sh", "-eu", "-c", commands)
 	sh.Env = append(blackbox.Command(t, cfg).Env, append(env, "PATH="+here+":"+tools+":"+os.Getenv("PATH"))...)
 	if out, err := sh.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", commands, err, out)
+		t.Fatalf("%s: got %v, want success\n%s", commands, err, out)
 	}
 }
 

@@ -161,7 +161,7 @@ func TestPublishEditions(t *testing.T) {
 		for i, edition := range editions(t) {
 			report, err := feed.Import(t.Context(), s, bytes.NewReader(edition.Feed), feed.Options{})
 			if err != nil {
-				t.Fatalf("edition of %s: %v", edition.Date, err)
+				t.Fatalf("edition of %s: got %v, want no error", edition.Date, err)
 			}
 			if report.Release != i+1 {
 				t.Errorf("edition of %s: got release %d, want %d", edition.Date, report.Release, i+1)
