@@ -207,7 +207,7 @@ func (l *Ledger) merge(ctx context.Context, day Day) (total map[Subject]int, err
 		}
 		deleted, err := tx.CountBatch.Delete().Where(countbatch.Day(day.String())).Exec(ctx)
 		if err == nil && deleted != len(rows) {
-			err = errors.New("another server wrote batches meanwhile")
+			err = errors.New("another server wrote batches in the meantime")
 		}
 		if err != nil {
 			return err

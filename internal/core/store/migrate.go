@@ -174,7 +174,7 @@ func (s *Store) steps(ctx context.Context, db querier) ([]Migration, error) {
 		}
 		if version > newest {
 			return &Fault{newer: true, Message: fmt.Sprintf(
-				"the database is at migration %d and this palmares knows only %d: use a newer palmares", version, newest)}
+				"the database is at migration %d, but this palmares supports only up to %d: use a newer palmares", version, newest)}
 		}
 		for i := range steps {
 			if steps[i].Version == version {

@@ -190,7 +190,7 @@ func (s *Store) Secret(ctx context.Context, name string) ([]byte, error) {
 }
 
 // ErrNotEmbedded is the error of a backup of PostgreSQL.
-var ErrNotEmbedded = errors.New("PostgreSQL has its own tools for backups: use pg_dump, as deploy/README.md says")
+var ErrNotEmbedded = errors.New("PostgreSQL has its own tools for backups: use pg_dump, as described in deploy/README.md")
 
 // Backup writes a consistent copy of the embedded database to a file that is
 // new or empty, while others may read and write.

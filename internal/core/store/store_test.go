@@ -81,7 +81,7 @@ func TestConcurrentMigrations(t *testing.T) {
 				defer s.Close()
 				done, err := s.Migrate(t.Context())
 				if err != nil {
-					t.Errorf("%v: %v", err, errors.Unwrap(err))
+					t.Errorf("got %v: %v, want no error", err, errors.Unwrap(err))
 				}
 				mu.Lock()
 				defer mu.Unlock()
@@ -106,7 +106,7 @@ func TestNewerDatabaseIsRejected(t *testing.T) {
 		if _, err := s.Write.ExecContext(t.Context(), `INSERT INTO schema_migrations VALUES ($1, 'future', 'tomorrow')`, newest+3); err != nil {
 			t.Fatal(err)
 		}
-		want := fmt.Sprintf("the database is at migration %d and this palmares knows only %d: use a newer palmares", newest+3, newest)
+		want := fmt.Sprintf("the database is at migration %d, but this palmares supports only up to %d: use a newer palmares", newest+3, newest)
 		if _, err := s.Migrate(t.Context()); err == nil || err.Error() != want {
 			t.Errorf("migrate: got %v, want %s", err, want)
 		}
