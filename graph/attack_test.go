@@ -358,7 +358,7 @@ func TestSuggestions(t *testing.T) {
 
 // Rejected requests leave nothing in the cache, and executed ones use a limited
 // amount of memory, however hostile their documents are.
-func TestCachedRequestsAreWeighed(t *testing.T) {
+func TestCachedRequestsUseLimitedMemory(t *testing.T) {
 	s := testkit.Open(t, testkit.SQLite(t))
 	publish(t, s, demo.Catalog)
 	const budget = 8 << 20

@@ -48,7 +48,7 @@ func post(body, accept string) *http.Request {
 	return r
 }
 
-func TestAudits(t *testing.T) {
+func TestGraphQLOverHTTPAudits(t *testing.T) {
 	dir := filepath.Join("testdata", "audits")
 	testkit.NPM(t, dir)
 	server := httptest.NewServer(demoHandler(t))

@@ -22,18 +22,20 @@ func catalogOf(date string, records ...any) []byte {
 	return feedtest.Of(date, append([]any{&feed.Category{Slug: "code", Label: "Code"}}, records...)...)
 }
 
-// aTool returns a tool with all required fields.
-func aTool(slug string, change ...func(*feed.Tool)) *feed.Tool { return feedtest.Tool(slug, change...) }
+// newTool returns a tool with all required fields.
+func newTool(slug string, change ...func(*feed.Tool)) *feed.Tool {
+	return feedtest.Tool(slug, change...)
+}
 
 func priced(price, updatedAt string) func(*feed.Tool) {
 	return func(t *feed.Tool) { t.Price, t.UpdatedAt = price, updatedAt }
 }
 
-func aRetired(slug string) *feed.Retired {
+func newRetired(slug string) *feed.Retired {
 	return &feed.Retired{Slug: slug, Name: "Outil " + slug, Category: "code", Reason: "mort", RetiredAt: "2026-06-01", Note: "Fermé."}
 }
 
-func aComparison(slug, a, b string) *feed.Comparison {
+func newComparison(slug, a, b string) *feed.Comparison {
 	return &feed.Comparison{
 		Slug: slug, Title: "Lequel ?", ToolA: a, ToolB: b, Winner: a, WinnerNote: "Plus net.",
 		Published: true, UpdatedAt: "2026-10-01", CanonicalURL: "https://palmares.example/duel/" + slug,
@@ -95,17 +97,17 @@ func expect[T any](t *testing.T, what string, got, want T) {
 func TestImportReport(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		first := publish(t, s, catalogOf("2026-11-01",
-			aTool("a"), aTool("b"), aTool("c"), aTool("d"), aTool("e"), aTool("f"),
-			aRetired("old"), aComparison("a-vs-b", "a", "b"), aComparison("a-vs-old", "a", "old")))
+			newTool("a"), newTool("b"), newTool("c"), newTool("d"), newTool("e"), newTool("f"),
+			newRetired("old"), newComparison("a-vs-b", "a", "b"), newComparison("a-vs-old", "a", "old")))
 		expect(t, "first tools", first.Tools, feed.Counts{Created: 6, Retired: 1})
 		expect(t, "first comparisons", first.Comparisons, feed.Counts{Created: 2})
 		expect(t, "first categories", first.Categories, feed.Counts{Created: 1})
 		expect(t, "first release", first.Release, 1)
 
 		second := publish(t, s, catalogOf("2026-11-02",
-			aTool("a", func(t *feed.Tool) { t.Tagline = "Un autre." }), aTool("b", priced("25 €/mois", "2026-11-02")),
-			aTool("c"), aTool("d"), aTool("e"), aRetired("f"), aTool("g"),
-			&feed.Category{Slug: "voix", Label: "Voix"}, aComparison("a-vs-b", "a", "b")))
+			newTool("a", func(t *feed.Tool) { t.Tagline = "Un autre." }), newTool("b", priced("25 €/mois", "2026-11-02")),
+			newTool("c"), newTool("d"), newTool("e"), newRetired("f"), newTool("g"),
+			&feed.Category{Slug: "voix", Label: "Voix"}, newComparison("a-vs-b", "a", "b")))
 		expect(t, "second tools", second.Tools, feed.Counts{Created: 1, Updated: 2, Unchanged: 3, Retired: 1, Removed: 1})
 		expect(t, "second comparisons", second.Comparisons, feed.Counts{Unchanged: 1, Removed: 1})
 		expect(t, "second categories", second.Categories, feed.Counts{Created: 1, Unchanged: 1})
@@ -117,9 +119,9 @@ func TestImportReport(t *testing.T) {
 		})
 
 		again := publish(t, s, catalogOf("2026-11-02",
-			aTool("a", func(t *feed.Tool) { t.Tagline = "Un autre." }), aTool("b", priced("25 €/mois", "2026-11-02")),
-			aTool("c"), aTool("d"), aTool("e"), aRetired("f"), aTool("g"),
-			&feed.Category{Slug: "voix", Label: "Voix"}, aComparison("a-vs-b", "a", "b")))
+			newTool("a", func(t *feed.Tool) { t.Tagline = "Un autre." }), newTool("b", priced("25 €/mois", "2026-11-02")),
+			newTool("c"), newTool("d"), newTool("e"), newRetired("f"), newTool("g"),
+			&feed.Category{Slug: "voix", Label: "Voix"}, newComparison("a-vs-b", "a", "b")))
 		expect(t, "the same feed again", again.Release, 0)
 		expect(t, "its tools", again.Tools, feed.Counts{Unchanged: 7})
 
@@ -144,24 +146,24 @@ func TestPriceHistory(t *testing.T) {
 		return "no tool"
 	}
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		others := []any{aTool("b"), aTool("c"), aTool("d"), aTool("e")}
+		others := []any{newTool("b"), newTool("c"), newTool("d"), newTool("e")}
 		step := func(date string, a *feed.Tool, opts ...feed.Options) *feed.Report {
 			t.Helper()
 			return publish(t, s, catalogOf(date, append([]any{a}, others...)...), opts...)
 		}
-		expect(t, "listed twice in the feed", step("2026-11-01", aTool("a", withHistory(earlier, earlier))).PriceChanges, 1)
-		expect(t, "left out later", step("2026-11-02", aTool("a")).PriceChanges, 0)
+		expect(t, "listed twice in the feed", step("2026-11-01", newTool("a", withHistory(earlier, earlier))).PriceChanges, 1)
+		expect(t, "left out later", step("2026-11-02", newTool("a")).PriceChanges, 0)
 
-		expect(t, "detected by an import", step("2026-11-03", aTool("a", priced("30 €/mois", "2026-11-03"))).PriceChanges, 1)
-		expect(t, "listed again", step("2026-11-04", aTool("a", priced("30 €/mois", "2026-11-03"), withHistory(earlier))).PriceChanges, 0)
+		expect(t, "detected by an import", step("2026-11-03", newTool("a", priced("30 €/mois", "2026-11-03"))).PriceChanges, 1)
+		expect(t, "listed again", step("2026-11-04", newTool("a", priced("30 €/mois", "2026-11-03"), withHistory(earlier))).PriceChanges, 0)
 
 		// The feed lists the change with its own date. It is recorded once, as listed.
 		own := feed.PriceChange{ChangedAt: "2026-11-04", Pricing: "payant", Price: "35 €/mois", PreviousPricing: "payant", PreviousPrice: "30 €/mois"}
-		expect(t, "detected and listed", step("2026-11-05", aTool("a", priced("35 €/mois", "2026-11-05"), withHistory(own, earlier))).PriceChanges, 1)
+		expect(t, "detected and listed", step("2026-11-05", newTool("a", priced("35 €/mois", "2026-11-05"), withHistory(own, earlier))).PriceChanges, 1)
 		expect(t, "its kind", journalOf(t, s, 5), []string{"tool.updated a", "price.changed a"})
 
 		older := feed.PriceChange{ChangedAt: "2025-01-01", Pricing: "gratuit", Price: "0 €/mois", PreviousPricing: "payant", PreviousPrice: "5 €/mois"}
-		late := step("2026-11-06", aTool("a", priced("35 €/mois", "2026-11-05"), withHistory(own, earlier, older)))
+		late := step("2026-11-06", newTool("a", priced("35 €/mois", "2026-11-05"), withHistory(own, earlier, older)))
 		expect(t, "listed late", late.PriceChanges, 1)
 		expect(t, "the tool itself", late.Tools, feed.Counts{Unchanged: 5})
 		expect(t, "its kind", journalOf(t, s, 6), []string{"price.backfilled a"})
@@ -179,7 +181,7 @@ func TestPriceHistoryOfOneDay(t *testing.T) {
 	change := func(from, to string) feed.PriceChange {
 		return feed.PriceChange{ChangedAt: "2026-05-01", Pricing: "payant", Price: to, PreviousPricing: "payant", PreviousPrice: from}
 	}
-	data := catalogOf("2026-11-01", aTool("a", func(t *feed.Tool) {
+	data := catalogOf("2026-11-01", newTool("a", func(t *feed.Tool) {
 		t.PriceHistory = []feed.PriceChange{change("9 €/mois", "2 €/mois"), change("5 €/mois", "9 €/mois"), change("7 €/mois", "5 €/mois")}
 	}))
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
@@ -190,18 +192,18 @@ func TestPriceHistoryOfOneDay(t *testing.T) {
 
 func TestRetirementAndReturn(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		others := []any{aTool("b"), aTool("c"), aTool("d"), aTool("e")}
-		publish(t, s, catalogOf("2026-11-01", append(others, aTool("a", func(t *feed.Tool) { t.Tier = 1 }), aComparison("a-vs-b", "a", "b"))...))
-		publish(t, s, catalogOf("2026-11-02", append(others, aTool("a", priced("30 €/mois", "2026-11-02")), aComparison("a-vs-b", "a", "b"))...))
+		others := []any{newTool("b"), newTool("c"), newTool("d"), newTool("e")}
+		publish(t, s, catalogOf("2026-11-01", append(others, newTool("a", func(t *feed.Tool) { t.Tier = 1 }), newComparison("a-vs-b", "a", "b"))...))
+		publish(t, s, catalogOf("2026-11-02", append(others, newTool("a", priced("30 €/mois", "2026-11-02")), newComparison("a-vs-b", "a", "b"))...))
 
-		retired := publish(t, s, catalogOf("2026-11-03", append(others, aRetired("a"), aComparison("a-vs-b", "a", "b"))...))
+		retired := publish(t, s, catalogOf("2026-11-03", append(others, newRetired("a"), newComparison("a-vs-b", "a", "b"))...))
 		expect(t, "retired", retired.Tools, feed.Counts{Unchanged: 4, Retired: 1})
 		row := s.Read.Tool.GetX(t.Context(), "a")
 		expect(t, "remaining columns", []string{row.Domain, row.Price, string(row.Icp), row.Tagline, row.SectionsHash}, make([]string, 5))
 		expect(t, "sections", row.QuerySections().CountX(t.Context()), 0)
 		expect(t, "comparisons", row.QueryComparisonsAsA().CountX(t.Context()), 1)
 
-		back := publish(t, s, catalogOf("2026-11-04", append(others, aTool("a", priced("12 €/mois", "2026-11-04")), aComparison("a-vs-b", "a", "b"))...))
+		back := publish(t, s, catalogOf("2026-11-04", append(others, newTool("a", priced("12 €/mois", "2026-11-04")), newComparison("a-vs-b", "a", "b"))...))
 		expect(t, "back", back.Tools, feed.Counts{Created: 1, Unchanged: 4})
 		expect(t, "price changes across a retirement", back.PriceChanges, 0)
 		entry := s.Read.JournalEntry.Query().Where(journalentry.ReleaseNumber(4), journalentry.Kind("tool.created")).OnlyX(t.Context())
@@ -214,11 +216,11 @@ func TestRetirementAndReturn(t *testing.T) {
 	})
 }
 
-func TestRefusals(t *testing.T) {
+func TestRefusedImports(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		ten := []any{}
 		for i := range 10 {
-			ten = append(ten, aTool(fmt.Sprintf("t%d", i)))
+			ten = append(ten, newTool(fmt.Sprintf("t%d", i)))
 		}
 		publish(t, s, catalogOf("2026-11-10", ten...))
 		before := export(t, s)
@@ -233,7 +235,7 @@ func TestRefusals(t *testing.T) {
 			expect(t, name, export(t, s), before)
 		}
 		refused("three tools removed", "the feed would remove or retire 3 of 10 active tools, more than a fifth; use --force to import it anyway",
-			catalogOf("2026-11-11", append(slices.Clone(ten[:7]), aRetired("t7"))...))
+			catalogOf("2026-11-11", append(slices.Clone(ten[:7]), newRetired("t7"))...))
 		refused("an older feed", "the feed's date, 2026-11-09, is older than the catalog's, 2026-11-10; use --force to import it anyway",
 			catalogOf("2026-11-09", ten...))
 
@@ -244,9 +246,9 @@ func TestRefusals(t *testing.T) {
 
 func TestDryRunChangesNothing(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, catalogOf("2026-11-01", aTool("a")))
+		publish(t, s, catalogOf("2026-11-01", newTool("a")))
 		before := export(t, s)
-		report := publish(t, s, catalogOf("2026-11-02", aTool("a", priced("1 €/an", "2026-11-02")), aTool("b")), feed.Options{DryRun: true})
+		report := publish(t, s, catalogOf("2026-11-02", newTool("a", priced("1 €/an", "2026-11-02")), newTool("b")), feed.Options{DryRun: true})
 		expect(t, "tools that would change", report.Tools, feed.Counts{Created: 1, Updated: 1})
 		expect(t, "release", report.Release, 2)
 		expect(t, "catalog", export(t, s), before)
@@ -256,9 +258,9 @@ func TestDryRunChangesNothing(t *testing.T) {
 
 func TestInvalidFeedChangesNothing(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, catalogOf("2026-11-01", aTool("a")))
+		publish(t, s, catalogOf("2026-11-01", newTool("a")))
 		before := export(t, s)
-		wrong := strings.Replace(string(catalogOf("2026-11-02", aTool("a"), aTool("b"))), `"score":7.5`, `"score":75`, 1)
+		wrong := strings.Replace(string(catalogOf("2026-11-02", newTool("a"), newTool("b"))), `"score":7.5`, `"score":75`, 1)
 		_, err := feed.Import(t.Context(), s, strings.NewReader(wrong), feed.Options{})
 		const want = `line 3: tool "a": score: 75 is over 10`
 		if err == nil || err.Error() != want {
@@ -285,10 +287,10 @@ func (f *changingFeed) Seek(offset int64, whence int) (int64, error) {
 }
 
 func TestFeedChangesDuringImport(t *testing.T) {
-	first := catalogOf("2026-11-01", aTool("a"), aTool("b"))
+	first := catalogOf("2026-11-01", newTool("a"), newTool("b"))
 	for name, next := range map[string][]byte{
-		"another text":  catalogOf("2026-11-01", aTool("a"), aTool("b", priced("1 €/an", "2026-11-01"))),
-		"one tool less": catalogOf("2026-11-01", aTool("a")),
+		"another text":  catalogOf("2026-11-01", newTool("a"), newTool("b", priced("1 €/an", "2026-11-01"))),
+		"one tool less": catalogOf("2026-11-01", newTool("a")),
 		"truncated":     first[:len(first)-40],
 		"empty":         {},
 	} {
@@ -314,7 +316,7 @@ func TestLongTextsFitEveryDatabase(t *testing.T) {
 	for i := range 20_000 {
 		noise.WriteRune(rune('a' + (i*i*7919+i*104729)%26))
 	}
-	data := catalogOf("2026-11-01", aTool("a", func(t *feed.Tool) {
+	data := catalogOf("2026-11-01", newTool("a", func(t *feed.Tool) {
 		t.Name, t.Price = noise.String(), "1 €/"+noise.String()
 		t.Sections = []feed.Section{{Section: noise.String(), Text: noise.String()}}
 		t.PriceHistory = []feed.PriceChange{{ChangedAt: "2026-01-01", Pricing: "payant", Price: t.Price, PreviousPricing: "payant", PreviousPrice: "0 €/" + noise.String()}}
@@ -329,7 +331,7 @@ func TestLongTextsFitEveryDatabase(t *testing.T) {
 // imported again.
 func TestLongestLineRoundTrip(t *testing.T) {
 	const limit = 1 << 20
-	longest := aTool("a")
+	longest := newTool("a")
 	fill := limit - len(feed.Line(longest)) + len(longest.Sections[0].Text)
 	longest.Sections[0].Text = strings.Repeat("a", fill)
 	if n := len(feed.Line(longest)); n != limit {
@@ -344,7 +346,7 @@ func TestLongestLineRoundTrip(t *testing.T) {
 
 func TestHistoryTooLongForOneLine(t *testing.T) {
 	with := func(year int) *feed.Tool {
-		return aTool("a", func(t *feed.Tool) {
+		return newTool("a", func(t *feed.Tool) {
 			for i := range 5000 {
 				t.PriceHistory = append(t.PriceHistory, feed.PriceChange{
 					ChangedAt: fmt.Sprintf("%d-01-01", year), Pricing: "payant", Price: fmt.Sprintf("%d €/mois", i),
@@ -367,7 +369,7 @@ func TestHistoryTooLongForOneLine(t *testing.T) {
 func TestDerivedColumns(t *testing.T) {
 	zero := math.Copysign(0, -1) // stored as 0
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
-		publish(t, s, catalogOf("2026-11-01", aTool("a", func(t *feed.Tool) {
+		publish(t, s, catalogOf("2026-11-01", newTool("a", func(t *feed.Tool) {
 			t.Name, t.Tagline, t.Price, t.Score = "Écritoire & Cie", "Très net.", "19,90 €/poste et par mois", &zero
 		})))
 		row := s.Read.Tool.GetX(t.Context(), "a")

@@ -26,10 +26,10 @@ func TestEventsMatchREST(t *testing.T) {
 	testkit.EachStore(t, func(t *testing.T, s *store.Store) {
 		score, avis := 6.0, "https://palmares.example/avis/a"
 		a, v, b := feedtest.Tool("a"), feedtest.Tool("v"), feedtest.Tool("b")
-		old := aRetired("old", "Fermé.")
-		duel, other := aDuel("duel", "Lequel ?", true), aDuel("other", "Lequel ?", true)
+		old := newRetired("old", "Fermé.")
+		duel, other := newComparison("duel", "Lequel ?", true), newComparison("other", "Lequel ?", true)
 		other.Winner = "v"
-		records := map[string]any{"a": a, "v": v, "b": b, "old": old, "duel": duel, "other": other, "hidden": aDuel("hidden", "Lequel ?", false)}
+		records := map[string]any{"a": a, "v": v, "b": b, "old": old, "duel": duel, "other": other, "hidden": newComparison("hidden", "Lequel ?", false)}
 		var last int
 		was := map[string]string{}
 		for _, step := range []struct {

@@ -34,7 +34,7 @@ func executing(times *atomic.Int64, release *atomic.Int64) Execute {
 func body(r Response) string { return string(r.forms[identity].body) }
 
 // Concurrent requests for one response execute it once.
-func TestExecutedOnce(t *testing.T) {
+func TestConcurrentRequestsExecuteOnce(t *testing.T) {
 	c := newCache()
 	var times, release atomic.Int64
 	release.Store(1)

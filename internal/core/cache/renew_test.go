@@ -188,7 +188,7 @@ func TestSlowResponseDoesNotDelayTheRelease(t *testing.T) {
 }
 
 // When release numbers start again, nothing cached before is served.
-func TestRestart(t *testing.T) {
+func TestReleaseNumbersRestart(t *testing.T) {
 	c := newCache()
 	var times, release atomic.Int64
 	release.Store(5)

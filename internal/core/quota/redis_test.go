@@ -162,7 +162,7 @@ func TestRedisFreezesUnderLoad(t *testing.T) {
 	}
 }
 
-func TestRedisAddress(t *testing.T) {
+func TestInvalidRedisURL(t *testing.T) {
 	for _, url := range []string{"nonsense", "http://x", "redis://user:secret@host:port/0", "redis://h/x"} {
 		if _, err := NewRedis(url, NewCounter(), slog.New(slog.DiscardHandler)); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: got %v, want an error without the password", url, err)

@@ -206,8 +206,8 @@ func TestNotFoundLinks(t *testing.T) {
 	}
 }
 
-// The example call on the home page works, and its button copies it.
-func TestFirstCall(t *testing.T) {
+// The example request on the home page works, and its button copies it.
+func TestExampleRequest(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Serve(t, blackbox.Demo(t), "--demo")
 	p := browser.Start(t).Open(t, browser.Look{}, "http://"+s.Address+"/")
@@ -228,7 +228,7 @@ func TestFirstCall(t *testing.T) {
 	p.WaitForText(button, "Copied")
 	var copied string
 	if p.Eval("document.body.dataset.copied", &copied); copied != line {
-		t.Errorf("got %q copied, want the call", copied)
+		t.Errorf("got %q copied, want %q", copied, line)
 	}
 }
 

@@ -60,7 +60,7 @@ func documentedPaths(t *testing.T, s *blackbox.Server) []documentedPath {
 
 // The reference can send each example request without further input, except for
 // a key where one is required.
-func TestReferenceTriesPaths(t *testing.T) {
+func TestReferenceSendsRequests(t *testing.T) {
 	t.Parallel()
 	cfg := testkit.SQLite(t)
 	key := blackbox.NewKey(t, cfg, "developer")
