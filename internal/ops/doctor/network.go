@@ -176,14 +176,14 @@ func checkRedis(ctx context.Context, cfg *Config, r report) {
 	}
 	persistence := "persists its data to disk"
 	if !state.Persistent {
-		persistence = "persists nothing: after it restarts, the servers restore the counts in their memory"
+		persistence = "persists nothing: after it restarts, the servers restore the counts they know"
 	}
 	r.ok("redis", "Redis %s responds and %s.", state.Version, persistence)
 	// A caller whose count is evicted gets a new quota.
 	used, limit := formatBytes(state.Memory), formatBytes(state.MemoryLimit)
 	r.addFirst("redis memory", nil, []outcome{
 		{state.MemoryLimit == 0, OK, used + " are in use, without a limit.", ""},
-		{state.Policy != "noeviction", Warning, fmt.Sprintf("Redis evicts counts when its %s of memory are in use (%s).", limit, state.Policy), "Set its maxmemory-policy to noeviction."},
+		{state.Policy != "noeviction", Warning, fmt.Sprintf("Redis evicts counts when its %s are full (%s).", limit, state.Policy), "Set its maxmemory-policy to noeviction."},
 		{state.Memory > state.MemoryLimit/10*9, Warning, fmt.Sprintf("%s of %s are in use. Redis stops counting requests when its memory is full.", used, limit), "Raise its maxmemory."},
 		{true, OK, fmt.Sprintf("%s of %s are in use, and nothing is evicted.", used, limit), ""},
 	})
